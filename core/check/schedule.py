@@ -182,6 +182,11 @@ def _instance(scheduled: Scheduled, plan: Plan, number: int) -> None:
             and opened.loop not in owner.home
         )
         _demand(is_own, "an instance opens the loops of a chain", value)
+    if instance.parts is not None:
+        outermost = [loop for loop in nest.order if loop.axis in node.reduced_axes()]
+        leading = tuple(outermost[: len(instance.parts.loops)]) == instance.parts.loops
+        alone = not instance.home and not instance.chain
+        _demand(leading and alone, "parts are of a root, by its outermost reduced loops", value)
     if instance.accumulation is not None:
         _accumulation(scheduled, instance, instance.accumulation)
     for axis, interval in instance.intervals.items():
@@ -207,7 +212,9 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
     assert nest is not None
     reduced = set(node.reduced_axes()) if node.base is None else set()
     unshared = tuple(loop for loop in nest.order if loop not in instance.home)
-    first = next((n for n, loop in enumerate(unshared) if loop.axis in reduced), len(unshared))
+    parts = instance.parts.loops if instance.parts is not None else ()
+    folded = (n for n, loop in enumerate(unshared) if loop.axis in reduced and loop not in parts)
+    first = next(folded, len(unshared))
     partial = any(loop.axis in reduced for loop in instance.home)
     _demand(
         not partial and first < len(unshared), "what accumulates reduces loops of its own", value

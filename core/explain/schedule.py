@@ -30,6 +30,7 @@ from ilang.core.ir.schedule import (
     OnlineReduction,
     Opened,
     PartialSums,
+    Parts,
     RegisterTile,
     Root,
     Scheduled,
@@ -62,6 +63,8 @@ def _group(scheduled: Scheduled, number: int, group: Group) -> Iterator[str]:
     """The lines of a kernel."""
     yield f"kernel k{number}: " + "; ".join(_root(scheduled, root) for root in group.roots)
     for instance in group.plan.instances:
+        if instance.parts is not None:
+            yield f"  {_parts(scheduled, instance, instance.parts)}"
         if instance.accumulation is not None:
             yield f"  {_accumulation(scheduled, instance, instance.accumulation)}"
         numbers = _staged_reads(scheduled, instance)
@@ -131,6 +134,14 @@ def _opened(scheduled: Scheduled, group: Group, opened: Opened) -> str:
     """A loop of a kernel: its name, and whose it is."""
     value = group.plan.instances[opened.instance].value
     return f"{loop_text(_assigned(scheduled, value)[0], opened.loop)} of {_name(scheduled, value)}"
+
+
+def _parts(scheduled: Scheduled, instance: Instance, parts: Parts) -> str:
+    """What goes in parts: ``out in parts of k, added by one thread for each element``."""
+    node, name = _assigned(scheduled, instance.value)[0], _name(scheduled, instance.value)
+    loops = " ".join(loop_text(node, loop) for loop in parts.loops)
+    who = "all threads of a block" if parts.threads else "one thread"
+    return f"{name} in parts, one for each {loops}, combined by {who} for each element"
 
 
 def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) -> str:

@@ -20,7 +20,8 @@ Invariants:
       owner of a root is a root of its group; it shares no more loops than either has.
     - The first instances of a plan compute the roots of its group, in order. Any other is the source of a read.
     - An instance shares loops that its chain has, and every loop of a chain is opened by the instance that it names.
-    - An accumulation has the instance's own loops from the outermost reduced one on, each once and in order. The core
+    - Parts are those of a root that shares no loops, outermost of its reduced ones.
+    - An accumulation has the instance's own loops from the outermost reduced one inside of parts on, in order. The core
       of a tile and of partial sums are reduced loops, and what is held in registers is constant. What shares a reduced
       loop has none.
     - An instance has a source or a copy for every distinct read that its nest stages, unless an interval begins inside.
@@ -28,6 +29,7 @@ Invariants:
 
 from __future__ import annotations
 
+from itertools import takewhile
 from math import prod
 from typing import Literal, TypeGuard, assert_never, get_args
 
@@ -260,6 +262,17 @@ class ThreadTile:
     dtype: str
 
 
+@record
+class Parts:
+    """A reduction in parts: each iteration of its ``loops``, outermost of the reduced ones, has a result of its own.
+
+    What all of them have is combined in their order after that, each element by the ``threads`` of a block, or by one.
+    """
+
+    loops: tuple[Loop, ...]
+    threads: bool
+
+
 Accumulation = RegisterTile | PartialSums | Chunks | ThreadTile
 """Where a reduction keeps what it has folded so far, beside an accumulator for each of its elements."""
 
@@ -284,7 +297,7 @@ class Instance:
     its axes, and ``intervals`` what an axis walks that does not walk the whole dimension. ``kept`` are the dimensions
     of its storage, none of which a root has, nor a value with one element. ``sources`` has an entry per staged read of
     an assignment, ``copies`` one per number of a read that copies what is there already. ``accumulation`` is how a
-    reduction folds, None where each term meets its accumulator at once.
+    reduction, or each of its ``parts``, folds, None where each term meets its accumulator at once.
     """
 
     value: int
@@ -296,6 +309,7 @@ class Instance:
     sources: dict[Read, Source]
     copies: dict[int, tuple[Packed, ...]]
     accumulation: Accumulation | None = None
+    parts: Parts | None = None
 
 
 Axes = dict[int, int]
@@ -377,6 +391,13 @@ def is_role(word: str) -> TypeGuard[Role]:
 def is_space(word: str) -> TypeGuard[Space]:
     """Whether a word says where a staged value is kept."""
     return word in get_args(Space)
+
+
+def parted(node: Assignment, nest: Nest) -> tuple[Loop, ...]:
+    """The parallel loops over reduced axes, outermost of all of these: each iteration has a result of its own."""
+    reduced = node.reduced_axes() if node.acc is not None and node.base is None else ()
+    loops = [n for n, loop in enumerate(nest.order) if loop.axis in reduced]
+    return tuple(nest.order[n] for n in takewhile(lambda n: nest.role(n) == "p", loops))
 
 
 def loop_text(node: Assignment, loop: Loop) -> str:

@@ -155,7 +155,13 @@ class _Lowering(OnlineReductions):
             self._comment(frame)
             return
         yield from self._stage_outside(frame)
-        leading = next((n for n, loop in enumerate(loops) if loop.axis in reduced), len(loops))
+        parts = self.plan.instances[frame.instance].parts
+        apart = () if parts is None else parts.loops
+        folded = (n for n, loop in enumerate(loops) if loop.axis in reduced and loop not in apart)
+        leading = next(folded, len(loops))
+        whole = frame.place
+        if parts is not None:
+            frame.place = self._place_of_parts(frame, parts, site)
         scope, opened = site, []
         for loop in loops[:leading]:
             scope = self._enter(frame, loop, scope)
@@ -172,6 +178,8 @@ class _Lowering(OnlineReductions):
             self._accumulate(frame, scope.block)
         for loop in reversed(opened):
             self._leave(frame, loop)
+        if parts is not None:
+            self._combine_parts(frame, whole, parts, site)
         self._comment(frame)
 
     def _accumulate(self, frame: Frame, block: Block) -> None:

@@ -24,15 +24,18 @@ from ilang.core.ir.schedule import (
     Accumulation,
     Chunks,
     Loop,
+    Nest,
     PartialSums,
+    Parts,
     Plan,
     RegisterTile,
+    Role,
     Scheduled,
     ThreadTile,
 )
 from ilang.core.ir.shaped import Tensor
 from ilang.core.passes.loops import Loops, full
-from ilang.core.passes.scope import Block, Frame, Scope, fresh
+from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope, fresh
 from ilang.core.passes.storage import Storage, converted, start_of
 from ilang.core.record import replace
 
@@ -153,6 +156,43 @@ class Reductions(Loops, ABC):
         self._finish(frame)(scope.block, Local(local, dtype))
         for loop in reversed(inner):
             self._leave(frame, loop)
+
+    def _place_of_parts(self, frame: Frame, parts: Parts, scope: Scope) -> Place:
+        """Where the results of all parts are: as the whole is, one after the other."""
+        tensor = self._tensor(frame)
+        counts = [self._trip(frame, loop)[0] for loop in parts.loops]
+        dims = [*counts, *tensor.dims]
+        buffer = self._scratch(f"{tensor.name}_parts", tensor.dtype, dims, scope)
+        numbers = tuple(LoopIndex(((1, loop),), None) for loop in parts.loops)
+        return Place(None, buffer, (*numbers, *((dim, None) for dim in range(len(tensor.dims)))))
+
+    def _combine_parts(self, frame: Frame, whole: Place, parts: Parts, scope: Scope) -> None:
+        """Combine what the parts of each element have, in their order, and store it."""
+        node, held = frame.node, frame.place
+        elements = tuple(Loop(axis) for axis in dict.fromkeys(node.output_axes()))
+        plain = Nest(((),) * len(node.axes), elements, (None,) * len(node.reads))
+        after = Frame(frame.value, node, plain, whole, frame.instance)
+        for loop in elements:
+            scope = self._enter(after, loop, scope)
+        local = self._accumulator("acc", node, node.acc_dtype)
+        acc = Local(local, node.acc_dtype)
+        scope.block.append(kernel.Define(local, node.acc_dtype, start_of(node), mutable=True))
+        assert held.buffer is not None
+        counting, inside = [], scope
+        for _ in parts.loops:
+            inside = self._counting(inside)
+            assert inside.variable is not None
+            counting.append(inside.variable)
+        at = (*map(axis_index, counting), *(self._indexed(after, part) for part in node.target))
+        part = converted(Load(held.buffer, at, self._tensor(frame).dtype), node.acc_dtype)
+        step: kernel.Statement = kernel.Change(local, self._combined(node, acc, part))
+        for variable, loop in reversed([*zip(counting, parts.loops, strict=True)]):
+            role: Role = "t" if parts.threads and loop == parts.loops[-1] else ""
+            step = kernel.For(variable, self._trip(frame, loop)[0], (step,), role=role)
+        scope.block.append(step)
+        self._write(after, scope.block, converted(acc, self._tensor(frame).dtype))
+        for loop in reversed(elements):
+            self._leave(after, loop)
 
     def _one_run(self, frame: Frame, scope: Scope, tile: ThreadTile) -> Steps:
         """A reduction of few terms: what one run gives is the result."""

@@ -29,10 +29,12 @@ from ilang.core.ir.schedule import (
     Nest,
     Opened,
     PartialSums,
+    Parts,
     Plan,
     RegisterTile,
     Runs,
     ThreadTile,
+    parted,
 )
 from ilang.core.ir.shaped import Assignment
 from ilang.core.record import record, replace
@@ -43,7 +45,7 @@ from ilang.core.schedule.registers import micro_tiles, vector_lanes
 
 @record
 class _Reduction:
-    """One reduction: its own loops from the outermost reduced one on, and how often each runs, None where unknown.
+    """One reduction: its own loops from the outermost reduced one inside of parts on, how often each runs, or None.
 
     ``leading`` are its own loops around those.
     """
@@ -70,7 +72,11 @@ class _Reduction:
 def accumulated(program: Nested, plan: Plan) -> Plan:
     """The plan of a kernel with the accumulation of each of its reductions."""
     instances = tuple(
-        replace(instance, accumulation=_accumulation(program, plan, number))
+        replace(
+            instance,
+            accumulation=_accumulation(program, plan, number),
+            parts=_parts(program, instance),
+        )
         for number, instance in enumerate(plan.instances)
     )
     return replace(plan, instances=instances)
@@ -97,7 +103,13 @@ def _reduction(program: Nested, instance: Instance) -> _Reduction | None:
     if not reduced or any(loop.axis in reduced for loop in instance.home):
         return None
     loops_inside = [loop for loop in nest.order if loop not in instance.home]
-    leading = next(n for n, loop in enumerate(loops_inside) if loop.axis in reduced)
+    parts, count = parted(node, nest), len(loops_inside)
+    folded = (
+        n for n, loop in enumerate(loops_inside) if loop.axis in reduced and loop not in parts
+    )
+    leading = next(folded, count)
+    if leading == count:
+        return None
     loops, sizes = tuple(loops_inside[leading:]), program.shaped.sizes
     counts = tuple(
         fixed(sizes, part_extent(sizes, instance.extents[x.axis], nest.factors[x.axis], x.part))
@@ -140,6 +152,34 @@ def _is_apart(program: Nested, plan: Plan, around: Opened) -> bool:
         or not nest.factors[loop.axis]
         for loop in constant
     )
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+
+
+def _parts(program: Nested, instance: Instance) -> Parts | None:
+    """The parts of a reduction; the threads of a block share those of an element where elements are few, and parts not.
+
+    One thread for each element would then leave most of a device idle, and wait for one part after the other.
+    """
+    node, nest, device = (
+        program.node(instance.value),
+        program.nest(instance.value),
+        program.machine.device,
+    )
+    loops, sizes = parted(node, nest), program.shaped.sizes
+    if not loops:
+        return None
+    factors = nest.factors
+    parts = [
+        fixed(sizes, part_extent(sizes, instance.extents[x.axis], factors[x.axis], x.part))
+        for x in loops
+    ]
+    elements = [fixed(sizes, instance.extents[axis]) for axis in dict.fromkeys(node.output_axes())]
+    if device is None or None in parts or None in elements:
+        return Parts(loops, False)
+    are_few = prod(count or 0 for count in elements) <= program.machine.threads.most_blocks
+    return Parts(loops, are_few and device.warp <= prod(count or 0 for count in parts))
 
 
 # -- chunks ------------------------------------------------------------------------------------------------------------

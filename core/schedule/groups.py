@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 
-from ilang.core.ir.schedule import Nest, Root
+from ilang.core.ir.schedule import Nest, Root, parted
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.schedule.fuse import Provenance, Sources
 from ilang.core.schedule.plans import Plans
@@ -58,6 +58,9 @@ class Kernels:
         """
         after = max((self.computed.get(reader, -1) for reader in readers), default=-1)
         self.nests[value] = nest
+        alone |= bool(
+            parted(self._node(value), nest)
+        )  # what its parts give is combined after all loops
         if not whole:
             self.computed[value] = after
             return Root(value, value, 0)

@@ -98,6 +98,7 @@ def _roles(rng: random.Random, splits: Mapping[str, tuple[int, ...]], outer: Seq
         return ""
     names = [f"{loop}:{role}" for loop, role in zip(reversed(outer), "xyz", strict=False)]
     names += ["i':ty", "j':tx"]
+    names += ["k:p"] if rng.random() < 0.4 else []
     names += [f"{_loop(axis, part)}:u" for axis in "ij" for part in range(2, len(splits[axis]) + 1)]
     return f" | {','.join(names)}"
 

@@ -163,11 +163,18 @@ def test_guards_test_the_whole_index(monkeypatch: Patch) -> None:
 
 def test_parallel_iterations_write_disjoint_elements(monkeypatch: Patch) -> None:
     """Rule 7."""
-    text = "+ij~j || i j | i:p"
+    text = "+ij~j | i:4 | i j i' | i':p"
     assert refused(text) == "E0326"
     monkeypatch.setattr(shaped_to_schedule, "check_nests", nothing)
     assert not _parallel(lowered(text))
     assert _parallel(lowered("+ij~j || j i | j:p"))
+
+
+def test_parallel_iterations_of_a_sum_have_parts_of_their_own() -> None:
+    """Rule 7: what they have is combined by the reducing operator, in their order."""
+    program = lowered("+ij~j | i:4 | i j i' | i:p")
+    assert _parallel(program)
+    assert "out_parts" in [buffer.name for buffer in program.buffers]
 
 
 def _parallel(program: Program) -> bool:
@@ -201,7 +208,10 @@ def test_an_equality_of_what_is_computed_once_is_legal(text: str) -> None:
         ("+ij~i || i j | i:u", "E0325"),
         ("ij~ij >> +ij~i || i 0 j | 0:r", "E0325"),
         ("+ij~i || i 0 j | 0:r", "E0325"),
-        ("+ij~j || i j | i:p", "E0326"),
+        ("+ij~j | i:4 | i j i' | i':p", "E0326"),
+        ("+ijk~k || i j k | j:p", "E0326"),
+        ("+ij~j || i j ! | i:p", "E0326"),
+        ("(I & +ij~i || i j | j:p) >> ij-i~ij || i 1 j", "E0326"),
         ("+i~. | i:4 | i i' | i':p", "E0326"),
         ('einsum("i=>ii") >> -ij~ij || i 0 j', "E0327"),
     ],

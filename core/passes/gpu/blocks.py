@@ -194,7 +194,10 @@ class _Spreading:
         """
         chain = chain_of((s,))
         asked = [loop for loop in chain if loop.role in THREAD_ROLES]
-        if len(asked) != 1 or asked[0].rest is not None or is_spread_inside(chain[-1].body):
+        if len(asked) != 1 or is_spread_inside(chain[-1].body):
+            return None
+        rest, opened = asked[0].rest, {loop.variable for loop in chain}
+        if rest is not None and opened & {variable for _, variable in rest.start.terms}:
             return None
         body = chain[-1].body
         for loop in reversed([each for each in chain if each is not asked[0]]):

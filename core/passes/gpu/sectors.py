@@ -7,7 +7,8 @@ Example, of f32, where sectors have 8 elements and rows of copy are an odd multi
 Threads along a row of memory write down a column of the copy. As many of them as a sector has elements are enough for
 whole sectors; the next ones are a row further on in memory, a column in the copy. All of a warp are then in banks of
 their own where rows are an odd multiple of what is left of the banks for each element of a sector. That is a multiple
-of 16 bytes, too, so that rows are read as vectors.
+of 16 bytes, too, so that rows are read as vectors. Where a warp goes down more columns with vectors
+than rows have elements, they are an odd multiple of what is then left, of as many elements as they have vectors.
 """
 
 from __future__ import annotations
@@ -59,11 +60,12 @@ def sector_of(program: Program, spread: Spread, number: int) -> int:
 
 def rows_for(program: Program, number: int, sector: int, row: int) -> int:
     """The elements of a row of a buffer that so many threads along a sector write down the columns of."""
-    device = program.machine.device
+    device, size = program.machine.device, BYTES[program.buffers[number].dtype]
     assert device is not None
-    each = max(
-        1, device.banks * device.bank_bytes // BYTES[program.buffers[number].dtype] // sector
-    )
+    lanes, vector = device.banks * device.bank_bytes // size, program.machine.vector_bytes() // size
+    each = max(1, lanes // sector)
+    if sector == 2 * vector and vector <= row < lanes // 2:
+        each = row // vector
     return (-(-row // each) | 1) * each
 
 

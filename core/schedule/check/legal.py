@@ -18,10 +18,11 @@ from ilang.core.ir.schedule import (
     Role,
     Scheduled,
     loop_text,
+    parted,
     unscheduled,
 )
 from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.schedule.readers import compared, sources
+from ilang.core.schedule.readers import compared, sources, whole_values
 from ilang.core.source import Span
 
 
@@ -32,12 +33,17 @@ def check_nests(shaped: Shaped, nests: Sequence[Nest | None]) -> None:
         ScheduleError: E0325 (a role that needs a constant extent), E0326 (parallel iterations that meet in one
             element), E0327 (a staged value that several assignments make), E0331 (a staged value that is looked up).
     """
+    assignments = {v for v, node in enumerate(shaped.nodes) if isinstance(node, Assignment)}
+    known = all(nests[value] is not None for value in assignments)
+    whole = whole_values(shaped, nests) if known else assignments
     for value, node in enumerate(shaped.nodes):
         nest = nests[value]
         if isinstance(node, Assignment) and nest is not None:
             _check_sites(shaped, node, nest)
+            parts = parted(node, nest) if value in whole and nest.start is None else ()
             for loop, role in zip(nest.order, nest.roles, strict=False):
-                _check_role(shaped, node, loop, role)
+                if role != "p" or loop not in parts:
+                    _check_role(shaped, node, loop, role)
 
 
 def _check_sites(shaped: Shaped, node: Assignment, nest: Nest) -> None:
@@ -88,7 +94,8 @@ def _check_role(shaped: Shaped, node: Assignment, loop: Loop, role: Role) -> Non
                     f"loop {name} of {unscheduled(node)} is {manner}, "
                     "but its iterations meet in the same elements",
                     _span(node),
-                    "give the role to a loop over an axis of the output, or leave it out",
+                    "give the role to a loop over an axis of the output, or p to the outermost reduced loops of what "
+                    "is stored whole, or leave it out",
                 )
         case "" | "t" | "tx" | "ty" | "tz" | "l" | "v" | "q":
             pass

@@ -158,9 +158,8 @@ class _Finder:
 
     def _is_row(self, value: int) -> bool:
         """Whether a value is a reduction along memory, which the threads of a block share."""
-        node, tile = self.shaped.nodes[value], self.tiles[value]
-        is_sum = isinstance(node, Assignment) and node.acc is not None
-        return is_sum and tile is not None and tile.depth == len(tile.order)
+        tile = self.tiles[value]
+        return tile is not None and tile.is_row
 
     def _rows_below(self, root: int, outputs: Axes) -> int:
         """How many of the first axes of a value walk the rows of the last reduction that it is made of; 0 if none."""

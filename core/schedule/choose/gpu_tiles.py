@@ -19,14 +19,23 @@ from ilang.core.dtype import BYTES
 from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment
 from ilang.core.machine import Machine
-from ilang.core.record import record
+from ilang.core.record import record, replace
+from ilang.core.schedule.choose.gpu_parts import (
+    WORTH,
+    block_of,
+    largest,
+    loops_of,
+    part_of_elements,
+    part_of_rows,
+)
 from ilang.core.schedule.choose.tile import RUN, Access, Factors, tiling
 from ilang.core.schedule.extents import Extents
 
 SIDE: tuple[Role, ...] = ("u", "t", "u")
 """What the parts of a side of a contraction's tile are for: groups of elements, threads, elements of a group."""
+PARTS = {1: (0, 1, 0), 2: (0, 1, 2), 3: (1, 2, 3)}
+"""Which part of a side each of them is, where it is split into so many; 0: none."""
 SEQUENTIAL: Role = ""
-Side = tuple[int, ...]
 
 
 @record
@@ -34,7 +43,8 @@ class Tile:
     """The loops of an assignment whose innermost ones are a block's; ``depth`` of them stand outside the copies.
 
     Of what it reads, a copy is made where an access lacks one of its axes, or runs across. Blocks fill copies again and
-    again where there is ``room`` for two of each, in bytes; none where they fill them once.
+    again where there is ``room`` for two of each, in bytes; none where they fill them once. ``is_row`` says that the
+    threads of a block share each element of a reduction along memory.
     """
 
     factors: Factors
@@ -42,6 +52,7 @@ class Tile:
     roles: tuple[Role, ...]
     depth: int
     room: int = 0
+    is_row: bool = False
 
 
 def gpu_tile(
@@ -55,60 +66,50 @@ def gpu_tile(
         accesses: the indices, over its axes, of all that it reads.
         machine: what the blocks belong to.
     """
-    tile = _contraction(node, extents, accesses, machine)
-    return tile or _across(node, extents, accesses, machine) or _row(node, extents, accesses)
+    ways = (_contraction, _across, _row, _elements)
+    tiles = (way(node, extents, accesses, machine) for way in ways)
+    return next((tile for tile in tiles if tile is not None), None)
 
 
 def _contraction(
     node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
 ) -> Tile | None:
-    """Blocks of a contraction: both operands of a block's terms are copied, and read again by its threads."""
-    tile = tiling(node, extents, accesses, machine)
+    """Blocks of a contraction: both operands of a block's terms are copied, and read again by its threads.
+
+    Where each block has a part of the terms only, what all parts of an element have is added after.
+    """
+    tile = tiling(node, _long_sides(node, extents), accesses, machine)
     if tile is None or any(part.axis() is None for index in accesses for part in index):
         return None
-    *others, last = node.reduced_axes()
-    terms, extent = machine.tiles.terms, extents.fixed(node.sizes[last])
-    sides = _sides(node, extents, (tile.rows, tile.lanes), machine)
+    axes, last = (tile.rows, tile.lanes), node.reduced_axes()[-1]
+    block = block_of(node, extents, axes, machine) or largest(machine)
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
-    factors[tile.rows], factors[tile.lanes] = sides
-    factors[last] = (terms,) if extent is not None and extent <= RUN else (RUN // terms, terms)
-    parts = [Loop(last, part) for part in range(len(factors[last]) + 1)]
-    batch = [a for a in node.output_axes() if a not in (tile.rows, tile.lanes)]
-    outer = (*map(Loop, (*batch, tile.rows, tile.lanes, *others)), *parts[:-1])
-    loops, inner = [*outer, parts[-1]], [SEQUENTIAL]
-    for level, role in enumerate(SIDE, 1):
-        for axis, side in zip((tile.rows, tile.lanes), sides, strict=True):
-            part = level - (len(SIDE) - len(side))
-            loops += [Loop(axis, part)] if part > 0 else []
-            inner += [role] if part > 0 else []
+    factors[tile.rows], factors[tile.lanes] = block.sides
+    parts, (*steps, innermost) = loops_of(node, extents, block, factors)
+    batch = [a for a in node.output_axes() if a not in axes]
+    outer = (*map(Loop, (*batch, *axes)), *parts, *steps)
+    loops, inner = [*outer, innermost], [SEQUENTIAL]
+    for level, role in enumerate(SIDE):
+        for axis, side in zip(axes, block.sides, strict=True):
+            part = PARTS[len(side)][level]
+            loops += [Loop(axis, part)] if part else []
+            inner += [role] if part else []
+    extent = extents.fixed(node.sizes[last])
+    again = bool(steps) and (extent is None or block.terms < extent)
     assert machine.device is not None
-    room = machine.device.shared_bytes if extent is None or terms < extent else 0
-    return Tile(tuple(factors), tuple(loops), _roles(outer, tuple(inner)), len(outer), room)
+    room = machine.device.shared_bytes if again else 0
+    outside: list[Role] = ["p" if loop in parts else SEQUENTIAL for loop in outer]
+    return Tile(tuple(factors), tuple(loops), (*outside, *inner), len(outer), room)
 
 
-def _sides(
-    node: Assignment, extents: Extents, axes: tuple[int, int], machine: Machine
-) -> tuple[Side, Side]:
-    """How the sides of a block's tile are split: the largest of which there are as many as there are multiprocessors.
-
-    A thread has some elements that are neighbors, so that it reads them at a time; along the rows of the largest tile
-    it has two such groups, as far apart as threads are many.
-    """
-    threads, each = machine.tiles.threads, machine.tiles.rows
-    plain, small = (threads, each), (threads, each // 2)
-    choices: tuple[tuple[Side, Side], ...] = (((2, *plain), plain), (plain, plain), (small, small))
-    counts = [extents.fixed(node.sizes[axis]) for axis in node.output_axes()]
-    assert machine.device is not None
-    for sides in choices:
-        parts = {axis: prod(side) for axis, side in zip(axes, sides, strict=True)}
-        known = [count or 0 for count in counts]
-        blocks = prod(
-            -(-count // parts.get(axis, 1))
-            for axis, count in zip(node.output_axes(), known, strict=True)
-        )
-        if None in counts or machine.device.multiprocessors <= blocks:
-            return sides
-    return choices[-1]
+def _long_sides(node: Assignment, extents: Extents) -> Extents:
+    """The extents of a program, where short sides of a result are known and have many terms: tiles then fit them."""
+    counts = [extents.fixed(node.sizes[axis]) for axis in node.reduced_axes()]
+    if None in counts or prod(count or 0 for count in counts) < WORTH:
+        return extents
+    known = {node.sizes[axis] for axis in node.output_axes()}
+    sides = {n for n in known if (extents.fixed(n) or 0) > 1}
+    return replace(extents, small=extents.small - sides)
 
 
 def _across(
@@ -136,20 +137,63 @@ def _across(
     return Tile(tuple(factors), tuple(loops), _roles(outer, ("u", "t", "t")), len(outer))
 
 
-def _row(node: Assignment, extents: Extents, accesses: Sequence[Access]) -> Tile | None:
-    """A reduction along memory: a block for each element of the result, whose threads share the row."""
+def _row(
+    node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
+) -> Tile | None:
+    """A reduction along memory: a block for each element of the result, or for a part, whose threads share the row."""
     reduced = node.reduced_axes()
     if node.acc is None or node.base is not None or not reduced:
         return None
     ends = {index[-1].axis() for index in accesses if index}
     walked = {axis for index in accesses if index for axis in index[-1].axes()}
+    several = {axis for axis in node.output_axes() if extents.fixed(node.sizes[axis]) != 1}
     last = reduced[-1]
-    if last not in ends or walked & set(node.output_axes()) or extents.is_small(node.sizes[last]):
+    if last not in ends or walked & several or extents.is_small(node.sizes[last]):
         return None
-    kept = dict.fromkeys(node.output_axes())
+    kept = tuple(dict.fromkeys(node.output_axes()))
+    each = part_of_rows(node, extents, machine)
+    if each is not None:
+        return _in_parts(node, kept, (each,), ("t",))
     order = (*kept, *reduced)
     roles = _roles(order[:-1], ("t",))
-    return Tile(((),) * len(node.axes), tuple(map(Loop, order)), roles, len(order))
+    return Tile(((),) * len(node.axes), tuple(map(Loop, order)), roles, len(order), is_row=True)
+
+
+def _elements(
+    node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
+) -> Tile | None:
+    """A reduction of which a thread has each element, or, where these are few, a part of it."""
+    reduced, kept = node.reduced_axes(), tuple(dict.fromkeys(node.output_axes()))
+    if node.acc is None or node.base is not None or not (reduced and kept):
+        return None
+    first, last = reduced[0], kept[-1]
+    if extents.is_small(node.sizes[first]) or any(p.looked for each in accesses for p in each):
+        return None
+    columns = any(
+        index and (index[0].axis(), index[-1].axis()) == (first, last) for index in accesses
+    )
+    each = part_of_elements(node, extents, columns, machine)
+    if each is None:
+        return None
+    is_run = RUN < each and len(reduced) == 1
+    return _in_parts(node, kept, (each // RUN, RUN) if is_run else (each,), (SEQUENTIAL,))
+
+
+def _in_parts(
+    node: Assignment, kept: tuple[int, ...], factors: tuple[int, ...], inner: tuple[Role]
+) -> Tile:
+    """A reduction whose outermost reduced axis is in parts; the role of its innermost loop.
+
+    Parts are outside of all elements, so that threads which are neighbors have neighbors.
+    """
+    first, *others = node.reduced_axes()
+    splits: list[tuple[int, ...]] = [()] * len(node.axes)
+    splits[first] = factors if 1 < prod(factors) else ()
+    inside = [Loop(first, part) for part in range(1, len(splits[first]) + 1)]
+    loops = (Loop(first), *map(Loop, kept), *inside, *map(Loop, others))
+    between: list[Role] = [SEQUENTIAL for _ in loops[2:]]
+    roles: tuple[Role, ...] = ("p", *between, *inner)
+    return Tile(tuple(splits), loops, roles, len(loops))
 
 
 def _roles(outer: Sequence[object], inner: tuple[Role, ...]) -> tuple[Role, ...]:

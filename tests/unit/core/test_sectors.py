@@ -47,6 +47,14 @@ def test_threads_with_vectors_have_banks_of_their_own_too() -> None:
     assert len({(n % 2 * 4 * length + n // 2) % 32 for n in range(32)}) == 32
 
 
+@pytest.mark.parametrize("row", [4, 8, 16, 32])
+def test_rows_that_are_shorter_than_a_warp_are_told_apart(row: int) -> None:
+    """Two vectors along a sector, all rows there are, and as many sectors as threads are left for."""
+    length = rows_for(program("f32"), copied("f32"), 8, row)
+    down = [(n % 2 * 4 + n // 2 // row * 8, n // 2 % row) for n in range(32)]
+    assert len({(column * length + element) % 32 for column, element in down}) == 32
+
+
 @pytest.mark.parametrize(("dtype", "row"), [("f32", 36), ("f64", 36)])
 def test_only_transposed_copies_have_longer_rows(dtype: str, row: int) -> None:
     shapes = {

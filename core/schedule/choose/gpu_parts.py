@@ -1,0 +1,251 @@
+"""How reductions with few results fill a GPU: their terms in parts, and tiles that fit results with a short side.
+
+Example, on 132 multiprocessors, a product of 16 by 65,536 and 65,536 by 16 elements:
+    in:   one tile of 16 by 16, 65,536 terms
+    out:  256 threads with an element each; 256 parts of 256 terms, 64 of which are copied at a time
+
+Every part is a block's, or a thread's, and has a result of its own; a second kernel adds them in their order. There are
+as many as give each multiprocessor two blocks, and no more: each costs a result that is written and read once more.
+What is not known when a program is compiled has no parts, but for columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from ilang.core.ir.schedule import Loop
+from ilang.core.ir.shaped import Assignment
+from ilang.core.machine import Machine
+from ilang.core.record import record
+from ilang.core.schedule.choose.tile import RUN
+from ilang.core.schedule.extents import Extents
+
+LEAST = 64
+"""Terms of a part at least, of each element: a result that is written and read again costs as much as some terms."""
+WORTH = 512
+"""The same where smaller tiles would fill a device without parts: they read their operands more often."""
+SHARE = 32
+"""The same where no tile shares operands."""
+COLUMN = 2 * RUN
+"""Terms of a part of a column whose length is not known: a part takes 1/256 of what it adds."""
+MOST_TERMS = 64
+"""Terms of a tile with a short side that are copied at a time."""
+
+Side = tuple[int, ...]
+
+
+@record
+class Block:
+    """A block's tile of a contraction: its sides, the terms that it copies at a time, and the terms of each part."""
+
+    sides: tuple[Side, Side]
+    terms: int
+    part: int | None
+
+
+def block_of(
+    node: Assignment, extents: Extents, axes: tuple[int, int], machine: Machine
+) -> Block | None:
+    """The tile of a contraction, the first of several that fills a device, in parts or not; None of unknown extents.
+
+    Args:
+        node: a contraction.
+        extents: of the program.
+        axes: those of the rows and of the lanes of its tiles.
+        machine: what the blocks belong to.
+    """
+    rows, lanes = (extents.fixed(node.sizes[axis]) for axis in axes)
+    if rows is None or lanes is None:
+        return None
+    batch = [extents.fixed(node.sizes[a]) for a in node.output_axes() if a not in axes]
+    terms = [extents.fixed(node.sizes[axis]) for axis in node.reduced_axes()]
+    around = None if None in batch else prod(count or 0 for count in batch)
+    folded = None if None in terms else prod(count or 0 for count in terms)
+    assert machine.device is not None
+    is_short = min(rows, lanes) < _short(machine)
+    tiles = _fitting(rows, lanes, terms[-1], machine) if is_short else _squares(machine)
+    for number, (sides, copied, may_part) in enumerate(tiles, 1):
+        if around is None:
+            return Block(sides, copied, None)
+        blocks = around * -(-rows // prod(sides[0])) * -(-lanes // prod(sides[1]))
+        if blocks == 0 or machine.device.multiprocessors <= blocks:
+            return Block(sides, copied, None)
+        least = LEAST if is_short or number == len(tiles) else WORTH
+        part = _part(blocks, folded, copied, least, machine) if may_part else None
+        parts = 1 if part is None or folded is None else -(-folded // part)
+        if number == len(tiles) or machine.device.multiprocessors <= blocks * parts:
+            return Block(sides, copied, part)
+    return None
+
+
+def _squares(machine: Machine) -> list[tuple[tuple[Side, Side], int, bool]]:
+    """Tiles in the order in which they are tried: their sides, the terms they copy, and whether they go in parts.
+
+    A thread has some elements that are neighbors, so that it reads them at a time; along the rows of the largest tile
+    it has two such groups, as far apart as threads are many.
+    """
+    threads, each, terms = machine.tiles.threads, machine.tiles.rows, machine.tiles.terms
+    plain, small = (threads, each), (threads, each // 2)
+    return [
+        (((2, *plain), plain), terms, False),
+        ((plain, plain), terms, False),
+        ((plain, plain), terms, True),
+        ((small, small), terms, False),
+        ((small, small), terms, True),
+    ]
+
+
+def largest(machine: Machine) -> Block:
+    """The tile of a contraction whose extents are not known."""
+    sides, terms, _ = _squares(machine)[0]
+    return Block(sides, terms, None)
+
+
+def _short(machine: Machine) -> int:
+    """The side of the smallest square tile: a result with a shorter one has tiles that fit it."""
+    return machine.tiles.threads * (machine.tiles.rows // 2)
+
+
+def _fitting(
+    rows: int, lanes: int, last: int | None, machine: Machine
+) -> list[tuple[tuple[Side, Side], int, bool]]:
+    """Tiles of a result with a short side, which they have all of, the ones with the longest other side first.
+
+    What a block copies at a time is as much as that of the largest square tile, or ``MOST_TERMS`` of each row, but
+    no more than there are along the ``last`` reduced axis.
+    """
+    assert machine.device is not None
+    short = _up(min(rows, lanes))
+    threads = machine.device.block_threads
+    longest = min(_up(max(rows, lanes)), 2 * machine.tiles.rows * threads // short, threads)
+    tiles, seen = [], set[int]()
+    for shrink in (1, 2, 4, 8):
+        long = max(longest // shrink, min(_short(machine), longest))
+        if long in seen:
+            continue
+        seen.add(long)
+        height, width = (short, long) if rows <= lanes else (long, short)
+        each = max(1, height * width // threads)
+        along = min(each, machine.tiles.lanes, width)
+        sides = _side(height, max(1, each // along)), _side(width, along)
+        copied = machine.tiles.terms * 12 * machine.tiles.threads // (height + width)
+        most = MOST_TERMS if last is None else min(MOST_TERMS, _up(last))
+        terms = max(machine.tiles.terms, min(most, _up(copied + 1) // 2))
+        tiles.append((sides, terms, True))
+    return tiles
+
+
+def _side(count: int, each: int) -> Side:
+    """The threads along a side, and the elements of each where it has several."""
+    each = min(each, count)
+    return (count // each, each) if 1 < each else (count,)
+
+
+def _up(count: int) -> int:
+    """The smallest power of two that is no less."""
+    return 1 << max(0, count - 1).bit_length()
+
+
+def _part(blocks: int, terms: int | None, unit: int, least: int, machine: Machine) -> int | None:
+    """The terms of each part of so many, a multiple of a unit, of a run where it has several; None for one part."""
+    if terms is None:
+        return None
+    each = max(least, -(-terms // max(1, machine.threads.most_blocks // blocks)))
+    each = _multiple(each, unit if each <= RUN else RUN)
+    return each if each < terms else None
+
+
+def _multiple(count: int, unit: int) -> int:
+    """The least multiple of a unit that is no less."""
+    return -(-count // unit) * unit
+
+
+def loops_of(
+    node: Assignment, extents: Extents, block: Block, factors: list[tuple[int, ...]]
+) -> tuple[list[Loop], list[Loop]]:
+    """The loops over the reduced axes of a contraction: those that number its parts, and all others, the copies' last.
+
+    Axes are used up from the outermost one on, until parts are as many as are wanted; the factors of all are set.
+    """
+    *others, last = node.reduced_axes()
+    known = [extents.fixed(node.sizes[axis]) or 0 for axis in (*others, last)]
+    wanted = 1 if block.part is None else -(-prod(known) // block.part)
+    parts, rest = list[Loop](), list[Loop]()
+    for axis, extent in zip(others, known, strict=False):
+        if wanted == 1:
+            rest.append(Loop(axis))
+        elif extent <= wanted:
+            parts.append(Loop(axis))
+            wanted //= extent
+        else:
+            factors[axis] = (-(-extent // wanted),)
+            parts.append(Loop(axis))
+            rest.append(Loop(axis, 1))
+            wanted = 1
+    each, unit, count = 0, block.terms, extents.fixed(node.sizes[last])
+    if 1 < wanted:
+        each = -(-known[-1] // wanted)
+        each = _multiple(each, unit if each <= RUN else RUN)
+    if each and each < known[-1]:
+        factors[last] = _factors(each, unit)
+        parts.append(Loop(last))
+    else:
+        factors[last] = (unit,) if count is not None and count <= RUN else (RUN // unit, unit)
+    steps = [Loop(last, part) for part in range(len(factors[last]) + 1)]
+    return parts, [*rest, *(step for step in steps if step not in parts)]
+
+
+def _factors(part: int, unit: int) -> tuple[int, ...]:
+    """The factors of an axis whose parts have so many terms, a run of them and a unit at a time."""
+    if part == unit:
+        return (unit,)
+    return (part // unit, unit) if part <= RUN else (part // RUN, RUN // unit, unit)
+
+
+def part_of_rows(node: Assignment, extents: Extents, machine: Machine) -> int | None:
+    """How many iterations of its outermost reduced axis a part of a reduction has whose blocks share rows, if several.
+
+    A part has at least what a block should have to do.
+    """
+    rows, counts = _known(node, extents)
+    if rows is None or counts is None or not node.output_axes():
+        return None
+    assert machine.device is not None
+    if not 0 < rows < machine.device.multiprocessors:
+        return None
+    unit = machine.device.block_threads * machine.device.vector_elements
+    wanted = -(-prod(counts) // (machine.threads.most_blocks // rows))
+    return _outermost(counts, _multiple(max(machine.threads.block_work, wanted), unit))
+
+
+def part_of_elements(
+    node: Assignment, extents: Extents, columns: bool, machine: Machine
+) -> int | None:
+    """The same of a reduction of which a thread has an element; of columns also where it is not known how many."""
+    elements, counts = _known(node, extents)
+    if elements is None or counts is None:
+        is_one = len(node.reduced_axes()) == 1
+        return COLUMN if columns and is_one else None
+    assert machine.device is not None
+    threads = machine.threads.most_blocks * machine.device.block_threads
+    if not 0 < elements < threads // 2:
+        return None
+    wanted = max(SHARE, -(-prod(counts) // (threads // elements)))
+    return _outermost(counts, wanted if wanted <= RUN else _multiple(wanted, RUN))
+
+
+def _known(node: Assignment, extents: Extents) -> tuple[int | None, list[int] | None]:
+    """The elements of a result, and the extents of the reduced axes, where they are known."""
+    outputs = [extents.fixed(node.sizes[axis]) for axis in dict.fromkeys(node.output_axes())]
+    reduced = [extents.fixed(node.sizes[axis]) for axis in node.reduced_axes()]
+    return (
+        None if None in outputs else prod(count or 0 for count in outputs),
+        None if None in reduced else [count or 0 for count in reduced],
+    )
+
+
+def _outermost(counts: Sequence[int], terms: int) -> int | None:
+    """How many iterations of the outermost of some loops have so many terms; None where that is all of them."""
+    each = max(1, -(-terms // max(1, prod(counts[1:]))))
+    return each if each < counts[0] else None

@@ -1,0 +1,224 @@
+"""Reductions with few results on a GPU: right at random extents, in parts that fill it, in whole sectors and banks."""
+
+from __future__ import annotations
+
+import functools
+import random
+import shutil
+import subprocess
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ilang.codegen.emulator.program import load
+from ilang.codegen.emulator.runtime import emulator
+from ilang.codegen.targets import cuda
+from ilang.core.ir.gpu import Spread
+from ilang.core.ir.kernel import Program
+from ilang.core.ir.shaped import Shaped
+from ilang.core.machine import CPU, GPU
+from ilang.core.pipeline import explain, fit, graph_of, infer, loops_text, lower, text_component
+from ilang.core.record import replace
+from ilang.core.reference import evaluate
+from tests.property import emulated
+from tests.property.native import Call
+
+Shapes = tuple[tuple[int, ...], ...]
+
+PRODUCT = "ik*kj~ijk >> +ijk~ij"
+FEW: dict[str, tuple[str, Shapes]] = {
+    "square": (PRODUCT, ((16, 65536), (65536, 16))),
+    "tiny": (PRODUCT, ((8, 4096), (4096, 8))),
+    "small": (PRODUCT, ((4, 4096), (4096, 4))),
+    "wide": (PRODUCT, ((8, 4096), (4096, 4096))),
+    "high": (PRODUCT, ((4096, 4096), (4096, 8))),
+    "narrow": (PRODUCT, ((4, 4096), (4096, 4096))),
+    "middle": (PRODUCT, ((512, 4096), (4096, 512))),
+    "turned": ("ki*jk~ijk >> +ijk~ij", ((16384, 16), (16, 16384))),
+    "batch": ("bik*bkj~bijk >> +bijk~bij", ((4, 8, 4096), (4, 4096, 8))),
+    "vector": (PRODUCT, ((1, 4096), (4096, 4096))),
+    "rows": ("ik*k~ik >> +ik~i", ((8, 1 << 20), (1 << 20,))),
+    "columns": ("+ij~j", ((65536, 16),)),
+    "largest": (">ij~j", ((65536, 16),)),
+    "weights": ("nihw*nohw~noihw >> +noihw~oi", ((16, 8, 32, 32), (16, 8, 32, 32))),
+}
+"""Texts, and shapes of which results have few elements."""
+
+
+def shaped_of(text: str, shapes: Shapes) -> Shaped:
+    """A program for arrays of these shapes."""
+    return infer(graph_of(text_component(text), "f"), shapes=shapes)
+
+
+@functools.cache
+def lowered(name: str) -> Program:
+    """One of the programs above."""
+    return lower(shaped_of(*FEW[name]), GPU)
+
+
+def blocks(program: Program, number: int) -> int:
+    """How many blocks a kernel has something to do for."""
+    (spread,) = program.kernels[number].body
+    assert isinstance(spread, Spread)
+    count = prod(program.sizes[loop.size].fixed or 0 for loop in spread.loops)
+    return count if spread.over == "blocks" else -(-count // spread.threads)
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_every_multiprocessor_has_something_to_do(name: str) -> None:
+    """What has too few terms for that has parts of as many as are worth a result of their own."""
+    assert GPU.device is not None
+    few = {"tiny": 64, "small": 64, "columns": 128, "largest": 128}
+    assert few.get(name, GPU.device.multiprocessors) <= blocks(lowered(name), 0)
+    assert blocks(lowered(name), 0) <= 2 * GPU.threads.most_blocks
+    assert len(lowered(name).kernels) == 2
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_what_is_chosen_gives_the_same_text_when_it_is_written(name: str) -> None:
+    text, shapes = FEW[name]
+    graph = graph_of(text_component(text), "f")
+    again = text
+    for row in explain(graph, shapes=shapes, machine=GPU).schedule:
+        again = again.replace(row.text, f"{row.text} {row.schedule}")
+    assert again != text
+    written = shaped_of(again, shapes)
+    assert loops_text(lower(written, GPU)) == loops_text(lowered(name))
+    assert "_parts" in loops_text(lower(written, CPU))
+
+
+MEASURED: tuple[tuple[str, Shapes, float], ...] = (
+    (PRODUCT, ((8, 4096), (4096, 8)), 1.0),
+    (PRODUCT, ((16, 4096), (4096, 16)), 1.0),
+    (PRODUCT, ((4, 1024), (1024, 512)), 1.0),
+    (PRODUCT, ((512, 1024), (1024, 8)), 1.0),
+    (PRODUCT, ((8, 512), (512, 1024)), 1.0),
+    ("ki*kj~ijk >> +ijk~ij", ((2048, 16), (2048, 16)), 1.0),
+    ("ki*jk~ijk >> +ijk~ij", ((2048, 8), (8, 2048)), 1.0),
+    (PRODUCT, ((1, 1024), (1024, 512)), 1.0),
+    (PRODUCT, ((64, 1024), (1024, 1)), 1.0),
+    ("+ij~j", ((2048, 16),), 1.0),
+    ("+ij~j", ((512, 96),), 1.0),
+    ("+ij~i", ((8, 16384),), 1.0),
+    (">ij~i", ((4, 16384),), 1.0),
+)
+"""Texts, shapes, and what banks of shared memory may cost beside the least."""
+
+needs_emulator = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
+
+
+@needs_emulator
+@pytest.mark.parametrize(("text", "shapes", "conflicts"), MEASURED)
+def test_memory_is_read_and_written_in_whole_sectors(
+    text: str, shapes: Shapes, conflicts: float
+) -> None:
+    """But for the results of parts of which a block combines those of one element: a sector of each."""
+    shaped = shaped_of(text, shapes)
+    program = lower(shaped, GPU)
+    source = cuda.emit(program)
+    loaded = load(source, "f.cu", checked=True)
+    arrays = [np.ones(shape, np.float32) for shape in shapes]
+    extents = fit(shaped, shapes)
+    dims = [[extents[n] for n in shaped.tensors[v].dims] for v in shaped.outputs]
+    outputs = [np.zeros(each, np.float32) for each in dims]
+    free = [n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument()]
+    with emulator().settings(profile=1):
+        emulator().take_profile()
+        assert loaded.call("f_host", np.array([*free, 0], np.int64), *arrays, *outputs) == 0
+        traffic = emulator().take_profile()
+    assert not emulator().take_findings()
+    lines = source.splitlines()
+    for each in traffic:
+        line = lines[each.line - 1].split("=")
+        is_part = each.space == "global" and each.access == "read" and "_parts[" in line[-1]
+        most = conflicts if each.space == "shared" else 1.1
+        assert each.ratio() <= most or is_part, lines[each.line - 1]
+
+
+TEXTS = (
+    PRODUCT,
+    "ki*kj~ijk >> +ijk~ij",
+    "ik*jk~ijk >> +ijk~ij",
+    "bik*bkj~bijk >> +bijk~bij",
+    "ikl*klj~ijkl >> +ijkl~ij",
+    "nihw*nohw~noihw >> +noihw~oi",
+    "+ij~j",
+    "+ij~i",
+    ">ij~j",
+    "<ij~i",
+    "+ijk~j",
+    "+ijk~ik",
+    "ik*k~ik >> +ik~i",
+    "ik*kj~ijk >> +ijk~ij >> (I & >ij~i) >> ij-i~ij",
+)
+SHORT = (0, 1, 2, 3, 4, 7, 8, 9, 16, 17, 31, 33, 70)
+LONG = (0, 1, 63, 512, 700, 1024, 1500, 5000, 9001)
+WORK = 300_000
+"""Terms of a program at most."""
+
+
+def trial(seed: int) -> tuple[Shaped, list[Any]]:
+    """A random text at random extents, known or not when it is compiled, and arrays for it."""
+    rng = random.Random(seed)
+    while True:
+        text, numbers = rng.choice(TEXTS), np.random.default_rng(seed)
+        inputs = text.split("~", 1)[0].lstrip("+<>").split("*")
+        reduced = set("".join(inputs)) - set(text.split(" >> (")[0].rsplit("~", 1)[1])
+        letters = sorted(set("".join(inputs)))
+        sizes = {c: rng.choice(LONG if c in reduced else SHORT) for c in letters}
+        if prod(sizes.values()) <= WORK:
+            break
+    dtype = rng.choice((np.float32, np.float32, np.float64))
+    arrays = [numbers.normal(size=[sizes[c] for c in each]).astype(dtype) for each in inputs]
+    graph = graph_of(text_component(text), "f")
+    names = [{"float32": "f32", "float64": "f64"}[array.dtype.name] for array in arrays]
+    shapes = [array.shape for array in arrays] if rng.random() < 0.8 else None
+    return replace(infer(graph, names, shapes=shapes), name=f"p{seed}"), arrays
+
+
+@needs_emulator
+@pytest.mark.parametrize("mode", emulated.MODES)
+def test_random_extents(mode: str) -> None:
+    """Every access is looked at, in three orders of threads, which give the same bits."""
+    programs: list[Program] = []
+    calls: list[Call] = []
+    wanted: list[Any] = []
+    for seed in range(40):
+        shaped, arrays = trial(seed)
+        extents = fit(shaped, [array.shape for array in arrays])
+        wanted.append(evaluate(shaped, arrays, extents, exact=True))
+        free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
+        results = tuple(array.shape for array in wanted[-1])
+        calls.append(Call(len(programs), tuple(free), tuple(arrays), results))
+        programs.append(lower(shaped, GPU))
+    several = sum("_parts" in buffer.name for each in programs for buffer in each.buffers)
+    assert several >= len(programs) // 4
+    for call, answer, outputs in zip(
+        calls, emulated.run(programs, calls, mode, in_all_modes=True), wanted, strict=True
+    ):
+        said = f"{programs[call.program].name} {[x.shape for x in call.inputs]}: {answer.trouble}"
+        assert not answer.trouble, said
+        for got, want in zip(answer.outputs, outputs, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4, err_msg=said)
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on the path")
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
+def test_nvcc_spills_nothing(tmp_path: Path, arch: str) -> None:
+    programs = [replace(lowered(name), name=name) for name in FEW]
+    (tmp_path / "f.cu").write_text(cuda.emit_together(programs))
+    command = ["nvcc", "-std=c++17", f"-arch={arch}", "--fmad=false", "-Xptxas", "-v"]
+    done = subprocess.run(
+        [*command, "-Werror", "all-warnings", "-cubin", "-o", "f.cubin", "f.cu"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    spilled = [line for line in done.stderr.splitlines() if "spill stores" in line]
+    assert spilled
+    assert all(" 0 bytes spill stores, 0 bytes spill loads" in line for line in spilled)
