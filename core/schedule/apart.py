@@ -57,9 +57,10 @@ def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> Apart 
     walked = matrices_of(shaped, readers, tiled, extents, alone=machine.device is not None)
     if not walked:
         return None
-    from ilang.core.schedule.apart_copies import Copying, is_worth
+    from ilang.core.schedule.apart_copies import Copying, Worth
 
-    chosen = [each for each in walked if is_worth(shaped, readers, tiled, each, machine)]
+    worth = Worth(shaped, readers, tiled, walked, machine)
+    chosen = [each for n, each in enumerate(walked) if worth.holds(n)]
     exits = {value for matrices in chosen for value in matrices.exits}
     exits -= {value for matrices in chosen if matrices.alone for value in matrices.exits}
     worked = {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from math import prod
 
-from ilang.core.cost import USUAL, of_assignments
+from ilang.core.cost import USUAL, Work, of_assignments
 from ilang.core.dtype import BYTES
 from ilang.core.ir.scalar import Operand
 from ilang.core.ir.shaped import Assignment, Node, Read, Shaped, Tensor
@@ -27,77 +28,109 @@ MOST_PRODUCTS = 3
 """Matrices that are products, of which a block of a GPU has copies of factors: more have no room."""
 
 
-def is_worth(
-    shaped: Shaped, readers: Inlining, tiled: Tilings, matrices: Matrices, machine: Machine
-) -> bool:
-    """Whether matrices are better computed again than stored.
+class Worth:
+    """Whether matrices of a program are better computed again than stored."""
 
-    Where extents are not known they are if their rows are reduced before they are read on, as those of attention: they
-    may be larger than memory. A product that weights take along memory may be that of a classifier, which has few
-    columns: where nothing else is computed again it is stored. Of known extents see ``_is_gained``.
-    """
-    copying = Copying(shaped, [matrices], {})
-    if matrices.alone:
-        return _is_worth_alone(copying, readers, tiled, machine)
-    dims = shaped.tensors[min(matrices.wide)].dims
-    known = [shaped.sizes[d].fixed for n, d in enumerate(dims) if n not in matrices.batch]
-    rows = (value for value, each in matrices.exits.items() if each.is_row)
-    are_reduced = any(copying.home[value] in copying.users[value] for value in rows)
-    if not are_reduced and not (matrices.are_larger and None not in known):
-        return False
-    if None in known:
-        again = [v for v in matrices.wide if tiled.tiles[v] and len(copying.users[v]) > 1]
-        return len(again) != 1 or not any(each.across for each in matrices.exits.values())
-    stored = [value for value in matrices.wide if not readers.inlined[value]]
-    widths = sum(BYTES[shaped.tensors[value].dtype] for value in stored)
-    return _is_gained(copying, stored, prod(n or 0 for n in known) * widths, machine)
+    def __init__(
+        self,
+        shaped: Shaped,
+        readers: Inlining,
+        tiled: Tilings,
+        groups: Sequence[Matrices],
+        machine: Machine,
+    ) -> None:
+        """For all matrices that may be.
 
+        Args:
+            shaped: the program.
+            readers: who reads each value.
+            tiled: its contractions.
+            groups: the matrices.
+            machine: what the loops are for.
+        """
+        self.shaped = shaped
+        self.readers = readers
+        self.tiled = tiled
+        self.machine = machine
+        self.copying = Copying(shaped, groups, {})
 
-def _is_worth_alone(copying: Copying, readers: Inlining, tiled: Tilings, machine: Machine) -> bool:
-    """Whether matrices are better computed again in each kernel than stored: that takes longer, and no memory.
+    def holds(self, number: int) -> bool:
+        """Whether the matrices of this number are.
 
-    No kernel has more of them than a block has room for.
+        Where extents are not known they are if their rows are reduced before they are read on, as those of attention:
+        they may be larger than memory. A product that weights take along memory may be that of a classifier, which has
+        few columns: where nothing else is computed again it is stored. Of known extents see ``_is_gained``.
+        """
+        matrices, copying = self.copying.groups[number], self.copying
+        if matrices.alone:
+            return self._holds_alone(number)
+        dims = self.shaped.tensors[min(matrices.wide)].dims
+        known = [self.shaped.sizes[d].fixed for n, d in enumerate(dims) if n not in matrices.batch]
+        rows = (value for value, each in matrices.exits.items() if each.is_row)
+        are_reduced = any(copying.home[value] in copying.users[value] for value in rows)
+        if not are_reduced and not (matrices.are_larger and None not in known):
+            return False
+        if None in known:
+            again = [v for v in self._products(matrices) if len(copying.users[v]) > 1]
+            return len(again) != 1 or not any(each.across for each in matrices.exits.values())
+        widths = sum(BYTES[self.shaped.tensors[v].dtype] for v in self._stored(matrices))
+        return self._is_gained(number, prod(n or 0 for n in known) * widths)
 
-    Where extents are known those that would be stored have to be more than a device has room for besides. Else their
-    rows have to be reduced before a contraction reads them; one product that is read both ways may be a classifier's.
-    """
-    shaped, (matrices,) = copying.shaped, copying.groups
-    products = [value for value in matrices.wide if tiled.tiles[value] is not None]
-    kernels = Counter(phase for value in products for phase in copying.users[value])
-    if MOST_PRODUCTS < max(kernels.values(), default=0):
-        return False
-    stored = [value for value in matrices.wide if not readers.inlined[value]]
-    exits = matrices.exits.values()
-    are_reduced = any(copying.users[each.value] - {None} for each in exits if each.is_row)
-    if all(shaped.sizes[d].fixed is not None for d in shaped.tensors[min(matrices.wide)].dims):
-        held, around = (sum(_bytes(shaped, v) for v in some) for some in (stored, copying.around()))
-        return max(around, machine.memory.kept_bytes) < held and (
-            matrices.are_larger or are_reduced
-        )
-    directions = {each.label for each in exits}
-    contracts = any(not each.is_row and not each.is_stored for each in exits)
-    return are_reduced and contracts and len(directions) <= len(products)
+    def _products(self, matrices: Matrices) -> list[int]:
+        """Those of some matrices that are contractions."""
+        return [value for value in matrices.wide if self.tiled.tiles[value] is not None]
 
+    def _stored(self, matrices: Matrices) -> list[int]:
+        """Those of some matrices that would be stored."""
+        return [value for value in matrices.wide if not self.readers.inlined[value]]
 
-def _is_gained(copying: Copying, stored: Sequence[int], one: int, machine: Machine) -> bool:
-    """Whether matrices of ``one`` batch, of so many bytes, are worth their time.
+    def _bytes(self, values: Iterable[int]) -> float:
+        """The bytes of some values, as far as extents are known."""
+        return sum(_bytes(self.shaped, value) for value in values)
 
-    All of those that would be ``stored`` have to be larger than caches and than the arrays around them, and, where they
-    are not past all caches, to take less time than what is made of them.
-    """
-    shaped, memory = copying.shaped, machine.memory
-    held, around = (sum(_bytes(shaped, v) for v in some) for some in (stored, copying.around()))
-    if one <= memory.kept_bytes or held <= around:
-        return False
-    if memory.streamed_bytes < one:
-        return True
-    time = {
-        value: work.usual(shaped.sizes, {})
-        for value, work in of_assignments(shaped, machine).items()
-        if value in copying.owner
-    }
-    again = sum(time[v] * (len(copying.users[v]) - 1) for v in copying.inside)
-    return again <= MOST * sum(time.values())
+    def _holds_alone(self, number: int) -> bool:
+        """Whether matrices are that each kernel computes again: that takes longer, and no memory.
+
+        No kernel has more of them than a block has room for. Where extents are known those that would be stored have
+        to be more than a device has room for besides. Else their rows have to be reduced before a contraction reads
+        them; one product that is read both ways may be a classifier's.
+        """
+        matrices, copying = self.copying.groups[number], self.copying
+        products, exits = self._products(matrices), matrices.exits.values()
+        kernels = Counter(phase for value in products for phase in copying.users[value])
+        if MOST_PRODUCTS < max(kernels.values(), default=0):
+            return False
+        are_reduced = any(copying.users[each.value] - {None} for each in exits if each.is_row)
+        dims = self.shaped.tensors[min(matrices.wide)].dims
+        if all(self.shaped.sizes[size].fixed is not None for size in dims):
+            most = max(self._bytes(copying.around(number)), self.machine.memory.kept_bytes)
+            is_larger = most < self._bytes(self._stored(matrices))
+            return is_larger and (matrices.are_larger or are_reduced)
+        directions = {each.label for each in exits}
+        contracts = any(not each.is_row and not each.is_stored for each in exits)
+        return are_reduced and contracts and len(directions) <= len(products)
+
+    def _is_gained(self, number: int, one: int) -> bool:
+        """Whether matrices of ``one`` batch, of so many bytes, are worth their time.
+
+        All of those that would be stored have to be larger than caches and than the arrays around them, and, where they
+        are not past all caches, to take less time than what is made of them.
+        """
+        matrices, copying, memory = self.copying.groups[number], self.copying, self.machine.memory
+        held, around = self._bytes(self._stored(matrices)), self._bytes(copying.around(number))
+        if one <= memory.kept_bytes or held <= around:
+            return False
+        if memory.streamed_bytes < one:
+            return True
+        time = {value: self._work[value].usual(self.shaped.sizes, {}) for value in matrices.axes}
+        inside = matrices.axes.keys() & copying.inside
+        again = sum(time[value] * (len(copying.users[value]) - 1) for value in sorted(inside))
+        return again <= MOST * sum(time.values())
+
+    @cached_property
+    def _work(self) -> dict[int, Work]:
+        """The operations of each assignment."""
+        return of_assignments(self.shaped, self.machine)
 
 
 def _bytes(shaped: Shaped, value: int) -> float:
@@ -156,13 +189,14 @@ class Copying:
                 users[source] |= there
         return users
 
-    def around(self) -> set[int]:
-        """The arrays that matrices are made of, and that contractions of them give."""
-        exits = {v: each for matrices in self.groups for v, each in matrices.exits.items()}
-        arrays = {value for value, each in exits.items() if not each.is_row}
-        for value in self.inside:
+    def around(self, number: int) -> set[int]:
+        """The arrays that the matrices of a number are made of, and that contractions of them give."""
+        matrices = self.groups[number]
+        arrays = {value for value, each in matrices.exits.items() if not each.is_row}
+        inside = matrices.axes.keys() & self.inside
+        for value in inside:
             arrays.update(sources(self.shaped.nodes[value]))
-        return arrays - self.inside
+        return arrays - inside
 
     def run(self) -> Apart | None:
         """The new program; None where no order of kernels is right for all matrices."""

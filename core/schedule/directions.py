@@ -102,7 +102,11 @@ def matrices_of(
         matrices = labelled.matrices(extents, alone)
         if matrices is not None:
             groups.append(replace(matrices, are_larger=first in larger))
-    return groups
+    if alone or not groups:
+        return groups
+    from ilang.core.schedule.row_kernels import shared_out
+
+    return shared_out(shaped, inlining, groups)
 
 
 def _wide(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> tuple[set[int], set[int]]:
@@ -286,7 +290,10 @@ class _Labelling:
     # -- what all of it gives ------------------------------------------------------------------------------------------
 
     def matrices(self, extents: Extents, alone: bool) -> Matrices | None:
-        """The matrices, if everything that reads them goes by rows of theirs, in two directions that are long."""
+        """The matrices, if everything that reads them goes by rows of theirs, in two directions that are long.
+
+        They have kernels if these go alone.
+        """
         if self.fails or not self._are_whole():
             return None
         for value in self.axes:
@@ -312,11 +319,9 @@ class _Labelling:
         if len(labels) < 2 and not alone and not self._is_across(exits):
             return None
         axes = {**self._products(), **self.axes}
-        if alone:
-            kernels = tuple((value,) for value in sorted(exits))
-            wide = frozenset(self.connected)
-            return Matrices(wide, axes, batch, exits, frozenset(), kernels, alone=True)
-        return _Kernels(self.shaped, frozenset(self.connected), axes, batch, exits).matrices()
+        kernels = tuple((value,) for value in sorted(exits)) if alone else ()
+        wide = frozenset(self.connected)
+        return Matrices(wide, axes, batch, exits, frozenset(), kernels, alone=alone)
 
     def _products(self) -> dict[int, Labels]:
         """What is computed in the innermost loops of matrices, and is made of none: without labels."""
@@ -397,150 +402,3 @@ class _Labelling:
         if len(every - batch) != 2 or any(len(each - batch) != 1 for each in outputs):
             return None
         return tuple(sorted(batch))
-
-
-class _Kernels:
-    """The exits of some matrices, shared out to kernels."""
-
-    def __init__(
-        self,
-        shaped: Shaped,
-        wide: frozenset[int],
-        axes: Mapping[int, Labels],
-        batch: tuple[int, ...],
-        exits: dict[int, Exit],
-    ) -> None:
-        self.shaped = shaped
-        self.wide = wide
-        self.axes = dict(axes)
-        self.batch = batch
-        self.exits = exits
-        self.rows: set[int] = set()
-        self.reach: dict[int, dict[int, bool]] = {}
-        self.number: dict[int, int] = {}
-
-    def matrices(self) -> Matrices:
-        """The matrices with their kernels."""
-        for value, node in enumerate(self.shaped.nodes):
-            if not isinstance(node, Input):
-                self._reach(value)
-        count = 0
-        labels: list[int] = []
-        for value in sorted(self.exits):
-            label = self.exits[value].label
-            least = self._least(value)
-            later = (n for n in range(least, count) if labels[n] == label)
-            self.number[value] = next(later, count)
-            if self.number[value] == count:
-                labels.append(label)
-                count += 1
-        self._merge(labels)
-        self._prune()
-        used = sorted(set(self.number.values()))
-        kernels = tuple(tuple(v for v in sorted(self.exits) if self.number[v] == n) for n in used)
-        return Matrices(self.wide, self.axes, self.batch, self.exits, frozenset(self.rows), kernels)
-
-    def _prune(self) -> None:
-        """Leave out what is computed from rows, but read by nothing that belongs to a kernel."""
-        read: set[int] = set()
-        for value in range(len(self.shaped.nodes) - 1, -1, -1):
-            node = self.shaped.nodes[value]
-            if value in self.rows and value not in read:
-                self.rows.discard(value)
-                del self.axes[value]
-            elif value in self.axes and isinstance(node, Assignment):
-                read.update(node.values())
-
-    def _reach(self, value: int) -> None:
-        """Which exits a value is computed from, and whether row by row alone."""
-        node = self.shaped.nodes[value]
-        if isinstance(node, View):
-            self.reach[value] = dict.fromkeys(self.reach.get(node.value, {}), False)
-            return
-        assert isinstance(node, Assignment)
-        reached: dict[int, bool] = {}
-        is_row = value not in self.axes and self._is_row(value, node)
-        inside = is_row or value in self.axes
-        for read in node.reads:
-            by_rows = inside and self._goes_along(value, read)
-            for number, by_row in self._from(read.value).items():
-                reached[number] = reached.get(number, True) and by_row and by_rows
-        others = [each.source for each in node.lookups()]
-        for source in others if node.base is None else [*others, node.base]:
-            reached.update(dict.fromkeys(self._from(source), False))
-        self.reach[value] = reached
-        if is_row and all(reached.values()):
-            self.rows.add(value)
-        elif is_row:
-            del self.axes[value]
-
-    def _from(self, source: int) -> dict[int, bool]:
-        """The exits that what reads a value is computed from, and whether row by row alone."""
-        reach, known = self.reach.get(source, {}), self.exits.get(source)
-        if known is None:
-            return reach
-        return {**(reach if known.is_row else dict.fromkeys(reach, False)), source: known.is_row}
-
-    def _goes_along(self, value: int, read: Read) -> bool:
-        """Whether what is read is a matrix, or a row's value that stands beside that very row."""
-        if read.value not in self.axes:
-            return False
-        producer, labels = self.shaped.nodes[read.value], self.axes[value]
-        assert isinstance(producer, Assignment)
-        pairs = zip(producer.target, read.index, strict=True)
-        return all(
-            (dim := target.axis()) is None
-            or ((axis := index.axis()) is not None and labels[axis] == self.axes[read.value][dim])
-            for target, index in pairs
-        )
-
-    def _is_row(self, value: int, node: Assignment) -> bool:
-        """Whether a value is computed from reduced rows, one by one; its axes then have the labels of theirs."""
-        if node.acc is not None or node.base is not None or node.lookups():
-            return False
-        labels: list[int | None] = [None] * len(node.axes)
-        for read in node.reads:
-            known = self.exits.get(read.value)
-            if read.value not in self.rows and (known is None or not known.is_row):
-                continue
-            producer = self.shaped.nodes[read.value]
-            assert isinstance(producer, Assignment)
-            for target, index in zip(producer.target, read.index, strict=True):
-                dim, axis = target.axis(), index.axis()
-                if dim is not None and axis is not None and labels[axis] is None:
-                    labels[axis] = self.axes[read.value][dim]
-        if not labels or None in labels or len(set(labels)) != len(labels):
-            return False
-        self.axes[value] = tuple(labels)
-        return True
-
-    def _least(self, value: int) -> int:
-        """The first kernel in which everything that an exit is computed from is there."""
-        label = self.exits[value].label
-        return max(
-            (
-                self.number[each] + (not by_row or self.exits[each].label != label)
-                for each, by_row in self.reach[value].items()
-            ),
-            default=0,
-        )
-
-    def _merge(self, labels: Sequence[int]) -> None:
-        """Let kernels run with later ones of their direction, where nothing between needs them."""
-        for first in range(len(labels)):
-            for last in range(len(labels) - 1, first, -1):
-                if labels[first] == labels[last] and self._may_merge(first, last):
-                    for value, number in self.number.items():
-                        self.number[value] = last if number == first else number
-                    break
-
-    def _may_merge(self, first: int, last: int) -> bool:
-        """Whether nothing that runs up to a kernel needs what one before gives, but for that kernel row by row."""
-        if last not in self.number.values():
-            return False
-        return all(
-            last < self.number[value] or (self.number[value] == last and by_row)
-            for value in self.exits
-            for each, by_row in self.reach[value].items()
-            if self.number[each] == first and self.number[value] != first
-        )

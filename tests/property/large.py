@@ -17,8 +17,11 @@ from ilang.core import pipeline
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
+from ilang.core.machine import CPU
 from ilang.core.notation.module import parse_module
+from ilang.core.schedule.extents import extents_of
 from ilang.core.source import Source
+from ilang.core.transform.views import moved_views
 
 
 def chain(count: int) -> str:
@@ -184,7 +187,25 @@ cd step(x, y) {
 """
 
 
-def training_step(count: int) -> Shaped:
+ATTENDING = """use nn
+cd step(x, y) {
+  h = repeat(h = x; n in COUNT) { ?/transformer_block(h; 64, 2, 64) }
+  d = h - y
+  loss = d *. d ++ "...|... => 0"
+  backprop(loss)
+  for p in params(loss) { p =- 0.1 *. p.grad }
+  return loss
+}
+"""
+
+
+def training_step(count: int, text: str = TRAINED, shape: str = "3|4") -> Shaped:
     """The step of training of so many layers."""
-    model = Model(parse_module(Source("step.i", TRAINED.replace("COUNT", str(count)))))
-    return Solved(model, options_of("step", {"x": "3|4", "y": "3|4"}, {}, {})).shaped()
+    model = Model(parse_module(Source("step.i", text.replace("COUNT", str(count)))))
+    return Solved(model, options_of("step", {"x": shape, "y": shape}, {}, {})).shaped()
+
+
+def attending_step(count: int) -> Shaped:
+    """The step of training of so many blocks of a transformer, whose matrices are larger than caches."""
+    shaped = training_step(count, ATTENDING, "2,4000|64")
+    return moved_views(shaped, extents_of(shaped, (), CPU))

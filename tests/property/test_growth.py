@@ -10,7 +10,17 @@ import pytest
 from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.diagnostic import Error
-from tests.property.large import FAMILIES, everything, graph_of, steps, training_step
+from ilang.core.machine import CPU, GPU, Machine
+from ilang.core.schedule.apart import computed_apart
+from ilang.core.schedule.extents import extents_of
+from tests.property.large import (
+    FAMILIES,
+    attending_step,
+    everything,
+    graph_of,
+    steps,
+    training_step,
+)
 
 LARGE, SHARE = 10_000, 0.1
 """In a program of so many steps each may cost, as measured on small ones, at most this part more than in a small one.
@@ -45,6 +55,19 @@ def test_work_of_a_training_step_grows_with_its_layers() -> None:
     trained(2)
     one, two, three = (steps(partial(trained, layers)) for layers in (4, 6, 8))
     assert three - two < 1.1 * (two - one), f"{one}, {two}, {three} lines for 4, 6 and 8 layers"
+
+
+@pytest.mark.parametrize("machine", [CPU, GPU], ids=["cpu", "gpu"])
+def test_looking_for_matrices_is_one_walk(machine: Machine) -> None:
+    """Of however many blocks of a transformer, each with matrices of its own."""
+    counts: list[int] = []
+    for blocks in (2, 4, 6):
+        shaped = attending_step(blocks)
+        extents = extents_of(shaped, (), machine)
+        assert computed_apart(shaped, extents, machine) is not None
+        counts.append(steps(partial(computed_apart, shaped, extents, machine)))
+    two, four, six = counts
+    assert six - four < 1.02 * (four - two), f"{counts} lines for 2, 4 and 6 blocks"
 
 
 def test_definitions_are_counted_before_any_is_written_out() -> None:
