@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # what most programs do not need is imported where it is used
 
 __all__ = [
     "FINAL",
+    "GRADIENTS",
     "STAGES",
     "STEPS",
     "definitions_of",
@@ -493,5 +494,7 @@ def stages_of(machine: Machine) -> tuple[str, ...]:
     return (*(step.stage for step in steps), FINAL, HOST.stage)
 
 
+GRADIENTS = "gradients"
+"""The stage of a routine in which gradients have been put in the place of what stood for them."""
 STAGES = tuple(dict.fromkeys(stage for m in (CPU, GPU) for stage in stages_of(m)))
 """The same of any machine."""

@@ -11,146 +11,94 @@ it holds a kind, the candidate, and what it means, with tabs between them; for f
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from importlib import import_module
-from typing import Literal, assert_never
+from collections.abc import Iterable
+from typing import assert_never
 
-from ilang.core.record import record
+from click.shell_completion import CompletionItem, ShellComplete, split_arg_string
+
+from ilang.icli.command import Takes
+from ilang.icli.group import GROUP
 from ilang.icli.main import COMMANDS
-from ilang.icli.options import Command, Kind, Operand, Option, is_operand, options_of
 from ilang.icli.screen import Screen
 
 
-@record
-class Candidate:
-    """A word that may stand where something is typed, and what it means."""
+class _Completion(ShellComplete):
+    """What is offered in bash and zsh; ``i help`` is followed by a command, and what is none by nothing."""
 
-    text: str
-    kind: Literal["plain", "file", "folder"] = "plain"
-    says: str = ""
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The words after ``i`` and before the one that is typed, and that one.
+
+        bash makes three words of ``--emit=c``, which are put together.
+        """
+        last = int(os.environ["COMP_CWORD"])
+        joined: list[str] = []
+        for word in [*split_arg_string(os.environ["COMP_WORDS"]), ""][1 : last + 1]:
+            before = joined[-1] if joined else ""
+            if before.startswith("--") and (word == "=" or before.endswith("=")):
+                joined[-1] += word
+            else:
+                joined.append(word)
+        return joined[:-1], joined[-1] if joined else ""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        """What may stand for the word that is typed after others: ``['explain', 'x~x', '--emit'], 'l'``."""
+        args = args[1:] if args[:1] == ["help"] and len(args) == 1 else args
+        if args and args[0] not in COMMANDS:
+            return []
+        return super().get_completions(args, incomplete)
+
+    def format_completion(self, item: CompletionItem) -> str:
+        """A kind, the candidate, and what it means."""
+        return f"{item.type}\t{item.value}\t{item.help or ''}".rstrip("\t")
+
+
+class _FishCompletion(_Completion):
+    """What is offered in fish, where a candidate stands for all of ``--emit=c``."""
+
+    before = ""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The words after ``i`` and before the one that is typed, and that one."""
+        words = split_arg_string(os.environ["COMP_WORDS"])[1:]
+        typed = "".join(split_arg_string(os.environ["COMP_CWORD"])[:1])
+        if typed and words and words[-1] == typed:
+            words.pop()
+        name, equals, _ = typed.partition("=")
+        self.before = name + equals if equals and name.startswith("-") else ""
+        return words, typed
+
+    def format_completion(self, item: CompletionItem) -> str:
+        """The candidate and what it means."""
+        path = f"{self.before}{item.value}{'/' * (item.type == 'folder')}"
+        return f"{path}\t{item.help or ''}".rstrip("\t")
+
+
+SHELLS = {"bash": _Completion, "zsh": _Completion, "fish": _FishCompletion}
 
 
 def complete(shell: str) -> int:
     """Print the candidates for the word that is typed; the status is 1 for a shell that is not known."""
-    match shell:
-        case "bash" | "zsh":
-            words, typed = _words_of_the_line()
-            lines = [f"{each.kind}\t{each.text}\t{each.says}" for each in candidates(words, typed)]
-        case "fish":
-            words, typed = _words_in_fish()
-            name, equals, _ = typed.partition("=")
-            before = name + equals if equals and name.startswith("-") else ""
-            lines = [
-                f"{before}{each.text}{'/' * (each.kind == 'folder')}\t{each.says}"
-                for each in candidates(words, typed)
-            ]
-        case _:
-            return 1
+    if shell not in SHELLS:
+        return 1
+    lines = SHELLS[shell](GROUP, {}, "i", "_I_COMPLETE").complete()
     screen = Screen()
-    screen.write_exact("".join(line.rstrip("\t") + "\n" for line in lines))
+    screen.write_exact(lines and lines + "\n")
     screen.close()
     return 0
 
 
-def _words_of_the_line() -> tuple[list[str], str]:
-    """The words after ``i`` and before the one that is typed, and that one, in bash and zsh.
-
-    bash makes three words of ``--emit=c``, which are put together.
-    """
-    from click.shell_completion import split_arg_string
-
-    last = int(os.environ["COMP_CWORD"])
-    joined: list[str] = []
-    for word in [*split_arg_string(os.environ["COMP_WORDS"]), ""][1 : last + 1]:
-        before = joined[-1] if joined else ""
-        if before.startswith("--") and (word == "=" or before.endswith("=")):
-            joined[-1] += word
-        else:
-            joined.append(word)
-    return joined[:-1], joined[-1] if joined else ""
-
-
-def _words_in_fish() -> tuple[list[str], str]:
-    """The words after ``i`` and before the one that is typed, and that one, in fish."""
-    from click.shell_completion import split_arg_string
-
-    words = split_arg_string(os.environ["COMP_WORDS"])[1:]
-    typed = "".join(split_arg_string(os.environ["COMP_CWORD"])[:1])
-    if typed and words and words[-1] == typed:
-        words.pop()
-    return words, typed
-
-
-def candidates(words: Sequence[str], typed: str) -> list[Candidate]:
-    """What may stand for the word that is typed after others: ``['explain', 'x~x', '--emit'], 'l'``."""
-    if not words or (words[0] == "help" and len(words) == 1):
-        return _commands(typed)
-    if words[0] not in COMMANDS:
-        return []
-    command: Command = import_module(COMMANDS[words[0]][0]).COMMAND
-    operands, option = _read(command, words[1:])
-    if option is None and not is_operand(typed) and "--" not in words:
-        name, equals, text = typed.partition("=")
-        option = _known(command).get(name)
-        if not equals or option is None:
-            return _options(command, typed)
-        typed = text
-    if option is not None:
-        return _values(option.names_a, option.choices, typed, operands)
-    if command.most is not None and command.most <= len(operands):
-        return []
-    operand: Operand = command.takes[min(len(operands), len(command.takes) - 1)]
-    return _values(operand.names_a, operand.choices, typed, operands)
-
-
-def _known(command: Command) -> dict[str, Option]:
-    """The options of a command by each of their spellings."""
-    return {name: option for option in options_of(command) for name in option.names}
-
-
-def _read(command: Command, words: Sequence[str]) -> tuple[list[str], Option | None]:
-    """The operands among the words, and the option whose value comes next, if one does."""
-    known = _known(command)
-    operands: list[str] = []
-    awaits: Option | None = None
-    for number, word in enumerate(words):
-        if awaits is not None:
-            awaits = None
-        elif word == "--":
-            return [*operands, *words[number + 1 :]], None
-        elif is_operand(word):
-            operands.append(word)
-        elif word in known and known[word].metavar is not None:
-            awaits = known[word]
-    return operands, awaits
-
-
-def _commands(typed: str) -> list[Candidate]:
-    """Commands; after a dash, the options of ``i`` itself."""
-    rows = {name: says for name, (_, says) in COMMANDS.items()}
-    rows |= {"help": "Show the page of a command"}
-    if typed.startswith("-"):
-        rows = {"--help": "Show the page of all commands", "--version": "Show the version"}
-    return _beginning(rows.items(), typed)
-
-
-def _options(command: Command, typed: str) -> list[Candidate]:
-    """The options of a command, by their last spelling."""
-    return _beginning(((each.names[-1], each.says) for each in options_of(command)), typed)
-
-
-def _beginning(rows: Iterable[tuple[str, str]], typed: str) -> list[Candidate]:
+def _beginning(rows: Iterable[tuple[str, str]], typed: str) -> list[CompletionItem]:
     """Words that begin with what is typed, and what they mean."""
-    return [Candidate(text, says=says) for text, says in rows if text.startswith(typed)]
+    return [CompletionItem(text, help=says) for text, says in rows if text.startswith(typed)]
 
 
-def _values(
-    kind: Kind, choices: Sequence[str], typed: str, operands: Sequence[str]
-) -> list[Candidate]:
-    """What may stand for a value of a kind."""
-    match kind:
+def values(takes: Takes, typed: str, program: str | None) -> list[CompletionItem]:
+    """What may stand for a value that is typed, of a command on a program."""
+    match takes:
+        case tuple():
+            return _beginning(((choice, "") for choice in takes), typed)
         case "word":
-            return _beginning(((choice, "") for choice in choices), typed)
+            return []
         case "program":
             return _paths(typed, (".i",))
         case "array":
@@ -160,13 +108,13 @@ def _values(
         case "program or code":
             return [*_paths(typed, (".i",)), *_codes(typed)]
         case "definition":
-            names = _definitions(operands[0]) if operands else ()
+            names = _definitions(program) if program else ()
             return _beginning(((name, "") for name in names), typed)
         case _:
-            assert_never(kind)
+            assert_never(takes)
 
 
-def _codes(typed: str) -> list[Candidate]:
+def _codes(typed: str) -> list[CompletionItem]:
     """Error codes, once an E is typed."""
     from ilang.icli.codes import titles
 
@@ -185,7 +133,7 @@ def _definitions(path: str) -> list[str]:
         return []
 
 
-def _paths(typed: str, endings: tuple[str, ...]) -> list[Candidate]:
+def _paths(typed: str, endings: tuple[str, ...]) -> list[CompletionItem]:
     """The folders, and the files with one of the endings, whose path begins with what is typed, in order."""
     folder, begun = os.path.split(typed)
     place = os.path.expanduser(folder) or "."
@@ -193,13 +141,13 @@ def _paths(typed: str, endings: tuple[str, ...]) -> list[Candidate]:
         names = sorted(os.listdir(place))
     except (OSError, ValueError):
         return []
-    listed: list[Candidate] = []
+    listed: list[CompletionItem] = []
     for name in names:
         if not name.startswith(begun) or (name.startswith(".") and not begun):
             continue
         path = os.path.join(folder, name)
         if os.path.isdir(os.path.join(place, name)):
-            listed.append(Candidate(path, "folder"))
+            listed.append(CompletionItem(path, "folder"))
         elif endings and name.endswith(endings):
-            listed.append(Candidate(path, "file"))
+            listed.append(CompletionItem(path, "file"))
     return listed

@@ -9,7 +9,6 @@ from ilang.core.diagnostic import CommandError, DataError
 from ilang.core.ir.syntax import Module, Tree
 from ilang.core.suggestion import did_you_mean
 from ilang.icli.configuration import configuration
-from ilang.icli.options import Option
 from ilang.icli.programs import several
 
 if TYPE_CHECKING:
@@ -20,12 +19,6 @@ if TYPE_CHECKING:
     from ilang.core.build.tensor import Rows
     from ilang.core.ir.functions import Head
     from ilang.core.machine import Machine
-
-CONFIG = Option(
-    ("--config",), "NAME=NUMBER", "Configuration of a function or a routine: lr=0.1", many=True
-)
-GRADIENTS = "gradients"
-"""The stage in which gradients have been put in the place of what stood for them."""
 
 
 def functions_of(program: Tree | Module, name: str | None) -> list[Function]:
@@ -196,7 +189,7 @@ def stage_text(
         message = f"{function.name} has no stage {stage}, which components have"
         raise CommandError("E0804", message, help="--emit graph, or --emit shapes")
     shaped = function.shaped(shapes, config)
-    if stage == GRADIENTS:
+    if stage == pipeline.GRADIENTS:
         from ilang.core.explain.assignments import assignments_text
 
         return assignments_text(shaped)

@@ -9,10 +9,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-TYPE_CHECKING = False  # as typing has it; importing typing takes longer than `i --version`
-if TYPE_CHECKING:
-    from ilang.icli.options import Command
-
 COMMANDS = {
     "explain": (
         "ilang.icli.commands.explain",
@@ -57,7 +53,7 @@ def _dispatch(tokens: list[str]) -> int:
         return complete(os.environ["_I_COMPLETE"])
     if first in ("--version", "-V"):
         if len(tokens) > 1:
-            from ilang.icli.options import too_many
+            from ilang.icli.refusals import too_many
 
             raise too_many(first, tokens[1])
         from ilang import __version__
@@ -66,9 +62,9 @@ def _dispatch(tokens: list[str]) -> int:
     if first in ("--help", "-h", "help"):
         return _help(first, tokens[1:])
     if first in COMMANDS:
-        return _run(first, tokens)
+        return _run(tokens)
 
-    from ilang.icli.options import unknown_command
+    from ilang.icli.refusals import unknown_command
 
     raise unknown_command(first, tuple(COMMANDS))
 
@@ -78,39 +74,41 @@ def _help(word: str, rest: list[str]) -> int:
     if not rest or rest in (["--help"], ["-h"]):
         return _say(overview())
     if len(rest) > 1:
-        from ilang.icli.options import too_many
+        from ilang.icli.refusals import too_many
 
         raise too_many(f"{word} {rest[0]}", rest[1])
     if rest[0] in COMMANDS:
-        return _run(rest[0], [rest[0], "--help"])
+        return _run([rest[0], "--help"])
 
-    from ilang.icli.options import unknown_command
+    from ilang.icli.refusals import unknown_command
 
     raise unknown_command(rest[0], tuple(COMMANDS), "help ")
 
 
-def _run(name: str, tokens: list[str]) -> int:
-    """Run one command; only its module is imported."""
+def _run(tokens: list[str]) -> int:
+    """Run the command that the first token names; only its module is imported."""
     import atexit
     import gc
-    from importlib import import_module
 
     gc.set_threshold(
         100_000, 20, 20
     )  # programs are millions of records and no cycles: half the time of large ones
     atexit.register(gc.freeze)  # a process that ends looks for no cycles in what goes with it
 
-    from ilang.icli.options import read
+    from ilang.icli.later import imported_later
+
+    with imported_later("datetime", "gettext", "inspect", "uuid"):
+        from click.exceptions import Exit
+
+    from ilang.icli.group import GROUP
     from ilang.icli.screen import Screen
 
-    command: Command = import_module(COMMANDS[name][0]).COMMAND
     screen = Screen(tokens)
-    request = read(command, tokens[1:])
-    if request.has("--help"):
-        from ilang.icli.usage import help_page
-
-        return _say(help_page(command))
-    status = command.run(request, screen)
+    try:
+        with GROUP.make_context("i", [*tokens], obj=screen) as context:
+            status: int = GROUP.invoke(context)
+    except Exit as ended:
+        status = ended.exit_code
     screen.close()
     return status
 

@@ -14,8 +14,6 @@ from ilang.core.diagnostic import CommandError, Error, gathered
 from ilang.core.ir.graph import UNNAMED, Graph
 from ilang.core.ir.syntax import Definition, Module, Name, Tree
 from ilang.core.record import record
-from ilang.core.suggestion import did_you_mean
-from ilang.icli.files import read_standard_input
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.component import Component
@@ -72,6 +70,8 @@ def is_file(argument: str) -> bool:
 def open_program(argument: str) -> Tree | Module:
     """The program that an argument is, names, or reads from standard input; a text may hold definitions."""
     if argument == "-":
+        from ilang.icli.files import read_standard_input
+
         return _from_input(read_standard_input())
     if is_file(argument):
         from ilang.codegen.runtime.files import read_module
@@ -124,6 +124,8 @@ def chosen(program: Tree | Module, names: Sequence[str]) -> list[Definition] | N
 
 def unknown_definition(where: str, name: str, known: Sequence[str]) -> CommandError:
     """The error for a name that a module does not define."""
+    from ilang.core.suggestion import did_you_mean
+
     return CommandError(
         "E0808",
         f"{where} does not define {name or '(empty)'}",

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from ilang.core.diagnostic import Label, ShapeError
 from ilang.core.infer.counting import Counting, Known, Variable
 from ilang.core.infer.unionfind import UnionFind
-from ilang.core.ir.einx import dimensions
 from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, OpenKernel, View
 from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.record import record
@@ -116,6 +115,8 @@ def _of_spec(value: int, node: Operation, logic: Einsum) -> Iterator[tuple[int, 
 
 def _of_form(value: int, node: Einx) -> Iterator[tuple[int, int, Span, str]]:
     """The ranks that an operation in einx notation writes: of expressions whose dimensions no ellipsis repeats."""
+    from ilang.core.ir.einx import dimensions
+
     result = node.form.outputs[node.output]
     for each, expression in zip((*node.operands, value), (*node.form.inputs, result), strict=True):
         rank = dimensions(expression)

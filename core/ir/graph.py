@@ -27,16 +27,18 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.einx import Form
 from ilang.core.ir.operation import Operation, SizeConstraint, Terminal
 from ilang.core.ir.scalar import Operand, Scalar
 from ilang.core.ir.syntax import Kernel, Schedule
 from ilang.core.names import Names
 from ilang.core.record import record, replace
 from ilang.core.source import Span
+
+if TYPE_CHECKING:
+    from ilang.core.ir.einx import Form
 
 UNNAMED = "program"
 """The name of a program that has none."""

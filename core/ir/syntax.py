@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from ilang.core.ir.einx import Form
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.spec import Spec
 from ilang.core.record import record
 from ilang.core.source import Source, Span
 
 if TYPE_CHECKING:
+    from ilang.core.ir.einx import Form
     from ilang.core.ir.functions import Function, Routine
 
 

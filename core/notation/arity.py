@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ilang.core.ir.einx import dimensions
 from ilang.core.ir.spec import ShapeSpec
 from ilang.core.ir.syntax import (
     Application,
@@ -127,6 +126,8 @@ def _leaf(tree: Tree) -> Wires:
             gives = tuple(tree.rank_of(output) for output in tree.outputs)
             return _limited(Wires(len(takes), len(gives), len(gives), takes, gives))
         case Einx():
+            from ilang.core.ir.einx import dimensions
+
             takes = tuple(map(dimensions, tree.form.inputs))
             gives = tuple(map(dimensions, tree.form.outputs))
             return _limited(Wires(len(takes), len(gives), 1, takes, gives))

@@ -93,7 +93,7 @@ def divided(reader: Reader, close: int, by_lines: bool) -> list[Reader]:
         ends = at == close or (not depth and (c == ";" or (c == "\n" and by_lines)))
         depth += (c in "([{") - (c in ")]}")
         code = reader.text[begin:at].strip(BLANKS) if ends else ""
-        if not ends or (c == "\n" and UNFINISHED.search(code)):
+        if not ends or (c == "\n" and re.search(UNFINISHED, code)):
             continue
         if code:
             first = reader.past(BLANKS, begin)

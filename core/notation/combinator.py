@@ -42,7 +42,6 @@ from ilang.core.notation.reader import (
     is_head,
 )
 from ilang.core.source import Source, Span
-from ilang.core.suggestion import nearest
 
 DEEPEST = 200
 """Open parentheses and ``~`` at one place, at most."""
@@ -238,7 +237,12 @@ class _Program:
         except MeaningError as error:
             after = reader.past(BLANKS, reader.past(WORD, start))
             wired = reader.text.startswith((">>", "<<"), after, reader.end)
-            if error.code == "E0202" and wired and len(word) > 2 and self.close_to(word):
+            if (
+                error.code == "E0202"
+                and wired
+                and len(word) > 2
+                and self.close_to(word, self.names)
+            ):
                 reader.pos = start
                 raise self.unknown(word) from None
             raise
@@ -248,13 +252,17 @@ class _Program:
             return Identity(span)
         return Conversion(word, span) if word in TYPES else Name(word, span)
 
-    def close_to(self, word: str) -> str | None:
-        names = self.names
+    def close_to(self, word: str, names: object) -> str | None:
+        """The name most like a word, where names are listed."""
+        from ilang.core.suggestion import nearest
+
         return nearest(word, list(names)) if isinstance(names, Iterable) else None
 
     def unknown(self, word: str) -> ModuleError:
         """A word that is neither an expression nor the name of a definition."""
-        close = self.close_to(word) or (nearest(word, TYPES) if len(word) > 2 else None)
+        close = self.close_to(word, self.names)
+        if close is None and len(word) > 2:
+            close = self.close_to(word, TYPES)
         if close is not None:
             help_line = f"did you mean `{close}`?"
         elif self._defines():

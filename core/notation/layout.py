@@ -7,6 +7,7 @@ become one.
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from ilang.core.diagnostic import InternalError
@@ -74,7 +75,7 @@ class _Nesting:
 
     def _begins(self) -> bool:
         """Whether a statement begins after the last token."""
-        return self.open[-1] == "{" and UNFINISHED.search(" ".join(self.before)) is None
+        return self.open[-1] == "{" and re.search(UNFINISHED, " ".join(self.before)) is None
 
 
 class _Pieces:

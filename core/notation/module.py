@@ -370,7 +370,7 @@ def logical_lines(text: str) -> list[tuple[int, int]]:
                 is_function = BEGINS_FUNCTION.match(code) is not None
             depth = _brackets(code, depth)
             continues = code.endswith(COMBINATORS)
-            continues = continues or (is_function and UNFINISHED.search(code) is not None)
+            continues = continues or (is_function and re.search(UNFINISHED, code) is not None)
         start += len(line) + 1
     return bounds
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING
 
-from ilang.core.ir.einx import Sizes
 from ilang.core.ir.syntax import (
     Application,
     Axis,
@@ -49,6 +49,9 @@ from ilang.core.ir.syntax import (
     postorder,
 )
 from ilang.core.notation.reader import DISCARD, TYPES
+
+if TYPE_CHECKING:
+    from ilang.core.ir.einx import Sizes
 
 BINDING = {"|": 1, "&": 2, ">>": 3, "<<": 3}
 TIGHTEST = 5

@@ -5,8 +5,6 @@ The cursor never looks past ``end``. It can note the tokens taken (``trace``), w
 
 from __future__ import annotations
 
-import re
-
 from ilang.core.diagnostic import NotationError
 from ilang.core.ops import SYMBOLS
 from ilang.core.source import Source, Span
@@ -29,7 +27,7 @@ QUOTED = frozenset(("i", "einsum", "einx", "elementwise"))
 """Words before a quotation: `i("...")`, `einsum("...")`, `einx.sum("...")`."""
 RESERVED = frozenset(("I", *QUOTED, *LATER, *TYPES))
 
-UNFINISHED = re.compile(r'(?:[-+*/.<>=&|~,@!?^]|\bnot|\*\+\s*"[^"\n]*")$')
+UNFINISHED = r'(?:[-+*/.<>=&|~,@!?^]|\bnot|\*\+\s*"[^"\n]*")$'
 """What a line ends with where its statement goes on: an operator, or a comma."""
 
 DEFINITION_HELP = "a definition, `name = program`, belongs in a file; `equal` is written `==`"

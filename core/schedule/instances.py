@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import MeaningError
 from ilang.core.ir.extent import Extent, Given
@@ -28,7 +29,9 @@ from ilang.core.ir.schedule import (
 )
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.schedule.fuse import Nested
-from ilang.core.schedule.staged import Reader, interval_of, kept_dims, packed_dims
+
+if TYPE_CHECKING:
+    from ilang.core.schedule.staged import Reader
 
 MOST_AGAIN = 1_000
 """Computations of values that are computed elsewhere, past one for each value, for tiles compute their edges apart.
@@ -171,6 +174,8 @@ class Instances:
 
     def _reader(self, number: int, site: int) -> Reader:
         """An instance as what it stages inside its first ``site`` loops sees it."""
+        from ilang.core.schedule.staged import Reader
+
         nest, instance = self.nest(number), self.by_number[number]
         loops = {loop: self.opened(number, loop) for loop in nest.order}
         chain = self._chain(number, site)
@@ -180,6 +185,8 @@ class Instances:
 
     def _stage(self, number: int, n: int, reader: Reader, new: list[int]) -> bool:
         """Find what delivers a read, an instance or a copy; whether anything does there."""
+        from ilang.core.schedule.staged import kept_dims, packed_dims
+
         instance, read = self.by_number[number], self.node(number).reads[n]
         fusion = self.nested.fusions[instance.value][n]
         if fusion is None:  # the read copies what is there already
@@ -217,6 +224,8 @@ class Instances:
 
         Axes that share loops of the reader walk no interval of their own.
         """
+        from ilang.core.schedule.staged import interval_of
+
         intervals, walks = {}, {}
         extents: list[Extent] = [Given(size) for size in producer.sizes]
         for dim, (target, index) in enumerate(zip(producer.target, read.index, strict=True)):

@@ -17,7 +17,6 @@ from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import CPU, Machine
 from ilang.core.schedule.accumulation import accumulated, copies
 from ilang.core.schedule.apart import computed_apart
-from ilang.core.schedule.check.device import check_device
 from ilang.core.schedule.check.legal import check_equalities, check_nests, check_storage
 from ilang.core.schedule.choose.choice import choose
 from ilang.core.schedule.choose.nests import Choice
@@ -67,7 +66,10 @@ def shaped_to_schedule(
         machine,
     )
     check_storage(scheduled)
-    check_device(scheduled)
+    if machine.device is not None:
+        from ilang.core.schedule.check.device import check_device
+
+        check_device(scheduled, machine.device)
     check_equalities(shaped, plans.computations.count)
     for group in scheduled.groups:
         for instance, times in zip(group.plan.instances, copies(program, group.plan), strict=True):

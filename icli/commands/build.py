@@ -9,8 +9,8 @@ from ilang.core.diagnostic import CommandError, ElementTypeError, ScheduleError,
 from ilang.core.ir.graph import Graph
 from ilang.core.machine import MACHINES
 from ilang.core.suggestion import did_you_mean
+from ilang.icli.command import Command, Operand, Option, Request
 from ilang.icli.definitions import config_of, heads_of, rows_given, settings_of, used_in
-from ilang.icli.options import Command, Operand, Option, Request
 from ilang.icli.programs import all_of, is_file, subjects
 from ilang.icli.screen import Screen
 from ilang.icli.shapes import parse_shape
@@ -188,18 +188,17 @@ def fixed_shapes(
 COMMAND = Command(
     "build",
     "Write a C or CUDA project for the definitions of a file that nothing else in it uses.",
-    "FILE",
-    1,
-    1,
+    run,
+    (Operand("program", "FILE", "program"),),
     (
         Option(("--target",), "TARGET", "What to write", tuple(MACHINES)),
-        Option(("-o",), "DIR", "The folder to write to (out)", names_a="folder"),
+        Option(("-o",), "DIR", "The folder to write to (out)", "folder"),
         Option(
             ("--def",),
             "NAME",
             "Build this definition; may be repeated",
+            "definition",
             many=True,
-            names_a="definition",
         ),
         Option(("--shape",), "NAME=SHAPE", "Fix the shape of an input; may be repeated", many=True),
         Option(
@@ -209,6 +208,4 @@ COMMAND = Command(
             many=True,
         ),
     ),
-    run,
-    (Operand("program"),),
 )

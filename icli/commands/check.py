@@ -11,8 +11,8 @@ from ilang.core.ir.graph import UNNAMED, Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Module, Tree
 from ilang.core.machine import MACHINES
+from ilang.icli.command import CONFIG, JSON, Command, Operand, Option, Request
 from ilang.icli.definitions import (
-    CONFIG,
     all_functions,
     checked_line,
     config_of,
@@ -21,7 +21,6 @@ from ilang.icli.definitions import (
     shapes_of,
     used_in,
 )
-from ilang.icli.options import JSON, Command, Operand, Option, Request
 from ilang.icli.programs import defined, expressed, open_program
 from ilang.icli.screen import Screen, as_json
 
@@ -174,9 +173,8 @@ def describe(graph: Graph, is_part: bool, target: str = "c") -> tuple[str, Shape
 COMMAND = Command(
     "check",
     "Check every definition: text, wiring, shapes, types, schedules; print what each takes and gives.",
-    "TEXT|FILE|-",
-    1,
-    1,
+    run,
+    (Operand("program", "TEXT|FILE|-", "program"),),
     (
         JSON,
         Option(("--target",), "TARGET", "cuda: check the CUDA as well, races included, on an emulated GPU",
@@ -184,6 +182,4 @@ COMMAND = Command(
         Option(("--shape",), "NAME=SHAPE", "Of an input of what nothing else uses: x=64|784", many=True),
         CONFIG,
     ),
-    run,
-    (Operand("program"),),
 )  # fmt: skip

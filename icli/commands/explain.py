@@ -9,24 +9,11 @@ from ilang.core.diagnostic import CommandError
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Module
 from ilang.core.machine import MACHINES, Machine
-from ilang.core.pipeline import STAGES, stages_of
+from ilang.core.pipeline import GRADIENTS, STAGES, stages_of
 from ilang.icli.codes import answer, is_code
-from ilang.icli.definitions import (
-    CONFIG,
-    GRADIENTS,
-    config_of,
-    functions_of,
-    given_to,
-    head_of,
-    page_of,
-    settings_of,
-    shapes_of,
-    stage_text,
-)
-from ilang.icli.options import JSON, Command, Operand, Option, Request
+from ilang.icli.command import CONFIG, JSON, Command, Operand, Option, Request
 from ilang.icli.programs import all_of, flag_shapes, is_file, open_program, subjects
 from ilang.icli.screen import Screen, as_json
-from ilang.icli.shapes import parse_shapes
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.function import Function
@@ -48,13 +35,13 @@ def run(request: Request, screen: Screen) -> int:
         return 0
     program = open_program(argument)
     name = request.one("--def")
-    functions = functions_of(program, name)
-    if functions:
-        return _definitions(functions, request, screen)
-    written = request.all("--shape")
-    if len(written) > 1:
-        raise CommandError("E0807", "--shape is given twice", help="--shape 32x64,64x16")
-    shapes = parse_shapes(written[0]) if written else None
+    if isinstance(program, Module):
+        from ilang.icli.definitions import functions_of
+
+        functions = functions_of(program, name)
+        if functions:
+            return _definitions(functions, request, screen)
+    shapes = _shapes(request.all("--shape"))
     graphs = [each.graph for each in subjects(program, () if name is None else (name,))]
     all_of(graphs, lambda graph: flag_shapes(graph, shapes))
     stage = WRITTEN if request.has("--schedule") else request.one("--emit")
@@ -82,9 +69,32 @@ def run(request: Request, screen: Screen) -> int:
     return 0
 
 
+def _shapes(written: Sequence[str]) -> Shapes:
+    """The shapes that an option gives, if it is there.
+
+    Raises: CommandError E0807, E0810.
+    """
+    if not written:
+        return None
+    from ilang.icli.shapes import parse_shapes
+
+    if len(written) > 1:
+        raise CommandError("E0807", "--shape is given twice", help="--shape 32x64,64x16")
+    return parse_shapes(written[0])
+
+
 def _definitions(functions: Sequence[Function], request: Request, screen: Screen) -> int:
     """Print what is told of tensor functions and routines."""
     from ilang.core.explain.page import as_data
+    from ilang.icli.definitions import (
+        config_of,
+        given_to,
+        head_of,
+        page_of,
+        settings_of,
+        shapes_of,
+        stage_text,
+    )
 
     shapes = shapes_of(request.all("--shape"), functions)
     values = config_of(request.all("--config"), [head_of(each) for each in functions])
@@ -198,15 +208,14 @@ def emitted(graph: Graph, shapes: Shapes, stage: str, target: str = "c") -> str:
 COMMAND = Command(
     "explain",
     "Say what a program does: shapes, loops, cost; or what an error code means.",
-    "TEXT|FILE|-",
-    1,
-    1,
+    run,
+    (Operand("program", "TEXT|FILE|-", "program or code"),),
     (
         Option(
             ("--def",),
             "NAME",
             "One definition of a file; otherwise all that it exports",
-            names_a="definition",
+            "definition",
         ),
         Option(
             ("--shape",),
@@ -224,7 +233,5 @@ COMMAND = Command(
         Option(("-v", "--verbose"), None, "Say also how every extent and type was found"),
         JSON,
     ),
-    run,
-    (Operand("program or code"),),
     "i explain CODE says what an error means, such as E0103; CODE may also be codes, for all of them.",
 )

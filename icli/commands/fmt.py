@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from ilang.codegen.runtime.files import read_program_bytes, write_whole
+from ilang.icli.command import Command, Operand, Option, Request
 from ilang.icli.files import read_standard_input
-from ilang.icli.options import Command, Operand, Option, Request
 from ilang.icli.screen import Screen
 
 
@@ -35,10 +35,7 @@ def run(request: Request, screen: Screen) -> int:
 COMMAND = Command(
     "fmt",
     "Lay out a file in the one standard way; print its name if that changed it.",
-    "FILE|-",
-    1,
-    1,
-    (Option(("--check",), None, "Change nothing; end with status 1 if it would"),),
     run,
-    (Operand("program"),),
+    (Operand("program", "FILE|-", "program"),),
+    (Option(("--check",), None, "Change nothing; end with status 1 if it would"),),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ilang.core.diagnostic import CommandError
 from ilang.core.machine import MACHINES
 from ilang.core.suggestion import did_you_mean
-from ilang.icli.options import JSON, Command, Operand, Option, Request
+from ilang.icli.command import JSON, Command, Operand, Option, Request
 from ilang.icli.programs import all_of, flag_shapes, open_program, subjects
 from ilang.icli.screen import Screen, as_json
 from ilang.icli.shapes import parse_shapes
@@ -95,15 +95,14 @@ def _text(shaped: Shaped, stage: str | None) -> str:
 COMMAND = Command(
     "grad",
     "Print the gradient of a program: as a definition where the language has words for it, else as assignments.",
-    "TEXT|FILE|-",
-    1,
-    1,
+    run,
+    (Operand("program", "TEXT|FILE|-", "program"),),
     (
         Option(
             ("--def",),
             "NAME",
             "One definition of a file; otherwise all that it exports",
-            names_a="definition",
+            "definition",
         ),
         Option(("--shape",), "SHAPES", "Shapes of the inputs: 32x64,64x16; a scalar is `.`"),
         Option(
@@ -114,6 +113,4 @@ COMMAND = Command(
         Option(("--emit",), "STAGE", "Print one stage of the way down instead", EMITTED),
         JSON,
     ),
-    run,
-    (Operand("program"),),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from ilang.core.diagnostic import Error
-from ilang.icli.options import Command, Operand, Request
+from ilang.icli.command import Command, Operand, Request
 from ilang.icli.screen import Screen, is_terminal
 from ilang.icli.session import Reply, Session, goes_on
 
@@ -62,11 +62,8 @@ def show(reply: Reply, screen: Screen) -> None:
 COMMAND = Command(
     "repl",
     "Try programs line by line; `:help` says how.",
-    "[FILE]",
-    0,
-    1,
-    (),
     run,
-    (Operand("program"),),
+    (Operand("program", "[FILE]", "program", required=False),),
+    (),
     "FILE is loaded first. Where standard input is no terminal, its lines are read and answered plainly.",
 )

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, counted
+from ilang.icli.command import CONFIG, Command, Operand, Option, Request, whole_number
 from ilang.icli.definitions import (
-    CONFIG,
     config_of,
     functions_of,
     head_of,
@@ -16,7 +16,6 @@ from ilang.icli.definitions import (
     one_function,
     shapes_of,
 )
-from ilang.icli.options import Command, Operand, Option, Request, whole_number
 from ilang.icli.programs import Subject, one_subject, open_program
 from ilang.icli.screen import Screen
 
@@ -130,23 +129,23 @@ def _check_place(place: str | None, outputs: int) -> None:
 COMMAND = Command(
     "run",
     "Run a program on arrays and print what it gives.",
-    "TEXT|FILE|- [ARRAY...]",
-    1,
-    None,
+    run,
     (
-        Option(("--def",), "NAME", "The definition of a file to run", names_a="definition"),
+        Operand("program", "TEXT|FILE|-", "program"),
+        Operand("arrays", "[ARRAY...]", "array", required=False, nargs=-1),
+    ),
+    (
+        Option(("--def",), "NAME", "The definition of a file to run", "definition"),
         Option(("--shape",), "NAME=SHAPE", "Of a tensor function or a routine: an input's rows, x=64|784; otherwise"
                " output axes", many=True),
         CONFIG,
-        Option(("--load",), "FILE", "Its parameters and state, as i train and s.save leave them", names_a="array"),
+        Option(("--load",), "FILE", "Its parameters and state, as i train and s.save leave them", "array"),
         Option(("--seed",), "N", "Of its initial values, where none are loaded; otherwise 0"),
-        Option(("-o",), "FILE", "Save to out.npy, or out.npz for several outputs, instead", names_a="array"),
+        Option(("-o",), "FILE", "Save to out.npy, or out.npz for several outputs, instead", "array"),
         Option(("--target",), "TARGET", "What runs it; numpy is the slow reference",
                ("c", "numpy", "cuda")),
         Option(("--emulate",), None, "With --target cuda: emulate a GPU on the CPU, slowly"),
     ),
-    run,
-    (Operand("program"), Operand("array")),
     "ARRAY is x.npy, x.npz:name, a literal such as [[1,2],[3,4]] or 0.5, or rand:32x64: float32"
     " numbers in [0,1), the same ones every time. A literal takes the type that the program"
     " writes, else f32; i64:[1,2] and f64:rand:8 write one.",

@@ -12,8 +12,8 @@ from ilang.core.diagnostic import CommandError, DataError
 from ilang.core.ir.functions import Head
 from ilang.core.ir.syntax import Module
 from ilang.core.suggestion import did_you_mean
-from ilang.icli.definitions import CONFIG, config_of, heads_of, used_in
-from ilang.icli.options import Command, Operand, Option, Request, whole_number
+from ilang.icli.command import CONFIG, Command, Operand, Option, Request, whole_number
+from ilang.icli.definitions import config_of, heads_of, used_in
 from ilang.icli.programs import is_file, unknown_definition
 from ilang.icli.screen import Screen, is_terminal
 
@@ -330,19 +330,18 @@ class _Sessions:
 COMMAND = Command(
     "train",
     "Train: run a routine on batches of data, epoch after epoch; leave a checkpoint.",
-    "FILE",
-    1,
-    1,
+    run,
+    (Operand("program", "FILE", "program"),),
     (
-        Option(("--def",), "NAME", "The routine to run; otherwise the one that no other calls", names_a="definition"),
-        Option(("--data",), "DATA", "x=a.npy,y=b.npy, or a .npz with an array for each input", names_a="array"),
+        Option(("--def",), "NAME", "The routine to run; otherwise the one that no other calls", "definition"),
+        Option(("--data",), "DATA", "x=a.npy,y=b.npy, or a .npz with an array for each input", "array"),
         Option(("--epochs",), "N", "How often all data is seen; otherwise once"),
         Option(("--batch",), "N", "Examples of a step; otherwise 32"),
         CONFIG,
-        Option(("--val",), "DATA", "Held-back data: its loss is printed after every epoch", names_a="array"),
+        Option(("--val",), "DATA", "Held-back data: its loss is printed after every epoch", "array"),
         Option(("--save",), "FILE", "Where checkpoints go: .safetensors or .npz; otherwise FILE.safetensors, here",
-               names_a="array"),
-        Option(("--resume",), "FILE", "Go on from a checkpoint, bit by bit", names_a="array"),
+               "array"),
+        Option(("--resume",), "FILE", "Go on from a checkpoint, bit by bit", "array"),
         Option(("--seed",), "N", "Of initial values and of the order of examples; otherwise 0"),
         Option(("--no-shuffle",), None, "Keep the order of the data in every epoch"),
         Option(("--log",), "FILE", "Write a line of JSON for each step and each epoch"),
@@ -353,7 +352,5 @@ COMMAND = Command(
         Option(("--target",), "TARGET", "What runs it; numpy is the slow reference", ("c", "numpy", "cuda")),
         Option(("--emulate",), None, "With --target cuda: emulate a GPU on the CPU, slowly"),
     ),
-    run,
-    (Operand("program"),),
     "Axis 0 of every array is the batch. Ctrl-C leaves a checkpoint, and --resume goes on from it.",
 )  # fmt: skip

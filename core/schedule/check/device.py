@@ -28,16 +28,13 @@ from ilang.core.machine import Device
 from ilang.core.source import Span
 
 
-def check_device(scheduled: Scheduled) -> None:
-    """Refuse blocks and grids that the device of the machine cannot have.
+def check_device(scheduled: Scheduled, device: Device) -> None:
+    """Refuse blocks and grids that a device cannot have.
 
     Raises:
         ScheduleError: E0325 (a dimension of a block beside others, of a run-time extent), E0332 (too many threads in a
             block), E0334 (too many blocks along a dimension of the grid).
     """
-    device = scheduled.machine.device
-    if device is None:
-        return
     for group in scheduled.groups:
         for instance in group.plan.instances:
             nest, node = scheduled.nests[instance.value], scheduled.shaped.nodes[instance.value]

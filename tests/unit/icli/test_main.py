@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import signal
+import site
 import subprocess
 import sys
 import termios
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.icli.front import ENTRY, environment, i, wait_until_computing
+from tests.unit.icli.front import ENTRY, ROOT, environment, i, wait_until_computing
 
 MATMUL = "ik*kj~ijk >> +ijk~ij"
 
@@ -319,22 +320,100 @@ def test_ending_looks_for_no_cycles() -> None:
     assert done.stdout.endswith("True\n")
 
 
-def test_importing_little() -> None:
-    code = (
-        "import sys; from ilang.icli.main import main; main(['explain', 'ik*kj~ijk >> +ijk~ij'])\n"
-        "heavy = {'numpy', 'rich', 'prompt_toolkit', 'cffi', 'click', 'json', 'pathlib', 'dataclasses'}\n"
-        "heavy |= {'struct', 'unicodedata', 'heapq'}\n"
-        "rare = 'notation.module notation.schedule infer.fit infer.projections schedule.online explain.story'\n"
-        "rare += ' ir.functions notation.contraction notation.einx_told einx_ops passes.kernels occupancy'\n"
-        "rare += ' transform.moving transform.building schedule.apart_copies infer.caps'\n"
-        "heavy |= {f'ilang.core.{name}' for name in rare.split()}\n"
-        "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
-    )
-    done = subprocess.run(
+def alone(code: str) -> subprocess.CompletedProcess[str]:
+    """Run Python that imports nothing by itself."""
+    path = os.pathsep.join((str(ROOT), *site.getsitepackages()))
+    return subprocess.run(
         [sys.executable, "-S", "-c", code],
-        env=environment(),
+        env=environment(PYTHONPATH=path),
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def test_importing_little() -> None:
+    done = alone(
+        "import sys; from ilang.icli.main import main; main(['explain', 'ik*kj~ijk >> +ijk~ij'])\n"
+        "heavy = {'numpy', 'rich', 'prompt_toolkit', 'cffi', 'json', 'pathlib', 'dataclasses'}\n"
+        "heavy |= {'struct', 'unicodedata', 'heapq', 'ast', 'datetime', 'gettext', 'inspect', 'platform', 'uuid'}\n"
+        "rare = 'notation.module notation.schedule infer.fit infer.projections schedule.online explain.story'\n"
+        "rare += ' ir.functions notation.contraction notation.einx_told einx_ops passes.kernels occupancy'\n"
+        "rare += ' transform.moving transform.building schedule.apart_copies infer.caps ir.einx suggestion'\n"
+        "heavy |= {f'ilang.core.{name}' for name in rare.split()}\n"
+        "rare = 'completion configuration definitions refusals shapes commands.run commands.build'\n"
+        "heavy |= {f'ilang.icli.{name}' for name in rare.split()}\n"
+        "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
+    )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_help_without_importing_click() -> None:
+    done = alone(
+        "import sys; from ilang.icli.main import main; main(['--help']); main(['--version'])\n"
+        "sys.exit('click' in sys.modules)"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_click_imports_later_is_itself_when_it_is_used() -> None:
+    done = alone(
+        "import sys; from ilang.icli.main import main; main(['explain', '+ij~i'])\n"
+        "assert not {'datetime', 'gettext', 'inspect', 'uuid'} & {*sys.modules}\n"
+        "import click, click.core, click.types, uuid\n"
+        "assert click.core.inspect.cleandoc(' a') == 'a'\n"
+        "import gettext, inspect\n"
+        "assert str(inspect.signature(main)).startswith('(argv')\n"
+        "assert click.core.inspect.signature is inspect.signature\n"
+        "assert click.core._('a') == gettext.gettext('a') == 'a'\n"
+        "assert click.types.uuid.UUID is uuid.UUID\n"
+        "assert isinstance(click.UUID.convert('0' * 32, None, None), uuid.UUID)\n"
+        "assert click.UUID.convert(uuid.UUID(int=0), None, None) == uuid.UUID(int=0)\n"
+        "moment = click.DateTime().convert('2001-02-03', None, None)\n"
+        "assert click.DateTime().convert(moment, None, None) is moment\n"
+        "import datetime\n"
+        "assert moment == datetime.datetime(2001, 2, 3)\n"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_is_imported_already_stays() -> None:
+    done = alone(
+        "import inspect, sys; from ilang.icli.main import main; main(['explain', '+ij~i'])\n"
+        "import click.core\n"
+        "assert click.core.inspect is inspect is sys.modules['inspect']\n"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        (["build", "no.i", "--target", "c", "-o=out"], "E0725"),
+        (["explain", "+ij~i", "-v=3"], "--verbose takes no value"),
+        (["explain", "+ij~i", "-vx"], "--verbose takes no value"),
+        (["explain", "+ij~i", "--json=3"], "--json takes no value"),
+        (["explain", "+ij~i", "--json", "--json"], "--json is given twice"),
+        (["explain", "+ij~i", "-v", "--verbose"], "--verbose is given twice"),
+        (["explain", "+ij~i", "--emit", "c", "--emit=c"], "--emit is given twice"),
+        (["explain", "+ij~i", "--emit="], "--emit cannot be empty"),
+        (["build", "no.i", "-o"], "-o needs a value: -o DIR"),
+        (["explain", "+ij~i", "-shape", "3"], "did you mean --shape?"),
+        (["explain", "-x", "+ij~i"], "i explain has no option -x"),
+        (["explain", "--def", "-x", "-y=3"], "i explain has no option -y"),
+        (["fmt", "--check", "--", "-x", "y"], "y is one too many"),
+        (["run"], "i run needs TEXT|FILE|- [ARRAY...]"),
+        (["explain", ""], "E0101"),
+    ],
+)
+def test_what_is_said_of_tokens(tokens: list[str], said: str) -> None:
+    assert said in i(*tokens).stderr
+
+
+def test_an_attached_value_may_begin_with_an_equals_sign(tmp_path: Path) -> None:
+    for words in (["-o=a.npy"], ["-oa.npy"], ["-o", "a.npy"]):
+        done = i("run", "-i~i", "[1]", *words, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        (tmp_path / "a.npy").unlink()
+    assert i("run", "-i~i", "[1]", "-o", "=a.npy", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "=a.npy").exists()

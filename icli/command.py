@@ -1,0 +1,273 @@
+"""Commands of the command line: click's, with our rules for tokens and our messages.
+
+The notation collides with option syntax (``-i~i`` negates a vector), hence three rules, which ``Command.parse_args``
+puts in front of click's parser:
+
+    - a token that holds ``~`` is an operand, and so is a number (``-3``);
+    - the value of an option is whatever token follows it;
+    - ``--`` makes every token after it an operand.
+
+An option or an operand is declared once, for the reader, for the help page and for what shells complete.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Literal
+
+import click
+
+from ilang.core.diagnostic import CommandError
+from ilang.core.record import record
+from ilang.icli.screen import Screen
+
+Kind = Literal["program", "program or code", "array", "folder", "definition", "word"]
+"""What a value names, for the completion of words in shells (``completion.py``); a word is free."""
+Takes = Kind | tuple[str, ...]
+"""What a value is: something of a kind, or one of a few words."""
+
+NUMBER = r"-(\d|\.\d|inf$|nan$)"
+MARK = "\0"
+"""What no token of a command line can hold: click takes a token that begins with it for no option."""
+WIDTH = 80
+"""Columns of help pages, at every width of the terminal."""
+
+
+def _offered(context: click.Context, parameter: click.Parameter, typed: str) -> list[Any]:
+    """What a shell may put in the place of what is typed of a value."""
+    from ilang.icli.completion import values
+
+    assert isinstance(parameter, Option | Operand)
+    return values(parameter.takes, typed, context.params.get("program"))
+
+
+class Option(click.Option):
+    """An option: its spellings (the last one names it), and what its value is called; None for a flag."""
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        metavar: str | None,
+        says: str,
+        takes: Takes = "word",
+        **attributes: Any,
+    ) -> None:
+        """``many`` in ``attributes`` says that it may be repeated; the others are click's."""
+        self.takes = takes
+        self.many = attributes.pop("many", False)
+        is_flag = metavar is None
+        if not is_flag:
+            attributes |= {"multiple": True, "type": click.UNPROCESSED, "shell_complete": _offered}
+        super().__init__(names, metavar=metavar, count=is_flag, **attributes)
+        self.help = says  # click passes a help that it is given through `inspect`, which takes long to import
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """The values of the option, as written, or how often it is there, if it is a flag.
+
+        Raises: CommandError E0804, E0807.
+        """
+        if self.count:
+            times = value or 0
+        else:
+            value = tuple(_unmarked(each) for each in value or ())
+            times = len(value)
+            for each in value:
+                if isinstance(self.takes, tuple) and each not in self.takes:
+                    from ilang.icli.refusals import no_choice
+
+                    raise no_choice(self.opts[-1], each, self.takes)
+        if 1 < times and not self.many:
+            raise CommandError("E0807", f"{self.opts[-1]} is given twice")
+        return value
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Its row on the help page: the words that it takes, where it takes few, stand behind what it is."""
+        row = super().get_help_record(ctx)
+        if row is None or not isinstance(self.takes, tuple):
+            return row
+        return row[0], f"{row[1]}: {', '.join(self.takes)}"
+
+
+class Operand(click.Argument):
+    """An operand: its name, how usage shows it, and what it is."""
+
+    def __init__(self, name: str, metavar: str, takes: Takes, **attributes: Any) -> None:
+        """``attributes`` are click's: ``required``, and ``nargs``, which is -1 for any number."""
+        self.takes = takes
+        attributes |= {"type": click.UNPROCESSED, "shell_complete": _offered}
+        super().__init__([name], metavar=metavar, **attributes)
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """The operand, or the tuple of them, as written."""
+        if isinstance(value, str):
+            return _unmarked(value)
+        return value and tuple(_unmarked(each) for each in value)
+
+
+@record
+class Request:
+    """What the tokens of one command said."""
+
+    operands: tuple[str, ...]
+    values: dict[str, tuple[str, ...]]
+
+    def has(self, name: str) -> bool:
+        """Whether an option was given."""
+        return name in self.values
+
+    def one(self, name: str) -> str | None:
+        """The value of an option, or None."""
+        return self.values[name][-1] if name in self.values else None
+
+    def all(self, name: str) -> tuple[str, ...]:
+        """Every value of an option that may be repeated."""
+        return self.values.get(name, ())
+
+
+def whole_number(request: Request, option: str, default: int, least: int = 1) -> int:
+    """The whole number that an option gives.
+
+    Raises: CommandError E0825 (it gives something else, or a number below ``least``).
+    """
+    text = request.one(option)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdecimal() or int(text) < least:
+        raise CommandError(
+            "E0825", f"{option} is a whole number of {least} or more, not {text or '(empty)'}"
+        )
+    return int(text)
+
+
+def _show_page(context: click.Context, _: click.Parameter, times: int) -> None:
+    """Print the help page and end the command, where it is asked for."""
+    if times and not context.resilient_parsing:
+        context.obj.write(context.get_help() + "\n")
+        context.exit()
+
+
+COLOR = Option(
+    ("--color",),
+    "WHEN",
+    "When to color; auto is when the output is a terminal",
+    ("auto", "always", "never"),
+    many=True,
+)
+JSON = Option(("--json",), None, "Print the result, or the error, as one JSON object")
+CONFIG = Option(
+    ("--config",), "NAME=NUMBER", "Configuration of a function or a routine: lr=0.1", many=True
+)
+HELP = Option(
+    ("-h", "--help"),
+    None,
+    "Show this page",
+    many=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_page,
+)
+
+
+class Command(click.Command):
+    """A command: the function that runs it, what it takes, and what its page says."""
+
+    def __init__(
+        self,
+        name: str,
+        says: str,
+        run: Callable[[Request, Screen], int],
+        operands: tuple[Operand, ...],
+        options: tuple[Option, ...],
+        more: str | None = None,
+    ) -> None:
+        """``more`` ends the page."""
+        self.run = run
+        super().__init__(
+            name,
+            params=[*operands, *options, COLOR, HELP],
+            help=says,
+            epilog=more,
+            add_help_option=False,
+            context_settings={"allow_extra_args": True, "terminal_width": WIDTH},
+        )
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the tokens of the command into ``ctx.params``.
+
+        Raises: CommandError E0802 to E0807.
+        """
+        if ctx.resilient_parsing and args and self._awaits_value(args[-1]):
+            args = args[:-1]  # what is to be completed is its value
+        rest = [_marked(token) for token in args]
+        try:
+            super().parse_args(ctx, rest)
+        except click.MissingParameter:
+            from ilang.icli.refusals import too_few
+
+            raise too_few(self.name or "", self._operands()) from None
+        except (click.NoSuchOption, click.BadOptionUsage):
+            # The parser takes tokens off the list as it reads them: the last one that is gone is the one it refuses.
+            raise self._misread(args[len(args) - len(rest) - 1]) from None
+        if ctx.args and not ctx.resilient_parsing:
+            from ilang.icli.refusals import too_many_operands
+
+            most = sum(isinstance(each, Operand) for each in self.params)
+            raise too_many_operands(self.name or "", most, _unmarked(ctx.args[0]))
+        return ctx.args
+
+    def invoke(self, ctx: click.Context) -> int:
+        """Run the command; its status."""
+        operands: list[str] = []
+        values: dict[str, tuple[str, ...]] = {}
+        for parameter in self.params:
+            value = ctx.params.get(parameter.name or "")
+            if isinstance(parameter, Operand):
+                operands += [value] if isinstance(value, str) else value or ()
+            elif value:
+                values[parameter.opts[-1]] = value if isinstance(value, tuple) else ("",)
+        return self.run(Request(tuple(operands), values), ctx.obj)
+
+    def _known(self) -> dict[str, Option]:
+        """The options by each of their spellings."""
+        return {
+            name: each for each in self.params if isinstance(each, Option) for name in each.opts
+        }
+
+    def _awaits_value(self, token: str) -> bool:
+        option = self._known().get(token)
+        return option is not None and not option.count
+
+    def _operands(self) -> str:
+        """The operands as usage shows them."""
+        return " ".join(each.metavar or "" for each in self.params if isinstance(each, Operand))
+
+    def _misread(self, token: str) -> CommandError:
+        """What is wrong with a token that click refuses: no option, no value, or a value of a flag."""
+        known = self._known()
+        name = token.partition("=")[0]
+        option = known.get(name) or (None if token.startswith("--") else known.get(token[:2]))
+        if option is None:
+            from ilang.icli.refusals import unknown_option
+
+            return unknown_option(self.name or "", name, tuple(known))
+        if option.count:
+            return CommandError("E0803", f"{option.opts[-1]} takes no value")
+        return CommandError("E0803", f"{name} needs a value: {name} {option.metavar}")
+
+
+def is_operand(token: str) -> bool:
+    """Whether a token is an operand: a program, a number, a name, standard input."""
+    return (
+        not token.startswith("-") or token == "-" or "~" in token or bool(re.match(NUMBER, token))
+    )
+
+
+def _marked(token: str) -> str:
+    """A token as click is to read it: operands marked, and the value that ``-o=out`` attaches."""
+    return MARK + token if is_operand(token) else re.sub("^(-[^-])=", rf"\1{MARK}", token)
+
+
+def _unmarked(token: str) -> str:
+    """A marked token as it was written."""
+    return token.removeprefix(MARK).replace(MARK, "=")

@@ -1,0 +1,67 @@
+"""What is said of tokens that are no command line of ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ilang.core.diagnostic import CommandError
+from ilang.core.suggestion import did_you_mean, nearest
+
+
+def unknown_command(word: str, names: Sequence[str], before: str = "") -> CommandError:
+    """The error for a token that is no command where one is expected, at the start or after ``before``."""
+    begun = [name for name in names if len(word) > 1 and name.startswith(word)]
+    guess = nearest(word, tuple(names)) or (begun[0] if len(begun) == 1 else None)
+    if guess:
+        hint = f"did you mean `i {before}{guess}`?"
+    elif re.fullmatch(r"[Ee]\d{4}", word):
+        hint = f"did you mean `i explain {word.upper()}`?"
+    elif "~" in word:
+        hint = "say what to do with the program: i explain '...', i run '...' or i check '...'"
+    elif word.startswith("-") and word != "-":
+        return CommandError("E0802", f"i has no option {word}", help="`i --help` lists what it has")
+    else:
+        hint = f"the commands are {', '.join(names)}"
+    return CommandError("E0801", f"there is no command {word or '(empty)'}", help=hint)
+
+
+def unknown_option(command: str, name: str, known: Sequence[str]) -> CommandError:
+    """The error for a token that begins like an option; a long one may have one dash: ``-shape``."""
+    guess = nearest(name, known) or (nearest(f"-{name}", known) if len(name) > 2 else None)
+    hint = f"did you mean {guess}? " if guess else ""
+    return CommandError(
+        "E0802",
+        f"i {command} has no option {name}",
+        help=f"{hint}`i {command} --help` lists them",
+    )
+
+
+def no_choice(option: str, value: str, choices: Sequence[str]) -> CommandError:
+    """The error for a value that is none of the words that an option takes."""
+    listed = " or ".join((", ".join(choices[:-1]), choices[-1]))
+    return CommandError(
+        "E0804",
+        f"{option} cannot be {value or 'empty'}",
+        help=did_you_mean(value, choices, f"it is {listed}"),
+    )
+
+
+def too_few(command: str, operands: str) -> CommandError:
+    """The error for a command without an operand that it needs."""
+    return CommandError("E0805", f"i {command} needs {operands}", help=f"i {command} {operands}")
+
+
+def too_many_operands(command: str, most: int, first: str) -> CommandError:
+    """The error for more operands than a command takes, of which ``first`` is the first."""
+    times = "one operand" if most == 1 else f"{most} operands"
+    return CommandError(
+        "E0806",
+        f"i {command} takes {times}, and {first} is one too many",
+        help="quote a program that holds blanks or signs: 'ik*kj~ijk >> +ijk~ij'",
+    )
+
+
+def too_many(option: str, token: str) -> CommandError:
+    """The error for a token after an option of ``i`` itself."""
+    return CommandError("E0806", f"i {option} takes nothing more, and {token} is one too many")
