@@ -212,7 +212,8 @@ class Entry:
             case Blocks():
                 terms = " * ".join(f"(double){size(n)}" for n in part.loops)
                 elements = " * ".join(f"(double){size(n)}" for n in part.elements)
-                return f"blocks_of({terms}, {elements})" if elements else f"blocks({terms})"
+                blocks = f"blocks_of({terms}, {elements})" if elements else f"blocks({terms})"
+                return f"several({blocks})" if part.several else blocks
 
     def _derive(self, step: Derive, name: str) -> str:
         """A C call that computes a derived extent, false if there is none."""

@@ -17,7 +17,7 @@ RESERVED = frozenset(
     typeof using virtual wchar_t xor xor_eq linux unix main
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t intptr_t uintptr_t ptrdiff_t
     NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS MOST_SCRATCH ENOUGH INLINED
-    MOST_BLOCKS BLOCK_WORK BLOCK_TERMS BLOCK_ELEMENTS blocks_of
+    MOST_BLOCKS BLOCK_WORK BLOCK_TERMS BLOCK_ELEMENTS blocks_of several
     LINE MAX_LANES MIN_LANES call_stop running_stop start_in are_below_i32 are_below_i64
     FETCH SCALAR STRAIGHT FUSED MOST_DIVIDED largest reciprocal size
     lane half block warp start filled element quad quad_anywhere in_registers quad_past past_end SHUFFLED

@@ -229,7 +229,7 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
 
     match held:
         case Chunks():
-            outside = not instance.chain and first == 0 and unshared[0] == held.loop
+            outside = not instance.chain and unshared[: first + 1] == (*held.around, held.loop)
             _demand(outside, "chunks are of the outermost loop of all", value)
             if held.each is not None:
                 within = held.each.outer[:1] == (held.loop,)

@@ -153,7 +153,8 @@ def _count(program: Program, part: Part | Window | Blocks) -> str:
         case Blocks():
             terms = f"blocks of {' x '.join(_size(program, n) for n in part.loops)} terms"
             elements = " x ".join(_size(program, n) for n in part.elements)
-            return f"{terms} for {elements} elements" if elements else terms
+            several = ", or none" if part.several else ""
+            return f"{terms} for {elements} elements{several}" if elements else terms
 
 
 def _launch(program: Program, launch: Launch) -> Iterator[str]:

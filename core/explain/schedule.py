@@ -158,6 +158,8 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
                 f"{name} in chunks of {spelled((held.loop,))}, of {held.work} terms or more, "
                 f"{held.most} at most"
             )
+            if held.around:
+                chunks += f", around {spelled(held.around)} where there are several"
             if held.each is None:
                 return chunks
             return f"{chunks}; of each {_accumulation(scheduled, instance, held.each)}"

@@ -260,7 +260,8 @@ class Blocks:
     """How many chunks a reduction is computed in: ``size`` follows from the product of the extents of its loops.
 
     They have ``work`` iterations each, or more where there would be more than ``most``; and more where a chunk has an
-    accumulator for each of several ``elements``, the product of these sizes.
+    accumulator for each of several ``elements``, the product of these sizes. With ``several`` there are none where one
+    is enough.
     """
 
     size: int
@@ -268,6 +269,7 @@ class Blocks:
     most: int
     work: int
     elements: tuple[int, ...] = ()
+    several: bool = False
 
     def sources(self) -> tuple[int, ...]:
         """The sizes that it follows from."""

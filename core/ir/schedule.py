@@ -237,7 +237,8 @@ class Chunks:
 
     There are as many as have ``work`` iterations each, ``most`` at most; each starts at a multiple of ``multiple``.
     Where output loops are inside, a chunk has accumulators of its own for all of their iterations, and ``each`` says
-    how those accumulate.
+    how those accumulate. Loops ``around`` are in each chunk, and where one is enough they are outside: then the
+    reduction stands in the program with chunks and without.
     """
 
     loop: Loop
@@ -245,6 +246,7 @@ class Chunks:
     work: int
     multiple: int
     each: RegisterTile | PartialSums | None = None
+    around: tuple[Loop, ...] = ()
 
 
 @record

@@ -28,6 +28,7 @@ from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.scalar import Constant, Load, Scalar, Select
 from ilang.core.ir.schedule import (
+    Chunks,
     Group,
     Loop,
     Opened,
@@ -158,7 +159,9 @@ class _Lowering(OnlineReductions):
         parts = self.plan.instances[frame.instance].parts
         apart = () if parts is None else parts.loops
         folded = (n for n, loop in enumerate(loops) if loop.axis in reduced and loop not in apart)
-        leading = next(folded, len(loops))
+        chunks = self._accumulation(frame)
+        in_chunks = isinstance(chunks, Chunks) and chunks.around
+        leading = 0 if in_chunks else next(folded, len(loops))
         whole = frame.place
         if parts is not None:
             frame.place = self._place_of_parts(frame, parts, site)

@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Affine, axis_index
+from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.scalar import Load, Local, Scalar
 from ilang.core.ir.schedule import (
     Accumulation,
@@ -124,12 +124,17 @@ class Reductions(Loops, ABC):
 
         How many there are depends on extents alone, and so does the result. Threads share the chunks.
         """
-        sizes = [self._trip(frame, loop)[0] for loop in loops]
-        dtype, name = frame.node.acc_dtype, self._tensor(frame).name
+        name, axes = self._tensor(frame).name, dict.fromkeys(loop.axis for loop in loops)
         inner = self._inner(frame, loops)
         kept, dims = self._accumulators(frame, inner)
+        sizes = [frame.node.sizes[axis] for axis in axes]
         blocks = self.storage.blocks(sizes, dims, name, chunks)
-        parts = self._scratch(f"{name}_parts", dtype, [blocks, *dims], scope)
+        parts = self._scratch(f"{name}_parts", frame.node.acc_dtype, [blocks, *dims], scope)
+        top, alone = scope, Scope(scope, None, scope.names)
+        if chunks.around:
+            staged, scope = dict(frame.staged), Scope(top, None, top.names)
+            yield from self._chunk(frame, alone, loops, chunks, None)
+            frame.staged = staged
         inside = self._counting(scope)
         assert inside.variable is not None
         block = axis_index(inside.variable)
@@ -138,24 +143,48 @@ class Reductions(Loops, ABC):
             body.append(kernel.Store(parts, (block, *self._kept_at(frame, kept)), value))
 
         frame.chunks[chunks.loop] = kernel.Chunk(inside.variable, blocks, chunks.multiple)
-        if inner:
-            yield from self._buffered(frame, inside, loops, chunks.each, keep)
-        else:
-            yield from self._single(frame, inside, loops, None, keep)
+        yield from self._chunk(frame, inside, loops, chunks, keep)
         del frame.chunks[chunks.loop]
         scope.block.append(kernel.For(inside.variable, blocks, tuple(inside.block)))
+        innermost = scope
         for loop in inner:
+            innermost = self._enter(frame, loop, innermost)
+        self._add_chunks(frame, innermost, blocks, (parts, kept))
+        for loop in reversed(inner):
+            self._leave(frame, loop)
+        if chunks.around:
+            several = (Within(Affine(()), blocks),)
+            top.block.append(kernel.If(several, tuple(scope.block), tuple(alone.block)))
+
+    def _chunk(
+        self, frame: Frame, scope: Scope, loops: list[Loop], chunks: Chunks, use: Use | None
+    ) -> Steps:
+        """What is computed in a chunk, or in place of all of them."""
+        around = list(chunks.around)
+        for loop in around:
             scope = self._enter(frame, loop, scope)
-        after = self._counting(scope)
+            yield from self._stage_inside(frame, loop)
+        rest = loops[len(around) :]
+        if self._inner(frame, rest):
+            yield from self._buffered(frame, scope, rest, chunks.each, use)
+        else:
+            yield from self._single(frame, scope, rest, None, use)
+        for loop in reversed(around):
+            self._leave(frame, loop)
+
+    def _add_chunks(
+        self, frame: Frame, scope: Scope, blocks: int, parts: tuple[int, Sequence[Loop | int]]
+    ) -> None:
+        """Add what all chunks have for an element, in a scope inside the loops over elements."""
+        after, dtype = self._counting(scope), frame.node.acc_dtype
         assert after.variable is not None
         local = self._accumulator("acc", frame.node, dtype)
         scope.block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
-        part = Load(parts, (axis_index(after.variable), *self._kept_at(frame, kept)), dtype)
+        buffer, kept = parts
+        part = Load(buffer, (axis_index(after.variable), *self._kept_at(frame, kept)), dtype)
         both = self._combined(frame.node, Local(local, dtype), part)
         scope.block.append(kernel.For(after.variable, blocks, (kernel.Change(local, both),)))
         self._finish(frame)(scope.block, Local(local, dtype))
-        for loop in reversed(inner):
-            self._leave(frame, loop)
 
     def _place_of_parts(self, frame: Frame, parts: Parts, scope: Scope) -> Place:
         """Where the results of all parts are: as the whole is, one after the other."""

@@ -164,7 +164,12 @@ class Storage:
         self.sizes.append(Size(self.size_names.fresh(f"{name}_blocks"), None, ()))
         self.parted.append(
             kernel.Blocks(
-                len(self.sizes) - 1, tuple(loops), chunks.most, chunks.work, tuple(elements)
+                len(self.sizes) - 1,
+                tuple(loops),
+                chunks.most,
+                chunks.work,
+                tuple(elements),
+                bool(chunks.around),
             )
         )
         return len(self.sizes) - 1

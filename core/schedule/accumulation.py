@@ -120,14 +120,19 @@ def _reduction(program: Nested, instance: Instance) -> _Reduction | None:
 
 
 def copies(program: Nested, plan: Plan) -> list[int]:
-    """How often each instance of a kernel stands in its text: tiles and partial sums compute their edges apart."""
+    """How often each instance of a kernel stands in its text.
+
+    Tiles and partial sums compute their edges apart; a reduction may stand there with chunks and without.
+    """
     times: list[int] = []
     for instance in plan.instances:
         if not instance.chain:
             times.append(1)
             continue
         around = instance.chain[-1]
-        times.append(times[around.instance] * (1 + _is_apart(program, plan, around)))
+        held = plan.instances[around.instance].accumulation
+        ways = 2 if isinstance(held, Chunks) and held.around else 1
+        times.append(times[around.instance] * ways * (1 + _is_apart(program, plan, around)))
     return times
 
 
@@ -204,7 +209,10 @@ def _in_chunks(
 ) -> Accumulation | None:
     """Chunks of a reduction with output loops inside; where one is enough, what ``each`` of them would have."""
     threads, counts = reduction.program.machine.threads, reduction.counts
-    if reduction.instance.chain or reduction.leading or any(reduction.nest.roles):
+    around = reduction.nest.order[: reduction.leading]
+    if reduction.instance.chain or any(reduction.nest.roles):
+        return each
+    if around and not _are_blocks(reduction, around, each):
         return each
     named = list(zip(reduction.loops, counts, strict=True))
     elements = [count for loop, count in named if loop.axis not in reduction.reduced]
@@ -218,7 +226,16 @@ def _in_chunks(
         each = replace(each, outer=each.outer + each.blocks, blocks=(), kept=False)
     if each is not None and not each.outer:
         return each
-    return Chunks(reduction.loops[0], threads.most_blocks, threads.block_work, 1, each)
+    return Chunks(reduction.loops[0], threads.most_blocks, threads.block_work, 1, each, around)
+
+
+def _are_blocks(
+    reduction: _Reduction, around: Sequence[Loop], each: RegisterTile | PartialSums | None
+) -> bool:
+    """Whether loops around a reduction are over blocks of its accumulators, perhaps one alone: too few for threads."""
+    inside = {loop.axis for loop in reduction.loops} - reduction.reduced
+    unknown = None in reduction.counts
+    return unknown and not isinstance(each, RegisterTile) and {x.axis for x in around} <= inside
 
 
 # -- register tiles ----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from ilang.core import pipeline
 from ilang.core.diagnostic import InternalError, ScheduleError
 from ilang.core.ir.kernel import For, Program, statements_within
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.passes import nest_to_kernel
+from ilang.core.passes import nest_to_kernel, packing
 from ilang.core.passes.scope import Place
 from ilang.core.record import replace
 from ilang.core.schedule import fuse, shaped_to_schedule
@@ -126,14 +126,14 @@ def test_storage_keeps_what_is_read_later(monkeypatch: Patch) -> None:
 @needs_compiler
 def test_the_padding_of_a_copy_is_not_read(monkeypatch: Patch) -> None:
     """Rule 3."""
-    plain = nest_to_kernel.copy_of  # type: ignore[attr-defined]
+    plain = packing.copy_of
 
     def unguarded(*arguments: Any) -> Any:
         copy = plain(*arguments)
         return replace(copy, leaves=(False,) * len(copy.leaves))
 
     text = "+(i+u:3-90)~i || i u 0"  # so far out that it is another block of memory
-    assert is_wrong(text, monkeypatch, (nest_to_kernel, "copy_of", unguarded))
+    assert is_wrong(text, monkeypatch, (packing, "copy_of", unguarded))
 
 
 @needs_compiler
@@ -141,9 +141,11 @@ def test_reductions_start_once(monkeypatch: Patch) -> None:
     """Rule 4: inside the loop that is reduced, each iteration would begin anew."""
     plain = nest_to_kernel._Lowering._buffered
 
-    def restarted(self: Any, frame: Any, scope: Any, loops: Any, inner: Any, _tile: Any) -> Any:
+    def restarted(
+        self: Any, frame: Any, scope: Any, loops: Any, held: Any, _use: Any = None
+    ) -> Any:
         inside = self._enter(frame, loops[0], scope)
-        yield from plain(self, frame, inside, loops[1:], inner, None)
+        yield from plain(self, frame, inside, loops[1:], held, None)
         self._leave(frame, loops[0])
 
     assert is_wrong("+ij~i || j i", monkeypatch, (nest_to_kernel._Lowering, "_buffered", restarted))

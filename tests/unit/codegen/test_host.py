@@ -68,7 +68,13 @@ def counted(part: Part | Window | Blocks, extents: dict[int, int]) -> int:
             return 0 if any(extents[n] < 1 for _, n in part.reach) else sum(ends) + 1
         case Blocks():
             terms = math.prod(extents[n] for n in part.loops)
-            return min(terms // CPU.threads.block_work + 1, CPU.threads.most_blocks)
+            elements, threads = math.prod(extents[n] for n in part.elements), CPU.threads
+            work, most = threads.block_work, threads.most_blocks
+            if part.elements:
+                work = max(work, threads.block_terms * elements)
+                most = min(most, threads.block_elements // max(1, elements))
+            count = max(1, min(terms // work + 1, most))
+            return 0 if part.several and count == 1 else count
 
 
 def holds(reach: Reach, extents: dict[int, int]) -> bool:

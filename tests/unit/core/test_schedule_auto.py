@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ilang.core.ir.kernel import Define, For, Program, Tile, statements_within
+from ilang.core.ir.kernel import Define, For, If, Program, Tile, statements_within
 from ilang.core.ir.shaped import Assignment
 from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, loops_text, lower, text_component
@@ -151,7 +151,9 @@ def test_a_value_that_readers_meet_in_different_orders_is_stored() -> None:
 
 def test_column_sums_walk_memory_in_order() -> None:
     p = program("+ij~j")
-    strip = p.kernels[0].body[0]
+    (either,) = p.kernels[0].body
+    assert isinstance(either, If)
+    (strip,) = either.otherwise
     assert isinstance(strip, For)
     assert p.kernels[0].names[strip.variable] == "j"
     text = loops_text(p)
@@ -165,11 +167,13 @@ def test_outputs_are_written_in_place() -> None:
     assert stored(p) == []
 
 
-def test_only_loops_over_output_axes_are_parallel() -> None:
+def test_only_loops_over_output_axes_and_chunks_are_parallel() -> None:
     row, column = program("+ij~i"), program("+ij~j")
     assert [isinstance(s, For) and s.parallel for s in row.kernels[0].body] == [True]
-    parallel = [s for s in column.kernels[0].body if isinstance(s, For) and s.parallel]
-    assert [column.kernels[0].names[s.variable] for s in parallel] == ["j"]
+    (either,) = column.kernels[0].body
+    assert isinstance(either, If)
+    parallel = [s for s in (*either.body, *either.otherwise) if isinstance(s, For) and s.parallel]
+    assert [column.kernels[0].names[s.variable] for s in parallel] == ["b", "j", "j"]
 
 
 def test_every_output_is_an_assignment_of_its_own() -> None:

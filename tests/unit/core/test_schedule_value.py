@@ -230,7 +230,8 @@ def test_edges_are_counted_as_they_are_written(text: str) -> None:
 
 
 def test_columns_accumulate_in_partial_sums() -> None:
-    assert accumulations("+ij~j") == [PartialSums((Loop(1),), (Loop(0, 1),), (Loop(1, 1),), "f32")]
+    sums = PartialSums((Loop(1),), (Loop(0, 1),), (Loop(1, 1),), "f32")
+    assert accumulations("+ij~j") == [Chunks(Loop(1), 64, 131072, 1, sums, (Loop(0),))]
 
 
 def test_a_sum_of_all_goes_in_chunks() -> None:

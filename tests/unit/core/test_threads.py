@@ -105,12 +105,27 @@ def test_blocks_give_the_same_with_any_number_of_threads(shape: tuple[int, int])
     np.testing.assert_allclose(found[0], x.sum(dtype=np.float64), rtol=1e-5, atol=1e-5)
 
 
-OF_COLUMNS = ["+ij~j || i j", "+ij~j | i:8 | i j i'", ">ij~j || i j", "+ij~j | i:512 | i i' j"]
+OF_COLUMNS = [
+    "+ij~j",
+    "+ij~j || i j",
+    "+ij~j | i:8 | i j i'",
+    ">ij~j || i j",
+    "+ij~j | i:512 | i i' j",
+]
 
 
-@pytest.mark.parametrize("text", [*OF_COLUMNS, "ij*i~ij >> +ij~j || i j 0"])
+@pytest.mark.parametrize(
+    "text", [*OF_COLUMNS, "ij*i~ij >> +ij~j || i j 0", "ij*i~ij >> +ij~j", "+bij~j"]
+)
 def test_a_sum_of_columns_is_in_blocks(text: str) -> None:
     assert [name[:1] for name in shared(program(text))][:1] == ["b"]
+
+
+def test_loops_over_rows_have_no_chunks_inside() -> None:
+    for text in ("+ijk~ik", "+ijk~ik || i j k"):
+        variables = shared(program(text))
+        assert variables
+        assert not any(name.startswith("b") for name in variables)
 
 
 def test_known_columns_are_in_blocks_where_they_are_few_and_long() -> None:
@@ -126,7 +141,18 @@ def test_known_columns_are_in_blocks_where_they_are_few_and_long() -> None:
 
 @pytest.mark.parametrize("text", OF_COLUMNS)
 @pytest.mark.parametrize(
-    "shape", [(0, 3), (3, 0), (1, 1), (7, 5), (1, 300_000), (300_000, 1), (9_001, 77), (77, 9_001)]
+    "shape",
+    [
+        (0, 3),
+        (3, 0),
+        (1, 1),
+        (7, 5),
+        (1, 300_000),
+        (300_000, 1),
+        (9_001, 77),
+        (77, 9_001),
+        (520, 2_050),
+    ],
 )
 def test_blocks_of_columns_give_the_same_with_any_number_of_threads(
     text: str, shape: tuple[int, int]
