@@ -166,16 +166,22 @@ def read_array(name: str, value: object) -> Array:
 
 
 def supported_array(name: str, value: object) -> Array:
-    """A value as an array of a supported element type; of any other, its elements as f32. Raises DataError E0702."""
+    """A value as an array of a supported element type. Raises DataError E0702, E0703 (there is no such type)."""
     array = read_array(name, value)
     if array.dtype in SUPPORTED:
         return array
-    if array.dtype.kind == "c":
-        message = f"{name} has elements of {array.dtype}, and they are to be real numbers"
-        raise DataTypeError(
-            "E0702", message, help="pass its real part, x.real, or both parts as an axis"
-        )
-    return cast(name, array, np.dtype(np.float32))
+    native = array.dtype.newbyteorder("=")
+    if native in SUPPORTED:
+        return array.astype(native)
+    raise unsupported(name, array.dtype)
+
+
+def widened_array(name: str, value: object) -> Array:
+    """The same; elements of a type that loses nothing as f32 become f32. Raises DataError E0702, E0703."""
+    array = read_array(name, value)
+    if array.dtype not in SUPPORTED and np.can_cast(array.dtype, np.float32, "safe"):
+        return array.astype(np.float32)
+    return supported_array(name, array)
 
 
 def cast(name: str, array: Array, dtype: np.dtype[Any]) -> Array:
@@ -218,14 +224,7 @@ def _array(name: str, value: object) -> Array:
         )
         hint = hint or "pass a NumPy array, or a Python number for an input of rank 0"
         raise DataTypeError("E0702", f"{name} is of type {kind}, not an array", help=hint)
-    array = read_array(name, value)
-    dtype = array.dtype
-    if dtype in SUPPORTED:
-        return array
-    native = dtype.newbyteorder("=")
-    if native in SUPPORTED:
-        return array.astype(native)
-    raise unsupported(name, dtype)
+    return supported_array(name, value)
 
 
 def unsupported(name: str, dtype: np.dtype[Any]) -> DataError:

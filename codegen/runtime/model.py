@@ -7,7 +7,7 @@ from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from ilang.codegen.runtime.arguments import supported_array
+from ilang.codegen.runtime.arguments import widened_array
 from ilang.codegen.runtime.npy import load_npy
 from ilang.core import pipeline
 from ilang.core.build.program import Given
@@ -134,7 +134,7 @@ class Model:
 
         place = Path(self.module.source.name).parent / path
         try:
-            return supported_array(path, load_npy(str(place)))
+            return widened_array(path, load_npy(str(place)))
         except DataError as error:
             help_line = error.help or "`file` reads .npy files"
             raise DataError("E0759", error.message, span, help_line) from None

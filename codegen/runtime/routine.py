@@ -16,7 +16,7 @@ from ilang.codegen.runtime.arguments import (
     SUPPORTED,
     check_threads,
     contiguous,
-    supported_array,
+    widened_array,
 )
 from ilang.codegen.runtime.component import DEVICES, LIKE, check_target, source_of
 from ilang.codegen.runtime.plan import Plan
@@ -325,7 +325,7 @@ def _typed_as(each: Input) -> Array:
     return (
         np.zeros(0, np.float32)
         if isinstance(values, int | float)
-        else supported_array(each.name, values)
+        else widened_array(each.name, values)
     )
 
 
@@ -338,7 +338,7 @@ def _array(each: Input, values: Any) -> Array:
     if values is None:
         name = each.name
         raise DataError("E0742", f"{name} has no values", help=f"give them: value(t, {name}=array)")
-    array = supported_array(each.name, values)
+    array = widened_array(each.name, values)
     if isinstance(values, int | float):
         array = array.astype(np.float32)
     if array.shape != each.dims:
@@ -350,7 +350,7 @@ def _array(each: Input, values: Any) -> Array:
 
 def _stored(each: Input, values: Any) -> Array:
     """An array that has every element of a leaf, in memory order. Raises DataError (E0743): another number of them."""
-    array = supported_array(each.name, values)
+    array = widened_array(each.name, values)
     if array.size != math.prod(each.dims):
         raise DataError(
             "E0743",

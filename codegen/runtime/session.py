@@ -22,7 +22,7 @@ from ilang.codegen.runtime.arguments import (
     SUPPORTED,
     check_threads,
     contiguous,
-    supported_array,
+    widened_array,
 )
 from ilang.codegen.runtime.checkpoint import read, write
 from ilang.codegen.runtime.component import check_target
@@ -477,7 +477,7 @@ def _input(tensor: Tensor, values: Any) -> Array:
     Raises:
         DataError: E0754, E0758 (another element type).
     """
-    array = supported_array(tensor.path, values)
+    array = widened_array(tensor.path, values)
     dims = tensor.shape.memory()
     if array.shape != dims:
         raise DataError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.runtime.arguments import NUMPY_TYPES, supported_array
+from ilang.codegen.runtime.arguments import NUMPY_TYPES, widened_array
 from ilang.core.build.tensor import Shape
 from ilang.core.diagnostic import DataError
 from ilang.core.record import record
@@ -158,7 +158,7 @@ def fitted(path: str, values: Any, tensor: Tensor) -> Array:
     Raises:
         DataError: E0754.
     """
-    array = supported_array(path, values)
+    array = widened_array(path, values)
     dims = tensor.shape.memory()
     if array.shape != dims:
         raise DataError(

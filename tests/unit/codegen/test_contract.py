@@ -128,6 +128,20 @@ def test_a_wider_output_is_computed_in_its_type() -> None:
     assert out == 4 * (2**31 - 1)
 
 
+@pytest.mark.parametrize("dtype", [np.uint64, np.longdouble, np.int8, np.complex64, object, "U3"])
+def test_specifications_take_the_types_that_expressions_do(dtype: Any) -> None:
+    x = np.ones((2, 3)).astype(dtype)
+    helps = []
+    for call in (lambda: einsum("ij=>i", x), lambda: ilang.i("+ij~i")(x)):
+        with pytest.raises(DataTypeError) as caught:
+            call()
+        assert caught.value.code == "E0703"
+        helps.append(caught.value.help)
+    assert helps[0] == helps[1]
+    swapped = np.arange(6, dtype=np.int32).reshape(2, 3).astype(">i4")
+    np.testing.assert_array_equal(einsum("ij=>i", swapped), swapped.sum(1))
+
+
 def test_truth_values() -> None:
     small = np.array([0.5, 0.0, np.nan])
     result = evaluated("i,i->i", small, small, dtype=bool, casting="unsafe")

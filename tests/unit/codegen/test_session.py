@@ -212,6 +212,18 @@ def test_arrays_say_what_components_are_given(text: str, want: Any, tmp_path: Pa
         np.testing.assert_allclose(run(x), want(x))
 
 
+def test_inputs_are_widened_where_nothing_is_lost(tmp_path: Path) -> None:
+    file = tmp_path / "m.i"
+    file.write_text("op f(x) = x *. 0.5", "utf-8")
+    double = load(file)["f"]
+    for dtype in (np.uint8, np.int16, np.float16):
+        np.testing.assert_array_equal(double(np.array([1, 255], dtype)), [0.5, 127.5])
+    for dtype in (np.uint32, np.uint64, np.longdouble):
+        with pytest.raises(Error) as caught:
+            double(np.ones(2, dtype))
+        assert caught.value.code == "E0703"
+
+
 def test_ranks_that_no_shape_gives_are_not_guessed(tmp_path: Path) -> None:
     file = tmp_path / "m.i"
     file.write_text('op f(x) = einx.sum("a [...]")(x)', "utf-8")
