@@ -39,7 +39,6 @@ class Solved:
         """
         self.name = options.name
         self.built = model.built(options, of_any_ranks)
-        self._head = [each.name for each in model.inputs(options.name)]
         self.config = model.configuration(options)
         self.inferred: Inferred = pipeline.infer_rows(self.built.graph)
         inputs = [cell for cell, _ in self.built.inputs if cell.kind == "input"]
@@ -140,9 +139,6 @@ class Solved:
         """What a run keeps of one kind, in the order of evaluation; inputs in the order of the head."""
         paths = self.built.paths
         others = [cell for cell, _ in self.built.inputs if cell not in paths]
-        if kind == "input":
-            others = [cell for cell in others if cell.kind == kind]
-            others.sort(key=lambda cell: self._head.index(cell.name))
         return [
             (cell, Tensor(paths.get(cell, cell.name), self.shape(cell), self.type_of(cell)))
             for cell in (*paths, *others)

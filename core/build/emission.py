@@ -190,13 +190,18 @@ class Emission:
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
-    def graph(self, name: str, outputs: Sequence[int]) -> tuple[g.Graph, Mapping[int, int]]:
-        """The graph, inputs first, and the final number of each node."""
+    def graph(
+        self, name: str, outputs: Sequence[int], head: Sequence[Stored] = ()
+    ) -> tuple[g.Graph, Mapping[int, int]]:
+        """The graph, inputs first, and the final number of each node; among inputs those of ``head`` in that order."""
         inputs = [
             n
             for n, node in enumerate(self.nodes)
             if isinstance(node, o.Terminal) and node.kind != "number"
         ]
+        in_order = [self.first[cell] for cell in head if cell in self.first]
+        swapped = dict(zip(sorted(in_order), in_order, strict=True))
+        inputs = [swapped.get(n, n) for n in inputs]
         chosen = set(inputs)
         order = inputs + [n for n in range(len(self.nodes)) if n not in chosen]
         number = {old: new for new, old in enumerate(order)}

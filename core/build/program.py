@@ -192,7 +192,7 @@ def _finished(
     merged = run.merges.all()
     results += [Result("merged", each.cell.name, each.value) for each in merged]
     _constrain(run)
-    graph, number_of = run.emission.graph(name, [each.number for each in results])
+    graph, number_of = run.emission.graph(name, [each.number for each in results], inputs)
     held = [
         (cell, number_of[number])
         for cell, number in run.emission.first.items()

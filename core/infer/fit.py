@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from ilang.core.diagnostic import InternalError, Label, ShapeError
-from ilang.core.ir.shaped import Bound, Composition, Derivation, Place, Reach, Rule, Shaped, Size
+from ilang.core.ir.shaped import (
+    Assignment,
+    Bound,
+    Composition,
+    Derivation,
+    Place,
+    Reach,
+    Rule,
+    Shaped,
+    Size,
+)
 
 LARGEST_EXTENT = 2**62
 """Extents from here on are refused: index arithmetic is 64-bit."""
@@ -33,15 +43,21 @@ def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
         else:
             _compose(shaped, rule, extents)
     fitted = []
-    for size, extent in zip(shaped.sizes, extents, strict=True):
-        if extent is None:
+    for number, (size, extent) in enumerate(zip(shaped.sizes, extents, strict=True)):
+        if extent is None and number in _walked(shaped):
             raise InternalError("E9906", f"nothing gives size {size.name}")
-        fitted.append(extent)
+        fitted.append(extent or 0)
     for bound in shaped.bounds:
         _check_bound(bound, fitted[bound.size])
     for reach in shaped.reaches:
         check_reach(reach, fitted)
     return tuple(fitted)
+
+
+def _walked(shaped: Shaped) -> set[int]:
+    """The sizes that something has; those of an input that is only compared, and not read, nothing has."""
+    dims = {size for tensor in shaped.tensors for size in tensor.dims}
+    return dims.union(*(node.sizes for node in shaped.nodes if isinstance(node, Assignment)))
 
 
 def check_reach(reach: Reach, extents: Mapping[int, int | None] | Sequence[int]) -> None:

@@ -352,7 +352,8 @@ def no_component_word(word: str, span: Span) -> NotationError:
     """The error for ``op`` or ``cd`` where a component belongs."""
     what = "a tensor function" if word == "op" else "a routine"
     message = f"`{word}` defines {what}, and a component belongs here"
-    help_line = f"definitions of {what.removeprefix('a ')}s are lines of a file: `{word} f(x)`"
+    lines = f"definitions of {what.removeprefix('a ')}s are lines of a file, or of the REPL"
+    help_line = f'{lines}: `i run model.i`, in Python `load("model.i")["f"]`'
     return NotationError("E0115", message, span, help_line)
 
 

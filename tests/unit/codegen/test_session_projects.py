@@ -390,6 +390,29 @@ def test_sessions_of_the_same_parameters_have_one_struct(tmp_path: Path) -> None
         assert one.call("load", str(theirs).encode()) == 0
 
 
+@pytest.mark.parametrize("target", ["c", "cuda"])
+def test_arrays_stand_in_the_order_of_the_head(target: str, tmp_path: Path) -> None:
+    """In whatever order the text reads them, with parameters and without."""
+    file, out = tmp_path / "model.i", tmp_path / "out"
+    file.write_text('op f(x, y) = y -. x *. 2\ncd g(a, b, c) { l = c *. b + "w" + a; return l }\n')
+    shapes = [f"--shape={name}=3" for name in "xyabc"]
+    assert main(["build", str(file), *shapes, "--target", target, "-o", str(out)]) == 0
+    header = " ".join((out / "model.h").read_text().split())
+    assert re.search(r"int f\( ?const f_sizes \*sizes, const float \*x, const float \*y, ", header)
+    assert re.search(r"int g_run\([^)]*const float \*a, const float \*b, const float \*c, ", header)
+    if target == "c":
+        assert "all 4 tests passed" in made(out, "all", "test", "CFLAGS=-O1 -Wall -Wextra -Werror")
+
+
+def test_an_input_may_only_be_compared(tmp_path: Path) -> None:
+    """Its extents come with a run, and no program that computes something has them."""
+    file, out = tmp_path / "m.i", tmp_path / "out"
+    file.write_text('op net(x, k) { _ = k + 1; "w" * x + "b" 3 }\n')
+    shapes = ["--shape=x=n|4", "--shape=k=m|2"]
+    assert main(["build", str(file), *shapes, "-o", str(out)]) == 0
+    assert "net 3 runs: ok" in made(out, "all", "test", "CFLAGS=-O1 -Wall -Wextra -Werror")
+
+
 def test_sizes_may_come_with_a_run(tmp_path: Path) -> None:
     """Of what one example may be trained with, and any number predicted, in one struct."""
     (tmp_path / "model.i").write_text(TOGETHER)
