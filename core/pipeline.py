@@ -8,9 +8,10 @@ is, and those of each kind of machine, is in ``steps.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ilang.core.diagnostic import ScheduleError
+from ilang.core.diagnostic import ScheduleError, ShapeError
 from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.record import replace
 from ilang.core.steps import (
@@ -59,6 +60,7 @@ __all__ = [
     "loops_text",
     "lower",
     "module_graph",
+    "orders_suggested",
     "program_graph",
     "shapes_text",
     "stage_text",
@@ -144,11 +146,23 @@ def infer(
 
     if shapes is not None:
         ranks = [len(shape) for shape in shapes]
-    shaped = solved_to_shaped(solve(graph, ranks), dtypes)
-    if shapes is not None:
-        shaped = with_extents(shaped, shapes)
+    with orders_suggested(graph, shapes):
+        shaped = solved_to_shaped(solve(graph, ranks), dtypes)
+        if shapes is not None:
+            shaped = with_extents(shaped, shapes)
     verify(shaped)
     return shaped
+
+
+@contextmanager
+def orders_suggested(graph: Graph, shapes: Sequence[tuple[int, ...]] | None) -> Iterator[None]:
+    """What is refused of operations in einx notation says so where another order of tensors would fit."""
+    try:
+        yield
+    except ShapeError as error:
+        from ilang.core.passes.einx.orders import with_order
+
+        raise with_order(error, graph, shapes) from None
 
 
 def solve(graph: Graph, ranks: Sequence[int | None] | None = None) -> Solved:

@@ -227,6 +227,11 @@ def _array(name: str, value: object) -> Array:
     return supported_array(name, value)
 
 
+def types_of(arrays: Sequence[Array]) -> tuple[str, ...]:
+    """The element types of arrays that are checked."""
+    return tuple(SUPPORTED[array.dtype] for array in arrays)
+
+
 def unsupported(name: str, dtype: np.dtype[Any]) -> DataError:
     """The error for an array whose element type there is not; where its numbers can be converted, how."""
     wider = [kind for kind in SUPPORTED if dtype.itemsize < kind.itemsize]

@@ -179,10 +179,10 @@ class Component:
             arrays = arguments.checked_arrays(graph, given)
         except DataError as error:
             raise self._explained(error, len(given)) from None
-        dtypes = tuple(arguments.SUPPORTED[array.dtype] for array in arrays)
-        shapes = [array.shape for array in arrays]
-        specialization = self._specialization(graph, dtypes, shapes)
-        return specialization, arrays, pipeline.fit(specialization.shaped, shapes)
+        dtypes, shapes = arguments.types_of(arrays), [array.shape for array in arrays]
+        with pipeline.orders_suggested(graph, shapes):
+            specialization = self._specialization(graph, dtypes, shapes)
+            return specialization, arrays, pipeline.fit(specialization.shaped, shapes)
 
     def _found(self, error: DataError, given: Sequence[Any], target: str) -> DataError:
         """The same error; of an element that is no index, with its place: compiled code tells none.

@@ -33,6 +33,7 @@ from ilang.core.ir.einx import (
 from ilang.core.ir.graph import Einx, Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ops import OPS
+from ilang.core.passes.einx.orders import order_of_pieces
 from ilang.core.passes.einx_to_graph import Solved, operations
 from ilang.core.record import record
 
@@ -106,6 +107,9 @@ def _stages(
     yield StageRow("solution", "; ".join(_solution(solved, shaped)) or "no axes")
     if node.told is not None:
         yield StageRow("op", f"{node.told.text}   for each {_along(whole) or 'tensor'}")
+    order = order_of_pieces(form)
+    if order is not None:
+        yield StageRow("order", order)
     index = _index_expression(form, solved)
     if index is not None:
         yield StageRow("the same", index)

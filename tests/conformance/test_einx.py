@@ -523,6 +523,37 @@ def test_what_programs_must_not_be_told(text: str, code: str, marked: list[str])
     assert error.help or error.code in ("E0110", "E0112")
 
 
+@pytest.mark.parametrize(
+    ("operation", "shapes", "hint"),
+    [
+        ('id("(a + b) c -> b c, a c", a=1)', [(3, 4)], "their names suggest `-> a c, b c`"),
+        ('id("a b, c -> c, a b")', [(3, 4), (4,)], "their names suggest `-> a b, c`"),
+        ('add("a b, b")', [(4,), (3, 4)], "and in1, in0 would fit"),
+        ('where("a, b, a b")', [(3, 4), (3,), (4,)], "and in1, in2, in0 would fit"),
+        ('dot("a b, b c -> a c")', [(4, 5), (3, 4)], "and in1, in0 would fit"),
+        ('dot("a b, b c -> a c")', [(3, 4), (3, 4)], None),
+        ('add("a, b -> a b")', [(3,), (4, 5)], None),
+    ],
+)
+def test_refusals_say_which_order_would_fit(
+    operation: str, shapes: list[tuple[int, ...]], hint: str | None
+) -> None:
+    component = i(f"einx.{operation}")
+    arrays = [np.ones(shape) for shape in shapes]
+    for call in (lambda: component(*arrays), lambda: component.explain(*shapes)):
+        with pytest.raises(ilang.ShapeError) as caught:
+            call()
+        words = caught.value.help or ""
+        assert "by position" not in words if hint is None else words.endswith(hint)
+        assert words.count("by position") < 2
+
+
+def test_explanations_say_which_order_names_suggest() -> None:
+    told = str(i('einx.id("(q + k) d -> k d, q d", q=1)').explain((2, 3)))
+    assert "pieces go by position, and their names suggest `-> q d, k d`" in told
+    assert "position" not in str(i('einx.id("(q + k) d -> q d, k d", q=1)').explain((3, 3)))
+
+
 def test_nothing_is_told_without_end() -> None:
     inner = "+i~."
     for _ in range(20):
