@@ -66,7 +66,9 @@ def _kernel(program: Program, kernel: Kernel) -> None:
     spread = kernel.body[0] if len(kernel.body) == 1 else None
     _demand(program, kernel, isinstance(spread, Spread), "a kernel is one spread")
     assert isinstance(spread, Spread)
-    inside = [s for s in statements_within(spread.body) if isinstance(s, (Spread, Barrier, Swap))]
+    every = list(statements_within(spread.body))
+    inside = [s for s in every if isinstance(s, (Spread, Barrier, Swap))]
+    combined = {s.variable for s in every if isinstance(s, Combine)}
     blocks = spread.over in ("blocks", "warps")
     device = program.machine.device
     assert device is not None
@@ -80,7 +82,7 @@ def _kernel(program: Program, kernel: Kernel) -> None:
             alone = not any(isinstance(x, together) for x in statements_within(s.body))
             right = alone and s.over == "threads" and s.threads == threads
             _demand(program, kernel, right, "threads of a block share what nobody else shares")
-            _independent(program, kernel, s, _combined(kernel))
+            _independent(program, kernel, s, combined)
         elif isinstance(s, Swap):
             first, second = program.buffers[s.first], program.buffers[s.second]
             alike = s.first != s.second and replace(second, name=first.name) == first
@@ -92,7 +94,7 @@ def _kernel(program: Program, kernel: Kernel) -> None:
     _demand(program, kernel, few, "a block has as many threads as it may")
     _shaped(program, kernel, spread)
     _together(program, kernel, kernel.body, frozenset())
-    others = [s for s in statements_within(spread.body) if isinstance(s, (Tile, Transpose))]
+    others = any(isinstance(s, (Tile, Transpose)) for s in every)
     _demand(program, kernel, not others, "what only a CPU has is not on a GPU")
     _independent(program, kernel, spread, set())
 
@@ -187,20 +189,17 @@ def _neighbors(program: Program, kernel: Kernel, s: Spread, some: Neighbors) -> 
             _demand(program, kernel, rows <= fixed | set(some.whole), "rows are whole vectors")
 
 
-def _combined(kernel: Kernel) -> set[int]:
-    """The variables that are combined."""
-    return {s.variable for s in statements_within(kernel.body) if isinstance(s, Combine)}
-
-
 def _independent(program: Program, kernel: Kernel, spread: Spread, combined: set[int]) -> None:
     """Each loop of a spread, as if it stood alone around the rest, has independent iterations."""
     body = spread.body
     for loop in reversed(spread.loops):
         body = (replace(loop, body=body),)
     independence = Independence(program, replace(kernel, body=body))
+    if combined and isinstance(body[0], For):
+        body = (without_changes(body[0], combined),)
     around: set[int] = set()
     while len(body) == 1 and isinstance(body[0], For) and len(around) < len(spread.loops):
-        apart = independence.holds(without_changes(body[0], combined))
+        apart = independence.holds(body[0])
         _demand(program, kernel, apart, "what a thread writes, no other thread touches")
         around.add(body[0].variable)
         body = body[0].body

@@ -94,7 +94,8 @@ def reads_of(s: Statement) -> Iterator[Access]:
         elif isinstance(part, Select):
             indices += [each.index for each in part.within]
     for index in indices:
-        yield from ((each.source, each.index) for each in index.lookups())
+        if index.looked:
+            yield from ((each.source, each.index) for each in index.lookups())
 
 
 def accesses(body: Sequence[Statement]) -> Iterator[Access]:

@@ -200,13 +200,21 @@ class Assignment:
         yield from self.target
         for read in self.reads:
             yield from read.index
-            yield from (guard.index for guard in read.guards)
-        yield from (guard.index for guard in self.guards)
-        yield from (part.index for part in walk(self.scalar) if isinstance(part, Position))
+            for guard in read.guards:
+                yield guard.index
+        for guard in self.guards:
+            yield guard.index
+        for part in walk(self.scalar):
+            if isinstance(part, Position):
+                yield part.index
 
     def lookups(self) -> tuple[Looked, ...]:
         """The elements that are looked up, each once, in order."""
         looking = [index for index in self.indices() if index.looked]
+        if (
+            not looking
+        ):  # hardly any assignment looks elements up, and schedules ask all of them again and again
+            return ()
         return tuple(dict.fromkeys(each for index in looking for each in index.lookups()))
 
     def values(self) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from ilang.core.ir.kernel import (
     Store,
     statements_within,
 )
-from ilang.core.ir.rewriting import accesses, reads_of
+from ilang.core.ir.rewriting import reads_of
 
 
 class Independence:
@@ -31,8 +31,11 @@ class Independence:
     def __init__(self, program: Program, kernel: Kernel) -> None:
         """For a kernel of a program, before anything is marked."""
         self.program = program
-        self.touched = Counter(buffer for buffer, _ in accesses(kernel.body))
-        loops = [s for s in statements_within(kernel.body) if isinstance(s, For)]
+        inside = list(statements_within(kernel.body))
+        self._reads = {id(s): (s, list(reads_of(s))) for s in inside}
+        self.touched = Counter(buffer for s in inside for buffer, _ in self._reads[id(s)][1])
+        self.touched.update(s.buffer for s in inside if isinstance(s, Store))
+        loops = [s for s in inside if isinstance(s, For)]
         self.extents = {s.variable: program.sizes[s.size].fixed for s in loops}
 
     def holds(self, loop: For, around: Iterable[int] = ()) -> bool:
@@ -47,7 +50,11 @@ class Independence:
         touched: dict[int, list[tuple[Affine, ...]]] = {}
         written = set()
         for s in inner:
-            for buffer, index in reads_of(s):
+            known = self._reads.get(
+                id(s)
+            )  # a kernel's loops are all asked about: most statements again
+            reads = reads_of(s) if known is None or known[0] is not s else known[1]
+            for buffer, index in reads:
                 touched.setdefault(buffer, []).append(index)
             if isinstance(s, Store):
                 touched.setdefault(s.buffer, []).append(s.index)

@@ -14,6 +14,8 @@ are shared out alike, orders nothing.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ilang.core.ir.gpu import Barrier, Spread, Swap
 from ilang.core.ir.kernel import (
     Block,
@@ -78,11 +80,11 @@ class Placing:
         self.program = program
         inside = [s for s in statements_within(spread.body) if isinstance(s, Spread)]
         self.alone: set[int] = set()
-        for number in {buffer for buffer, _ in accesses(spread.body)}:
-            users = [s for s in inside if any(b == number for b, _ in accesses(s.body))]
-            uses = sum(b == number for s in users for b, _ in accesses(s.body))
-            everywhere = sum(b == number for b, _ in accesses(spread.body))
-            apart = uses == everywhere and owned_dimensions(program, users, number) is not None
+        uses = [(s, Counter(buffer for buffer, _ in accesses(s.body))) for s in inside]
+        for number, everywhere in Counter(buffer for buffer, _ in accesses(spread.body)).items():
+            users = [s for s, used in uses if used[number]]
+            inner = sum(used[number] for _, used in uses)
+            apart = inner == everywhere and owned_dimensions(program, users, number) is not None
             if program.buffers[number].space == "local" or (users and apart):
                 self.alone.add(number)
 
