@@ -18,11 +18,13 @@ from ilang.codegen.targets import cuda
 from ilang.codegen.targets.c import emit
 from ilang.core import pipeline, record
 from ilang.core.diagnostic import Fix, ScheduleError
+from ilang.core.ir import kernel
 from ilang.core.ir.schedule import schedule_text, unscheduled
 from ilang.core.ir.shaped import Assignment, Node, Shaped
 from ilang.core.ir.syntax import Expression as Written
 from ilang.core.machine import CPU, Machine
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
+from ilang.core.steps import PASSES
 from tests.property import programs
 from tests.property.checking import graph_of
 from tests.property.programs import Expression, Lookup, Program, is_plain
@@ -158,8 +160,24 @@ def written_back(shaped: Shaped, machine: Machine = CPU) -> Shaped:
 
 def code(shaped: Shaped, machine: Machine = CPU) -> str:
     """The C or CUDA text of a program without its comments."""
-    text = (cuda.emit if machine.kind == "gpu" else emit)(pipeline.lower(shaped, machine))
+    return _uncommented(pipeline.lower(shaped, machine), machine)
+
+
+def _uncommented(program: kernel.Program, machine: Machine) -> str:
+    text = (cuda.emit if machine.kind == "gpu" else emit)(program)
     return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+
+
+def same_code(one: Shaped, other: Shaped, machine: Machine = CPU) -> bool:
+    """Whether ``code`` is the same for two programs, of which the first is lowered to its text in any case.
+
+    What comes after the loops is a function of them alone, so where the loops are equal, which is so but for a fault,
+    those of the other program are not lowered once more.
+    """
+    below = {step.stage: value for step, value in pipeline._below(one, machine)}
+    text = _uncommented(below[PASSES[machine.kind][-1].stage], machine)
+    loops = next(v for step, v in pipeline._below(other, machine) if step.stage == "lowered")
+    return bool(loops == below["lowered"]) or code(other, machine) == text
 
 
 def refusal(trial: Trial, machine: Machine = CPU) -> ScheduleError | None:

@@ -81,7 +81,7 @@ def test_printed_schedules_give_the_same_code() -> None:
     for seed in range(150):
         shaped = schedules.shaped_of(schedules.bare(draw(seed)))
         again = schedules.written_back(shaped)
-        assert schedules.code(again) == schedules.code(shaped), draw(seed).written.text
+        assert schedules.same_code(shaped, again), draw(seed).written.text
 
 
 APART = frozenset({"two_directions"})
@@ -94,4 +94,4 @@ def test_printed_schedules_of_golden_programs_give_the_same_code(path: Path) -> 
     if path.stem in APART:
         assert len(shaped_to_schedule(shaped).nests) > len(shaped.nodes)
         return
-    assert schedules.code(schedules.written_back(shaped)) == schedules.code(shaped)
+    assert schedules.same_code(shaped, schedules.written_back(shaped))
