@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from ilang.codegen.runtime.mpi import MARK, launch, world
+from ilang.codegen.runtime.mpi import FAILURE, MARK, launch, world
 from ilang.codegen.runtime.phased import Ranks
 from ilang.core.diagnostic import plain
 from ilang.icli.failure import as_error
@@ -33,7 +33,7 @@ def as_rank(count: int, work: Callable[[Ranks, Screen], int]) -> int:
         return work(ranks, screen)
     except BaseException as failure:
         error = as_error(failure)
-        screen.note(plain(error))
+        screen.fail(plain(error))
         ranks.abort(error.status)
         raise
 
@@ -43,8 +43,15 @@ class _Marked(Screen):
 
     def __init__(self, rank: int) -> None:
         super().__init__()
-        self._mark = f"{MARK}{rank}"
+        self._rank = rank
 
     def note(self, text: str) -> None:
         """Write lines for the process that started this one."""
-        super().note("\n".join(f"{self._mark} {line}" for line in text.split("\n")))
+        self._say(MARK, text)
+
+    def fail(self, text: str) -> None:
+        """Write lines that say why this rank ends."""
+        self._say(FAILURE, text)
+
+    def _say(self, mark: str, text: str) -> None:
+        super().note("\n".join(f"{mark}{self._rank} {line}" for line in text.split("\n")))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,8 @@ MPIRUN = "mpirun"
 INSTALL = "pip install 'ilang[mpi]' has both mpirun and mpi4py"
 MARK = "\x1frank"
 """Stands before lines of ranks on standard error, beside which MPI says what it does."""
+FAILURE = "\x1ffailure"
+"""Stands there instead before lines of a rank that say why it ends."""
 VARIABLE = "I_RANKS"
 """The environment variable by which a process knows that it is a rank."""
 
@@ -82,7 +85,7 @@ def launch(count: int, tell: Callable[[str], None]) -> int:
 
     Args:
         count: how many ranks there are.
-        tell: is given the lines that a rank says on standard error, of several ranks the first.
+        tell: is given the lines that a rank says on standard error, of several ranks the first, and why one ends.
 
     Raises:
         ToolError: E0924 (no mpirun).
@@ -98,7 +101,7 @@ def launch(count: int, tell: Callable[[str], None]) -> int:
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
-            others = _relayed(process.stderr, tell)
+            others = relayed(process.stderr, tell)
         except KeyboardInterrupt:
             process.wait()
             raise
@@ -108,15 +111,19 @@ def launch(count: int, tell: Callable[[str], None]) -> int:
     return process.returncode
 
 
-def _relayed(stream: IO[str], tell: Callable[[str], None]) -> list[str]:
-    """Pass on what ranks say, of several the first; what MPI says where no rank says anything."""
-    first, others = None, []
+def relayed(stream: IO[str], tell: Callable[[str], None]) -> list[str]:
+    """Pass on what ranks say, of several the first, and why one ends; what MPI says where no rank says anything.
+
+    The rank that ends first may be another than the one that spoke first. What MPI says may stand before the words of
+    a rank, on one line.
+    """
+    first: dict[str, str] = {}
+    others: list[str] = []
     for line in stream:
-        mark, _, rest = line.rstrip("\n").partition(" ")
-        if not mark.startswith(MARK):
-            others.append(line.rstrip("\n"))
-            continue
-        first = mark if first is None else first
-        if mark == first:
-            tell(rest)
-    return [] if first is not None else others[-20:]
+        before, *marked = re.split(f"(?={MARK}|{FAILURE})", line.rstrip("\n"))
+        others += [before] if before or not marked else []
+        for said in marked:
+            mark, _, rest = said.partition(" ")
+            if first.setdefault(mark.rstrip("0123456789"), mark) == mark:
+                tell(rest)
+    return [] if first else others[-20:]

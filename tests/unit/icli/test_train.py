@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ import pytest
 from ilang import Error
 from ilang.codegen.runtime.batches import Batches
 from ilang.codegen.runtime.checkpoint import read
+from ilang.codegen.runtime.mpi import FAILURE, MARK, relayed
 from ilang.icli.curve import curve_svg, curve_text
 from tests.unit.icli.front import ENTRY, environment, i
 
@@ -206,6 +208,26 @@ def test_ranks_train_as_one_process_does(count: int, here: Path) -> None:
     one, many = (read(str(here / name)).arrays for name in ("1.npz", "n.npz"))
     for name, values in one.items():
         np.testing.assert_allclose(many[name], values, rtol=1e-3, atol=1e-5)
+
+
+def test_of_several_ranks_one_is_heard_and_the_first_that_fails() -> None:
+    said = io.StringIO(
+        f"{MARK}0 note\n{MARK}1 note\nMPI says more{FAILURE}1 error\n{FAILURE}0 error\n"
+        f"{FAILURE}1 help\n\n{MARK}0 more\n"
+    )
+    heard: list[str] = []
+    assert relayed(said, heard.append) == []
+    assert heard == ["note", "error", "help", "more"]
+
+
+def test_what_mpi_says_is_kept_where_no_rank_says_anything() -> None:
+    heard: list[str] = []
+    assert relayed(io.StringIO("no room\n\nfor ranks\n"), heard.append) == [
+        "no room",
+        "",
+        "for ranks",
+    ]
+    assert not heard
 
 
 @pytest.mark.usefixtures("mpi")
