@@ -123,6 +123,7 @@ GPU_PASSES = (
     _gpu_pass("sectors", "kernel_to_sectors", "copies that threads share sector by sector"),
     _gpu_pass("operands", "kernel_to_operands", "what threads read of copies in registers"),
     _gpu_pass("vectors", "kernel_to_vectors", "neighbors that are moved together"),
+    _gpu_pass("stores", "kernel_to_stores", "results that threads store side by side"),
     _gpu_pass("buffers", "kernel_to_buffers", "two buffers for what is double-buffered"),
     _gpu_pass("indices", "kernel_to_indices", "indices of 32 bits"),
     _gpu_pass(

@@ -381,6 +381,36 @@ def test_memory_is_read_and_written_in_whole_sectors(
     )
 
 
+@pytest.mark.parametrize("text", ["ik*kj~ijk >> +ijk~ij", "bik*bjk~bijk >> +bijk~bij"])
+@pytest.mark.parametrize("length", [66, 69, 127, 130])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_any_length_are_stored_side_by_side(
+    text: str, length: int, dtype: type[Any]
+) -> None:
+    """A row that begins inside of a sector costs one more for each warp, 5 for 4 of f32, and no more."""
+    batch = (2,) if "b" in text else ()
+    second = (64, length) if "kj" in text else (length, 64)
+    arrays = [np.ones((*batch, *each), dtype) for each in ((130, 64), second)]
+    name = "f32" if dtype is np.float32 else "f64"
+    shaped = infer(graph_of(text_component(text), "f"), [name, name])
+    extents = fit(shaped, [array.shape for array in arrays])
+    source = cuda.emit(lower(shaped, GPU))
+    output = np.zeros((*batch, 130, length), dtype)
+    free = [n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument()]
+    loaded = load(source, "f.cu", checked=True)
+    with emulator().settings(profile=1):
+        emulator().take_profile()
+        assert loaded.call("f_host", np.array([*free, 0], np.int64), *arrays, output) == 0
+        traffic = emulator().take_profile()
+    assert not emulator().take_findings()
+    assert (output == 64).all()
+    stored = [each.ratio() for each in traffic if (each.space, each.access) == ("global", "write")]
+    assert max(stored) <= 1.25
+    lines = source.splitlines()
+    held = [each for each in traffic if "_stored[" in lines[each.line - 1]]
+    assert max(each.ratio() for each in held if each.space == "shared") <= 1.2  # ends of rows
+
+
 def sample(path: Path) -> tuple[Shaped, list[Any]]:
     """The program of a lesson, and the inputs that it names."""
     module = read_module(str(path))

@@ -1,0 +1,201 @@
+"""Let threads store side by side where each has several neighbors of its own, and they do not move together.
+
+Example, at the end of rows, or where these are no whole number of vectors:
+    in:   spread i2 in 0..16 and j1 in 0..16         out:  spread i2 in 0..16 and j1 in 0..16
+            for i unrolled                                   for i unrolled
+              for j2 in 0..4 unrolled                          for j2 in 0..4 unrolled
+                if 4j1+j2 < n                                    if 4j1+j2 < n
+                  out[i,i2,4j1+j2] = f32(acc[i,j2])                out_stored[i,j2,16i2+j1] = f32(acc[i,j2])
+                                                           spread i2 in 0..16 and j1 in 0..16 and j2 in 0..4
+                                                             for i unrolled
+                                                               if 4j1+j2 < n
+                                                                 out[i,i2,4j1+j2] = out_stored[i,j2,16i2+j1]
+
+One store of a warp would touch a sector for each thread, and the next three the same ones again. What a thread's own
+registers have goes through shared memory: threads write side by side what their unrolled iterations have, as many of
+them as there is room for, and read it across, from rows of as many elements that no two of a warp meet in a bank. What
+any thread may read is read by the one that stores it.
+
+Neighbors that would be a vector are left alone in rows of a known length: programs for any length have the largest
+tile, of which a multiprocessor has one block in any case; smaller tiles would have one block instead of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from ilang.core.dtype import BYTES
+from ilang.core.ir.affine import Affine, axis_index
+from ilang.core.ir.gpu import Spread
+from ilang.core.ir.kernel import (
+    Block,
+    Buffer,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    Store,
+    map_blocks,
+)
+from ilang.core.ir.rewriting import named, parts_of, unless_same
+from ilang.core.ir.scalar import Load
+from ilang.core.ir.schedule import Role
+from ilang.core.passes.gpu.added import Added
+from ilang.core.record import record, replace
+
+
+@record
+class _Results:
+    """What a spread stores: its unrolled loops but the last, that one, and the store of an iteration, under a test."""
+
+    outer: tuple[For, ...]
+    last: For
+    test: If | None
+    store: Store
+
+    def with_store(self, store: Store) -> Block:
+        """What an iteration does, with another store."""
+        return (store,) if self.test is None else (replace(self.test, body=(store,)),)
+
+
+def kernel_to_stores(program: Program) -> Program:
+    """The program with results that go through shared memory."""
+    storing = _Storing(program)
+    kernels = tuple(storing.kernel(kernel) for kernel in program.kernels)
+    if len(storing.buffers) == len(program.buffers):
+        return program
+    return replace(
+        program, kernels=kernels, buffers=tuple(storing.buffers), sizes=tuple(storing.added.sizes)
+    )
+
+
+class _Storing:
+    """A program, its buffers, and the bytes that a block of a kernel shares."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.buffers = list(program.buffers)
+        self.added = Added(list(program.sizes), ())
+        self.shared = 0
+
+    def kernel(self, kernel: Kernel) -> Kernel:
+        """A kernel with results that go through shared memory, where a block has room for them."""
+        (spread,) = kernel.body
+        assert isinstance(spread, Spread)
+        if spread.over != "blocks":
+            return kernel
+        self.shared = sum(map(self._bytes, named(kernel.body)))
+        body = self._block(spread.body)
+        return (
+            kernel if body is spread.body else replace(kernel, body=(replace(spread, body=body),))
+        )
+
+    def _bytes(self, number: int) -> int:
+        """The bytes of a buffer that a block shares; 0 of any other."""
+        buffer = self.buffers[number]
+        dims = [self.added.sizes[size].fixed or 0 for size in buffer.dims]
+        each = BYTES[buffer.dtype] * (2 if buffer.double else 1)
+        return prod(dims) * each if buffer.space == "shared" else 0
+
+    def _block(self, body: Block) -> Block:
+        """A block whose threads store side by side."""
+        out: list[Statement] = []
+        for s in body:
+            if isinstance(s, Spread):
+                out += self._stored(s)
+            else:
+                out.append(map_blocks(s, self._block) if isinstance(s, For | If) else s)
+        return unless_same(body, out)
+
+    def _stored(self, spread: Spread) -> Block:
+        """A spread that stores, with an element for each thread, in two steps where threads hold them; or as it is."""
+        results = _results(spread)
+        if results is None or not self._is_across(spread, results):
+            return (spread,)
+        role: Role = "t"
+        loops = tuple(replace(loop, role=role) if loop.role else loop for loop in spread.loops)
+        across = replace(spread, loops=(*loops, replace(results.last, body=(), role=role)))
+        store = results.store
+        values = [part.buffer for part in parts_of(store) if isinstance(part, Load)]
+        if all(self.buffers[number].space != "local" for number in values):
+            return (replace(across, body=_around(results.outer, results.with_store(store))),)
+        for count in range(len(results.outer) + 1):
+            around, inside = results.outer[:count], results.outer[count:]
+            place = self._place(spread, results, inside)
+            if place is not None:
+                filled = results.with_store(replace(place, value=store.value))
+                alone = replace(results.last, body=filled, wide=(), each=())
+                taken = results.with_store(replace(store, value=place.value))
+                first = replace(spread, body=_around(inside, (alone,)))
+                return _around(around, (first, replace(across, body=_around(inside, taken))))
+        return (spread,)
+
+    def _place(self, spread: Spread, results: _Results, inside: Sequence[For]) -> Store | None:
+        """Where threads hold what they store, inside of some of their loops, and its value there; None without room."""
+        store, last = results.store, results.last
+        device, dtype = self.program.machine.device, self.buffers[store.buffer].dtype
+        assert device is not None
+        counts = [self.added.sizes[loop.size].fixed or 1 for loop in (*spread.loops, last)]
+        unit = max(1, device.banks * device.bank_bytes // BYTES[dtype] // counts.pop())
+        row = self.added.size((-(-prod(counts) // unit) | 1) * unit)
+        dims = (*(loop.size for loop in inside), last.size, row)
+        name = f"{self.buffers[store.buffer].name}_stored"
+        while any(buffer.name == name for buffer in self.buffers):
+            name += "_"
+        held = Buffer(name, dtype, dims, "temporary", private=True, space="shared")
+        self.buffers.append(held)
+        number = len(self.buffers) - 1
+        if device.shared_bytes < self.shared + self._bytes(number):
+            self.buffers.pop()
+            return None
+        self.shared += self._bytes(number)
+        weights = [prod(counts[n + 1 :]) for n in range(len(counts))]
+        thread = zip(weights, (loop.variable for loop in spread.loops), strict=True)
+        numbers = map(axis_index, (loop.variable for loop in (*inside, last)))
+        at = (*numbers, Affine(tuple(thread)))
+        return Store(number, at, Load(number, at, dtype))
+
+    def _is_across(self, spread: Spread, results: _Results) -> bool:
+        """Whether threads have neighbors each, one thread those after the last one's, and nobody else stores there."""
+        store, last, along = results.store, results.last, spread.loops[-1]
+        if self.buffers[store.buffer].private or self.buffers[store.buffer].space:
+            return False
+        values = [part.buffer for part in parts_of(store) if isinstance(part, Load)]
+        known = all(self.added.sizes[loop.size].fixed for loop in (*spread.loops, last))
+        if not known or store.buffer in values:
+            return False
+        each = self.added.sizes[last.size].fixed or 1
+        row = self.added.sizes[self.buffers[store.buffer].dims[-1]].fixed
+        lanes = self.program.machine.vector_lanes(self.buffers[store.buffer].dtype)
+        if row is not None and each == lanes:
+            return False
+        *_, end = store.index
+        steps = {variable: step for step, variable in end.terms}
+        return 1 < each and steps.get(last.variable) == 1 and steps.get(along.variable) == each
+
+
+def _around(loops: Sequence[For], body: Block) -> Block:
+    """A block inside of loops."""
+    for loop in reversed(loops):
+        body = (replace(loop, body=body),)
+    return body
+
+
+def _results(spread: Spread) -> _Results | None:
+    """What a spread over threads stores in unrolled loops, under a condition or not; None of any other."""
+    if spread.over != "threads" or not spread.loops or spread.neighbors or len(spread.body) != 1:
+        return None
+    loops: list[For] = []
+    (inside,) = spread.body
+    while isinstance(inside, For) and inside.role == "u" and inside.rest is None:
+        loops.append(inside)
+        if len(inside.body) != 1:
+            return None
+        (inside,) = inside.body
+    test = inside if isinstance(inside, If) and not inside.otherwise else None
+    store = test.body[0] if test is not None and len(test.body) == 1 else inside
+    if not loops or not isinstance(store, Store) or store.buffer in loops[-1].wide:
+        return None
+    return _Results(tuple(loops[:-1]), loops[-1], test, store)
