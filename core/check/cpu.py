@@ -74,8 +74,8 @@ def tiles(program: Program, kernel: Kernel, inside: Sequence[Statement], demand:
     """The tiles of a kernel: each has a buffer and a number of its own; what one fills, a late loop fills otherwise."""
     by_buffer: dict[int, Tile] = {}
     for s in inside:
-        if isinstance(s, Tile):  # a body may be its edge, and a tile stand in both
-            same = by_buffer.setdefault(s.buffer, s) == s
+        if isinstance(s, Tile):  # it may stand in the body and in the edge of another, which is cut
+            same = replace(by_buffer.setdefault(s.buffer, s), edge=s.edge) == s
             demand(same, "a tile has a buffer of its own")
     if not by_buffer:
         return
