@@ -24,11 +24,19 @@ from collections.abc import Callable
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.scalar import INFINITY, Apply, Constant, Load, Local, Scalar, Select, finite
-from ilang.core.ir.schedule import Link, Loop, Opened, PartialSums, RegisterTile, Scheduled
+from ilang.core.ir.schedule import (
+    THREAD_ROLES,
+    Link,
+    Loop,
+    Opened,
+    PartialSums,
+    RegisterTile,
+    Scheduled,
+)
 from ilang.core.passes.reductions import Reductions, Steps
 from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope
 from ilang.core.passes.storage import Storage, converted, start_of
-from ilang.core.record import record
+from ilang.core.record import record, replace
 
 WIDE = "f64"
 """Corrections are computed in the type in which sums accumulate."""
@@ -195,8 +203,7 @@ class OnlineReductions(Reductions):
             held = self._held(frame, kept.place, kept.dtype)
             site.block.append(kernel.Define(place.local, kept.dtype, held))
             return place
-        sizes, factors = frame.node.sizes, frame.nest.factors
-        dims = [self.storage.part(sizes[x.axis], factors[x.axis], x.part) for x in rows]
+        dims = self._dims(frame, rows)
         walked = tuple(LoopIndex(((1, loop),), None) for loop in rows)
         place = Place(None, self._scratch(name, kept.dtype, dims, site), walked)
 
@@ -209,33 +216,89 @@ class OnlineReductions(Reductions):
     def _scale(
         self, frame: Frame, site: Scope, rows: list[Loop], kept: Kept, before: Place
     ) -> None:
-        """Scale the sums that rest on the rows that have changed."""
-        scope = site
+        """Scale the sums that rest on the rows that have changed.
+
+        Where threads share the loops of a sum it has loops of its own, and what it is scaled by is kept for them.
+        """
+        links = self.plan.online[frame.instance].scales
+        shared = [link for link in links if rows and self._is_shared(link)]
+        scope, factors = site, None
+        if shared:
+            name = f"{self.shaped.tensors[frame.value].name}_factor"
+            factors = replace(
+                before, buffer=self._scratch(name, WIDE, self._dims(frame, rows), site)
+            )
         for loop in rows:
             scope = self._enter(frame, loop, scope)
         old = self._held(frame, before, kept.dtype)
         new = self._held(frame, kept.place, kept.dtype)
-        local = self._local("factor")
-        scope.block.append(kernel.Define(local, WIDE, _factor(old, new)))
-        factor = Local(local, WIDE)
-        for link in self.plan.online[frame.instance].scales:
-            place = self._running(link.instance).place
-            home = self._open(link.instance, site)
-            home.update(
-                (Loop(axis, loop.part), there)
-                for output, axis in link.axes.items()
-                for loop, there in frame.home.items()
-                if loop.axis == output
-            )
-            row = self._row(link.instance, home)
-
-            def scaled(body: Block, row: Frame = row, place: Place = place) -> None:
-                value = Apply("mul", (self._held(row, place, WIDE), factor), WIDE)
-                body.append(self._changed(row, place, value))
-
-            self._over(row, scope, self._outputs(row), scaled)
+        factor: Scalar = _factor(old, new)
+        if len(shared) < len(links):
+            local = self._local("factor")
+            scope.block.append(kernel.Define(local, WIDE, factor))
+            factor = Local(local, WIDE)
+        if factors is not None:
+            scope.block.append(self._changed(frame, factors, factor))
+        for link in links:
+            if link in shared:
+                continue
+            row, place = self._scaled_row(frame, site, link), self._running(link.instance).place
+            self._over(row, scope, self._outputs(row), self._scaling(row, place, lambda: factor))
         for loop in reversed(rows):
             self._leave(frame, loop)
+        for link in shared:
+            self._scale_apart(frame, site, link, factors)
+
+    def _dims(self, frame: Frame, rows: list[Loop]) -> list[int]:
+        """The extents of loops over rows."""
+        sizes, factors = frame.node.sizes, frame.nest.factors
+        return [self.storage.part(sizes[x.axis], factors[x.axis], x.part) for x in rows]
+
+    def _is_shared(self, link: Link) -> bool:
+        """Whether threads share loops of a sum."""
+        _, nest = self._node(self.plan.instances[link.instance].value)
+        return any(nest.role(n) in THREAD_ROLES for n in range(len(nest.order)))
+
+    def _scaled_row(self, frame: Frame, site: Scope, link: Link) -> Frame:
+        """The elements of a sum that rest on the row that a frame is at."""
+        home = self._open(link.instance, site)
+        home.update(
+            (Loop(axis, loop.part), there)
+            for output, axis in link.axes.items()
+            for loop, there in frame.home.items()
+            if loop.axis == output
+        )
+        return self._row(link.instance, home)
+
+    def _scaling(
+        self, row: Frame, place: Place, factor: Callable[[], Scalar]
+    ) -> Callable[[Block], None]:
+        """What scales the element of a sum that a frame is at."""
+
+        def scaled(body: Block) -> None:
+            value = Apply("mul", (self._held(row, place, WIDE), factor()), WIDE)
+            body.append(self._changed(row, place, value))
+
+        return scaled
+
+    def _scale_apart(self, frame: Frame, site: Scope, link: Link, factors: Place | None) -> None:
+        """Scale a sum in loops of its own."""
+        assert factors is not None
+        row, place = (
+            self._row(link.instance, self._open(link.instance, site)),
+            self._running(link.instance).place,
+        )
+
+        def factor() -> Scalar:
+            home = {
+                Loop(output, loop.part): there
+                for output, axis in link.axes.items()
+                for loop, there in row.home.items()
+                if loop.axis == axis
+            }
+            return self._held(self._row(frame.instance, home), factors, WIDE)
+
+        self._over(row, site, self._outputs(row), self._scaling(row, place, factor))
 
     # -- the end -------------------------------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ class Apart:
     ``phases`` has the kernel of each of its values that belongs to one, and ``axes`` the labels of its axes; of these
     ``matrices`` are never stored, and ``copies`` always: values of rows for other kernels, and matrices that something
     reads in another way. ``sides`` are the labels of the rows and the columns of the matrices of each kernel.
+    ``quotients`` are matrices that are computed where a contraction reads them, its sums being divided in the end.
     """
 
     shaped: Shaped
@@ -41,10 +42,13 @@ class Apart:
     matrices: frozenset[int]
     copies: frozenset[int]
     sides: dict[Phase, tuple[int, int]]
+    quotients: frozenset[int] = frozenset()
 
 
-def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> Apart | None:
-    """The program with matrices of each kernel's own; None where all may be as they are.
+def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> list[Apart]:
+    """The program with matrices of each kernel's own, or as it is, and one kernel for each set; the best one first.
+
+    None where all matrices may be as they are.
 
     Args:
         shaped: a program without written schedules.
@@ -56,8 +60,8 @@ def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> Apart 
     tiled = tilings(shaped, (None,) * len(shaped.nodes), readers, accesses, extents, machine)
     walked = matrices_of(shaped, readers, tiled, extents, alone=machine.device is not None)
     if not walked:
-        return None
-    from ilang.core.schedule.apart_copies import Copying, Worth
+        return []
+    from ilang.core.schedule.apart_copies import Copying, Worth, running
 
     worth = Worth(shaped, readers, tiled, walked, machine)
     chosen = [each for n, each in enumerate(walked) if worth.holds(n)]
@@ -68,4 +72,7 @@ def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> Apart 
         for value, end in enumerate(tiled.ends)
         if end is not None and end[0] in exits - {value}
     }
-    return Copying(shaped, chosen, worked).run() if chosen else None
+    if not chosen:
+        return []
+    ways = [running(shaped, readers, tiled, chosen), Copying(shaped, chosen, worked).run()]
+    return [way for way in ways if way is not None]

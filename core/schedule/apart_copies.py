@@ -140,6 +140,48 @@ def _bytes(shaped: Shaped, value: int) -> float:
     return BYTES[tensor.dtype] * prod(USUAL if extent is None else extent for extent in extents)
 
 
+def running(
+    shaped: Shaped, readers: Inlining, tiled: Tilings, groups: Sequence[Matrices]
+) -> Apart | None:
+    """The program as it is, with one kernel for each set of matrices, whose rows are reduced while they are read.
+
+    None where a set is walked in several directions, or by several contractions, or something else reads the rows.
+    """
+    phases: dict[int, Phase] = {}
+    axes: dict[int, Labels] = {}
+    matrices: set[int] = set()
+    quotients: set[int] = set()
+    sides: dict[Phase, tuple[int, int]] = {}
+    for n, group in enumerate(groups):
+        roots = [value for value, each in group.exits.items() if not each.is_row]
+        labels = {label for label in group.axes[min(group.wide)] if label is not None}
+        rows = {each.label for each in group.exits.values()}
+        if not group.alone or len(roots) != 1 or len(rows) != 1:
+            return None
+        read = {reader for v in group.exits if v not in roots for reader, _ in readers.all_reads[v]}
+        if not read <= group.axes.keys() or readers.kept & (group.exits.keys() - {*roots}):
+            return None
+        (root,) = roots
+        if group.exits[root].across or group.exits[root].is_stored:
+            return None
+        (columns,) = labels - {*group.batch} - rows
+        sides[n, 0] = group.exits[root].label, columns
+        axes |= group.axes
+        phases |= dict.fromkeys(group.axes, (n, 0))
+        matrices |= {*group.wide} | (group.exits.keys() - {root})
+        factors = (root, *sources(shaped.nodes[root]))
+        for value in group.wide:
+            sole = readers.sole[value]
+            contracts = (
+                sole is not None and not readers.inlined[value] and tiled.tiles[value] is None
+            )
+            if contracts and any(value in sources(shaped.nodes[each]) for each in factors):
+                quotients.add(value)
+    return Apart(
+        shaped, phases, axes, frozenset(matrices), frozenset(), sides, frozenset(quotients)
+    )
+
+
 class Copying:
     """One program: what is there so far of the new one."""
 

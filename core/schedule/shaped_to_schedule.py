@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.schedule import Group, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import CPU, Machine
@@ -82,15 +83,44 @@ def _apart(
 ) -> tuple[Shaped, Provenance, Choice] | None:
     """The program with matrices of each kernel's own, and what is chosen for it; None where one would be stored.
 
-    What a person has scheduled is computed as it is written.
+    What a person has scheduled is computed as it is written; what is chosen may be written.
     """
-    if any(nest is not None for nest in written):
+    is_written = any(nest is not None for nest in written)
+    if is_written and machine.device is None:
         return None
-    apart = computed_apart(shaped, extents, machine)
-    if apart is None:
-        return None
-    provenance = Provenance(apart.shaped)
-    none = (None,) * len(apart.shaped.nodes)
-    choice = choose(apart.shaped, none, provenance, extents, machine, apart)
-    roots = {root.value for group in choice.kernels.groups for root in group}
-    return None if roots & apart.matrices else (apart.shaped, provenance, choice)
+    for apart in computed_apart(shaped, extents, machine):
+        is_as_it_is = apart.shaped is shaped
+        if is_written and not is_as_it_is:
+            continue
+        provenance = Provenance(apart.shaped)
+        none = (None,) * len(apart.shaped.nodes)
+        choice = choose(apart.shaped, none, provenance, extents, machine, apart)
+        roots = {root.value for group in choice.kernels.groups for root in group}
+        if is_written and not _are_chosen(written, choice):
+            continue
+        if not roots & apart.matrices and (
+            not is_as_it_is or _runs(choice, provenance, shaped, machine)
+        ):
+            return apart.shaped, provenance, choice
+    return None
+
+
+def _are_chosen(written: Sequence[Nest | None], choice: Choice) -> bool:
+    """Whether written nests are what is chosen for a GPU."""
+    from ilang.core.schedule.choose.gpu import is_chosen
+
+    pairs = zip(written, choice.nests, strict=True)
+    return all(nest is None or (other and is_chosen(nest, other)) for nest, other in pairs)
+
+
+def _runs(choice: Choice, provenance: Provenance, shaped: Shaped, machine: Machine) -> bool:
+    """Whether what is read while it is partial can be made right."""
+    try:
+        check_nests(shaped, choice.nests)
+        plans = Plans(nested(shaped, choice.nests, provenance, machine))
+        for group in choice.kernels.groups:
+            for root in group:
+                plans.online(root.value)
+    except ScheduleError:
+        return False
+    return True

@@ -158,6 +158,11 @@ def written_back(shaped: Shaped, machine: Machine = CPU) -> Shaped:
     return record.replace(shaped, nodes=tuple(nodes))
 
 
+def is_apart(shaped: Shaped, machine: Machine = CPU) -> bool:
+    """Whether a schedule has more assignments than the text, which cannot say it (docs/decisions/0047, 0053)."""
+    return shaped_to_schedule(shaped, machine).shaped is not shaped
+
+
 def code(shaped: Shaped, machine: Machine = CPU) -> str:
     """The C or CUDA text of a program without its comments."""
     return _uncommented(pipeline.lower(shaped, machine), machine)

@@ -10,9 +10,11 @@ import pytest
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
-from ilang.core.pipeline import fit, lower
+from ilang.core.notation.module import parse_module
+from ilang.core.pipeline import fit, infer, lower, module_graph
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
+from ilang.core.source import Source
 from ilang.core.transform.reverse import gradient
 from tests.property import emulated
 from tests.property.native import Array, Call
@@ -40,6 +42,28 @@ def test_small_matrices_are_stored() -> None:
     """Of known extents, where that is quicker and takes little memory."""
     shaped = shaped_of(ATTENTION["plain"])
     assert stored(fixed(shaped, {**LONG, "i": 512, "j": 512}), GPU)
+
+
+DIVIDED = """
+attention(q[i,k], key[j,k], v[j,d]) = {
+  a = (ik*jk~ijk >> +ijk~ij)(q, key)
+  m = (>ij~i)(a)
+  w = (ij-i~ij >> ^ij~ij)(a, m)
+  n = (+ij~i)(w)
+  o = (ij*jd~ijd >> +ijd~id)(w, v)
+  (id/i~id)(o, n)
+}
+"""
+
+
+def test_sums_that_something_else_reads_do_not_run() -> None:
+    """They are stored, by a kernel each; of plain attention all is in one kernel, and of causal in three."""
+    shaped = infer(module_graph(parse_module(Source("divided.i", DIVIDED)), "attention"))
+    assert stored(shaped, GPU) == []
+    counts = {
+        way: len(lower(shaped_of(ATTENTION[way]), GPU).kernels) for way in ("plain", "causal")
+    }
+    assert (len(lower(shaped, GPU).kernels), counts) == (4, {"plain": 1, "causal": 3})
 
 
 @functools.cache

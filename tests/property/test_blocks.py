@@ -140,12 +140,19 @@ def test_printed_schedules_of_golden_programs_give_the_same_cuda(path: Path) -> 
     same(graph, infer(graph))
 
 
+APART = frozenset({"24_causal"})
+"""Samples that have more assignments in their schedule than in their text (docs/decisions/0053)."""
+
+
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_printed_schedules_of_samples_give_the_same_cuda(path: Path) -> None:
     module = read_module(str(path))
     for definition in exports(module):
         graph = module_graph(module, definition.name)
-        same(graph, infer(graph))
+        shaped = infer(graph)
+        assert schedules.is_apart(shaped, GPU) is (path.stem in APART)
+        if path.stem not in APART:
+            same(graph, shaped)
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")

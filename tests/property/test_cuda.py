@@ -61,6 +61,18 @@ md*nd~mnd | m:16,n:16 | n m m' n' d >> +mnd~mn | m:16,n:16 | n m m' n' d 0
 >> (I & +mn~m | m:16,n:16 | n m 0 m' n') >> mn/m~mn | m:16,n:16 | n m 0 1 m' n'
 >> mn*nd~mdn | m:16,n:16 | n m m' d n' 0 >> +mdn~md | m:16,n:16 | n m m' d n' 0
 """
+FLASH = """
+md*nd~mnd | m:16:4,n:16:2,d:16 | m n d 0 1 d' m' n' m'' n''
+>> +mnd~mn | m:16:4,n:16:2,d:16 | m n d d' m' n' m'' n'' 0 | m':t,n':t,m'':u,n'':u
+>> (I & >mn~m | m:16:4,n:16:2 | m n 0 m' m'' n' n'' | m':t,m'':t)
+>> mn-m~mn | m:16:4,n:16:2 | m n 0 1 m' n' m'' n''
+>> ^mn~mn | m:16:4,n:16:2 | m n m' n' m'' n'' 0 | m':t,n':t,m'':u,n'':u
+>> (I & +mn~m | m:16:4,n:16:2 | m n 0 m' m'' n' n'' | m':t,m'':t)
+>> mn/m~mn | m:16:4,n:16:2 | m n 0 1 n' n'' m' m''
+>> mn*ne~mne | m:16:4,e:16:4,n:16:2 | m e n 1 n' n'' m' e' m'' e'' 0
+>> +mne~me | m:16:4,e:16:4,n:16:2 | m e n n' n'' m' e' m'' e'' 0 | m:p,e:p,m':t,e':t,m'':u,e'':u
+"""
+"""The same in tiles that threads share, which run: 64 rows and 32 columns, corrected in loops of each sum's own."""
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
 
@@ -234,6 +246,7 @@ SCHEDULED = {
         "ij~ji | i:32,j:8 | j i 0 j' i' | j:x,i:q,i':l,0:s2",
         (((70, 50),), ((1, 33),), ((0, 3),)),
     ),
+    "online_tiles": (FLASH, (((70, 20), (45, 20), (45, 9)), ((3, 2), (0, 2), (0, 2)))),
     "online": (ATTENTION, (((20, 8), (35, 8), (35, 8)), ((3, 2), (0, 2), (0, 2)))),
 }
 

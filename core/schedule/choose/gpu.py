@@ -160,10 +160,10 @@ class _Nests:
 
     def _is_chosen(self, value: int, node: Assignment, written: Nest, nest: Nest) -> bool:
         """Whether a written nest is the chosen one, whether or not it says which loops blocks share."""
-        if _is_same(written, nest):
+        if is_chosen(written, nest):
             return True
         stored = value in self.live and value not in self.given
-        return stored and _is_same(written, _with_blocks(node, nest))
+        return stored and is_chosen(written, _with_blocks(node, nest))
 
     def _is_row(self, value: int, nest: Nest) -> bool:
         """Whether a value of a kernel that goes row by row has the loops that it is to have."""
@@ -307,7 +307,7 @@ class _Nests:
         self.given[read.value] = taken(nest, pairs, _order(producer))
 
 
-def _is_same(written: Nest, chosen: Nest) -> bool:
+def is_chosen(written: Nest, chosen: Nest) -> bool:
     """Whether a written nest is the chosen one; where it leaves sites to the compiler, in its loops."""
     return same_loops(written, chosen) and (
         not written.written

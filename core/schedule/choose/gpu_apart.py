@@ -74,7 +74,7 @@ def blocks_of(
             continue
         axes = _Axes(node, labels, apart.sides[phase], parts[phase])
         tiling, is_matrix = tilings[value], value in apart.matrices
-        if node.acc is None or (is_matrix and tiling is None):
+        if tiling is None and columns[value] in node.output_axes():
             tiles[value] = axes.pointwise()
         elif tiling is None:
             tiles[value] = axes.fold()
@@ -93,6 +93,8 @@ def apart_readers(apart: Apart) -> Inlining:
         reader = readers.sole[value]
         if reader is not None and reader[0].acc is not None:
             inlined[value] = False
+    for value in apart.quotients:
+        inlined[value] = True
     return replace(readers, inlined=tuple(inlined))
 
 
