@@ -4,8 +4,9 @@ A transcript is a `tests/cli/*.console` file, or all ```console blocks of one Ma
 Blocks that must not run (installation, `make`) are fenced as ```sh instead.
 
 - The commands of one document share a fresh folder that holds a copy of `samples/`.
-- `bash -c` runs each of them; a line `> more` continues a command that ends with `\` or opens
-  a here-document. Standard output comes first, then standard error.
+- `bash -c` runs each of them, but what is one command `i` alone, which is a fork (`forked.py`).
+- A line `> more` continues a command that ends with `\` or opens a here-document. Standard output
+  comes first, then standard error.
 - `...` alone on a line stands for any lines, `…` within a line for any text.
 - A `# comment` after a blank line and directly before a command belongs to the reader.
 """
@@ -21,6 +22,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import forked
+
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 300  # for one command, a cold compile included
 
@@ -29,6 +32,9 @@ FENCE = re.compile(
 )
 NOTE = re.compile(r"(?:\A|\n)\n+(?:# .*\n)+\n*\Z")
 CONTINUES = re.compile(r"\\\Z|<<-?\s*['\"]?[A-Z]{2}")
+QUOTED = re.compile(r"""\"[^"$`\\]*\"|'[^']*'""")
+READ_BY_SHELLS = set("|&;<>$`\\\"'#~*?[]{}()!=\n")
+"""What means something to a shell outside of quotes; a line without any that begins with `i` is that one command."""
 STEADY = {"TERM": "dumb", "LC_ALL": "C.UTF-8", "PYTHONPATH": str(ROOT)}
 UNSTEADY = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")
 
@@ -124,18 +130,25 @@ def steps(block: str) -> Iterator[Step]:
 
 def execute(command: str, folder: Path, environment: dict[str, str]) -> str:
     """Run one command and return what a reader of the terminal would see."""
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    plain = not READ_BY_SHELLS & set(QUOTED.sub("", command.strip()))
+    words = shlex.split(command) if plain and forked.SERVES else []
+    if words[:1] == ["i"]:
+        done = forked.run(words[1:], environment, folder)
+    else:
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=SECONDS,
+            check=False,
+        )
     shown = "".join(
         text if text.endswith("\n") or not text else text + "\n"
-        for text in (done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+        for text in (done.stdout, done.stderr)
     ).rstrip("\n")
     status = f"[{done.returncode}]" if done.returncode else ""
     return "".join(f"{part}\n" for part in (shown, status) if part)

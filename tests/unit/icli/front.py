@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests import forked
+
 ENTRY = "import sys; from ilang.icli.main import main; sys.exit(main())"
 ROOT = Path(__file__).resolve().parents[3]
 DROPPED = ("NO_COLOR", "FORCE_COLOR", "I_DEBUG", "PYTHONIOENCODING", "COLUMNS")
@@ -18,7 +20,14 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def i(*tokens: str | bytes, **more: Any) -> subprocess.CompletedProcess[str]:
-    """Run one command; ``env`` adds variables, everything else goes to ``subprocess.run``."""
+    """Run one command; ``env`` adds variables, everything else goes to ``subprocess.run``.
+
+    Where nothing is asked of how a process starts, or of its streams, it is a fork.
+    """
+    started = any(name.startswith(("PYTHON", "LC_")) for name in more.get("env", {}))
+    if forked.SERVES and not started and more.keys() <= {"env", "cwd", "input"}:
+        variables = environment(**more.get("env", {}))
+        return forked.run(tokens, variables, more.get("cwd"), more.get("input") or "")
     options: dict[str, Any] = {
         "capture_output": True,
         "encoding": "utf-8",
