@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ilang.core.diagnostic import DataError, DataTypeError, counted, shorten, visible
-from ilang.core.dtype import INTEGER_ENDS, LARGEST_FLOAT
+from ilang.core.dtype import FLOATS, INTEGER_ENDS, LARGEST_FLOAT
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.suggestion import did_you_mean
@@ -182,6 +182,26 @@ def widened_array(name: str, value: object) -> Array:
     if array.dtype not in SUPPORTED and np.can_cast(array.dtype, np.float32, "safe"):
         return array.astype(np.float32)
     return supported_array(name, array)
+
+
+def rounded(name: str, array: Array, dtype: str) -> Array:
+    """A copy of an array in another type, in C's order, where nothing is lost but precision.
+
+    Raises:
+        DataError: E0758 (a number that the type has not).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        result = np.array(array, NUMPY_TYPES[dtype], order="C", copy=True)
+    infinite = np.isinf(result) & np.isfinite(array)
+    lost = infinite if dtype in FLOATS else result != array
+    if lost.any():
+        number, have = array[lost].flat[0].item(), SUPPORTED[array.dtype]
+        message = f"{name} is {dtype} in this session, and the array given for it has {number}, which {dtype} has not"
+        help_line = (
+            f"write its type in the head, `{name}: {have}`, or give numbers that {dtype} has"
+        )
+        raise DataError("E0758", message, help=help_line)
+    return result
 
 
 def cast(name: str, array: Array, dtype: np.dtype[Any]) -> Array:

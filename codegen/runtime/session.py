@@ -22,6 +22,7 @@ from ilang.codegen.runtime.arguments import (
     SUPPORTED,
     check_threads,
     contiguous,
+    rounded,
     widened_array,
 )
 from ilang.codegen.runtime.checkpoint import read, write
@@ -492,5 +493,5 @@ def _input(tensor: Tensor, values: Any) -> Array:
             raise DataError(
                 "E0758", message, help=f"write its type in the head: `{tensor.path}: {have}`"
             )
-        array = array.astype(NUMPY_TYPES[tensor.dtype])
+        array = rounded(tensor.path, array, tensor.dtype)
     return contiguous(array)

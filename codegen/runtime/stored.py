@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.runtime.arguments import NUMPY_TYPES, widened_array
+from ilang.codegen.runtime.arguments import rounded, widened_array
 from ilang.core.build.tensor import Shape
 from ilang.core.diagnostic import DataError
 from ilang.core.record import record
@@ -156,7 +156,7 @@ def fitted(path: str, values: Any, tensor: Tensor) -> Array:
     """A copy of values as an array of the shape and the type of a tensor.
 
     Raises:
-        DataError: E0754.
+        DataError: E0754, E0758 (a number that its type has not).
     """
     array = widened_array(path, values)
     dims = tensor.shape.memory()
@@ -166,4 +166,4 @@ def fitted(path: str, values: Any, tensor: Tensor) -> Array:
             f"{path} has shape {dims}, and the array given for it {array.shape}",
             help="axes are stored batch first, then output, then input",
         )
-    return np.array(array, NUMPY_TYPES[tensor.dtype], order="C", copy=True)
+    return rounded(path, array, tensor.dtype)

@@ -224,6 +224,25 @@ def test_inputs_are_widened_where_nothing_is_lost(tmp_path: Path) -> None:
         assert caught.value.code == "E0703"
 
 
+@pytest.mark.parametrize("target", ["c", "numpy"])
+def test_numbers_that_a_type_has_not_are_refused(target: str, tmp_path: Path) -> None:
+    """They wrapped, or became infinite, without a word."""
+    file = tmp_path / "m.i"
+    file.write_text('op f(x: i32) = x + 1\nop g(x) = x *. "w" 2.0\n', "utf-8")
+    f, g = load(file).session("f", target=target), load(file).session("g", target=target)
+    for _ in range(2):
+        np.testing.assert_array_equal(f(np.array([1, -(2**31)])), [2, 1 - 2**31])
+        np.testing.assert_allclose(g(np.array([1e30, np.inf])), [2e30, np.inf], rtol=1e-6)
+        for session, array in ((f, np.array([1, 2**40])), (g, np.array([1.0, 1e300]))):
+            with pytest.raises(Error) as caught:
+                session(array)
+            assert caught.value.code == "E0758"
+            assert str(array[1].item()) in caught.value.message
+    with pytest.raises(Error) as caught:
+        g.parameters["w"] = np.full(g.parameters["w"].shape, 1e300)
+    assert caught.value.code == "E0758"
+
+
 def test_ranks_that_no_shape_gives_are_not_guessed(tmp_path: Path) -> None:
     file = tmp_path / "m.i"
     file.write_text('op f(x) = einx.sum("a [...]")(x)', "utf-8")
