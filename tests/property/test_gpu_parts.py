@@ -16,6 +16,7 @@ import pytest
 from ilang.codegen.emulator.program import load
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.targets import cuda
+from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
@@ -222,3 +223,17 @@ def test_nvcc_spills_nothing(tmp_path: Path, arch: str) -> None:
     spilled = [line for line in done.stderr.splitlines() if "spill stores" in line]
     assert spilled
     assert all(" 0 bytes spill stores, 0 bytes spill loads" in line for line in spilled)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(+kj~k || k j | j:p) >> (I & +j~. || j 0)",
+        "+hk~h || h k 0 | k:p >> (I & ||m~. || m 0)",
+        "(+kj~k || j k | j:p) >> (I & -k~k || k 0)",
+    ],
+)
+def test_what_a_reader_stages_has_no_parts(text: str) -> None:
+    """Even where another one reads it whole."""
+    with pytest.raises(ScheduleError, match="meet in the same elements"):
+        lower(infer(graph_of(text_component(text), "f")), CPU)

@@ -35,7 +35,7 @@ def check_nests(shaped: Shaped, nests: Sequence[Nest | None]) -> None:
     """
     assignments = {v for v, node in enumerate(shaped.nodes) if isinstance(node, Assignment)}
     known = all(nests[value] is not None for value in assignments)
-    whole = whole_values(shaped, nests) if known else assignments
+    whole = (whole_values(shaped, nests) if known else assignments) - _staged_values(shaped, nests)
     for value, node in enumerate(shaped.nodes):
         nest = nests[value]
         if isinstance(node, Assignment) and nest is not None:
@@ -44,6 +44,17 @@ def check_nests(shaped: Shaped, nests: Sequence[Nest | None]) -> None:
             for loop, role in zip(nest.order, nest.roles, strict=False):
                 if role != "p" or loop not in parts:
                     _check_role(shaped, node, loop, role)
+
+
+def _staged_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:
+    """The values that some reader stages, whoever else reads them."""
+    return {
+        shaped.owner(read.value)
+        for node, nest in zip(shaped.nodes, nests, strict=True)
+        if isinstance(node, Assignment) and nest is not None
+        for number, read in enumerate(node.reads)
+        if nest.staged(number) is not None
+    }
 
 
 def _check_sites(shaped: Shaped, node: Assignment, nest: Nest) -> None:
@@ -95,7 +106,7 @@ def _check_role(shaped: Shaped, node: Assignment, loop: Loop, role: Role) -> Non
                     "but its iterations meet in the same elements",
                     _span(node),
                     "give the role to a loop over an axis of the output, or p to the outermost reduced loops of what "
-                    "is stored whole, or leave it out",
+                    "is stored whole and nothing stages, or leave it out",
                 )
         case "" | "t" | "tx" | "ty" | "tz" | "l" | "v" | "q":
             pass
