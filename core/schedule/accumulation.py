@@ -93,7 +93,19 @@ def _accumulation(program: Nested, plan: Plan, number: int) -> Accumulation | No
         return _chunks(reduction) or _thread_tile(reduction)
     if all(loop.axis in reduction.reduced for loop in reduction.loops):
         return _chunks(reduction)
-    return _in_chunks(reduction, _tile(reduction) or _partial_sums(reduction))
+    each = _tile(reduction) or _partial_sums(reduction)
+    return each if _lends(plan, number) else _in_chunks(reduction, each)
+
+
+def _lends(plan: Plan, number: int) -> bool:
+    """Whether another root of the kernel shares loops of an instance, which are then open around both."""
+    staged = {source.instance for each in plan.instances for source in each.sources.values()}
+    return any(
+        opened.instance == number
+        for other, instance in enumerate(plan.instances)
+        if other not in staged
+        for opened in instance.chain
+    )
 
 
 def _reduction(program: Nested, instance: Instance) -> _Reduction | None:

@@ -71,7 +71,7 @@ int main(int count, char **words)
     int status = step_init(&model, malloc(step_bytes()), 4);
     for (int run = 0; run < RUNS && status == 0; ++run) {
         if (count > 1 && run == 2 && rank == ranks - 1) n[1] = atol(words[1]);
-        status = step_run(&model, t, n, &loss);
+        status = step_run(&model, n, t, &loss);
         if (status == 0 && rank == 0) printf("%.9g\n", (double)loss);
     }
     char path[32];

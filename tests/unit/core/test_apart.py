@@ -120,9 +120,10 @@ def test_matrices_that_take_long_are_stored() -> None:
     assert shaped_to_schedule(many).shaped is many
 
 
-def test_a_gpu_stores_them() -> None:
-    shaped = back(ATTENTION)
-    assert shaped_to_schedule(shaped, GPU).shaped is shaped
+@pytest.mark.parametrize(("length", "is_apart"), [(1024, False), (8192, True)])
+def test_a_gpu_stores_them_where_there_is_room(length: int, is_apart: bool) -> None:
+    shaped = back(ATTENTION, [(length, 64)] * 3)
+    assert (shaped_to_schedule(shaped, GPU).shaped is not shaped) is is_apart
 
 
 @pytest.mark.parametrize("text", [ATTENTION, f"{SCORES} >> {CAUSAL} >> {MIX}"])

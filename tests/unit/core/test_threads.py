@@ -128,6 +128,27 @@ def test_loops_over_rows_have_no_chunks_inside() -> None:
         assert not any(name.startswith("b") for name in variables)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(I & I) >> (+ij~j & (^ij~ij >> +ij~j))",
+        "(^ij~ij & -ij~ij) >> (+ij~j | +ij~j)",
+        "(^ij~ij & -ij~ij) >> (+ij~j || i j | >ij~j || i j)",
+        "(I & +ij~j) >> ij-j~ij >> (+ij~j & (^ij~ij >> +ij~j) & -ij~ij)",
+    ],
+)
+def test_sums_of_columns_that_share_loops(text: str) -> None:
+    """Loops that are open around several sums are around none of their chunks."""
+    for shape in ((9, 70), (4_001, 70), (70, 2_100)):
+        x = np.random.default_rng(8).standard_normal(shape).astype(np.float32)
+        f = i(text)
+        results = f(x, threads=1)
+        for threads in (2, 5):
+            assert all(map(np.array_equal, results, f(x, threads=threads)))
+        for one, other in zip(results, f(x, target="numpy"), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-3)
+
+
 def test_known_columns_are_in_blocks_where_they_are_few_and_long() -> None:
     def chunked(rows: int, columns: int) -> bool:
         return shared(program("+ij~j", shapes=[(rows, columns)]))[:1] == ["b"]
