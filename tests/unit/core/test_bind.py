@@ -101,14 +101,16 @@ def test_loops_of_one_prime_are_for_the_threads_of_a_block() -> None:
     assert {s.over for s in inside} == {"threads"}
     loops = [" ".join(kernel.names[loop.variable] for loop in s.loops) for s in inside]
     copies = {"i1 i2 k1v", "k1 j1", "i1 i2 k1", "k1 j1 j2"}  # go along memory, in vectors or not
-    assert set(loops) - {"i1 j1"} == copies
+    stored = {"i1 j1 j2"}  # side by side, where rows are no vectors
+    assert set(loops) - {"i1 j1"} == copies | stored
 
 
 def test_what_each_thread_has_alone_is_its_own_and_copies_are_the_blocks() -> None:
     spaces = {b.name: (b.space, len(b.dims)) for b in program(TILES).buffers if b.private}
     copies = {"in0_copy": ("shared", 2), "in1_copy": ("shared", 2)}  # rows of 64
     held = {"in0_copy_held": ("local", 1), "in1_copy_held": ("local", 1)}
-    assert spaces == {"acc": ("local", 2), "run": ("local", 2), **copies, **held}
+    stored = {"out_stored": ("shared", 3)}
+    assert spaces == {"acc": ("local", 2), "run": ("local", 2), **copies, **held, **stored}
 
 
 def test_threads_wait_before_copies_and_before_they_read_them() -> None:
@@ -116,7 +118,9 @@ def test_threads_wait_before_copies_and_before_they_read_them() -> None:
         pipeline.graph_of(pipeline.text_component(TILES), "f"), "barriers", machine=GPU
     )
     lines = [line.strip() for line in text.splitlines()]
-    assert lines.count("barrier") == 4  # in whole blocks, and in others
+    assert (
+        lines.count("barrier") == 4 + 2
+    )  # in whole blocks, and in others; around what is stored side by side
     first = lines.index("barrier")
     assert lines[first - 1].startswith("if ")
     assert lines[first + 3].startswith("in0_copy[")
