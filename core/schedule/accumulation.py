@@ -71,10 +71,11 @@ class _Reduction:
 
 def accumulated(program: Nested, plan: Plan) -> Plan:
     """The plan of a kernel with the accumulation of each of its reductions."""
+    lent = _lent(plan)
     instances = tuple(
         replace(
             instance,
-            accumulation=_accumulation(program, plan, number),
+            accumulation=_accumulation(program, plan, number, lent),
             parts=_parts(program, instance),
         )
         for number, instance in enumerate(plan.instances)
@@ -82,8 +83,10 @@ def accumulated(program: Nested, plan: Plan) -> Plan:
     return replace(plan, instances=instances)
 
 
-def _accumulation(program: Nested, plan: Plan, number: int) -> Accumulation | None:
-    """How one instance accumulates."""
+def _accumulation(
+    program: Nested, plan: Plan, number: int, lent: frozenset[int]
+) -> Accumulation | None:
+    """How one instance accumulates; of those ``lent``, loops are open around several."""
     reduction = _reduction(program, plan.instances[number])
     if reduction is None:
         return None
@@ -94,18 +97,14 @@ def _accumulation(program: Nested, plan: Plan, number: int) -> Accumulation | No
     if all(loop.axis in reduction.reduced for loop in reduction.loops):
         return _chunks(reduction)
     each = _tile(reduction) or _partial_sums(reduction)
-    return each if _lends(plan, number) else _in_chunks(reduction, each)
+    return each if number in lent else _in_chunks(reduction, each)
 
 
-def _lends(plan: Plan, number: int) -> bool:
-    """Whether another root of the kernel shares loops of an instance, which are then open around both."""
+def _lent(plan: Plan) -> frozenset[int]:
+    """The instances of which other roots of the kernel share loops, which are then open around both."""
     staged = {source.instance for each in plan.instances for source in each.sources.values()}
-    return any(
-        opened.instance == number
-        for other, instance in enumerate(plan.instances)
-        if other not in staged
-        for opened in instance.chain
-    )
+    roots = (each for number, each in enumerate(plan.instances) if number not in staged)
+    return frozenset(opened.instance for root in roots for opened in root.chain)
 
 
 def _reduction(program: Nested, instance: Instance) -> _Reduction | None:
