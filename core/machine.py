@@ -41,6 +41,7 @@ class Tiles:
         unrolled_terms: terms that are summed in one scalar variable before they meet an accumulator: as many loads at a
             time.
         strip, strip_terms: accumulators of a strip, and the terms that are summed before they meet one.
+        many_lanes: lanes in a row of the result for which a copy of what rows alone read is worth its time.
         block: elements of a transposed block, along the operand and along the result.
         gain: elements that a tile takes in the time of one that is read from memory and added.
         threads, terms: of a GPU, threads along each side of a block's tile, and terms of a contraction that a block
@@ -56,6 +57,7 @@ class Tiles:
     unrolled_terms: int
     strip: int
     strip_terms: int
+    many_lanes: int
     block: tuple[int, int]
     gain: int
     threads: int = 1
@@ -258,6 +260,7 @@ CPU = Machine(
         unrolled_terms=16,
         strip=2048,  # 16 KB of f64
         strip_terms=8,
+        many_lanes=256,
         block=(32, 64),  # two lines of 64 bytes, and four, of f32
         gain=16,
     ),
@@ -303,6 +306,7 @@ GPU = Machine(
         unrolled_terms=0,
         strip=1 << 62,
         strip_terms=1 << 62,
+        many_lanes=1 << 62,
         block=(32, 32),
         gain=16,
         threads=16,

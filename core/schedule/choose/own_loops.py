@@ -47,7 +47,11 @@ def packed_rows(analysis: Analysis, value: int, nest: Nest) -> Packed | None:
     tile = analysis.tilings.tiles[value]
     if tile is None or nest.written or nest.order != tile.order():
         return None
-    return Packed(tile.rows, tile.lanes, tile.windows)
+    node, sizes = analysis.shaped.nodes[value], analysis.shaped.sizes
+    assert isinstance(node, Assignment)
+    lanes = sizes[node.sizes[tile.lanes]].fixed or 0
+    many = analysis.machine.tiles.many_lanes <= lanes
+    return Packed(tile.rows, tile.lanes, tile.windows, many)
 
 
 def _transposed(

@@ -1,11 +1,16 @@
 """Inside which loop what an assignment reads is copied: what the lanes of a tile read, and its rows share.
 
+What its rows alone read, along memory, is copied before, where there are many lanes: rows of a tile then stand next to
+each other for one term after the other, and not in a line of memory for each.
+
 Example:
     in:   in1[k,j] in a tile of rows i and lanes j, loops j i k k' i' j'
     out:  copied inside j
 """
 
 from __future__ import annotations
+
+from itertools import takewhile
 
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Read
@@ -14,16 +19,20 @@ from ilang.core.record import record
 
 @record
 class Packed:
-    """The axes of the tile around an assignment: its rows, its lanes, and whether the rows are windows."""
+    """The axes of the tile around an assignment: its rows, its lanes, and whether the rows are windows.
+
+    With ``many`` lanes, each element that only rows have is read again and again: it is worth a copy, too.
+    """
 
     rows: int
     lanes: int
     windows: bool
+    many: bool
 
     def inside(self, back: dict[int, list[int]]) -> Packed:
         """The same in the axes of an inlined producer, -1 where it has no such axis; ``back`` has its axes."""
         rows, lanes = (back.get(axis, [-1])[0] for axis in (self.rows, self.lanes))
-        return Packed(rows, lanes, self.windows)
+        return Packed(rows, lanes, self.windows, self.many)
 
 
 @record
@@ -59,6 +68,9 @@ def _tiled(packed: Packed, read: Read, nest: Nest) -> int | None:
     terms = [term for index in read.index for term in index.terms]
     axes = [axis for _, axis in terms]
     rows, lanes = packed.rows, packed.lanes
+    if packed.many and not packed.windows and lanes not in axes and read.index[-1].axis() == rows:
+        apart = takewhile(lambda loop: loop.axis in axes and loop.axis != rows, nest.order)
+        return len(list(apart))
     copied = lanes in axes or (packed.windows and rows in axes)
     if not copied or {rows, lanes} <= set(axes) or any(c < 1 for c, _ in terms):
         return None

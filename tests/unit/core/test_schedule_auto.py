@@ -54,6 +54,25 @@ def test_multiply_by_a_transposed_matrix_packs_what_runs_across() -> None:
     assert len(tiles(p)) == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "shapes", "is_packed"),
+    [
+        ("bo*bk~obk >> +obk~ok", [(512, 64), (512, 256)], True),
+        ("nbo*nbk~nobk >> +nobk~nok", [(3, 512, 64), (3, 512, 256)], True),
+        ("bo*bk~obk >> +obk~ok", [(512, 64), (512, 255)], False),  # few lanes share a copy
+        ("ob*bk~obk >> +obk~ok", [(64, 512), (512, 256)], False),  # rows go along memory
+        ("bo*bk~obk >> +obk~ok", None, False),
+    ],
+)
+def test_what_runs_across_rows_is_packed_for_many_lanes(
+    text: str, shapes: list[tuple[int, ...]] | None, is_packed: bool
+) -> None:
+    shaped = infer(graph_of(text_component(text), "f"), shapes=shapes)
+    names = {buffer.name for buffer in lower(shaped).buffers}
+    assert "in1_copy" in names
+    assert ("in0_copy" in names) is is_packed
+
+
 def test_blocks_of_terms_are_added_inside_the_tile() -> None:
     p = program("ik*kj~ijk >> +ijk~ij")
     tile = next(s for s in statements_within(p.kernels[0].body) if isinstance(s, Tile))
