@@ -29,9 +29,8 @@ class Kernels:
     ) -> None:
         """For one program; none yet. Values of different ``phases`` share no kernel."""
         self.phases = phases or {}
-        self.running: list[
-            object | None
-        ] = []  # of each kernel, the phase of its values, if one has any
+        # Of each kernel, the phase of its values, if one has any.
+        self.running: list[object | None] = []
         self.shaped = shaped
         self.provenance = provenance
         self.groups: list[list[Root]] = []
@@ -58,9 +57,8 @@ class Kernels:
         """
         after = max((self.computed.get(reader, -1) for reader in readers), default=-1)
         self.nests[value] = nest
-        alone |= bool(
-            parted(self._node(value), nest)
-        )  # what its parts give is combined after all loops
+        # What the parts of a reduction give is combined after all loops.
+        alone |= bool(parted(self._node(value), nest))
         if not whole:
             self.computed[value] = after
             return Root(value, value, 0)

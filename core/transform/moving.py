@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import assert_never
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ilang.core.infer.unionfind import UnionFind
-from ilang.core.ir.affine import Affine, Within, axis_index
+from ilang.core.ir.affine import Affine, axis_index
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.scalar import Apply, Operand, Position, walk
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, Tensor, View
@@ -16,6 +15,7 @@ from ilang.core.ops import SLOW
 from ilang.core.passes.storage import substituted
 from ilang.core.record import replace
 from ilang.core.schedule.extents import Extents
+from ilang.core.transform.building import renumbered, sources
 
 Parts = tuple[tuple[Axis, int], ...]
 """The axes that an axis is split into, each with its size number."""
@@ -59,12 +59,12 @@ class Moving:
 
     def _used(self, value: int) -> None:
         """Note whom a node reads."""
-        for source in _operands(self.nodes[value]):
+        for source in sources(self.nodes[value]):
             self.users[source].add(value)
 
     def _put(self, value: int, node: Node) -> None:
         """Let another node make a value."""
-        for source in _operands(self.nodes[value]):
+        for source in sources(self.nodes[value]):
             self.users[source].discard(value)
         self.nodes[value] = node
         self._used(value)
@@ -311,7 +311,7 @@ class Moving:
         order = self._ordered()
         number = {value: n for n, value in enumerate(order)}
         nodes = tuple(
-            _resized(_renumbered(self.nodes[value], number), self.sizes.find) for value in order
+            _resized(renumbered(self.nodes[value], number), self.sizes.find) for value in order
         )
         tensors = tuple(
             replace(tensor, dims=tuple(map(self.sizes.find, tensor.dims)))
@@ -337,25 +337,12 @@ class Moving:
         stack = list(reversed(self.shaped.outputs))
         while stack:
             value = stack[-1]
-            missing = [v for v in _operands(self.nodes[value]) if v not in order]
+            missing = [v for v in sources(self.nodes[value]) if v not in order]
             if value in order or not missing:
                 order[stack.pop()] = None
             else:
                 stack += reversed(missing)
         return list(order)
-
-
-def _operands(node: Node) -> tuple[int, ...]:
-    """The values that a node is made of."""
-    match node:
-        case Input():
-            return ()
-        case View():
-            return (node.value,)
-        case Assignment():
-            return (*node.values(), *(() if node.base is None else (node.base,)))
-        case _:
-            assert_never(node)
 
 
 def _axes(index: Sequence[Affine]) -> set[int | None]:
@@ -453,42 +440,3 @@ def _one_view(outer: View, inner: View, is_same: Callable[[int, int], bool]) -> 
 def _resized(node: Node, size: Callable[[int], int]) -> Node:
     """A node whose axes have other size numbers, of the same extents."""
     return node if isinstance(node, Input) else replace(node, sizes=tuple(map(size, node.sizes)))
-
-
-def _renumbered(node: Node, number: Mapping[int, int]) -> Node:
-    """A node that reads values by other numbers."""
-
-    def looking(index: Affine) -> Affine:
-        looked = tuple(
-            (c, replace(each, source=number[each.source], index=tuple(map(looking, each.index))))
-            for c, each in index.looked
-        )
-        return replace(index, looked=looked) if looked else index
-
-    def conditions(guards: Iterable[Within]) -> tuple[Within, ...]:
-        return tuple(replace(guard, index=looking(guard.index)) for guard in guards)
-
-    match node:
-        case Input():
-            return node
-        case View():
-            return replace(node, value=number[node.value])
-        case Assignment():
-            reads = (
-                replace(
-                    read,
-                    value=number[read.value],
-                    index=tuple(map(looking, read.index)),
-                    guards=conditions(read.guards),
-                )
-                for read in node.reads
-            )
-            return replace(
-                node,
-                target=tuple(map(looking, node.target)),
-                reads=tuple(reads),
-                guards=conditions(node.guards),
-                base=None if node.base is None else number[node.base],
-            )
-        case _:
-            assert_never(node)

@@ -45,6 +45,23 @@ def run(
     return [_answer(loaded, batch[call.program], call) for call in calls]
 
 
+def agree(
+    batch: Sequence[Program],
+    calls: Sequence[Call],
+    wanted: Sequence[Sequence[Any]],
+    mode: str,
+    tolerance: float,
+) -> None:
+    """Fail where a call of a batch that runs in all modes has trouble, or gives other outputs than are wanted."""
+    answers = run(batch, calls, mode, in_all_modes=True)
+    for call, answer, outputs in zip(calls, answers, wanted, strict=True):
+        shapes = [array.shape for array in call.inputs]
+        said = f"{batch[call.program].name} {shapes}: {answer.trouble}"
+        assert not answer.trouble, said
+        for got, want in zip(answer.outputs, outputs, strict=True):
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance, err_msg=said)
+
+
 def of_one_width(batch: Sequence[Program], text: str, first: int = 32) -> str:
     """A text whose launches have indices of so many bits in the first program, and 32 and 64 by turns from there on."""
     kinds = ("int", "int64_t") if first == 32 else ("int64_t", "int")

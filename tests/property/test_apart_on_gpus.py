@@ -104,9 +104,4 @@ def _call(
 def test_attention(mode: str) -> None:
     """In three orders of threads, and with every load and store checked."""
     lowered, calls, wanted = programs()
-    answers = emulated.run(lowered, calls, mode, in_all_modes=True)
-    for call, answer, outputs in zip(calls, answers, wanted, strict=True):
-        said = f"{lowered[call.program].name} {call.extents}: {answer.trouble}"
-        assert not answer.trouble, said
-        for got, want in zip(answer.outputs, outputs, strict=True):
-            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5, err_msg=said)
+    emulated.agree(lowered, calls, wanted, mode, 1e-5)

@@ -274,12 +274,7 @@ def written_schedules() -> tuple[list[Program], list[Call], list[Any]]:
 @pytest.mark.parametrize("mode", emulated.MODES)
 def test_written_schedules(mode: str) -> None:
     programs, calls, wanted = written_schedules()
-    answers = emulated.run(programs, calls, mode, in_all_modes=True)
-    for call, answer, outputs in zip(calls, answers, wanted, strict=True):
-        said = f"{programs[call.program].name} {call.extents}: {answer.trouble}"
-        assert not answer.trouble, said
-        for got, want in zip(answer.outputs, outputs, strict=True):
-            np.testing.assert_allclose(got, want, rtol=TOLERANCE, atol=TOLERANCE, err_msg=said)
+    emulated.agree(programs, calls, wanted, mode, TOLERANCE)
 
 
 def test_conditions_on_what_a_thread_keeps_are_heeded() -> None:

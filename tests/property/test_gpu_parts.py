@@ -197,13 +197,7 @@ def test_random_extents(mode: str) -> None:
         programs.append(lower(shaped, GPU))
     several = sum("_parts" in buffer.name for each in programs for buffer in each.buffers)
     assert several >= len(programs) // 4
-    for call, answer, outputs in zip(
-        calls, emulated.run(programs, calls, mode, in_all_modes=True), wanted, strict=True
-    ):
-        said = f"{programs[call.program].name} {[x.shape for x in call.inputs]}: {answer.trouble}"
-        assert not answer.trouble, said
-        for got, want in zip(answer.outputs, outputs, strict=True):
-            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4, err_msg=said)
+    emulated.agree(programs, calls, wanted, mode, 1e-4)
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on the path")
