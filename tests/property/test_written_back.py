@@ -14,15 +14,10 @@ from tests.replay.replay import PROGRAMS, shaped_of
 def test_of_samples_benchmarks_and_random_programs(machine: Machine) -> None:
     lines = PROGRAMS.read_text("utf-8").splitlines()
     assert len(lines) >= 300
-    apart = 0
     for line in lines:
         shaped = schedules.unwritten(shaped_of(line))
-        if schedules.is_apart(shaped, machine):  # it has assignments that no text has
-            apart += 1
-            continue
         again = schedules.written_back(shaped, machine)
         assert schedules.same_code(shaped, again, machine), line
-    assert apart <= (machine is GPU)
 
 
 @pytest.mark.parametrize("machine", [CPU, GPU], ids=lambda machine: machine.kind)
