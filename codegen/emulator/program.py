@@ -32,7 +32,8 @@ def _load(text: Callable[[], str], name: str, source: str, *, checked: bool) -> 
         return f"// {identity()}\n{translate(text(), name)}"
 
     recipe = ProgramRecipe(emulator().content, checked)
-    return cache.library_of(source, translated, recipe, Native)
+    # PyTorch, for one, makes NVIDIA's runtime known to the whole process, whose functions have the emulator's names.
+    return cache.library_of(source, translated, recipe, functools.partial(Native, alone=True))
 
 
 @functools.lru_cache(maxsize=2)

@@ -42,9 +42,16 @@ class Address:
 class Native:
     """The functions of one library."""
 
-    def __init__(self, path: str) -> None:
-        """Load it. Raises OSError where that fails."""
-        self._library = backend.load_library(path, backend.RTLD_NOW | backend.RTLD_LOCAL)
+    def __init__(self, path: str, *, alone: bool = False) -> None:
+        """Load it. Raises OSError where that fails.
+
+        Where ``alone``, what it needs is looked for in itself and its own libraries first, not in those that somebody
+        made known to the whole process, where the system can do that.
+        """
+        flags = backend.RTLD_NOW | backend.RTLD_LOCAL
+        if alone:
+            flags |= getattr(backend, "RTLD_DEEPBIND", 0)
+        self._library = backend.load_library(path, flags)
         self._functions: dict[tuple[Any, ...], Any] = {}
 
     def has(self, name: str) -> bool:

@@ -1,8 +1,10 @@
 """The emulator itself: translation, profile, device, fibers of both kinds; and nvcc on the same text."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -145,6 +147,25 @@ def test_fibers_of_the_system() -> None:
         recipe = RuntimeRecipe(ucontext=ucontext)
         library = cache.library(text, recipe, Native)
         assert library.call("run_fibers") == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "RTLD_DEEPBIND"), reason="loads no library alone")
+def test_functions_of_another_runtime_are_not_called(tmp_path: Path) -> None:
+    """PyTorch makes a runtime of CUDA known to the whole process, which finds no GPU where there is none."""
+    names = ("cudaMalloc", "cudaMemcpy", "cudaMemcpyAsync", "cudaGetLastError", "cudaGetDevice")
+    text = "".join(f"int {name}(void) {{ return 35; }}\n" for name in names)
+    (tmp_path / "other.c").write_text(text, encoding="utf-8")
+    command = ["g++", "-x", "c", "other.c", "-shared", "-fPIC", "-o", "other.so"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    code = (
+        "import ctypes, numpy as np; from ilang import i\n"
+        "ctypes.CDLL('./other.so', mode=ctypes.RTLD_GLOBAL)\n"
+        "print(i('+ij~i')(np.ones((2, 3), np.float32), target='cuda-emulated'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("[3. 3.]\n", "")
 
 
 NVCC = shutil.which("nvcc")
