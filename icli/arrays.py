@@ -100,7 +100,8 @@ def random_array(shape: Sequence[int], dtype: str, number: int) -> Array:
     ``number`` tells the operands of one command apart.
     """
     if dtype not in FLOATS:
-        raise DataError("E0724", f"rand: gives floats, and the input is of type {dtype}")
+        message = f"rand: gives floats, and the input is of type {dtype}"
+        raise DataError("E0724", message, help=f"write the numbers, {dtype}:[0, 1], or name a file")
     count = math.prod(shape)
     check_memory(count * 16, f"rand:{'x'.join(map(str, shape))}")
     golden, first, second = (np.uint64(c) for c in (0x9E3779B97F4A7C15, *MIX))

@@ -135,7 +135,9 @@ def whole_number(request: Request, option: str, default: int, least: int = 1) ->
         return default
     if not text.isascii() or not text.isdecimal() or int(text) < least:
         raise CommandError(
-            "E0825", f"{option} is a whole number of {least} or more, not {text or '(empty)'}"
+            "E0825",
+            f"{option} is a whole number of {least} or more, not {text or '(empty)'}",
+            help=f"write a number: {option} {max(default, least)}",
         )
     return int(text)
 
@@ -252,8 +254,10 @@ class Command(click.Command):
 
             return unknown_option(self.name or "", name, tuple(known))
         if option.count:
-            return CommandError("E0803", f"{option.opts[-1]} takes no value")
-        return CommandError("E0803", f"{name} needs a value: {name} {option.metavar}")
+            message = f"{option.opts[-1]} takes no value"
+            return CommandError("E0803", message, help=f"write {option.opts[-1]} alone")
+        message = f"{name} needs a value: {name} {option.metavar}"
+        return CommandError("E0803", message, help=f"`i {self.name} --help` says what it may be")
 
 
 def is_operand(token: str) -> bool:

@@ -137,7 +137,10 @@ class _Reader:
             end = len(self.source.text)
             missing = "`]`" if self.open else "a number or `[`"
             raise DataError(
-                "E0721", f"the array ends where {missing} belongs", Span(self.source, end, end)
+                "E0721",
+                f"the array ends where {missing} belongs",
+                Span(self.source, end, end),
+                "an array is written like [[1, 2], [3, 4]]",
             )
         shape = tuple(self.lengths[level] for level in range(1, (self.leaf_depth or 0) + 1))
         return Literal(shape, tuple(self.numbers), self._kind())
@@ -182,7 +185,11 @@ class _Reader:
     def _kind(self) -> str:
         kinds = {type(number) for number in self.numbers}
         if bool in kinds and len(kinds) > 1:
-            raise DataError("E0721", "the array mixes truth values and numbers")
+            raise DataError(
+                "E0721",
+                "the array mixes truth values and numbers",
+                help="write 1 for true, 0 for false",
+            )
         if kinds == {bool}:
             return "bool"
         return "int" if kinds == {int} else "float"
@@ -190,6 +197,7 @@ class _Reader:
     def _unexpected(self, mark: str, span: Span) -> DataError:
         hint = {"(": "lists are written with [ ]", "{": "lists are written with [ ]"}.get(mark[0])
         if mark in ",]" or hint is not None:
+            hint = hint or "numbers and lists are divided by single commas: [[1, 2], [3, 4]]"
             return DataError("E0721", f"unexpected `{mark}` in an array", span, hint)
         hint = "a number is written like 3, -0.5, 1e3, inf or true"
         if FORMULA.search(mark):
@@ -197,4 +205,7 @@ class _Reader:
         return DataError("E0721", f"`{mark}` is not a number", span, hint)
 
     def _ragged(self, what: str, span: Span) -> DataError:
-        return DataError("E0722", f"{what}: the lists of one level must have one length", span)
+        help_line = "an array is full: [[1, 2], [3, 4]]"
+        return DataError(
+            "E0722", f"{what}: the lists of one level must have one length", span, help_line
+        )

@@ -101,7 +101,9 @@ def chosen(program: Tree | Module, names: Sequence[str]) -> list[Definition] | N
     if not isinstance(program, Module):
         if names:
             raise CommandError(
-                "E0809", f"--def {names[0]} names a definition, and this is an expression"
+                "E0809",
+                f"--def {names[0]} names a definition, and this is an expression",
+                help="leave --def out: an expression is what it is",
             )
         return None
     from ilang.core.notation.module import exports, no_component
@@ -208,4 +210,5 @@ def flag_shapes(graph: Graph, shapes: Sequence[tuple[int, ...]] | None) -> None:
     given = f"{len(shapes)} shape{'' if len(shapes) == 1 else 's'}"
     who = "the program" if graph.name == UNNAMED else graph.name
     takes = f"{who} takes {len(inputs)}" + (f": {', '.join(inputs[:20])}" if inputs else "")
-    raise CommandError("E0811", f"--shape gives {given}, and {takes}")
+    help_line = "one shape for each input, divided by `,`: --shape 32x64,64x16; a scalar is `.`"
+    raise CommandError("E0811", f"--shape gives {given}, and {takes}", help=help_line)

@@ -142,7 +142,7 @@ def _unwritable(path: str, trouble: OSError | ValueError) -> DataError:
     reason = trouble.strerror if isinstance(trouble, OSError) and trouble.strerror else str(trouble)
     folder = os.path.dirname(path)  # noqa: PTH120
     missing = bool(folder) and not os.path.exists(folder)  # noqa: PTH110
-    help_line = f"there is no folder {folder}" if missing else None
+    help_line = f"there is no folder {folder}" if missing else "name a file that can be written"
     return DataError(
         "E0731", f"{path or '(empty name)'} cannot be written: {reason}", help=help_line
     )

@@ -30,7 +30,9 @@ def check_memory(size: int, what: str) -> None:
     limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     if limit < size:
         raise DataError(
-            "E0727", f"{what} needs {size:,} bytes, more than half of this machine's memory"
+            "E0727",
+            f"{what} needs {size:,} bytes, more than half of this machine's memory",
+            help="take a smaller array",
         )
 
 

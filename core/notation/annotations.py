@@ -136,7 +136,7 @@ class _Shape:
         digits = text.lstrip("0") or "0"
         if len(digits) > 19 or int(digits) > LARGEST:
             message = f"the size {digits[:20]} is more than {LARGEST}"
-            raise NotationError("E0195", message, span)
+            raise NotationError("E0195", message, span, "no array is as long")
         return AxisNote(int(digits), label, start.to(span))
 
     def unexpected(self, wanted: str) -> NotationError:

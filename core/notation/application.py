@@ -290,7 +290,8 @@ def _past_argument(reader: Reader) -> int:
 
 def _no_comma(reader: Reader, bracket: Span) -> NotationError:
     if not reader.peek():
-        return NotationError("E0110", "this parenthesis is never closed", bracket)
+        help_line = "write the `)` that is missing"
+        return NotationError("E0110", "this parenthesis is never closed", bracket, help_line)
     help_line = ARGUMENT_HELP
     if reader.combinator(reader.pos):
         help_line = WIRED_HELP
@@ -318,7 +319,8 @@ def _block(reader: Reader, scope: Scope, refused: list[Error]) -> Block:
     start = reader.pos
     close = past_bracket(reader, start) - 1
     if close < 0:
-        raise NotationError("E0110", "this brace is never closed", reader.span(start, start + 1))
+        span, help_line = reader.span(start, start + 1), "a block ends in `}`: `{ y = f(x); y }`"
+        raise NotationError("E0110", "this brace is never closed", span, help_line)
     reader.take(start + 1, right=True)
     parts = [
         Reader(reader.source, begin, end, reader.text, reader.trace, "statement")

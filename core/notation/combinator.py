@@ -40,6 +40,7 @@ from ilang.core.notation.reader import (
     WORD_START,
     Reader,
     is_head,
+    no_program,
 )
 from ilang.core.source import Source, Span
 
@@ -57,6 +58,8 @@ QUOTING = {
     "einx": ("`.` and the name of an operation", EINX_HELP),
 }
 """What is missing after a word that a quoted text follows, and the help."""
+PROGRAM_HELP = "an index expression has a `~` and an output: `+ij~i`"
+CLOSING_HELP = "write the `)` that is missing"
 APPLIED_HELP = "a program that is applied to inputs names them: `f(x) = (+ij~i)(x)`"
 INFINITY = float("inf")
 
@@ -71,7 +74,7 @@ def parse_program(
 def read_program(reader: Reader, names: Container[str]) -> Tree:
     """The program that fills a reader; what is refused comes with a spelling that works, where one is known."""
     if not reader.skip():
-        raise NotationError("E0101", "there is no program: the text is empty", reader.here())
+        raise no_program(reader)
     start = reader.pos
     try:
         return _Program(reader, names).read()
@@ -146,7 +149,7 @@ class _Program:
         self.reduce(1)
         if self.waiting:
             message = "this parenthesis is never closed"
-            raise NotationError("E0110", message, self.waiting[-1][1])
+            raise NotationError("E0110", message, self.waiting[-1][1], CLOSING_HELP)
         return self.trees.pop()
 
     def operand(self) -> Tree:
@@ -179,6 +182,14 @@ class _Program:
             help_line = "a schedule has two bars at least: `+ij~i || i j`"
         elif last == "&" and reader.peek() == "&":
             help_line = "`&&` is an operator; the fanout of two components is `&`"
+        elif last == "~":
+            help_line = "`~f` exchanges the outputs of a component: `~(<ij~i & >ij~i)`"
+        elif last == "(":
+            help_line = "parentheses group components: `(I & +ij~i) >> ij/i~ij`"
+        elif last:
+            help_line = f"write one, `{last} +ij~i`, or leave `{last}` out"
+        else:
+            help_line = "write one first: `ij*ij~ij >> +ij~i`"
         return reader.unexpected("E0108", f"a component{after}", help_line)
 
     def number(self) -> Tree:
@@ -220,7 +231,8 @@ class _Program:
         alone = follows in ("", "(", ")") or bool(reader.combinator(after))
         if follows == "=" and not operated and is_head(reader.text[:after]):
             reader.pos = after
-            raise reader.unexpected("E0105", f"an operator or `~` after `{word}`")
+            help_line = reader.hint() or PROGRAM_HELP
+            raise reader.unexpected("E0105", f"an operator or `~` after `{word}`", help_line)
         if word in QUOTING and not operated:
             reader.pos = after
             raise reader.unexpected("E0112", *QUOTING[word])
@@ -270,7 +282,7 @@ class _Program:
         elif self.waiting and self.waiting[-1][0] == "|":
             help_line = "a schedule has two bars at least: `+ij~i || i j`"
         else:
-            help_line = "an index expression has a `~` and an output: `+ij~i`"
+            help_line = PROGRAM_HELP
         message = f"there is no definition named `{word}`"
         return ModuleError("E0401", message, self.reader.here(), help_line)
 
@@ -343,8 +355,10 @@ class _Program:
         reader.take(close + 1)
         if reader.skip() != ")":
             if not reader.peek():
-                raise NotationError("E0110", "this parenthesis is never closed", opened)
-            raise reader.unexpected("E0112", f"`)` after {what}")
+                raise NotationError(
+                    "E0110", "this parenthesis is never closed", opened, CLOSING_HELP
+                )
+            raise reader.unexpected("E0112", f"`)` after {what}", CLOSING_HELP)
         reader.take(reader.pos + 1)
 
 
@@ -364,7 +378,10 @@ def _closing_quote(reader: Reader, start: int) -> int:
     line = reader.text.find("\n", start, reader.end if close < 0 else close)
     if close < 0 or line >= 0:
         message = f"this quote is not closed by another `{mark}` on its line"
-        raise NotationError("E0112", message, reader.span(start, start + 1))
+        help_line = (
+            f"close it behind the text, or write the other quote inside: `i({mark}+ij~i{mark})`"
+        )
+        raise NotationError("E0112", message, reader.span(start, start + 1), help_line)
     return close
 
 
@@ -400,7 +417,8 @@ def read_number(reader: Reader) -> Tree:
         return read_expression(reader)  # which says what is missing
     if abs(float(text)) == INFINITY:
         message = f"the number {text if len(text) < 40 else text[:20] + '…'} is too large"
-        raise NotationError("E0116", message, reader.span(start, stop))
+        help_line = "numbers are below 1.8e308, and those of type f32 below 3.4e38"
+        raise NotationError("E0116", message, reader.span(start, stop), help_line)
     return Number(text, reader.take(stop))
 
 
@@ -422,12 +440,15 @@ def _past_number(reader: Reader) -> int:
 
 
 def _unopened(reader: Reader) -> NotationError:
-    return NotationError("E0111", "this parenthesis was never opened", reader.here())
+    help_line = "leave it out, or open it where the group begins: `(I & +ij~i) >> ij/i~ij`"
+    return NotationError("E0111", "this parenthesis was never opened", reader.here(), help_line)
 
 
 def _trailing(reader: Reader, last: Tree) -> NotationError:
     """Something stands after a program, the last component of which is ``last``."""
-    help_line = None
+    help_line = (
+        reader.hint() or "components are joined by these: `f >> g` gives the result of f to g"
+    )
     before = reader.text[: reader.pos].rstrip(BLANKS)
     if reader.at("(") and (before.endswith(")") or isinstance(last, Name | Conversion | Identity)):
         help_line = APPLIED_HELP

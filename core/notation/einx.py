@@ -231,7 +231,9 @@ class _Reader:
         if token.kind == "number":
             digits = token.text.lstrip("0") or "0"
             if len(digits) > 20 or int(digits) >= LARGEST:
-                raise NotationError("E0160", "this size is too large", token.span)
+                raise NotationError(
+                    "E0160", "this size is too large", token.span, "no array is as long"
+                )
             return Number(int(digits), self.at - 1, token.span)
         return self._group(token)
 
@@ -239,7 +241,9 @@ class _Reader:
         self.depth += 1
         if self.depth > DEEPEST:
             message = f"more than {DEEPEST} parentheses and brackets stand inside each other"
-            raise NotationError("E0162", message, opening.span)
+            raise NotationError(
+                "E0162", message, opening.span, "group less: `(a b c)` for `((a b) c)`"
+            )
         joined = self._joined(opening) if opening.text == "(" else None
         inner = self.operation(opening.text) if joined is None else None
         closing = self.peek()

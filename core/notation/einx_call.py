@@ -84,7 +84,8 @@ def read_call(reader: Reader, names: Container[str]) -> Einx:
             parameters.append(_parameter(reader, parameters))
     if reader.skip() != ")":
         if not reader.peek():
-            raise NotationError("E0110", "this parenthesis is never closed", bracket)
+            help_line = "write the `)` that is missing"
+            raise NotationError("E0110", "this parenthesis is never closed", bracket, help_line)
         raise reader.unexpected("E0112", "`,` or `)`", CALL_HELP if body is None else OP_HELP)
     reader.take(reader.pos + 1)
     written = read_einx(reader.source, quoted)
@@ -105,7 +106,8 @@ def _quoted(reader: Reader, wanted: str = "the axes in quotes", help_line: str =
     close = reader.text.find(mark, reader.pos + 1, reader.end)
     if close < 0:
         message = f"this quote is not closed by another `{mark}`"
-        raise NotationError("E0112", message, reader.here())
+        help_line = f"close it behind the axes: `einx.sum({mark}a [b]{mark})`"
+        raise NotationError("E0112", message, reader.here(), help_line)
     quoted = reader.span(reader.pos + 1, close)
     reader.take(close + 1)
     return quoted
@@ -140,7 +142,7 @@ def _told(reader: Reader, name: Span, names: Container[str]) -> tuple[Span, Tree
         raise _no_op(reader)
     if c == "(" and past_bracket(reader, start) < 0:
         message = "this parenthesis is never closed"
-        raise NotationError("E0110", message, reader.span(start, start + 1))
+        raise NotationError("E0110", message, reader.span(start, start + 1), OP_HELP)
 
     def unknown(word: str, span: Span) -> ModuleError:
         quoted = f'did you mean `op="{word}"`?' if word in EINX_OPS else OP_HELP
@@ -218,7 +220,7 @@ def _value(reader: Reader, depth: int) -> Sizes:
     digits = reader.text[begin:stop].lstrip("0") or "0"
     span = reader.take(stop)
     if len(digits) > 20 or int(digits) >= LARGEST:
-        raise NotationError("E0166", "this number is too large", span)
+        raise NotationError("E0166", "this number is too large", span, "no array is as long")
     return -int(digits) if c == "-" else int(digits)
 
 

@@ -136,7 +136,8 @@ class Names:
             self.unknown(environment, name, span)
             return
         known = [*PRIMITIVES, *self.file.names]
-        guess = self.file.guesses.did_you_mean(name, known, _in_library(name))
+        unwritten = f"define it in a line of the file: `op {name}(x) = x + 1`"
+        guess = self.file.guesses.did_you_mean(name, known, _in_library(name) or unwritten)
         message = f"there is no definition or primitive named `{name}`"
         self.refused.append(ModuleError("E0401", message, span, guess))
 

@@ -113,6 +113,7 @@ def _extent(reader: Reader) -> int:
     if len(digits) > 19 or int(digits) > LARGEST_EXTENT:
         shown = digits if len(digits) < 40 else digits[:20] + "…"
         message = f"the extent {shown} is more than {LARGEST_EXTENT}"
-        raise ModuleError("E0411", message, reader.span(start, stop))
+        help_line = "a name leaves the extent open: `x[n]`"
+        raise ModuleError("E0411", message, reader.span(start, stop), help_line)
     reader.take(stop)
     return int(digits)

@@ -40,7 +40,7 @@ from ilang.core.ir.syntax import (
     Term,
 )
 from ilang.core.notation.lookahead import is_index, opens_argument, opens_schedule, past_leaf
-from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, Reader
+from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, TILDE_HELP, WORD, Reader, no_program
 from ilang.core.source import Source
 
 if TYPE_CHECKING:  # few expressions have schedules
@@ -49,6 +49,9 @@ if TYPE_CHECKING:  # few expressions have schedules
 RELATIONS: tuple[Relation, ...] = ("<=", ">=", "==", "<", ">")
 """Longest first."""
 NUMBER_LIMIT = 2**31
+PATTERN_HELP = "letters are the axes, one per dimension, and `.` is a scalar: `ij*j~ij`, `+i~.`"
+POSITION_HELP = "positions are like `ij*@j~ij`, `@(2i+j-1)` and `@(i:10)`"
+GROUP_HELP = "an affine index is like `(2y+u-1)`, or `(2y+u:3)` for a window of 3"
 NUMBER_DIGITS = 10
 """Numbers in an index are below the limit: no more digits than this can be."""
 
@@ -57,10 +60,10 @@ def parse_expression(source: Source, start: int = 0, end: int | None = None) -> 
     """One index expression that fills the text."""
     reader = Reader(source, start, end)
     if not reader.skip():
-        raise NotationError("E0101", "there is no program: the text is empty", reader.here())
+        raise no_program(reader)
     tree = read_expression(reader)
     if reader.skip():
-        raise reader.unexpected("E0109", "the end of the expression")
+        raise reader.unexpected("E0109", "the end of the expression", "write one expression alone")
     return tree
 
 
@@ -159,11 +162,17 @@ def _read_leaf(reader: Reader) -> Leaf:
         _refuse_tail(reader, start)
         return Position((Term(1, axis, None),), 0, reader.span(start))
     if c != "(":
-        raise reader.unexpected("E0118", "an axis, or a sum of axes in parentheses, after `@`")
+        raise reader.unexpected(
+            "E0118",
+            "an axis, or a sum of axes in parentheses, after `@`",
+            reader.hint() or POSITION_HELP,
+        )
     reader.take(reader.pos + 1)
     terms, offset, _ = _sum(reader)
     if reader.peek() != ")":
-        raise reader.unexpected("E0118", "`+`, `-` or `)` in this position")
+        raise reader.unexpected(
+            "E0118", "`+`, `-` or `)` in this position", reader.hint() or POSITION_HELP
+        )
     reader.take(reader.pos + 1)
     _refuse_tail(reader, start)
     if not terms:
@@ -194,7 +203,9 @@ def _operator_after(reader: Reader, left: Operand) -> str:
     if not c or c == ")":
         raise _no_tilde(reader)
     raise reader.unexpected(
-        "E0105", f"an operator or `~` after `{left.span.text()}`", _joined(reader)
+        "E0105",
+        f"an operator or `~` after `{left.span.text()}`",
+        _joined(reader) or reader.hint() or TILDE_HELP,
     )
 
 
@@ -202,7 +213,7 @@ def _no_tilde(reader: Reader) -> NotationError:
     help_line = _joined(reader) or reader.hint()
     if reader.operator(reader.pos) and help_line is None:
         help_line = "an expression has one operator; chain two with `>>`: `i+j~ij >> ij*j~ij`"
-    return reader.unexpected("E0104", "`~` and an output", help_line)
+    return reader.unexpected("E0104", "`~` and an output", help_line or reader.hint() or TILDE_HELP)
 
 
 def _joined(reader: Reader) -> str | None:
@@ -289,7 +300,7 @@ def _read_indices(reader: Reader, wanted: str) -> Pattern:
     ):
         indices += _indices(reader, c)
     if not indices:
-        raise reader.unexpected("E0103", wanted)
+        raise reader.unexpected("E0103", wanted, reader.hint() or PATTERN_HELP)
     _refuse_tail(reader, start)
     return Pattern(tuple(indices), reader.span(start))
 
@@ -322,7 +333,7 @@ def _whole(reader: Reader) -> int:
         message = (
             f"the number {digits[:20]}{'…' if len(digits) > 20 else ''} is not below {NUMBER_LIMIT}"
         )
-        raise NotationError("E0107", message, reader.span(start, stop))
+        raise NotationError("E0107", message, reader.span(start, stop), "no array is as long")
     reader.take(stop)
     return int(digits)
 
@@ -375,7 +386,9 @@ def _part(reader: Reader, sign: int, terms: dict[str, Term]) -> int:
     c = reader.peek()
     if not c or c not in LETTERS:
         if number is None:
-            raise reader.unexpected("E0107", "an axis or a number in this affine index")
+            raise reader.unexpected(
+                "E0107", "an axis or a number in this affine index", reader.hint() or GROUP_HELP
+            )
         return number
     axis = Axis(c, reader.take(reader.pos + 1))
     extent = None
@@ -383,7 +396,7 @@ def _part(reader: Reader, sign: int, terms: dict[str, Term]) -> int:
         reader.take(reader.pos + 1)
         c = reader.skip()
         if not c or c not in DIGITS:
-            raise reader.unexpected("E0107", f"the extent of axis {axis.letter}")
+            raise reader.unexpected("E0107", f"the extent of axis {axis.letter}", GROUP_HELP)
         extent = _whole(reader)
     span = reader.span(start)
     if number == 0 or extent == 0:
@@ -392,7 +405,10 @@ def _part(reader: Reader, sign: int, terms: dict[str, Term]) -> int:
             if number == 0
             else f"the extent of axis {axis.letter}"
         )
-        raise NotationError("E0107", f"{what} is 0 in this affine index", span)
+        help_line = (
+            "leave the axis out" if number == 0 else "an extent that is written is 1 or more"
+        )
+        raise NotationError("E0107", f"{what} is 0 in this affine index", span, help_line)
     if axis.letter in terms:
         message = f"axis {axis.letter} stands twice in one index"
         raise NotationError("E0107", message, span, "add its coefficients: `(2i)` for `(i+i)`")

@@ -418,7 +418,7 @@ def _no_definition(reader: Reader) -> ModuleError:
     first = line.text().partition("\n")[0].rstrip(BLANKS)
     span = reader.span(reader.pos, reader.pos + len(first))
     message = "a line of a file is `name = program`, and this one is not"
-    help_line = None
+    help_line = "begin with a name and `=`: `total = +ij~i`; a comment begins with `#`"
     close = first.partition(" ")[0].rstrip("=(")
     if "~" in first and "=" not in first.replace("==", "").replace("!=", ""):
         help_line = f"give it a name: `total = {first}`" if len(first) < 60 else "give it a name"

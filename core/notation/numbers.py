@@ -55,7 +55,7 @@ def read_literal(reader: Reader, start: int, left: bool = False) -> Nested:
     literal = parse_literal(reader.source, reader.span(start, stop))
     if float("inf") in map(abs, literal.numbers):
         message = "a number of this literal is too large"
-        raise NotationError("E0116", message, reader.span(start, stop))
+        raise NotationError("E0116", message, reader.span(start, stop), "numbers are below 1.8e308")
     _trace(reader, stop, left)
     return Nested(literal.numbers, literal.levels, reader.span(start, stop))
 

@@ -31,6 +31,9 @@ UNFINISHED = r'(?:[-+*/.<>=&|~,@!?^]|\bnot|\*\+\s*"[^"\n]*")$'
 """What a line ends with where its statement goes on: an operator, or a comma."""
 
 DEFINITION_HELP = "a definition, `name = program`, belongs in a file; `equal` is written `==`"
+ALPHABET_HELP = (
+    "programs are letters, numbers, and operators such as `+` `*` `>`: `ik*kj~ijk >> +ijk~ij`"
+)
 TILDE_HELP = "`~` stands between the inputs and the output: `+ij~i`"
 _ALIKE = (
     ("~", "∼～˜〜"),  # noqa: RUF001
@@ -204,9 +207,18 @@ class Reader:
         hint = self.hint(expression)
         if c and c not in KNOWN:
             message = f"the character `{c}` is not part of the language"
-            return NotationError("E0102", message, self.span(self.pos, self.pos + 1), hint)
+            span = self.span(self.pos, self.pos + 1)
+            return NotationError("E0102", message, span, hint or ALPHABET_HELP)
         message = f"expected {wanted} before {self.found()}"
         return NotationError(code, message, self.here(), help_line or hint)
+
+
+def no_program(reader: Reader) -> NotationError:
+    """A text in which nothing stands."""
+    help_line = "write one, such as `ik*kj~ijk >> +ijk~ij`, or name a file: `i run model.i`"
+    return NotationError(
+        "E0101", "there is no program: the text is empty", reader.here(), help_line
+    )
 
 
 def is_head(text: str) -> bool:

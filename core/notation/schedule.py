@@ -64,7 +64,7 @@ def _split(reader: Reader, first: bool, named: bool) -> Split:
     start = reader.pos
     stop = axis_end(reader, start, named) if char else start
     if stop == start:
-        raise reader.unexpected("E0121", "an axis to split", expression=False)
+        raise reader.unexpected("E0121", "an axis to split", SHAPE_HELP, False)
     axis = reader.take(stop, left=first).text()
     if reader.skip() != ":":
         raise reader.unexpected("E0121", f"`:` and a factor of axis {axis}", SHAPE_HELP, False)
@@ -85,7 +85,11 @@ def _factor(reader: Reader, axis: str) -> int:
     digits = start + 1 if reader.at("-") else start
     stop = reader.past(DIGITS, digits)
     if stop == digits:
-        raise reader.unexpected("E0121", f"a factor of axis {axis}, a whole number,", None, False)
+        help_line = (
+            f"a factor is how many iterations a part of the loop has: `{axis}:8`, `{axis}:2:4`"
+        )
+        wanted = f"a factor of axis {axis}, a whole number,"
+        raise reader.unexpected("E0121", wanted, help_line, False)
     text = reader.text[digits:stop].lstrip("0")
     if digits > start or len(text) > FACTOR_DIGITS:
         span = reader.span(start, stop)

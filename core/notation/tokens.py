@@ -225,7 +225,8 @@ def take_number(reader: Reader, left: bool = False) -> Number:
     ):
         shown = token.text if len(token.text) < 40 else token.text[:20] + "…"
         message = f"the number {shown} is too large"
-        raise NotationError("E0116", message, reader.span(reader.pos, token.end))
+        help_line = "numbers are below 1.8e308, and whole ones have 18 digits at most"
+        raise NotationError("E0116", message, reader.span(reader.pos, token.end), help_line)
     value = int(token.text) if whole else float(token.text)
     return Number(token.text, value, whole, take(reader, token, left))
 

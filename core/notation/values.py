@@ -117,7 +117,10 @@ class Scope:
             message = f"`{name}` is a value, and a component belongs before `(`"
             labels = (Label(span, "applied here"), Label(self.values[name], "named here"))
             return ModuleError("E0425", message, span, "components are definitions", labels)
-        help_line = self.guesses.did_you_mean(name, self.definitions, None)
+        unwritten = (
+            f"define it in a line of the file, `{name} = +ij~i`, or write it here: `(+ij~i)(x)`"
+        )
+        help_line = self.guesses.did_you_mean(name, self.definitions, unwritten)
         message = f"there is no definition named `{name}`"
         return ModuleError("E0401", message, span, help_line)
 

@@ -121,7 +121,8 @@ def _check_place(place: str | None, outputs: int) -> None:
     if place is None:
         return
     if not place.endswith((".npy", ".npz")):
-        raise CommandError("E0812", f"-o {place or '(empty)'} must end in .npy or .npz")
+        message = f"-o {place or '(empty)'} must end in .npy or .npz"
+        raise CommandError("E0812", message, help=f"-o out.{'npy' if outputs == 1 else 'npz'}")
     if outputs != 1 and place.endswith(".npy"):
         raise CommandError("E0812", f"{outputs} outputs do not fit a .npy", help="-o out.npz")
 

@@ -115,7 +115,9 @@ def _log(settings: _Settings) -> IO[str]:
         return open(place, "a" if settings.resumed else "w", encoding="utf-8")  # noqa: PTH123
     except (OSError, ValueError) as trouble:
         reason = getattr(trouble, "strerror", None) or trouble
-        raise DataError("E0731", f"{place or '(empty name)'} cannot be written: {reason}") from None
+        message = f"{place or '(empty name)'} cannot be written: {reason}"
+        help_line = "name a file that can be written"
+        raise DataError("E0731", message, help=help_line) from None
 
 
 def _report(screen: Screen, job: Job, done: int, stack: ExitStack) -> Report:

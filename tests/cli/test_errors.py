@@ -86,7 +86,150 @@ def command(line: str, code: str | None, capsys: pytest.CaptureFixture[str]) -> 
         assert status == 0, (line, said)
     else:
         assert f"error[{code}]" in said, (line, said)
+        assert "\nhelp: " in said, (line, said)
         assert status in (1, 2, 3)
+
+
+MALFORMED = (
+    *(
+        "",
+        "?~ij",
+        "#",
+        "ij~",
+        "ij~~i",
+        "+~i",
+        "~.",
+        "ij~i)",
+        "(ij~i",
+        "((ij~i) >> -i~i",
+        "()",
+        "(2i~i",
+    ),
+    *(
+        "ij~i >>",
+        ">> ij~i",
+        "ij~i & & ij~i",
+        "ij~i ij~i",
+        "ij~i 2",
+        "~",
+        "f(x) = ",
+        "a =",
+        "foo",
+        "f(+ij~i",
+    ),
+    *(
+        'i("ij~i"',
+        "i('ij~i)",
+        'i("ij~i" 2)',
+        "einsum(ij)",
+        'einsum("ij',
+        'einsum("ij=>i"',
+        "elementwise(x)",
+    ),
+    *(
+        'einx.sum("a [b]',
+        'einx.sum("a [b]"',
+        'einx.sum("a [b]" 2)',
+        'einx.reduce("a [b]", op=(+i~.',
+    ),
+    *(
+        "ij~ij | i:0 | i j",
+        "ij~ij | i:a | i j",
+        "ij~ij | i: | i j",
+        "ij~ij | ,i:2 | i j",
+        "ij~ij || i i j",
+    ),
+    *(
+        "ij~ij || i j 0 0",
+        "ij~ij || i j | i:p,i:v",
+        "ij~ij | i:65536:65536 | i i' i'' j",
+        "ij~ij | i:2 |  | i",
+    ),
+    *(
+        "9999999999i~i",
+        "(i+)j~ij",
+        "(0i+j:3)j~ij",
+        "(i+j:0)j~ij",
+        "(i:)~i",
+        "@~i",
+        "@(i*2)~i",
+        "@(i:10~i",
+        "i@~i",
+    ),
+    *(
+        "(I | 1e999) >> i*.~i",
+        "1. >> i~i",
+        "i*~i",
+        "i**2~i",
+        "x[0]~i",
+        "f(x) = { y = (-i~i)(x)",
+        "f(x) = g(x",
+    ),
+    *(
+        "f(x) = (-i~i)(x) 2",
+        "f(x) = g(x)",
+        "f(x) = y",
+        "f(x[99999999999999999999]) = -x~x",
+        "op f(x) = x",
+    ),
+)
+"""Texts that no reader takes."""
+MALFORMED_FILES = (
+    *(
+        "op f(x) = x *",
+        "op f(x) = (x",
+        "op f(x) = g(x)",
+        "op f(x) = x + y",
+        "op f(x) {",
+        "op f(x) = [1; 2",
+        "op f(x",
+    ),
+    *(
+        "op f(x; a = 1e999) = x *. a",
+        "op f(x) = x *. 1e999",
+        'op f(x) = "w',
+        "op f(x[99999999999999999999]) = x",
+    ),
+    *(
+        "op f(x['' 3]) = x",
+        "cd f(x) { y =: }",
+        "cd f(x) { x =- ",
+        "cd f(x) { for p in x }",
+        "use",
+        "use nothing",
+        "x",
+    ),
+    *(
+        "let x = 3",
+        "hello world",
+        "a b = 3",
+        "f(x = 3",
+        "= 3",
+        "op = 3",
+        "cd 3",
+        "f(x[n) = -i~i",
+        "f(x,,y) = ij~i",
+    ),
+)
+"""The same of files."""
+
+
+@pytest.mark.parametrize("text", MALFORMED)
+def test_what_cannot_be_read_comes_with_help(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--", text]) in (1, 2)
+    assert re.search(
+        r"^error\[E0\d+\]: .+^help: ", capsys.readouterr().err, re.DOTALL | re.MULTILINE
+    )
+
+
+@pytest.mark.parametrize("text", MALFORMED_FILES)
+def test_files_that_cannot_be_read_come_with_help(
+    text: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "m.i").write_text(f"{text}\n", encoding="utf-8")
+    assert main(["check", "m.i"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\nerror[") + said.startswith("error[") == said.count("\nhelp: "), said
 
 
 def python(block: str, code: str | None) -> None:

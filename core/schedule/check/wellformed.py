@@ -102,7 +102,8 @@ def factor_out_of_range(axis: str, factor: str, span: Span) -> ScheduleError:
     """The refusal of one factor; ``factor`` is its text, which may be very long."""
     shown = factor if len(factor) <= 40 else factor[:20] + "…"
     message = f"the factor {shown} of axis {axis} is not between 1 and {FACTOR_LIMIT - 1}"
-    return ScheduleError("E0301", message, span)
+    help_line = f"a factor is how many iterations a part of the loop has: `{axis}:8`"
+    return ScheduleError("E0301", message, span, help_line)
 
 
 def _check_splits(schedule: Schedule, parts: dict[str, int]) -> None:
@@ -124,7 +125,8 @@ def _check_splits(schedule: Schedule, parts: dict[str, int]) -> None:
                 raise factor_out_of_range(split.axis, str(factor), split.span)
             if product >= FACTOR_LIMIT:
                 message = f"the factors of axis {split.axis} multiply to {FACTOR_LIMIT} or more"
-                raise ScheduleError("E0301", message, split.span)
+                help_line = "no extent needs that many iterations: write smaller factors"
+                raise ScheduleError("E0301", message, split.span, help_line)
         parts[split.axis] = len(split.factors) + 1
 
 
@@ -162,7 +164,8 @@ def _check_order(form: Form, schedule: Schedule, parts: dict[str, int]) -> None:
         if name in seen:
             labels = (Label(atom.span, "again here"), Label(seen[name], "first here"))
             message = f"{name} stands twice in the order"
-            raise ScheduleError("E0305", message, atom.span, None, labels)
+            help_line = "leave one out: the order lists each loop, each digit and `!` once"
+            raise ScheduleError("E0305", message, atom.span, help_line, labels)
         seen[name] = atom.span
     wanted = [LoopPart(axis, n, schedule.span) for axis in parts for n in range(parts[axis])]
     missing = [loop for loop in wanted if f"loop {_spelled(loop)}" not in seen]
@@ -217,7 +220,8 @@ def _check_roles(form: Form, schedule: Schedule, parts: dict[str, int]) -> None:
         if name in seen:
             labels = (Label(entry.span, "again here"), Label(seen[name], "first here"))
             message = f"{name} has two roles"
-            raise ScheduleError("E0311", message, entry.span, None, labels)
+            help_line = "leave one out: a loop, and what is staged, has one role"
+            raise ScheduleError("E0311", message, entry.span, help_line, labels)
         seen[name] = entry.span
     _check_dimensions([entry for entry in schedule.roles if isinstance(entry, LoopRole)])
 
