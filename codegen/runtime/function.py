@@ -92,6 +92,11 @@ class Function:
         self._sessions: OrderedDict[object, Session] = OrderedDict()
         self._lock = Lock()
 
+    def __repr__(self) -> str:
+        """Its head, as it is written."""
+        head: Any = self.model.head(self.name)
+        return f"<Function {' '.join(head.span.text().split())}>"
+
     def __call__(self, *arrays: Any, config: Config = None, target: str = "c", **named: Any) -> Any:
         """One run of a definition that has neither parameters nor state.
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.runtime.component import Component
-from ilang.core.diagnostic import ModuleError, visible
+from ilang.core.diagnostic import ModuleError, shorten, visible
 from ilang.core.ir.syntax import Module, Name
 from ilang.core.notation.arity import wires_of_all
 from ilang.core.suggestion import did_you_mean
@@ -60,6 +60,14 @@ class Library(dict[str, Component]):
         from ilang.codegen.runtime.session import Session
 
         return Session(self.model, options_of(name, shapes or {}, config or {}, options))
+
+    def __repr__(self) -> str:
+        """What the file defines, in short."""
+        module = self._module
+        heads: list[Any] = [each.head for each in (*module.functions, *module.routines)]  # type: ignore[attr-defined]
+        named = sorted([*module.definitions, *heads], key=lambda each: each.span.start)
+        names = [each.name for each in named if each.span.source is module.source]
+        return f"<Library: {shorten(', '.join(names) or 'nothing', 200)}>"
 
     def __missing__(self, name: str) -> Any:
         """A tensor function or a routine of this name. Raises: ModuleError E0401 (there is no definition)."""

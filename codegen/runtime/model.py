@@ -7,7 +7,7 @@ from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from ilang.codegen.runtime.arguments import widened_array
+from ilang.codegen.runtime.arguments import shown, widened_array
 from ilang.codegen.runtime.npy import load_npy
 from ilang.core import pipeline
 from ilang.core.build.program import Given
@@ -65,6 +65,8 @@ def options_of(
         if each not in DEFAULTS:
             listed = did_you_mean(each, list(DEFAULTS), f"there are {', '.join(DEFAULTS)}")
             raise DataError("E0756", f"a session has no option {each}", help=listed)
+    _refuse_unnamed("shapes", shapes, "E0752", 'shapes={"x": "64|3"}')
+    _refuse_unnamed("configuration values", config, "E0750", 'config={"lr": 0.1}')
     rows = {each: rows_of(each, text) for each, text in shapes.items()}
     chosen = {**DEFAULTS, **given}
     keep = chosen["keep"]
@@ -73,6 +75,11 @@ def options_of(
         message = f"the seed is a whole number, not {chosen['seed']!r}"
         raise DataError("E0756", message, help="seed=0")
     return Options(name, rows, config, *chosen.values())
+
+
+def _refuse_unnamed(what: str, given: object, code: str, example: str) -> None:
+    if not isinstance(given, Mapping):
+        raise DataError(code, f"{what} are given by name, not as {shown(given)}", help=example)
 
 
 class Model:

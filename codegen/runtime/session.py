@@ -23,6 +23,7 @@ from ilang.codegen.runtime.arguments import (
     check_threads,
     contiguous,
     rounded,
+    shown,
     widened_array,
 )
 from ilang.codegen.runtime.checkpoint import read, write
@@ -35,7 +36,7 @@ from ilang.codegen.runtime.solved import Solved
 from ilang.codegen.runtime.specialization import Specialization
 from ilang.codegen.runtime.step import NOTHING, Step
 from ilang.codegen.runtime.stored import Arrays, Tensor, fitted
-from ilang.core.build.program import Given
+from ilang.core.build.program import Given, plain_number
 from ilang.core.build.routines import Built, Result
 from ilang.core.build.values import Stored
 from ilang.core.diagnostic import DataError, ShapeError, counted
@@ -66,7 +67,7 @@ class Settings(MutableMapping[str, Given]):
         self._values = dict(values)
         self._dtype = dtype
         self.arrays = {
-            name: np.full(1, cell.initial, dtype)
+            name: _setting(name, cell.initial, dtype)
             for name, cell in built.settings.items()
             if isinstance(cell.initial, int | float)
         }
@@ -88,12 +89,12 @@ class Settings(MutableMapping[str, Given]):
                 self._built.fixed.get(name),
                 "make another session, with another config",
             )
-        if isinstance(value, bool | int | float):
-            self._values[name] = value
-            self.arrays[name][0] = value
-            return
-        message = f"the configuration value {name} is a number, not {value!r}"
-        raise DataError("E0750", message)
+        number = plain_number(value)
+        if number is None:
+            message = f"the configuration value {name} is a number, not {shown(value)}"
+            raise DataError("E0750", message, help="numbers are below 1.8e308")
+        self.arrays[name][:] = _setting(name, number, self._dtype)
+        self._values[name] = number
 
     def __delitem__(self, name: str) -> None:
         """Refuse: configuration is that of the head."""
@@ -157,6 +158,13 @@ class Session:
         self._inputs = [tensor for _, tensor in solved.cells("input")]
         self._last: dict[str, Array] = {}
 
+    def __repr__(self) -> str:
+        """What it runs, and what it keeps."""
+        if "_waits" in self.__dict__:
+            return f"<Session {self._options.name}: shapes come with the first run>"
+        kept = counted(len(self.parameters), "parameter")
+        return f"<Session {self._options.name}: {kept}, {counted(self.runs, 'run')}, {self._options.target}>"
+
     def _begin(self, options: Options) -> None:
         """Initial values, or those of another session."""
         solved, given = self._solved, options.parameters
@@ -172,6 +180,9 @@ class Session:
         if isinstance(given, Mapping):
             for path, values in given.items():
                 self.parameters[path] = values
+        elif not isinstance(given, Session | None):
+            message = f"parameters are those of a session, or arrays by path, not {shown(given)}"
+            raise DataError("E0756", message, help="parameters=s, or parameters={'w': array}")
         self._clear()
         self.parameters.replaced.clear()
         self.state.replaced.clear()
@@ -470,6 +481,21 @@ class Session:
         """State begins with zeros."""
         for path, tensor in self.state.tensors.items():
             self.state.put(path, np.zeros(tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]))
+
+
+def _setting(name: str, number: float, dtype: Any) -> Array:
+    """The array of a configuration value. Raises: DataError E0758 (it would be infinite)."""
+    with np.errstate(over="ignore"):
+        array = np.full(1, number, dtype)
+    if np.isinf(array[0]) and not np.isinf(number):
+        type_name = SUPPORTED[array.dtype]
+        message = (
+            f"the configuration value {name} is {type_name} in this session, which has no {number}"
+        )
+        raise DataError(
+            "E0758", message, help=f"the largest number of {type_name} is {np.finfo(dtype).max}"
+        )
+    return array
 
 
 def _input(tensor: Tensor, values: Any) -> Array:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
+from typing import Any
 
 from ilang.core.build.routines import Built, Result, Routines
 from ilang.core.build.settings import Around, Frame, Meaning, Setting, evaluated
 from ilang.core.build.tensor import SCALAR, Rows
 from ilang.core.build.values import Measured, Stored, Tensor
-from ilang.core.diagnostic import DataError, Label, MeaningError
+from ilang.core.diagnostic import DataError, Label, MeaningError, visible
 from ilang.core.ir import functions as ast
 from ilang.core.ir import operation as o
 from ilang.core.ir.graph import operands as node_operands
@@ -130,17 +131,28 @@ def configuration(head: ast.Head, config: Mapping[str, Given]) -> dict[str, Give
 
 
 def _given(name: str, value: object, written: ast.Configured) -> Setting:
-    if isinstance(value, Real):
-        return _number(name, _plain(value), written.span)
-    if isinstance(value, Iterable) and all(isinstance(each, Real) for each in value):
-        return Setting(tuple(map(_plain, value)), None, (), written.span)
-    message = f"the configuration value {name} is a number or a list of numbers, not {value!r}"
-    raise DataError("E0750", message, written.span)
+    number = plain_number(value)
+    if number is not None:
+        return _number(name, number, written.span)
+    if isinstance(value, Iterable) and getattr(value, "shape", None) != ():
+        numbers = [plain_number(each) for each in value]
+        if None not in numbers:
+            return Setting(tuple(n for n in numbers if n is not None), None, (), written.span)
+    shown = visible(repr(value)[:40])
+    message = f"the configuration value {name} is a number or a list of numbers, not {shown}"
+    raise DataError("E0750", message, written.span, "numbers are below 1.8e308")
 
 
-def _plain(number: Real) -> float | int:
-    """A number of Python, whichever class it is of."""
-    return int(number) if isinstance(number, Integral) else float(number)
+def plain_number(value: Any) -> float | int | None:
+    """A number of Python, whichever class it is of; None for what is none, or more than floats hold."""
+    number = value.item() if getattr(value, "shape", None) == () else value
+    if not isinstance(number, Real):
+        return None
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return None
+    return int(number) if isinstance(number, Integral) else nearest
 
 
 def _default(name: str, written: ast.Configured, before: Mapping[str, Setting]) -> Setting:

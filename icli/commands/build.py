@@ -68,7 +68,7 @@ def run(request: Request, screen: Screen) -> int:
             graphs, lambda graph: lower(fixed(graph, shapes), MACHINES[target])
         )  # tells of the other definitions too
         raise
-    _tell(screen, graphs, shapes, written)
+    _tell(screen, graphs, shapes, written, module.source.name)
     return 0
 
 
@@ -77,14 +77,20 @@ def _tell(
     graphs: Sequence[Graph],
     shapes: Mapping[str, tuple[int, ...]],
     written: Sequence[Path],
+    source: str,
 ) -> None:
     """What was assumed of components, and the files."""
+    from pathlib import Path
+
     from ilang.codegen.project.render import fixed
     from ilang.core.explain.explanation import assumed_notes
 
     for graph in graphs:
         for note in assumed_notes(fixed(graph, shapes)):
             screen.note(f"{graph.name}: {note}")
+    stem, wanted = written[0].stem, Path(source).stem
+    if stem == f"{wanted}_model":
+        screen.note(f"files are called {stem}: {wanted} is a header or a library of the system")
     for file in written:
         screen.write_path(str(file))
 
@@ -132,7 +138,7 @@ def _with_sessions(
     stem, text = Path(module.source.name).stem, module.source.text
     folder = request.one("-o") or "out"
     written = write_functions(functions, Path(folder), text, stem, target, sessions)
-    _tell(screen, graphs, shapes, written)
+    _tell(screen, graphs, shapes, written, module.source.name)
     return 0
 
 

@@ -519,6 +519,12 @@ def test_refusals_name_what_they_are_of(
         ({"shapes": {"x": (4, 3)}}, "E0752", r"\(4, 3\) is no shape for x"),
         ({"config": {"lr": "fast"}}, "E0750", "not 'fast'"),
         ({"config": {"lr": object()}}, "E0750", "is a number or a list of numbers"),
+        ({"config": {"lr": 10**400}}, "E0750", "a number or a list of numbers"),
+        ({"config": {"lr": 1e300}}, "E0758", "f32 in this session, which has no 1e[+]300"),
+        ({"config": {"lr": np.array([[0.5]])}}, "E0750", "a number or a list of numbers"),
+        ({"config": [0.5]}, "E0750", "given by name"),
+        ({"shapes": ["4|3"]}, "E0752", "given by name"),
+        ({"parameters": 3}, "E0756", "those of a session, or arrays by path, not 3"),
         ({"seed": "a"}, "E0756", "the seed is a whole number"),
         ({"keep": ["losss"]}, "E0757", "step has no tensor losss"),
         ({"keep": "lr"}, "E0757", "step has no tensor lr"),
@@ -537,8 +543,25 @@ def test_numbers_of_numpy_are_configuration(module: Any) -> None:
     s = session(module, config={"lr": np.float32(0.5)}, keep="loss")
     x, t = arrays()
     assert s(x=x, t=t) == s.value("loss")
+    for number in (np.float32(0.25), np.int64(2), np.array(0.125), True):
+        s.config["lr"] = number
+        assert s.config["lr"] == number
+    for refused, code in ((10**400, "E0750"), (1e300, "E0758"), (np.ones(1), "E0750")):
+        with pytest.raises(Error) as caught:
+            s.config["lr"] = refused
+        assert (caught.value.code, s.config["lr"]) == (code, True)
     with pytest.raises(Error, match="complex64"):
         s(x=x.astype(np.complex64), t=t)
+
+
+def test_what_they_are_is_printed(module: Any) -> None:
+    s = session(module)
+    assert repr(s) == "<Session step: 6 parameters, no runs, c>"
+    x, t = arrays()
+    s(x=x, t=t)
+    assert repr(s) == "<Session step: 6 parameters, 1 run, c>"
+    assert repr(module.session("step")) == "<Session step: shapes come with the first run>"
+    assert repr(module) == "<Library: layer, mlp, half_squares, sgd, step>"
 
 
 ROWS = """
