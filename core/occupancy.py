@@ -54,8 +54,7 @@ def resources_of(program: Program, kernel: Kernel, registers: int | None = None)
     assert isinstance(spread, Spread)
     assert device is not None
     if registers is None:
-        most = device.registers // (spread.blocks * spread.threads) // UNIT * UNIT
-        registers = min(_guessed(program, kernel, device), max(LEAST, most))
+        registers = _guessed(program, kernel, device)
     return Resources(spread.threads, registers, _shared(program, kernel, spread, device))
 
 

@@ -18,13 +18,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
-from ilang.core.explain.expression import aligned, stored_text
+from ilang.core.explain.expression import affine_text, aligned, size_text, stored_text
+from ilang.core.ir.affine import Within
 from ilang.core.ir.extent import Extent, extent_text
 from ilang.core.ir.schedule import (
     Accumulation,
     Chunks,
     Group,
     Instance,
+    Link,
     Loop,
     Nest,
     OnlineReduction,
@@ -197,10 +199,13 @@ def _shared(producer: Assignment, inner: Nest, node: Assignment, loops: Mapping[
 def _running(
     scheduled: Scheduled, instances: tuple[Instance, ...], number: int, running: OnlineReduction
 ) -> str:
-    """A reduction of a plan: ``out online, corrected by m, divided by s``."""
+    """A reduction of a plan: ``out online, corrected by m where 0 <= i-n, divided by s``."""
 
     def named(instance: int) -> str:
         return _name(scheduled, instances[instance].value)
+
+    def linked(link: Link, summed: int) -> str:
+        return named(link.instance) + _where(scheduled, instances[summed].value, link.live)
 
     outer = running.outer
     node, _ = _assigned(scheduled, instances[outer.instance].value)
@@ -208,13 +213,26 @@ def _running(
         f"{named(number)} online, over {loop_text(node, outer.loop)} of {named(outer.instance)}"
     ]
     words += ["read while partial"] if running.partial else []
+    quotients = _where(scheduled, instances[number].value, running.divided)
     for says, links in (
         ("corrected by", running.shifts),
         ("divided by", running.divisors),
-        ("scales", running.scales),
     ):
-        words += [f"{says} {' '.join(named(link.instance) for link in links)}"] if links else []
-    return ", ".join(words)
+        words += [f"{says} {' '.join(linked(link, number) for link in links)}"] if links else []
+    words += [f"quotients{quotients}"] if quotients else []
+    scaled = " ".join(linked(link, link.instance) for link in running.scales)
+    return ", ".join([*words, *([f"scales {scaled}"] if scaled else [])])
+
+
+def _where(scheduled: Scheduled, value: int, guards: Sequence[Within]) -> str:
+    """Conditions on the axes of an assignment: `` where 0 <= i-j``; nothing where there are none."""
+    node, _ = _assigned(scheduled, value)
+    sizes = scheduled.shaped.sizes
+    texts = (
+        affine_text(guard.index, lambda axis: node.axes[axis].name, lambda n: size_text(sizes[n]))
+        for guard in guards
+    )
+    return " where " + " and ".join(f"0 <= {text}" for text in texts) if guards else ""
 
 
 def _assigned(scheduled: Scheduled, value: int) -> tuple[Assignment, Nest]:

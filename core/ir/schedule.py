@@ -33,6 +33,7 @@ from itertools import takewhile
 from math import prod
 from typing import Literal, TypeGuard, assert_never, get_args
 
+from ilang.core.ir.affine import Within
 from ilang.core.ir.extent import Extent
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.shaped import Assignment, Read, Shaped
@@ -320,10 +321,15 @@ Axes = dict[int, int]
 
 @record
 class Link:
-    """An instance, and where the output axes of one side of a correction are on the other."""
+    """An instance, and where the output axes of one side of a correction are on the other.
+
+    The sum that is corrected rests on the other side in rows where ``live`` holds, conditions on its output axes: in
+    any other row guards leave out, or make 0, each term that would.
+    """
 
     instance: int
     axes: Axes
+    live: tuple[Within, ...] = ()
 
 
 @record
@@ -333,7 +339,8 @@ class OnlineReduction:
     ``outer`` is the outermost loop over its reduced axes: it starts before that, and keeps the elements ``kept``.
     ``shifts`` are the maxima whose growth scales it, ``divisors`` divide it in the end,
     ``scales`` are the sums that it scales when it grows. ``exact`` says that where a divisor ends as 0, so does the
-    sum, since the divisor sums the numerators themselves.
+    sum, since the divisor sums the numerators themselves; if not, of the terms where the guards ``divided`` hold each
+    is infinite or NaN then, and any other is 0 by a guard of the quotient.
     """
 
     partial: bool
@@ -343,6 +350,7 @@ class OnlineReduction:
     divisors: tuple[Link, ...] = ()
     scales: tuple[Link, ...] = ()
     exact: bool = True
+    divided: tuple[Within, ...] = ()
 
 
 @record
@@ -371,8 +379,7 @@ class Scheduled:
 
     ``nests`` has the loops of each assignment, None for inputs; ``fusions``, per read of an assignment, the loops that
     the staged producer shares, None where nothing is computed for the read; ``groups`` the kernels in the order in
-    which they run. ``is_apart`` says that the program has assignments more than its text, for matrices that kernels
-    compute again.
+    which they run.
     """
 
     shaped: Shaped
@@ -380,7 +387,6 @@ class Scheduled:
     fusions: tuple[tuple[Fusion | None, ...], ...]
     groups: tuple[Group, ...]
     machine: Machine
-    is_apart: bool = False
 
     def whole(self) -> list[int]:
         """The values that are stored whole, in order."""

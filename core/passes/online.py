@@ -188,7 +188,9 @@ class OnlineReductions(Reductions):
             self._count(frame, body, self._changed(frame, kept.place, more))
             if kept.odd is not None:
                 value = converted(self._value(frame), kept.dtype)
-                huge = Apply("mul", (value, Constant(INFINITY, kept.dtype)), kept.dtype)
+                huge: Scalar = Apply("mul", (value, Constant(INFINITY, kept.dtype)), kept.dtype)
+                within = self._guarded(frame, self.plan.online[frame.instance].divided)
+                huge = Select(within, huge, value, kept.dtype) if within else huge
                 odd = Apply("add", (self._held(frame, kept.odd, kept.dtype), huge), kept.dtype)
                 self._count(frame, body, self._changed(frame, kept.odd, odd))
 
@@ -242,8 +244,8 @@ class OnlineReductions(Reductions):
         for link in links:
             if link in shared:
                 continue
-            row, place = self._scaled_row(frame, site, link), self._running(link.instance).place
-            self._over(row, scope, self._outputs(row), self._scaling(row, place, lambda: factor))
+            row = self._scaled_row(frame, site, link)
+            self._over(row, scope, self._outputs(row), self._scaling(row, link, lambda: factor))
         for loop in reversed(rows):
             self._leave(frame, loop)
         for link in shared:
@@ -271,23 +273,27 @@ class OnlineReductions(Reductions):
         return self._row(link.instance, home)
 
     def _scaling(
-        self, row: Frame, place: Place, factor: Callable[[], Scalar]
+        self, row: Frame, link: Link, factor: Callable[[], Scalar]
     ) -> Callable[[Block], None]:
-        """What scales the element of a sum that a frame is at."""
+        """What scales the element of a sum that a frame is at, by 1 where it does not rest on what has changed."""
+        place = self._running(link.instance).place
 
         def scaled(body: Block) -> None:
-            value = Apply("mul", (self._held(row, place, WIDE), factor()), WIDE)
+            times = self._live(row, link, factor(), Constant(1, WIDE))
+            value = Apply("mul", (self._held(row, place, WIDE), times), WIDE)
             body.append(self._changed(row, place, value))
 
         return scaled
 
+    def _live(self, row: Frame, link: Link, value: Scalar, otherwise: Scalar) -> Scalar:
+        """A value where the element of a sum that a frame is at rests on the other side of a link."""
+        within = self._guarded(row, link.live)
+        return Select(within, value, otherwise, WIDE) if within else value
+
     def _scale_apart(self, frame: Frame, site: Scope, link: Link, factors: Place | None) -> None:
         """Scale a sum in loops of its own."""
         assert factors is not None
-        row, place = (
-            self._row(link.instance, self._open(link.instance, site)),
-            self._running(link.instance).place,
-        )
+        row = self._row(link.instance, self._open(link.instance, site))
 
         def factor() -> Scalar:
             home = {
@@ -298,7 +304,7 @@ class OnlineReductions(Reductions):
             }
             return self._held(self._row(frame.instance, home), factors, WIDE)
 
-        self._over(row, site, self._outputs(row), self._scaling(row, place, factor))
+        self._over(row, site, self._outputs(row), self._scaling(row, link, factor))
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -334,24 +340,25 @@ class OnlineReductions(Reductions):
         """The final value of the element that a frame is at.
 
         It is divided by what divides it, and NaN where a maximum has seen nothing but -inf: x - m is NaN there. An
-        empty sum is what it started with.
+        empty sum is what it started with, and a row all of whose terms are 0 by guards rests on nothing.
         """
         running, kept = self.plan.online[instance], self.kept[instance]
         held = self._held(row, kept.place, kept.dtype)
-        value = held
-        divisors = [self._divisor(row, link) for link in running.divisors]
+        value: Scalar = held
+        divisors = [(link, self._divisor(row, link)) for link in running.divisors]
         zero = Constant(0, WIDE)
         odd = zero if kept.odd is None else self._held(row, kept.odd, kept.dtype)
-        for divisor in divisors:
-            value = Apply("where", (Apply("eq", (divisor, zero), "bool"), odd, value), WIDE)
-        for divisor in divisors:
-            value = Apply("div", (value, divisor), WIDE)
+        for link, divisor in divisors:
+            is_zero = Apply("eq", (divisor, zero), "bool")
+            value = self._live(row, link, Apply("where", (is_zero, odd, value), WIDE), value)
+        for link, divisor in divisors:
+            value = self._live(row, link, Apply("div", (value, divisor), WIDE), value)
         for link in running.shifts:
             most = self.kept[link.instance]
             maximum = self._held(self._linked(row, link), most.place, most.dtype)
             nothing = Apply("eq", (maximum, Constant(-INFINITY, most.dtype)), "bool")
             nan = converted(Apply("sub", (maximum, maximum), most.dtype), WIDE)
-            value = Apply("where", (nothing, nan, value), WIDE)
+            value = self._live(row, link, Apply("where", (nothing, nan, value), WIDE), value)
         sizes = [row.node.sizes[axis] for axis in row.node.reduced_axes()]
         within = tuple(Within(Affine(()), n) for n in sizes if not self.storage.sizes[n].fixed)
         return Select(within, value, held, WIDE) if within and value is not held else value

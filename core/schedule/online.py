@@ -8,17 +8,21 @@ rule 6). That is right where every use of it ends in a sum that can be corrected
     - a sum or maximum s that only divides: the quotient is not formed, and the sum of its numerators is divided once,
       by the final s.
 
+Guards may stand on the way. An element that a maximum has not taken in may be more than it, and its exponential
+infinite: it has to be behind guards that the maximum has, too, before it is summed. There it is 0, or left out.
+
 ``online_plan`` looks at one kernel and changes nothing. It follows each instance that staging makes of a value, from
 the partial reductions to the sums that end them, and refuses every other way. What the state of a value means:
 
     raw       it is a partial reduction
     shifted   it is x - m
-    product   e^-m for the maxima ``shifts``, the numerator of ``divisors``, and factors that are free of them
+    product   e^-m for the maxima ``shifts``, the numerator of ``divisors``, and factors that are free of them; or 0
 """
 
 from __future__ import annotations
 
 from ilang.core.dtype import FLOATS
+from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, finite
 from ilang.core.ir.schedule import (
     BLOCK_ROLES,
@@ -33,6 +37,7 @@ from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import record, replace
 from ilang.core.schedule.check.refusals import interleaved, parallel, unfinished
+from ilang.core.schedule.conditions import Bounds, conditions, moved
 from ilang.core.schedule.fuse import mapping
 from ilang.core.schedule.instances import Instances
 from ilang.core.schedule.staged import kept_dims
@@ -48,15 +53,34 @@ def online_plan(instances: Instances) -> Plan:
 
 
 @record
+class _Debt:
+    """What a value owes to a partial reduction; its output ``axes`` there, all else as conditions on axes of the value.
+
+    The reduction has taken the element in where it meets what it ``needs``. The guards that stand after the operation
+    that meets the reduction are ``live``: the value rests on it where they hold, and is 0 elsewhere. With those of a
+    numerator, which stand before, they are ``known``: it is 0 where these do not hold, unless the divisor is.
+    """
+
+    axes: Axes
+    needs: tuple[Affine, ...] = ()
+    live: tuple[Affine, ...] = ()
+    known: tuple[Affine, ...] = ()
+
+
+Debts = dict[int, _Debt]
+"""What a value owes, by the instance of the partial reduction."""
+
+
+@record
 class _State:
-    """How a value depends on partial reductions (see above); both tables are by instance."""
+    """How a value depends on partial reductions (see above)."""
 
     kind: str
-    shifts: dict[int, Axes]
-    divisors: dict[int, Axes]
+    shifts: Debts
+    divisors: Debts
     exact: bool = True
 
-    def all(self) -> dict[int, Axes]:
+    def all(self) -> Debts:
         """Every partial reduction it depends on."""
         return {**self.shifts, **self.divisors}
 
@@ -96,24 +120,73 @@ class _Planning:
                 self._check_passed(number, state)
                 self.states[number] = state
                 return
+            state = self._summed(number, state)
             self._check_sum(number, state)
-            for instance, axes in state.shifts.items():
-                known = self.running[instance]
-                self.running[instance] = replace(known, scales=(*known.scales, Link(number, axes)))
         if partial:
             self._check_partial(number)
             outputs = {axis: axis for axis in node.output_axes()}
-            self.states[number] = _State("raw", {}, {number: outputs})
+            self.states[number] = _State("raw", {}, {number: _Debt(outputs)})
         if partial or state is not None:
-            links = ([], []) if state is None else (_links(state.shifts), _links(state.divisors))
-            self.running[number] = OnlineReduction(
-                bool(partial),
-                instances.outermost(number),
-                self._kept(number),
-                tuple(links[0]),
-                tuple(links[1]),
-                exact=state is None or state.exact,
-            )
+            self.running[number] = self._running(number, state or _State("raw", {}, {}))
+
+    def _running(self, number: int, state: _State) -> OnlineReduction:
+        """What runs, from what its sum owes; the maxima among that are told that they scale it.
+
+        Raises:
+            ScheduleError: E0323 (nothing says what a quotient is where its divisor ends as 0).
+        """
+        shifts, divisors = (self._links(number, debts) for debts in (state.shifts, state.divisors))
+        for link in shifts:
+            known, back = self.running[link.instance], Link(number, link.axes, link.live)
+            self.running[link.instance] = replace(known, scales=(*known.scales, back))
+        bounds, debts = self._bounds(number), state.divisors.values()
+        summed = all(bounds.follows(need, debt.known) for debt in debts for need in debt.needs)
+        if state.shifts and not summed:  # in the end, the numerators may be 0 like their divisor
+            why = "sums quotients of elements that are not behind the guards of their divisor"
+            raise self._refused(number, state, why, next(iter(state.divisors)))
+        exact = state.exact and summed
+        return OnlineReduction(
+            bool(self.instances.partial(number)),
+            self.instances.outermost(number),
+            self._kept(number),
+            shifts,
+            divisors,
+            exact=exact,
+            divided=() if exact else self._divided_where(number, state),
+        )
+
+    def _links(self, number: int, debts: Debts) -> tuple[Link, ...]:
+        """What a sum owes, with the rows that owe it.
+
+        Raises:
+            ScheduleError: E0323 (that is not said by conditions).
+        """
+        links = []
+        for instance, debt in debts.items():
+            rows = self._bounds(number).rows(debt.live) if debt.live else ()
+            if rows is None:
+                text = unscheduled(self.instances.node(number))
+                why = f"which rows of {text} have an element inside all guards is not known"
+                raise unfinished(self.instances, instance, number, why)
+            links.append(Link(instance, debt.axes, rows))
+        return tuple(links)
+
+    def _divided_where(self, number: int, state: _State) -> tuple[Within, ...]:
+        """The guards behind which quotients of a sum stand.
+
+        Raises:
+            ScheduleError: E0323 (those of two divisors stand behind different guards).
+        """
+        one, *others = [debt.live for debt in state.divisors.values()]
+        if any(set(other) != set(one) for other in others):
+            raise self._refused(number, state, "sums quotients behind different guards")
+        out = conditions(self.instances.node(number).guards)
+        least = self._bounds(number).least(each for each in one if each not in out)
+        return tuple(Within(each, None) for each in least)
+
+    def _bounds(self, number: int) -> Bounds:
+        """What the axes of an instance go through."""
+        return Bounds(self.instances.shaped.sizes, self.instances.node(number))
 
     def _kept(self, number: int) -> tuple[Kept, ...]:
         """The elements of a running reduction: an output part that is open where it starts needs no room."""
@@ -142,23 +215,41 @@ class _Planning:
         state = None if source is None else self.states.get(source.instance)
         if source is None or state is None:
             return None
-        names = mapping(self.instances.node(source.instance), read)
-        plain = not read.guards
+        producer = self.instances.node(source.instance)
+        names = mapping(producer, read)
+        place = {
+            axis: index
+            for target, index in zip(producer.target, read.index, strict=True)
+            if (axis := target.axis()) is not None
+        }
+        plain, guards = True, conditions(read.guards)
 
-        def moved(table: dict[int, Axes]) -> dict[int, Axes]:
+        def known(held: tuple[Affine, ...]) -> tuple[Affine, ...]:
             nonlocal plain
-            moved_pairs = {}
-            for instance, axes in table.items():
-                there = {output: names[axis] for output, axis in axes.items() if axis in names}
-                plain &= len(set(there.values())) == len(axes)
-                moved_pairs[instance] = there
-            return moved_pairs
+            there = [moved(each, place) for each in held]
+            plain &= None not in there
+            return tuple(each for each in there if each is not None)
 
-        result = _State(state.kind, moved(state.shifts), moved(state.divisors), state.exact)
+        def there(debts: Debts) -> Debts:
+            nonlocal plain
+            result = {}
+            for instance, debt in debts.items():
+                axes = {output: names[axis] for output, axis in debt.axes.items() if axis in names}
+                plain &= len(set(axes.values())) == len(debt.axes)
+                live, of = known(debt.live) + guards, known(debt.known) + guards
+                result[instance] = _Debt(axes, known(debt.needs), live, of)
+            return result
+
+        result = _State(state.kind, there(state.shifts), there(state.divisors), state.exact)
         if not plain:
             text = unscheduled(self.instances.node(number))
             why = f"{text} reads it, or what is made of it, by an index that is no axis of its own"
             raise unfinished(self.instances, state.first(), number, why)
+        if read.guards and state.kind != "product":
+            what = "it" if state.kind == "raw" else "x - m"
+            raise self._refused(
+                number, state, f"reads {what} behind a guard, and takes it for 0 there"
+            )
         return result
 
     # -- what a partial value may meet ---------------------------------------------------------------------------------
@@ -242,18 +333,21 @@ class _Planning:
         assert states[1] is not None
         instance = states[1].first()
         divisor = self.instances.node(instance)
-        exact = False
+        exact, debts = False, states[1].divisors
         if divisor.acc == "+":
             read = self._operand(number, scalar.arguments[0])
             node = None if read is None else self.instances.shaped.nodes[read.value]
-            exact = (
+            is_positive = (
                 isinstance(node, Assignment)
                 and isinstance(node.scalar, Apply)
                 and node.scalar.primitive == "exp"
-                and self._is_of(number, scalar.arguments[0], instance, scalar.arguments[1])
             )
-        debt = replace(states[1], kind="product", exact=exact)
-        return self._together(number, states[0], debt)
+            needs = self._needs(number, scalar.arguments[0], instance, scalar.arguments[1])
+            if is_positive and read is not None and needs is not None:
+                exact, known = True, conditions(read.guards)
+                axes = states[1].divisors[instance].axes
+                debts = {instance: _Debt(axes, needs, (), known)}
+        return self._together(number, states[0], _State("product", {}, debts, exact))
 
     def _shifted(self, number: int, scalar: Apply, state: _State | None) -> _State:
         """``x - m``: of the elements that m is the maximum of, or nothing keeps e^(x - m) from overflowing."""
@@ -261,10 +355,13 @@ class _Planning:
         instance = state.first()
         if self.instances.node(instance).acc != ">":
             raise self._refused(number, state, "subtracts it: only a maximum may be subtracted")
-        if not self._is_of(number, scalar.arguments[0], instance, scalar.arguments[1]):
+        needs = self._needs(number, scalar.arguments[0], instance, scalar.arguments[1])
+        read = self._operand(number, scalar.arguments[0])
+        if needs is None or read is None:
             why = "subtracts it from something else than the elements that it is the maximum of"
             raise self._refused(number, state, why)
-        return _State("shifted", state.divisors, {})
+        debt = _Debt(state.divisors[instance].axes, (*needs, *conditions(read.guards)))
+        return _State("shifted", {instance: debt}, {})
 
     def _operand(self, number: int, scalar: Scalar) -> Read | None:
         """The read that a scalar is, but for its type."""
@@ -276,21 +373,31 @@ class _Planning:
             else None
         )
 
-    def _is_of(self, number: int, part: Scalar, instance: int, whole: Scalar) -> bool:
-        """Whether the reduction ``instance`` has taken in the element that ``part`` reads when another computes."""
+    def _needs(
+        self, number: int, part: Scalar, instance: int, whole: Scalar
+    ) -> tuple[Affine, ...] | None:
+        """Where the reduction ``instance`` has taken in the element that ``part`` reads when another computes.
+
+        None where it has not, or where that is not known.
+        """
         producer = self.instances.node(instance)
         read, result = self._operand(number, part), self._operand(number, whole)
         taken = self._operand(instance, producer.scalar)
         if read is None or result is None or taken is None or read.value != taken.value:
-            return False
+            return None
         pairs = self.instances.by_number[number].sources[result].pairs
         names = {**mapping(producer, result), **pairs}
+        place = {axis: axis_index(there) for axis, there in names.items()}
         inside = set(producer.reduced_axes()) - set(pairs)
-        return not (read.guards or taken.guards or producer.guards) and all(
-            taken_index.axis() in inside
-            or (taken_index.axis() in names and names[taken_index.axis() or 0] == read_index.axis())
-            for taken_index, read_index in zip(taken.index, read.index, strict=True)
-        )
+        for taken_index, read_index in zip(taken.index, read.index, strict=True):
+            axis = taken_index.axis()
+            if axis is None or (axis not in inside and axis not in names):
+                return None
+            if place.setdefault(axis, read_index) != read_index:
+                return None
+        needs = [moved(each, place) for each in conditions(producer.guards)]
+        known = tuple(each for each in needs if each is not None)
+        return None if taken.guards or len(known) < len(needs) else known
 
     # -- where it may be -----------------------------------------------------------------------------------------------
 
@@ -324,6 +431,18 @@ class _Planning:
                 why = f"{text} stores what is made of it" if number == 0 else why
                 raise unfinished(self.instances, partial, number, why)
 
+    def _summed(self, number: int, state: _State) -> _State:
+        """What a sum of values that owe something owes: its own guards leave terms out."""
+        guards = conditions(self.instances.node(number).guards)
+
+        def there(debts: Debts) -> Debts:
+            return {
+                instance: replace(debt, live=(*debt.live, *guards), known=(*debt.known, *guards))
+                for instance, debt in debts.items()
+            }
+
+        return replace(state, shifts=there(state.shifts), divisors=there(state.divisors))
+
     def _check_sum(self, number: int, state: _State) -> None:
         """Conditions (i) to (iii) of the rule on the sum that ends a path."""
         instances, node = self.instances, self.instances.node(number)
@@ -332,10 +451,13 @@ class _Planning:
         if node.acc != "+":
             says = OPS[node.acc or "+"].reduction_says
             raise self._refused(number, state, f"takes the {says} of what is made of it")
-        if node.guards:
-            raise self._refused(number, state, "leaves out iterations")
-        for partial, axes in state.all().items():
-            producer = instances.node(partial)
+        bounds = self._bounds(number)
+        for partial, debt in state.shifts.items():
+            if not all(bounds.follows(need, debt.known) for need in debt.needs):
+                why = "sums elements that are not behind the guards of those that it is the maximum of"
+                raise self._refused(number, state, why, partial)
+        for partial, debt in state.all().items():
+            producer, axes = instances.node(partial), debt.axes
             lost = [output for output, axis in axes.items() if axis not in node.output_axes()]
             if lost:
                 name = producer.axes[lost[0]].name
@@ -373,7 +495,3 @@ class _Planning:
         text = unscheduled(self.instances.node(number))
         chosen = state.first() if partial is None else partial
         return unfinished(self.instances, chosen, number, f"{text} {why}")
-
-
-def _links(table: dict[int, Axes]) -> list[Link]:
-    return [Link(instance, axes) for instance, axes in table.items()]

@@ -46,6 +46,7 @@ ROWS = (
 )
 SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
 CAUSAL = "(I & >ij[j<=i]~i) >> ij-i~ij >> ^ij~ij >> (I & +ij[j<=i]~i) >> ij[j<=i]/i~ij"
+BAND = CAUSAL.replace("[j<=i]", "[j<=i,j>=i-8]")
 MIX = MIXES[0]
 ATTENTION = {
     "plain": f"ik*jk~ijk >> +ijk~ij >> {SOFTMAX} >> {MIX}",
@@ -54,6 +55,7 @@ ATTENTION = {
     "scaled result": f"ik*jk~ijk >> +ijk~ij >> {SOFTMAX} >> {MIX} >> (I | 0.5) >> id*.~id",
     "causal": f"ik*jk~ijk >> +ijk~ij >> {CAUSAL} >> {MIX}",
     "causal, scaled": f"ik*jk~ijk >> +ijk~ij >> (I | 0.125) >> ij*.~ij >> {CAUSAL} >> {MIX}",
+    "band": f"ik*jk~ijk >> +ijk~ij >> {BAND} >> {MIX}",
     "keys of columns": f"ik*kj~ijk >> +ijk~ij >> {SOFTMAX} >> {MIX}",
     "queries of columns": f"ki*jk~ijk >> +ijk~ij >> {SOFTMAX} >> {MIX}",
     "values of columns": f"ik*jk~ijk >> +ijk~ij >> {SOFTMAX} >> {MIXES[1]}",
@@ -80,7 +82,7 @@ def program(seed: int) -> str:
 
 def heads(text: str, middle: bool = False) -> str:
     """The same for several heads, the first or the middle dimension of what is given."""
-    form = re.compile(r"(?<![a-z\[=])[ijkd]{1,3}(?![a-z<])")
+    form = re.compile(r"(?<![a-z\[=,])[ijkd]{1,3}(?![a-z<>])")
     arrays = {"ik": "ihk", "jk": "jhk", "jd": "jhd", "id": "ihd"} if middle else {}
     return form.sub(lambda m: arrays.get(m[0], "h" + m[0]), text)
 

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ilang.codegen.targets import cuda
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
 from ilang.core.notation.module import parse_module
-from ilang.core.pipeline import fit, infer, lower, module_graph
+from ilang.core.pipeline import fit, graph_of, infer, lower, module_graph, text_component
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
 from ilang.core.source import Source
 from ilang.core.transform.reverse import gradient
 from tests.property import emulated
+from tests.property.emulated import of_one_width
+from tests.property.meaning import TYPES
 from tests.property.native import Array, Call
 from tests.property.test_apart import ATTENTION, LONG, fixed, heads, shaped_of, stored
+from tests.property.test_online import difference
+from tests.unit.codegen.test_cuda import INFORMED, TARGETS, compiled, needs_nvcc
 
 SHAPES = ((70, 45), (64, 64), (3, 0), (1, 130))
 """Queries and keys: parts of tiles, whole ones, none, and several of columns."""
-RUN = ("plain", "causal, scaled", "all of columns", "columns of scores", "mask of keys")
+RUN = (
+    *("plain", "causal, scaled", "all of columns", "columns of scores", "mask of keys"),
+    *("causal", "band"),
+)
 """The ways that are compiled."""
 WIDE = {**LONG, "i": 8192, "j": 8192}
 
@@ -57,13 +66,15 @@ attention(q[i,k], key[j,k], v[j,d]) = {
 
 
 def test_sums_that_something_else_reads_do_not_run() -> None:
-    """They are stored, by a kernel each; of plain attention all is in one kernel, and of causal in three."""
+    """They are stored, by a kernel each; of attention all is in one kernel."""
     shaped = infer(module_graph(parse_module(Source("divided.i", DIVIDED)), "attention"))
     assert stored(shaped, GPU) == []
-    counts = {
-        way: len(lower(shaped_of(ATTENTION[way]), GPU).kernels) for way in ("plain", "causal")
-    }
-    assert (len(lower(shaped, GPU).kernels), counts) == (4, {"plain": 1, "causal": 3})
+    ways = ("plain", "causal", "band")
+    counts = [
+        len(lower(each, GPU).kernels)
+        for each in (shaped, *(shaped_of(ATTENTION[way]) for way in ways))
+    ]
+    assert counts == [4, 1, 1, 1]
 
 
 @functools.cache
@@ -105,3 +116,76 @@ def test_attention(mode: str) -> None:
     """In three orders of threads, and with every load and store checked."""
     lowered, calls, wanted = programs()
     emulated.agree(lowered, calls, wanted, mode, 1e-5)
+
+
+BEHIND = {
+    "causal": ("j<=i", "", "j<=i", "j<=i", ""),
+    "band": ("j<=i,j>=i-8", "", "j<=i,j>=i-8", "j<=i,j>=i-8", ""),
+    "product": ("j<=i,j>=i-8", "", "j<=i,j>=i-8", "", "j<=i,j>=i-8"),
+    "sum": ("", "", "j>=i", "j>=i", ""),
+    "all": ("j>=i", "j>=i", "j>=i", "j>=i", "j>=i"),
+}
+"""Guards of a maximum, of what it is subtracted from, of the sum, of the quotient and of the product."""
+
+
+def behind(way: str) -> str:
+    """Attention with the guards of a way."""
+    most, less, total, quotient, product = (f"[{each}]" if each else "" for each in BEHIND[way])
+    return (
+        f"ik*jk~ijk >> +ijk~ij >> (I & >ij{most}~i) >> ij{less}-i~ij >> ^ij~ij"
+        f" >> (I & +ij{total}~i) >> ij{quotient}/i~ij >> ij{product}*jd~ijd >> +ijd~id"
+    )
+
+
+@functools.cache
+def guarded(dtype: str) -> tuple[list[Program], list[Call], list[list[Array]]]:
+    """Attention with guards, of numbers that are far apart, of infinities and of NaN."""
+    lowered: list[Program] = []
+    calls: list[Call] = []
+    wanted: list[list[Array]] = []
+    for way in BEHIND:
+        graph = graph_of(text_component(heads(behind(way), middle=True)), f"a{len(lowered)}")
+        shaped = infer(graph, [dtype] * 3)
+        lowered.append(lower(shaped, GPU))
+        assert len(lowered[-1].kernels) == 1
+        noise = np.random.default_rng(len(lowered))
+        for i, j in ((70, 45), (20, 64), (1, 1), (3, 0)):
+            for odd in (False, True):
+                q, k, v = ((i, 2, 3), (j, 2, 3), (j, 2, 5))
+                arrays = [noise.integers(-8, 9, shape).astype(TYPES[dtype]) for shape in (q, k, v)]
+                if way == "sum":  # the numerators are not far below the maximum of all
+                    arrays[0] /= 16
+                if odd and j > 3:
+                    arrays[1][noise.integers(j, size=3), 0, 0] = np.inf, -np.inf, np.nan
+                    arrays[0][i // 2] = 0
+                every = fit(shaped, [array.shape for array in arrays])
+                free = (
+                    n for size, n in zip(shaped.sizes, every, strict=True) if size.is_argument()
+                )
+                with np.errstate(all="ignore"):
+                    wanted.append([*evaluate(shaped, arrays, every, exact=True)])
+                calls.append(Call(len(lowered) - 1, tuple(free), tuple(arrays), ((i, 2, 5),)))
+    return lowered, calls, wanted
+
+
+@pytest.mark.parametrize(("dtype", "mode"), [("f32", "cuda-checked"), ("f64", "cuda")])
+def test_what_guards_leave_out_is_in_no_sum(dtype: str, mode: str) -> None:
+    """Its exponential may be infinite; rows may have nothing inside all guards, or only later tiles."""
+    lowered, calls, wanted = guarded(dtype)
+    answers = emulated.run(lowered, calls, mode)
+    for call, answer, (want,) in zip(calls, answers, wanted, strict=True):
+        said = answer.trouble or difference(answer.outputs[0], want)
+        assert not said, (
+            f"{[*BEHIND][call.program]} {call.inputs[0].shape} {call.inputs[1].shape}: {said}"
+        )
+
+
+@needs_nvcc
+def test_nvcc_spills_nothing_of_guarded_attention(tmp_path: Path) -> None:
+    programs = [each for dtype in ("f32", "f64") for each in guarded(dtype)[0][:2]]
+    programs = [replace(each, name=f"p{n}") for n, each in enumerate(programs)]
+    for names, options in TARGETS:
+        text = cuda.emit_together(programs)
+        (tmp_path / "all.cu").write_text(of_one_width(programs, text), "ascii")
+        lines = compiled(tmp_path, *options, "-Xptxas", "-v").splitlines()
+        assert [line for line in lines if not INFORMED.match(line)] == [], names

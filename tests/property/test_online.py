@@ -70,7 +70,7 @@ def test_random_schedules(batch: int) -> None:
         for extents in (SMALL, EXTENTS, EXTENTS, EXTENTS):
             sizes = [rng.choice(extents) for _ in shaped.sizes]
             shapes = [tuple(sizes[n] for n in shaped.tensors[v].dims) for v in shaped.inputs]
-            arrays = attention.draw_arrays(drawing.name, shapes, rng)
+            arrays = attention.draw_arrays(drawing, shapes, rng)
             with np.errstate(all="ignore"):
                 want = evaluate(shaped, arrays, sizes)[0]
             free = [n for n, size in zip(sizes, shaped.sizes, strict=True) if size.is_argument()]

@@ -56,6 +56,20 @@ DIVIDED = (
     "(I & +mn~m | n:2 | m n n') >> mn/m~mn | n:2 | m n 1 n' >> mn*ne~mne | n:2 | m n 0 n' e"
     " >> +mne~me | n:2 | m n n' e 0"
 )
+
+
+def behind(text: str, most: str, total: str, quotient: str = "", product: str = "") -> str:
+    """A text with guards of the maximum, of the sum, of the numerators, and of what is taken times something."""
+    places = ((">mn~m", most), ("+mn~m ", total), ("mn/m", quotient), ("mn*n", product))
+    for place, guard in places:
+        assert text.count(place) == 1
+        if guard:
+            text = text.replace(place, place.replace("mn", f"mn[{guard}]", 1))
+    return text
+
+
+CAUSAL = "n<=m"
+BAND = "n<=m,n>=m-2"
 PART = "(I & >mnp~m || n m p) >> mnp-m~mnp || n m 1 p >> ^mnp~mnp || n m p 0 >> +mnp~mp || n m p 0"
 
 
@@ -118,6 +132,53 @@ RIGHT: dict[str, tuple[str, tuple[Array, ...]]] = {
     "a transposed sum": (
         VALUES.replace("mn*ne~mne", "mn*ne~emn").replace("+mne~me", "+emn~em"),
         (normal(5, 4), V),
+    ),
+    "a causal guard": (behind(FLASH, CAUSAL, CAUSAL, CAUSAL), attended(37, 51, 5)),
+    "exponentials that are infinite beyond a guard": (
+        behind(VALUES, CAUSAL, CAUSAL, CAUSAL),
+        (rows([0, 500, inf, 1], [nan, 1, 500, nan], [1, 2, 3, nan], [-1000, -900, -800, -801]), V),
+    ),
+    "a band whose first tiles are outside": (
+        behind(VALUES, BAND, BAND, BAND),
+        (normal(9, 9, scale=40), normal(9, 3, seed=3)),
+    ),
+    "rows past a band": (behind(VALUES, BAND, BAND, BAND), (normal(9, 4), V)),
+    "rows past a band, with a maximum of all that is NaN": (
+        behind(VALUES, "", "", "", BAND),
+        (np.where(np.eye(9, 4, -5, dtype=bool), np.float32(nan), normal(9, 4)), V),
+    ),
+    "rows past a band, with a sum of all that is 0": (
+        DIVIDED.replace("mn*ne", f"mn[{BAND}]*ne"),
+        (np.tile(rows([1, -1, 2, -2]), (9, 1)), V),
+    ),
+    "first columns that are all -inf inside a guard": (
+        behind(VALUES, "n>=m", "n>=m", "n>=m"),
+        (rows([-inf, -inf, 1, 2], [9, -inf, -inf, 3], [9, 9, -inf, -inf], [1, 1, 1, 1]), V),
+    ),
+    "guards of the product in place of the quotient": (
+        behind(VALUES, CAUSAL, CAUSAL, "", CAUSAL),
+        (rows([0, 500, inf, 1], [1, 1, 500, nan], [1, 2, 3, nan], [0, 1, 2, 3]), V),
+    ),
+    "a sum that leaves out what a maximum does": (
+        (
+            "(I & >mn[n<=m]~m | n:2 | m n n') >> mn-m~mn | n:2 | m n 1 n' >> ^mn~mn | n:2 | m n n' 0"
+            " >> +mn[n<m]~m | n:2 | m n n' 0"
+        ),
+        (rows([0, 500, inf, 1], [1, 1, 500, nan], [1, 2, 3, nan], [0, 1, 2, 3]),),
+    ),
+    "what stands behind a guard, less a maximum, summed behind it": (
+        behind(VALUES.replace("mn-m", "mn[n<=m]-m"), "", CAUSAL, CAUSAL),
+        (normal(4, 4) - np.float32(100), V),
+    ),
+    "a guard of an axis inside": (
+        PART.replace(">mnp", ">mnp[p<=n]").replace("+mnp", "+mnp[p<=n]"),
+        (
+            np.where(
+                np.arange(5) <= np.arange(3)[:, None],
+                normal(4, 3, 5),
+                rows([inf, nan, 999, 0])[0][:, None, None],
+            ),
+        ),
     ),
     "guards of axes that two inputs share": (
         (
@@ -197,6 +258,41 @@ def test_rows_outside_need_no_more_than_a_tile() -> None:
 SHIFTED = f"(I & >mn~m {ROWS}) >> mn-m~mn {ROWS} 1"
 SUM = f">> +mn~m {ROWS} 0"
 REFUSED: dict[str, tuple[str, str, str]] = {
+    "only the maximum behind a guard": (
+        f"(I & >mn[n<=m]~m {ROWS}) >> mn-m~mn {ROWS} 1 >> ^mn~mn {ROWS} 0 {SUM}",
+        "E0323",
+        "sums elements that are not behind the guards of those that it is the maximum of",
+    ),
+    "a sum behind a weaker guard than the maximum": (
+        f"(I & >mn[n<m]~m {ROWS}) >> mn-m~mn {ROWS} 1 >> ^mn~mn {ROWS} 0 >> +mn[n<=m]~m {ROWS} 0",
+        "E0323",
+        "sums elements that are not behind the guards of those that it is the maximum of",
+    ),
+    "a maximum read behind a guard": (
+        f"(I & >mn~m {ROWS}) >> mn-m[m<3]~mn {ROWS} 1 >> ^mn~mn {ROWS} 0 {SUM}",
+        "E0323",
+        "reads it behind a guard, and takes it for 0 there",
+    ),
+    "x - m behind a guard": (
+        f"{SHIFTED} >> ^mn[n<=m]~mn {ROWS} 0 {SUM}",
+        "E0323",
+        "reads x - m behind a guard, and takes it for 0 there",
+    ),
+    "what stands behind a guard, less a maximum": (
+        f"(I & >mn~m {ROWS}) >> mn[n<=m]-m~mn {ROWS} 1 >> ^mn~mn {ROWS} 0 {SUM}",
+        "E0323",
+        "sums elements that are not behind the guards of those that it is the maximum of",
+    ),
+    "a divisor that leaves out numerators": (
+        f"{SHIFTED} >> ^mn~mn {ROWS} 0 >> (I & +mn[n<=m]~m {ROWS} 0) >> mn/m~mn {ROWS} 0 1 {SUM}",
+        "E0323",
+        "sums quotients of elements that are not behind the guards of their divisor",
+    ),
+    "guards of which nobody knows which rows they leave": (
+        f"{SHIFTED} >> ^mn~mn {ROWS} 0 >> +mn[2n<=m+3,3n>=m]~m {ROWS} 0",
+        "E0323",
+        "which rows of +mn[2n<=m+3,3n>=m]~m have an element inside all guards is not known",
+    ),
     "softmax alone": (
         f"(I & +mn~m {ROWS}) >> mn/m~mn {ROWS} 1",
         "E0323",

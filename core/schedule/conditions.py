@@ -1,0 +1,111 @@
+"""Conditions on axes: what follows from what, and of which rows any element meets them.
+
+A condition is an index that is at least 0.
+
+Example, the columns that a row of a band of ``n`` columns has, and the rows that have any:
+    in:   0 <= j, 0 <= n-1-j, 0 <= i-j, 0 <= j-i+8
+    out:  0 <= n+7-i     where 0 <= i and 0 < n
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ilang.core.ir.affine import Affine, Within, axis_index
+from ilang.core.ir.shaped import Assignment, Size
+from ilang.core.record import record
+from ilang.core.transform.indices import substituted
+
+MOST = 64
+"""Conditions on a row, past which it is not said which rows have an element: bounds meet each other in pairs."""
+
+
+def conditions(guards: Iterable[Within]) -> tuple[Affine, ...]:
+    """Guards as conditions."""
+    every: list[Affine] = []
+    for guard in guards:
+        every.append(_sum((1, guard.index)))
+        if guard.size is not None:
+            every.append(_sum((1, Affine((), -1, sizes=((1, guard.size),))), (-1, guard.index)))
+    return tuple(every)
+
+
+def moved(condition: Affine, place: Mapping[int, Affine]) -> Affine | None:
+    """A condition where axes are indices over others; None where one of its axes has no place."""
+    return substituted(condition, place) if condition.axes() <= place.keys() else None
+
+
+@record
+class Bounds:
+    """The axes of an assignment, each of which goes from 0 to below its extent; none of them is empty."""
+
+    sizes: Sequence[Size]
+    node: Assignment
+
+    def follows(self, condition: Affine, known: Iterable[Affine] = ()) -> bool:
+        """Whether a condition holds in every iteration in which those that are ``known`` do."""
+        return 0 <= self._least(condition) or any(
+            0 <= self._least(_sum((1, condition), (-1, each))) for each in known
+        )
+
+    def rows(self, held: Iterable[Affine]) -> tuple[Within, ...] | None:
+        """Where output axes are while some iteration over the reduced ones meets all conditions.
+
+        None where that is not said by conditions, or elements are looked up.
+        """
+        reduced = self.node.reduced_axes()
+        left = [*held]
+        if any(each.looked for each in left):
+            return None
+        for axis in reduced:
+            last = Affine(((-1, axis),), -1, sizes=((1, self.node.sizes[axis]),))
+            left += [axis_index(axis), last]
+        for axis in reduced:
+            without = _without(left, axis)
+            if without is None or MOST < len(without):
+                return None
+            left = without
+        return tuple(Within(each, None) for each in self.least(left))
+
+    def least(self, held: Iterable[Affine]) -> list[Affine]:
+        """Conditions without those that follow from others."""
+        left = [each for each in held if not self.follows(each)]
+        for each in [*left]:
+            others = [other for other in left if other is not each]
+            left = others if self.follows(each, others) else left
+        return left
+
+    def _least(self, index: Affine) -> int:
+        """A number that an index is not below; -1 where it may be below 0."""
+        offset = index.offset
+        sizes: dict[int, int] = {}
+        walked = [(c, self.node.sizes[axis]) for c, axis in index.terms if c < 0]
+        for c, size in (*index.sizes, *walked):
+            sizes[size] = sizes.get(size, 0) + c
+        offset -= sum(c for c, _ in walked)
+        for size, c in sizes.items():
+            fixed = self.sizes[size].fixed
+            if c < 0 and fixed is None:
+                return -1
+            offset += c * ((1 if size in self.node.sizes else 0) if fixed is None else fixed)
+        return -1 if any(c < 0 for c, _ in index.looked) else offset
+
+
+def _without(held: Sequence[Affine], axis: int) -> list[Affine] | None:
+    """The conditions under which an axis can be such that all hold; None where those are no more than necessary.
+
+    It is between bounds, which have to meet: of two steps of which one is 1 an integer is between them, too.
+    """
+    steps = [(sum(c for c, a in each.terms if a == axis), each) for each in held]
+    low = [(c, each) for c, each in steps if c > 0]
+    high = [(-c, each) for c, each in steps if c < 0]
+    if any(c > 1 for c, _ in low) and any(c > 1 for c, _ in high):
+        return None
+    met = [_sum((d, one), (c, other)) for c, one in low for d, other in high]
+    return [*(each for c, each in steps if not c), *dict.fromkeys(met)]
+
+
+def _sum(*parts: tuple[int, Affine]) -> Affine:
+    """The sum of indices, each some times: every axis and every size stands in it once."""
+    place = {n: part for n, (_, part) in enumerate(parts)}
+    return substituted(Affine(tuple((c, n) for n, (c, _) in enumerate(parts)), window=True), place)
