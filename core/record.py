@@ -6,14 +6,19 @@ frozen dataclass does, at a small part of its import cost (sixty frozen dataclas
 
 A field named ``span`` says where in the text a thing stands. It takes no part in equality, hash or repr, which is
 what makes ``parse(print(tree)) == tree`` a statement about meaning.
+
+A record that is asked the same again and again keeps answers in slots beside its fields, which no copy has: its hash
+in ``_hash``, that of a method marked ``once`` in the method's name with an underscore. It lists them after
+``__dict__`` in its ``__slots__``; a pickle has the fields alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import Any, TypeVar, dataclass_transform
 
+S = TypeVar("S")
 T = TypeVar("T")
 Init = Callable[..., None]
 Complete = Callable[[tuple[object, ...], dict[str, object]], tuple[object, ...]]
@@ -30,6 +35,7 @@ def record(cls: type[T]) -> type[T]:
     compared = tuple(name for name in fields if name != "span")
     complete = partial(_complete, cls.__name__, fields, defaults)
     __init__ = _SHORT.get(len(fields), _any)(fields, complete)
+    __hash__ = _hash(cls.__name__, compared, "_hash" in cls.__dict__.get("__slots__", ()))
 
     def __eq__(self: Any, other: object) -> bool:  # noqa: N807
         if self is other:
@@ -42,23 +48,41 @@ def record(cls: type[T]) -> type[T]:
                 return False
         return True
 
-    def __hash__(self: Any) -> int:  # noqa: N807
-        fields = self.__dict__
-        return hash((cls.__name__, *[fields[name] for name in compared]))
-
     def __repr__(self: Any) -> str:  # noqa: N807
         inner = ", ".join(f"{name}={self.__dict__[name]!r}" for name in compared)
         return f"{cls.__name__}({inner})"
 
+    def __getstate__(self: Any) -> dict[str, object]:  # noqa: N807
+        return self.__dict__  # type: ignore[no-any-return]
+
     def __setattr__(_self: Any, name: str, _value: object) -> None:  # noqa: N807
         raise AttributeError(f"{cls.__name__} is frozen: cannot set {name}")
 
-    methods = (__init__, __eq__, __hash__, __repr__, __setattr__)
+    methods = (__init__, __eq__, __hash__, __repr__, __getstate__, __setattr__)
     for method in methods:
         if method.__name__ not in cls.__dict__ or method is __hash__:
             setattr(cls, method.__name__, method)
     cls.__match_args__ = fields  # type: ignore[attr-defined, misc]
     return cls
+
+
+def _hash(title: str, compared: Sequence[str], is_kept: bool) -> Callable[[Any], int]:
+    """How to take the hash of a record of some fields: each time, or once where a slot keeps it."""
+
+    def __hash__(self: Any) -> int:  # noqa: N807
+        fields = self.__dict__
+        return hash((title, *[fields[name] for name in compared]))
+
+    def kept(self: Any) -> int:
+        try:
+            return self._hash  # type: ignore[no-any-return]
+        except AttributeError:
+            answer = __hash__(self)
+            object.__setattr__(self, "_hash", answer)
+            return answer
+
+    kept.__name__ = __hash__.__name__
+    return kept if is_kept else __hash__
 
 
 @dataclass_transform(eq_default=False, frozen_default=True)
@@ -68,6 +92,22 @@ def entity(cls: type[T]) -> type[T]:
     one_thing.__eq__ = object.__eq__
     one_thing.__hash__ = object.__hash__
     return cls
+
+
+def once(method: Callable[[S], T]) -> Callable[[S], T]:
+    """A method without arguments whose answer a record keeps, since its fields never change."""
+    name = f"_{method.__name__}"
+
+    @wraps(method)
+    def kept(self: S) -> T:
+        try:
+            return getattr(self, name)  # type: ignore[no-any-return]
+        except AttributeError:
+            answer = method(self)
+            object.__setattr__(self, name, answer)
+            return answer
+
+    return kept
 
 
 # Constructors by number of fields. Solving a large tensor program makes millions of small records; with parameters of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from ilang.core.record import record, replace
+from ilang.core.record import once, record, replace
 
 
 @record
@@ -16,12 +16,15 @@ class Affine:
     known when the program runs. So are parts that are ``looked`` up: each a coefficient and an element.
     """
 
+    __slots__ = ("__dict__", "_axis", "_hash")
+
     terms: tuple[tuple[int, int], ...]
     offset: int = 0
     window: bool = False
     sizes: tuple[tuple[int, int], ...] = ()
     looked: tuple[tuple[int, Looked], ...] = ()
 
+    @once
     def axis(self) -> int | None:
         """The axis that this index is exactly (coefficient 1, offset 0, no window), or None."""
         if len(self.terms) != 1 or self.offset or self.window or self.sizes or self.looked:

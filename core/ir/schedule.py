@@ -58,6 +58,8 @@ Space = Literal["", "s", "s2", "r", "c", "c2"]
 class Loop:
     """Part ``part`` of an axis: 0 is the outermost."""
 
+    __slots__ = ("__dict__", "_hash")
+
     axis: int
     part: int = 0
 
@@ -129,6 +131,8 @@ class Root:
 @record
 class Opened:
     """A loop of a kernel: the instance that opens it, and which loop of that one's nest it is."""
+
+    __slots__ = ("__dict__", "_hash")
 
     instance: int
     loop: Loop

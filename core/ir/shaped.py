@@ -29,7 +29,7 @@ from ilang.core.ir.affine import Affine, Looked, Within
 from ilang.core.ir.graph import Axis, Backprop, Custom, Groups
 from ilang.core.ir.scalar import Position, Scalar, walk
 from ilang.core.ir.syntax import Schedule
-from ilang.core.record import record
+from ilang.core.record import once, record
 from ilang.core.source import Span
 
 
@@ -150,6 +150,8 @@ class Read:
     Wherever the guards of the read and of its assignment hold, the index is inside the dimensions.
     """
 
+    __slots__ = ("__dict__", "_hash")
+
     value: int
     index: tuple[Affine, ...]
     guards: tuple[Within, ...] = ()
@@ -176,6 +178,8 @@ class Assignment:
     An iteration in which one of the ``guards`` does not hold is left out: it stores and accumulates nothing.
     ``operands`` numbers the reads as they are written; empty where that is their order.
     """
+
+    __slots__ = ("__dict__", "_lookups", "_output_axes", "_reduced_axes", "_values")
 
     axes: tuple[Axis, ...]
     sizes: tuple[int, ...]
@@ -208,15 +212,13 @@ class Assignment:
             if isinstance(part, Position):
                 yield part.index
 
+    @once
     def lookups(self) -> tuple[Looked, ...]:
         """The elements that are looked up, each once, in order."""
         looking = [index for index in self.indices() if index.looked]
-        if (
-            not looking
-        ):  # hardly any assignment looks elements up, and schedules ask all of them again and again
-            return ()
         return tuple(dict.fromkeys(each for index in looking for each in index.lookups()))
 
+    @once
     def values(self) -> tuple[int, ...]:
         """The values that are read, in order: operands, then what is looked up."""
         values = [read.value for read in self.reads] + [each.source for each in self.lookups()]
@@ -226,10 +228,12 @@ class Assignment:
         """Whether elements of the target are looked up."""
         return any(index.looked for index in self.target)
 
+    @once
     def output_axes(self) -> tuple[int, ...]:
         """The axes of the target, in its order."""
         return tuple(axis for index in self.target for _, axis in index.terms)
 
+    @once
     def reduced_axes(self) -> tuple[int, ...]:
         """The axes that the target does not have, in order."""
         kept = set(self.output_axes())
