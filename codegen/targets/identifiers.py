@@ -271,6 +271,7 @@ def type_identifier(name: str) -> str:
     return name if name in LOCAL else identifier(name)
 
 
+@functools.lru_cache(maxsize=4096)
 def identifier(name: str) -> str:
     """A name as a C identifier: a name that C, its library or our own text uses gets an underscore."""
     bare = name.rstrip("_")

@@ -80,14 +80,20 @@ def linked(text: str, parts: Sequence[Part]) -> Iterator[str]:
 
 def _wanted(text: str, parts: Sequence[Part]) -> list[Part]:
     """The parts that a text names, and those that these name."""
-    owners = {name: part for part in parts for name in part.names}
-    pending, taken = _named(text), set()
+    owners = {name: number for number, part in enumerate(parts) for name in part.names}
+    pending, taken = _named(text), set[int]()
     while pending:
-        part = owners.get(pending.pop())
-        if part is not None and part not in taken:
-            taken.add(part)
-            pending |= _named(part.text)
-    return [part for part in parts if part in taken]
+        number = owners.get(pending.pop())
+        if number is not None and number not in taken:
+            taken.add(number)
+            pending |= _named_by_part(parts[number].text)
+    return [part for number, part in enumerate(parts) if number in taken]
+
+
+@functools.lru_cache(maxsize=1024)
+def _named_by_part(text: str) -> frozenset[str]:
+    """The same of a part of a header, which many texts take."""
+    return frozenset(_named(text))
 
 
 def _named(text: str) -> set[str]:
