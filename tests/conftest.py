@@ -4,13 +4,18 @@ import gc
 import os
 import signal
 import sys
+from itertools import islice
 
 import pytest
 
+from ilang.codegen.runtime import toolchain
 from tests.property import native
 
 YOUNG = 50_000
 """Objects that are made before Python looks for garbage among them: trees and graphs are many, and no garbage."""
+
+QUICK = ("-O0", "-Dalways_inline=")
+"""Flags in place of ``-O3``: what computes tiles is compiled once, not wherever it is called."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,6 +46,16 @@ def update(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update"))
 
 
+@pytest.fixture
+def compiled_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Optimise nothing, in a sixth of the time, where what is asked for is right values.
+
+    What compilers make of loops is tried on the random programs of ``tests/property`` and in ``tests/conformance``.
+    """
+    monkeypatch.setattr(toolchain, "FAST", (*QUICK, *toolchain.FAST[1:]))
+    monkeypatch.setattr("ilang.codegen.runtime.load._loaded", {})
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Keep compiled batches of programs and byte code from one run to the next, and let idle threads sleep.
 
@@ -63,6 +78,21 @@ def pytest_configure(config: pytest.Config) -> None:
             # Who wants no byte code in the tree gets it beside; hundreds of processes would compile every module.
             os.environ["PYTHONPYCACHEPREFIX"] = str(cache.mkdir("bytecode"))
             os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let each worker begin with its share of the tests marked ``early``, as xdist deals them out in equal parts."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    early = [item for item in items if item.get_closest_marker("early") is not None]
+    others = iter([item for item in items if item.get_closest_marker("early") is None])
+    dealt: list[pytest.Item] = []
+    left = len(items)
+    for worker in range(workers):
+        part = early[worker::workers][: left // (workers - worker)]
+        part += islice(others, left // (workers - worker) - len(part))
+        left -= len(part)
+        dealt += part
+    items[:] = [*dealt, *others]
 
 
 def pytest_collection_finish() -> None:

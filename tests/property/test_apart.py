@@ -68,6 +68,8 @@ ATTENTION = {
 START = 4_000
 SHAPES = ((13, 70), (66, 9), (1, 20), (20, 0))
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")  # right values are asked for
+
 
 def program(seed: int) -> str:
     """A product of rows with rows, work on it, and what takes it to rows again."""

@@ -23,6 +23,8 @@ KINDS: dict[str, Callable[[int], Case]] = {
 }
 START = 50_000
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")  # right values are asked for
+
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_those_of_differences(kind: str) -> None:

@@ -16,6 +16,8 @@ Array = npt.NDArray[Any]
 MANY = 300
 COMPILED = 12
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")  # right values are asked for
+
 
 def run(trial: Trial, arrays: list[Array], target: str) -> list[Array]:
     result = elementwise(trial.order, trial.written(), len(arrays))(*arrays, target=target)

@@ -16,6 +16,8 @@ from ilang.core.reference import evaluate
 from ilang.core.transform.layouts import laid_out
 from tests.property import mixed
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")  # right values are asked for
+
 
 def test_random_graphs() -> None:
     """Whatever a graph has, views, look-ups and parts of concatenations among it."""

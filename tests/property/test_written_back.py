@@ -9,6 +9,8 @@ from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from tests.property import schedules
 from tests.replay.replay import PROGRAMS, shaped_of
 
+pytestmark = pytest.mark.early
+
 
 @pytest.mark.parametrize("machine", [CPU, GPU], ids=lambda machine: machine.kind)
 def test_of_samples_benchmarks_and_random_programs(machine: Machine) -> None:

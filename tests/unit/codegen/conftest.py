@@ -18,6 +18,11 @@ def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "compiled-1"
 
 
+@pytest.fixture(autouse=True)
+def quickly(compiled_quickly: None) -> None:
+    """What is asked for here is what becomes of a program, not how quick it is; other processes compile as ever."""
+
+
 @pytest.fixture
 def shared_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cache of all tests that ask for it, of other workers too: for those of what runs, not of what compiles."""

@@ -90,6 +90,7 @@ def errors_of_guesses(programs: Sequence[Program], said: str, architecture: str)
 
 
 @needs_nvcc
+@pytest.mark.early
 def test_samples_compile_without_a_warning(tmp_path: Path) -> None:
     """And take what was guessed: shared memory exactly, half of all kernels registers within a third.
 
@@ -113,6 +114,7 @@ def test_samples_compile_without_a_warning(tmp_path: Path) -> None:
 
 
 @needs_nvcc
+@pytest.mark.early
 def test_written_schedules_compile_without_a_warning(tmp_path: Path) -> None:
     shaped = [infer(graph_of(text_component(text), name)) for name, (text, _) in SCHEDULED.items()]
     programs = [lower(s, GPU) for s in shaped]

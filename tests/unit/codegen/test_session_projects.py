@@ -605,6 +605,7 @@ def test_nothing_half_written_is_left(pair: Pairing, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.new"))
 
 
+@pytest.mark.early
 def test_a_transformer_learns_from_a_text(tmp_path: Path) -> None:
     """The sample that needs nothing but make, smaller: what it has learned is less than at first to be told."""
     chars = Path(__file__).resolve().parents[3] / "samples" / "training" / "chars"

@@ -13,6 +13,8 @@ from ilang.icli.session import Reply, Session, goes_on, split_words
 
 MATMUL = "ik*kj~ijk >> +ijk~ij"
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")  # right values are asked for
+
 
 def text(reply: Reply) -> str:
     assert not reply.failed, [str(part) for part in reply.parts]

@@ -1,5 +1,8 @@
 """Tests of what programs compute, compiled as those of ``tests/unit/core`` are."""
 
-from tests.unit.core.conftest import compiled_quickly
+import pytest
 
-__all__ = ["compiled_quickly"]
+
+@pytest.fixture(autouse=True)
+def quickly(compiled_quickly: None) -> None:
+    """What is asked for here is right values."""
