@@ -293,7 +293,7 @@ class OnlineReductions(Reductions):
     def _scale_apart(self, frame: Frame, site: Scope, link: Link, factors: Place | None) -> None:
         """Scale a sum in loops of its own."""
         assert factors is not None
-        row = self._row(link.instance, self._open(link.instance, site))
+        row = self._scaled_row(frame, site, link)
 
         def factor() -> Scalar:
             home = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,11 +13,15 @@ from ilang.core import pipeline
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
+from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.reference import evaluate
-from tests.property import attention, native
+from tests.property import attention, emulated, native
 from tests.property.test_fuzz import needs_compiler
 
-DRAWINGS = 400
+DRAWINGS = 500
+FEW = 60
+"""Drawings for a GPU, which take longer."""
+START = 1_000
 ADVISED = 4
 """Of so many programs that are refused, a legal schedule is looked for to one, which takes longer than all else."""
 REFUSED = {"E0320", "E0321", "E0322", "E0323", "E0328"}
@@ -48,25 +53,37 @@ def difference(got: attention.Array, want: attention.Array) -> str:
     return f"{got[at]} in place of {want[at]} at {at}"
 
 
-@needs_compiler
-@pytest.mark.batches(1)
-def test_random_schedules(batch: int) -> None:
-    rng = random.Random(batch)
-    codes: Counter[str] = Counter()
-    programs: list[Program] = []
-    calls, wanted = [], []
-    for number in range(DRAWINGS):
-        drawing = attention.draw(rng)
-        shaped = shaped_of(drawing.text, f"p{len(programs)}")
-        try:
-            program = pipeline._lowered(shaped) if number % ADVISED else pipeline.lower(shaped)
-        except ScheduleError as error:
-            codes[error.code] += 1
-            continue
-        if not is_online(program):
-            continue
-        assert drawing.name in attention.LEGAL, drawing.text
-        programs.append(program)
+Case = tuple[attention.Drawing, list[int], attention.Array]
+"""What is called, the extents, and what it means."""
+
+
+class Drawn:
+    """Programs that run, of those that a number of drawings give, their calls, and the codes of refusals."""
+
+    def __init__(self, rng: random.Random, count: int, machine: Machine, advised: int) -> None:
+        """A legal schedule is looked for to one of ``advised`` that are refused."""
+        self.codes: Counter[str] = Counter()
+        self.programs: list[Program] = []
+        self.calls: list[native.Call] = []
+        self.cases: list[Case] = []
+        for number in range(count):
+            drawing = attention.draw(rng)
+            shaped = shaped_of(drawing.text, f"p{len(self.programs)}")
+            try:
+                exact = number % advised
+                program = (
+                    pipeline._lowered(shaped, machine) if exact else pipeline.lower(shaped, machine)
+                )
+            except ScheduleError as error:
+                self.codes[error.code] += 1
+                continue
+            if is_online(program):
+                assert drawing.name in attention.LEGAL, drawing.text
+                self.programs.append(program)
+                self._call(drawing, shaped, rng)
+
+    def _call(self, drawing: attention.Drawing, shaped: Shaped, rng: random.Random) -> None:
+        """Call the last program at several extents."""
         for extents in (SMALL, EXTENTS, EXTENTS, EXTENTS):
             sizes = [rng.choice(extents) for _ in shaped.sizes]
             shapes = [tuple(sizes[n] for n in shaped.tensors[v].dims) for v in shaped.inputs]
@@ -74,19 +91,36 @@ def test_random_schedules(batch: int) -> None:
             with np.errstate(all="ignore"):
                 want = evaluate(shaped, arrays, sizes)[0]
             free = [n for n, size in zip(sizes, shaped.sizes, strict=True) if size.is_argument()]
-            call = native.Call(len(programs) - 1, tuple(free), tuple(arrays), (want.shape,))
-            calls.append(call)
-            wanted.append((drawing, sizes, want))
-    assert {drawing.name for drawing, _, _ in wanted} == set(attention.LEGAL)
-    assert set(codes) <= REFUSED
-    assert len(programs) > DRAWINGS // 12
-    assert codes["E0323"] > DRAWINGS // 12
-    wrong = []
-    for (drawing, sizes, want), answer in zip(
-        wanted, native.run(programs, calls, "sanitized"), strict=True
-    ):
-        said = answer.trouble or difference(answer.outputs[0], want)
-        if said:
-            wrong.append(f"{drawing.name} {sizes}: {said}\n  {drawing.text}")
-    if wrong:
-        pytest.fail("\n".join(wrong[:5]), pytrace=False)
+            number = len(self.programs) - 1
+            self.calls.append(native.Call(number, tuple(free), tuple(arrays), (want.shape,)))
+            self.cases.append((drawing, sizes, want))
+
+    def check(self, answers: Sequence[native.Answer]) -> None:
+        """Fail where an answer is not what is meant."""
+        wrong = []
+        for (drawing, sizes, want), answer in zip(self.cases, answers, strict=True):
+            said = answer.trouble or difference(answer.outputs[0], want)
+            if said:
+                wrong.append(f"{drawing.name} {sizes}: {said}\n  {drawing.text}")
+        if wrong:
+            pytest.fail("\n".join(wrong[:5]), pytrace=False)
+
+
+@needs_compiler
+@pytest.mark.batches(1)
+def test_random_schedules(batch: int) -> None:
+    drawn = Drawn(random.Random(batch), DRAWINGS, CPU, ADVISED)
+    assert {drawing.name for drawing, _, _ in drawn.cases} == set(attention.LEGAL)
+    assert set(drawn.codes) <= REFUSED
+    assert len(drawn.programs) > DRAWINGS // 12
+    assert drawn.codes["E0323"] > DRAWINGS // 12
+    drawn.check(native.run(drawn.programs, drawn.calls, "sanitized"))
+
+
+@needs_compiler
+@pytest.mark.batches(1)
+def test_random_schedules_on_a_gpu(batch: int) -> None:
+    """Emulated in three orders of threads, with every load and store checked."""
+    drawn = Drawn(random.Random(START + batch), FEW, GPU, FEW + 1)
+    assert len(drawn.programs) > FEW // 12
+    drawn.check(emulated.run(drawn.programs, drawn.calls, "cuda-checked"))

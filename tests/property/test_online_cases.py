@@ -9,8 +9,9 @@ import pytest
 
 from ilang.core import pipeline
 from ilang.core.diagnostic import ScheduleError
+from ilang.core.machine import GPU
 from ilang.core.reference import evaluate
-from tests.property import native
+from tests.property import emulated, native
 from tests.property.attention import Array
 from tests.property.test_fuzz import needs_compiler
 from tests.property.test_online import difference, is_online, shaped_of
@@ -220,6 +221,27 @@ def test_one_kernel_that_runs(name: str) -> None:
     program = pipeline.lower(shaped_of(RIGHT[name][0]))
     assert len(program.kernels) == 1
     assert is_online(program)
+
+
+TURNED = (
+    "(I & >mn~m | m:3 | n m 0 m') >> mn-m~mn | m:3 | n m 0 1 m' >> ^mn~mn | m:3 | n 0 m m'"
+    " >> +mn~m | m:3 | n m 0 m'"
+)
+"""The maximum stands in loops over rows of which the sum has none."""
+
+
+@pytest.mark.parametrize(
+    "text", [TURNED, TURNED.replace(">mn", ">mn[m<n]").replace("+mn", "+mn[m<n]")]
+)
+def test_sums_of_threads_are_scaled_in_the_rows_that_a_maximum_is_at(text: str) -> None:
+    shaped = shaped_of(text)
+    array = normal(4, 12)
+    with np.errstate(all="ignore"):
+        want = evaluate(shaped, [array], [4, 12])[0]
+    call = native.Call(0, (4, 12), (array,), (want.shape,))
+    (answer,) = emulated.run([pipeline.lower(shaped, GPU)], [call], "cuda-checked")
+    assert not answer.trouble
+    assert not difference(answer.outputs[0], want)
 
 
 def test_unrelated_axes_are_not_fused_by_number() -> None:
