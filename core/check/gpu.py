@@ -35,6 +35,9 @@ def verify(program: Program, before: Program | None = None) -> None:
     """Raise an InternalError (E9905) naming the first invariant that does not hold; ``before`` as for kernels."""
     kernels.verify(program, before)
     for kernel in program.kernels:
+        whole = len(kernel.body) == 1 and isinstance(kernel.body[0], Spread)
+        _demand(program, kernel, whole, "a kernel is one spread")
+    for kernel in program.kernels if before is None else kernels.changed(program, before):
         _kernel(program, kernel)
 
 
@@ -63,8 +66,7 @@ def _bytes(program: Program, buffer: Buffer) -> int:
 
 
 def _kernel(program: Program, kernel: Kernel) -> None:
-    spread = kernel.body[0] if len(kernel.body) == 1 else None
-    _demand(program, kernel, isinstance(spread, Spread), "a kernel is one spread")
+    spread = kernel.body[0]
     assert isinstance(spread, Spread)
     every = list(statements_within(spread.body))
     inside = [s for s in every if isinstance(s, (Spread, Barrier, Swap))]

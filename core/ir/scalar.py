@@ -104,11 +104,11 @@ def walk(scalar: Scalar) -> Iterator[Scalar]:
     while todo:
         part = todo.pop()
         yield part
-        if isinstance(part, Apply):
-            todo += reversed(part.arguments)
-        elif isinstance(part, Convert):
+        if type(part) is Apply:
+            todo += part.arguments[::-1]
+        elif type(part) is Convert:
             todo.append(part.argument)
-        elif isinstance(part, Select):
+        elif type(part) is Select:
             todo += (part.otherwise, part.then)
 
 
