@@ -53,6 +53,7 @@ def compiled_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     What compilers make of loops is tried on the random programs of ``tests/property`` and in ``tests/conformance``.
     """
     monkeypatch.setattr(toolchain, "FAST", (*QUICK, *toolchain.FAST[1:]))
+    monkeypatch.setattr(toolchain, "SANITIZED", (*QUICK, *toolchain.SANITIZED[1:]))
     monkeypatch.setattr("ilang.codegen.runtime.load._loaded", {})
 
 

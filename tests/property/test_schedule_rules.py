@@ -18,6 +18,8 @@ from ilang.core.record import replace
 from ilang.core.schedule import fuse, shaped_to_schedule
 from tests.property.test_fuzz import needs_compiler
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")  # right values are asked for
+
 Patch = pytest.MonkeyPatch
 
 
