@@ -2,7 +2,7 @@
 
 Each program with its schedule is refused by a rule, or compiled, run and compared. A failure is printed whole; the
 same seed gives the same programs. For every twenty of them there is a contraction for a GPU, whose blocks share copies,
-most of them double-buffered.
+most of them double-buffered, and for every five one like attention, with guards or without, whose reductions may run.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from tests.property import contractions, native, schedules  # noqa: E402 - found through the line above
+from ilang.core.machine import CPU  # noqa: E402 - found through the line above
+from tests.property import contractions, native, schedules  # noqa: E402
 from tests.property.checking import Tally, check  # noqa: E402
+from tests.property.test_online import Drawn  # noqa: E402
 
 MODES = ("sanitized", "sanitized", "threads", "sanitized", "fast")
 BATCH = 100
@@ -46,6 +48,17 @@ def emulated(seeds: range) -> tuple[int, list[str]]:
     for start in range(0, len(seeds), TOGETHER):
         right, wrong = contractions.failures(seeds[start : start + TOGETHER])
         count, found = count + right, found + wrong
+    return count, found
+
+
+def running(seeds: range) -> tuple[int, list[str]]:
+    """How many programs like attention ran of as many drawings, and what was wrong with which."""
+    count, found = 0, list[str]()
+    for start in range(0, len(seeds), BATCH):
+        size = min(BATCH, len(seeds) - start)
+        drawn = Drawn(random.Random(seeds[start]), size, CPU, size + 1)
+        count += len(drawn.programs)
+        found += drawn.wrong(native.run(drawn.programs, drawn.calls, "sanitized"))
     return count, found
 
 
@@ -77,11 +90,14 @@ def main() -> int:
             )
             print(f"\r{say}", end="" if sys.stdout.isatty() else "\n", flush=True)
     blocks, wrong = emulated(range(seed, seed + options.programs // 20))
+    attentions, others = running(range(seed, seed + options.programs // 5))
+    wrong += others
     print("".join(f"\n{each}\n" for each in wrong), end="")
     print(f"\nlegal       {total.programs}, in {total.runs} calls, each twice")
     listed = ", ".join(f"{code} {count}" for code, count in sorted(refused.items()))
     print(f"refused     {refused.total()}: {listed}")
     print(f"on a GPU    {blocks}, emulated")
+    print(f"running     {attentions}, like attention")
     print(f"failures    {len(total.failures) + len(wrong)}")
     print(f"seconds     {time.monotonic() - started:.0f}")
     return 1 if total.failures or wrong else 0

@@ -95,14 +95,18 @@ class Drawn:
             self.calls.append(native.Call(number, tuple(free), tuple(arrays), (want.shape,)))
             self.cases.append((drawing, sizes, want))
 
-    def check(self, answers: Sequence[native.Answer]) -> None:
-        """Fail where an answer is not what is meant."""
+    def wrong(self, answers: Sequence[native.Answer]) -> list[str]:
+        """What is wrong with answers that are not what is meant."""
         wrong = []
         for (drawing, sizes, want), answer in zip(self.cases, answers, strict=True):
             said = answer.trouble or difference(answer.outputs[0], want)
             if said:
                 wrong.append(f"{drawing.name} {sizes}: {said}\n  {drawing.text}")
-        if wrong:
+        return wrong
+
+    def check(self, answers: Sequence[native.Answer]) -> None:
+        """Fail where an answer is not what is meant."""
+        if wrong := self.wrong(answers):
             pytest.fail("\n".join(wrong[:5]), pytrace=False)
 
 
