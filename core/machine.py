@@ -41,7 +41,7 @@ class Tiles:
         unrolled_terms: terms that are summed in one scalar variable before they meet an accumulator: as many loads at a
             time.
         strip, strip_terms: accumulators of a strip, and the terms that are summed before they meet one.
-        many_lanes: lanes in a row of the result for which a copy of what rows alone read is worth its time.
+        many_lanes: results, those in lanes among them, for which a copy of what rows alone read is worth its time.
         block: elements of a transposed block, along the operand and along the result.
         gain: elements that a tile takes in the time of one that is read from memory and added.
         threads, terms: of a GPU, threads along each side of a block's tile, and terms of a contraction that a block
@@ -76,6 +76,8 @@ class Memory:
         fetched_elements: how many elements a loop in lanes fetches at a time.
         streamed_bytes: results from this size on are written past the caches.
         transposed_bytes: of the smallest elements that vectors transpose.
+        packed_rows: rows that are read side by side where strips narrower than a line are packed: lines a page apart,
+            of which the nearest cache keeps as many.
         kept_bytes: matrices that take no more stay in the caches from where they are computed to where they are read.
     """
 
@@ -85,6 +87,7 @@ class Memory:
     fetched_elements: int
     streamed_bytes: int
     transposed_bytes: int
+    packed_rows: int
     kept_bytes: int
 
 
@@ -271,6 +274,7 @@ CPU = Machine(
         fetched_elements=256,
         streamed_bytes=32 << 20,
         transposed_bytes=4,
+        packed_rows=8,
         kept_bytes=1 << 20,
     ),
     threads=Threads(
@@ -319,6 +323,7 @@ GPU = Machine(
         fetched_elements=32,
         streamed_bytes=1 << 62,
         transposed_bytes=4,
+        packed_rows=8,
         kept_bytes=256 << 20,  # scores of 4096 for as many, four times
     ),
     threads=Threads(

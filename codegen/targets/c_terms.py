@@ -11,7 +11,9 @@ from ilang.core.ir.schedule import Runs
 from ilang.core.record import replace
 
 RUNS = "sums_of_runs"
-"""The sums of the runs of terms that are over."""
+"""The sums of the runs of terms that are over, where registers hold them beside the tile."""
+COUNT = "run_count"
+"""How many runs have begun."""
 
 
 class Block(Protocol):

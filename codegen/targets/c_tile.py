@@ -14,7 +14,7 @@ from math import prod
 
 from ilang.codegen.targets import c_terms
 from ilang.codegen.targets.c_entry import wrapped
-from ilang.codegen.targets.c_terms import RUNS
+from ilang.codegen.targets.c_terms import COUNT, RUNS
 from ilang.codegen.targets.c_vector import ACC, VectorSpelling, vector_type
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.codegen.targets.identifiers import identifier
@@ -179,25 +179,38 @@ class TileText:
         value = zero if start in ("0.0f", "0.0") else f"{zero} + {start}"
         yield from self._over_part(f"{ACC}[tile_row][part] = {value};")
         held = ACC
-        if self.runs is not None:
+        if self._is_summed_apart():
             held = RUNS
             yield f"{INDENT}{kind} {held}[{rows}][{self.name}_lanes / lanes_{kind}];"
             yield from self._over_part(f"{held}[tile_row][part] = {zero};")
+        elif self.runs is not None:
+            yield f"{INDENT}int64_t {COUNT} = 0;"
         yield from self._core(INDENT)
-        name = identifier(self.program.buffers[self.tile.buffer].name)
-        place = (
-            f"{name}[(first_row + tile_row) * {self._stride()} + first_lane + part * lanes_{kind}]"
-        )
-        yield from self._over_part(f"*({kind}u *)&{place} = {held}[tile_row][part];")
+        place, value = self._place(), f"{held}[tile_row][part]"
+        if self.runs is not None and held == ACC:
+            yield f"{INDENT}if ({COUNT} > 1) {{"
+            yield from self._over_part(f"{place} += {value};", INDENT + INDENT)
+            yield f"{INDENT}{INDENT}return;"
+            yield f"{INDENT}}}"
+        yield from self._over_part(f"{place} = {value};")
         yield "}"
         yield ""
+
+    def _is_summed_apart(self) -> bool:
+        """Whether registers hold the sums of all runs, too; else these are where the tile will be."""
+        held = max(variant.held_bytes for variant in self.program.machine.variants)
+        return self.runs is not None and 3 * prod(self.dims) * BYTES[self.dtype] <= 2 * held
 
     def _core(self, indent: str) -> Iterator[str]:
         """The loops that fill the rows at hand; what a run of terms gives is added to that of those before it."""
         kind, outer = vector_type(self.dtype, self.lanes), indent
         for depth, loop in enumerate(self.core):
             if self.runs is not None and depth == self.runs.depth:
-                yield from c_terms.opened(self.runs, loop, self.plain, indent)
+                runs, terms = c_terms.opened(self.runs, loop, self.plain, indent)
+                yield runs
+                if not self._is_summed_apart():
+                    yield from self._before_run(indent + INDENT)
+                yield terms
                 indent += INDENT
             else:
                 yield self.plain.opened(loop, indent)
@@ -227,11 +240,28 @@ class TileText:
         while len(indent) > len(outer):
             indent = indent[: -len(INDENT)]
             yield f"{indent}}}"
-            if len(indent) == run:
+            if len(indent) == run and self._is_summed_apart():
                 held, summed = f"{RUNS}[tile_row][part]", f"{ACC}[tile_row][part]"
                 yield from self._over_part(
                     f"{{ {held} += {summed}; {summed} = ({kind}){{0}}; }}", indent
                 )
+
+    def _before_run(self, indent: str) -> Iterator[str]:
+        """Add what the run before this one gave to those before it, where the tile will be; the first one starts."""
+        value, inside = f"{ACC}[tile_row][part]", indent + INDENT
+        again = f"{value} = ({vector_type(self.dtype, self.lanes)}){{0}};"
+        for sign, condition in (("=", f"if ({COUNT} == 1)"), ("+=", f"else if ({COUNT} > 1)")):
+            yield f"{indent}{condition} {{"
+            yield from self._over_part(f"{{ {self._place()} {sign} {value}; {again} }}", inside)
+            yield f"{indent}}}"
+        yield f"{indent}++{COUNT};"
+
+    def _place(self) -> str:
+        """Where a vector of the part at hand goes."""
+        kind = vector_type(self.dtype, self.lanes)
+        name = identifier(self.program.buffers[self.tile.buffer].name)
+        row = f"(first_row + tile_row) * {self._stride()}"
+        return f"*({kind}u *)&{name}[{row} + first_lane + part * lanes_{kind}]"
 
     def _filled(self, fill: Store, indent: str) -> Iterator[str]:
         """Take lanes from where a copy would have them, and fill that."""
@@ -308,49 +338,59 @@ class TileText:
             yield "}"
             yield ""
             return
-        count = " * ".join(self._trips(loop) for loop in self.tile.blocks)
-        kind = C_TYPES[self.dtype]
-        yield f"{INDENT}const int64_t blocks = {count};"
+        yield from self._blocks(name, rows, lanes)
+        yield "}"
+        yield ""
+
+    def _blocks(self, name: str, rows: int, lanes: int) -> Iterator[str]:
+        """What all blocks give, added in the wider type; the first two of them are kept as they are."""
+        kind, elements = C_TYPES[self.dtype], rows * lanes
+        last = f"given[{elements} + element]"
+        each = f"for (int element = 0; element < {elements}; ++element)"
+        yield f"{INDENT}const int64_t blocks = {' * '.join(map(self._trips, self.tile.blocks))};"
         yield f"{INDENT}int64_t block = 0;"
-        yield f"{INDENT}{kind} given[{rows * lanes}] __attribute__((aligned(64)));"
-        yield f"{INDENT}double sums[{rows * lanes}] __attribute__((aligned(64)));"
-        each = f"for (int element = 0; element < {rows * lanes}; ++element)"
-        yield f"{INDENT}{kind} *const filled = blocks == 1 ? {name} : given;"
+        yield f"{INDENT}{kind} given[{2 * elements}] __attribute__((aligned(64)));"
+        yield f"{INDENT}double sums[{elements}] __attribute__((aligned(64)));"
         if self.tile.into is not None:
             yield f"{INDENT}const int64_t step = blocks == 1 ? stride : {lanes};"
         partial = f"tile_rows < {rows} || tile_lanes < {lanes}"
         yield f"{INDENT}if (blocks < 1 || (blocks > 1 && ({partial})))"
-        yield f"{INDENT}{INDENT}{each} sums[element] = given[element] = 0;"
+        yield f"{INDENT}{INDENT}{each} sums[element] = given[element] = {last} = 0;"
         indent = INDENT
         for loop in self.tile.blocks:
             yield self.plain.opened(loop, indent)
             indent += INDENT
-        arguments = self._parameters(some=True)[1]
+        first = f"blocks == 1 ? {name} : given"
+        yield f"{indent}{kind} *const filled = block > 0 ? given + {elements} : {first};"
         places = {name: "filled", "stride": "step"}
-        yield from self._parts(indent, [places.get(word, word) for word in arguments])
+        arguments = [places.get(word, word) for word in self._parameters(some=True)[1]]
+        yield from self._parts(indent, arguments)
         yield f"{indent}if (blocks == 1) return;"
-        yield f"{indent}if (block++ == 0)"
-        yield f"{indent}{INDENT}{each} sums[element] = given[element];"
-        yield f"{indent}else if (block < blocks)"
-        yield f"{indent}{INDENT}{each} sums[element] += given[element];"
+        yield f"{indent}if (block == 1 && blocks > 2)"
+        yield f"{indent}{INDENT}{each} sums[element] = (double)given[element] + {last};"
+        yield f"{indent}else if (block > 1 && block < blocks - 1)"
+        yield f"{indent}{INDENT}{each} sums[element] += {last};"
+        yield f"{indent}++block;"
         while len(indent) > len(INDENT):
             indent = indent[: -len(INDENT)]
             yield f"{indent}}}"
-        yield from self._sum(name, kind)
-        yield "}"
-        yield ""
+        yield f"{INDENT}if (blocks == 2) {{"
+        yield from self._sum(name, kind, "(double)given[element]", INDENT + INDENT)
+        yield f"{INDENT}}} else {{"
+        yield from self._sum(name, kind, "sums[element]", INDENT + INDENT)
+        yield f"{INDENT}}}"
 
-    def _sum(self, name: str, kind: str) -> Iterator[str]:
-        """The tile from the sums of all blocks but the last, and what that one gives."""
+    def _sum(self, name: str, kind: str, before: str, indent: str) -> Iterator[str]:
+        """The tile from the sums of all blocks ``before`` the last, and what that one gives."""
         rows, lanes = prod(self.dims[:-1]), self.dims[-1]
-        stride, inside = self._stride(), INDENT + INDENT
-        yield f"{INDENT}for (int tile_row = 0; tile_row < {rows}; ++tile_row) {{"
+        inside = indent + INDENT
+        yield f"{indent}for (int tile_row = 0; tile_row < {rows}; ++tile_row) {{"
         yield f"{inside}for (int lane = 0; lane < {lanes}; ++lane) {{"
         yield f"{inside}{INDENT}const int element = tile_row * {lanes} + lane;"
-        total = f"({kind})(sums[element] + given[element])"
-        yield f"{inside}{INDENT}{name}[tile_row * {stride} + lane] = {total};"
+        total = f"({kind})({before} + given[{rows * lanes} + element])"
+        yield f"{inside}{INDENT}{name}[tile_row * {self._stride()} + lane] = {total};"
         yield f"{inside}}}"
-        yield f"{INDENT}}}"
+        yield f"{indent}}}"
 
     def _parts(self, indent: str, arguments: Sequence[str]) -> Iterator[str]:
         """The calls that compute the rows and lanes of a block, with these arguments."""

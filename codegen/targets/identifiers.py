@@ -23,6 +23,7 @@ RESERVED = frozenset(
     lane half block warp start filled element quad quad_anywhere in_registers quad_past past_end SHUFFLED
     tile_row tile_rows tile_lanes part row first_row first_lane rows_at_once parts_at_once stride step given sums blocks
     VECTOR HELD loaded loaded0 loaded1 loaded2 loaded3 stored filling fills sums_of_runs
+    run_count
     sizes work plan bytes scratch scratch_bytes arrays lengths status total padded thread threads add array
     team sharing share shares scratches iterations first last at start_of
     arguments aligned overlap measure check base derive multiply compose where_bool are_below Index

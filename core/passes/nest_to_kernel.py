@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Affine, Within, axis_index
+from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.scalar import Constant, Load, Scalar, Select
 from ilang.core.ir.schedule import (
     Chunks,
@@ -300,10 +300,18 @@ class _Lowering(OnlineReductions):
                 assert place.local is not None
                 body.append(kernel.Define(place.local, tensor.dtype, value))
             else:
-                at = tuple(axis_index(frame.variable(loop)) for loop in copy.nest.order)
+                at = tuple(frame.index_of(walk) for walk in copy.at)
                 body.append(kernel.Store(place.buffer, at, value))
 
-        self._over(frame, site, list(copy.nest.order), fill)
+        outer = copy.nest.order[: len(copy.nest.order) - copy.inner] if copy.inner else ()
+        for loop in outer:
+            site = self._enter(frame, loop, site)
+        if outer:
+            self._over_lanes(frame, site, copy.nest.order[len(outer) :], fill)
+        else:
+            self._over(frame, site, list(copy.nest.order), fill)
+        for loop in reversed(outer):
+            self._leave(frame, loop)
         return place
 
     def _source(self, read: Read, copy: Copy, frame: Frame) -> Scalar:

@@ -1,10 +1,18 @@
-"""Copies of what a reader reads: the assignment that fills one, whose dimensions the schedule says."""
+"""Copies of what a reader reads: the assignment that fills one, whose dimensions the schedule says.
+
+A copy is filled in the order of its elements. Where that would meet each line of memory several times, far apart, as in
+strips that are narrower than a line, some rows of all strips are copied before the next ones:
+
+    in:   copy [o, b, o'] of in0[b,6o+o']      out:  for b: for o: for b' < 8: for o': copy[o,8b+b',o'] = ...
+"""
 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
+from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
+from ilang.core.ir.extent import fixed
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.scalar import Operand
 from ilang.core.ir.schedule import Loop, Nest, Packed
@@ -18,16 +26,19 @@ from ilang.core.record import record, replace
 class Copy:
     """The loops that fill a copy, as an assignment and its nest.
 
-    ``kept`` and ``dims`` are the dimensions of the copy (``scope.Place``), ``source`` how the loops walk each dimension
-    of the input, and ``leaves`` whether they may leave it there: then the copy has 0.
+    ``kept`` and ``dims`` are the dimensions of the copy (``scope.Place``), ``at`` how the loops walk each of them,
+    ``source`` each dimension of the input, and ``leaves`` whether they may leave it there: then the copy has 0. The
+    ``inner`` loops of strips have a text of their own where a strip is whole.
     """
 
     node: Assignment
     nest: Nest
     kept: tuple[LoopIndex, ...]
     dims: list[int]
+    at: tuple[LoopIndex, ...]
     source: tuple[LoopIndex, ...]
     leaves: tuple[bool, ...]
+    inner: int
 
 
 def copy_of(
@@ -78,23 +89,73 @@ def copy_of(
         scalar=Operand(0, tensor.dtype),
         acc=None,
     )
-    factors = nest.factors + ((),) * len(sizes)
+    plain = Nest(nest.factors + ((),) * len(sizes), tuple(order), ())
+    strips = _in_strips(storage, tensor, plain, kept) if len(kept) == len(packed) else None
+    filling = strips or plain
     walks = tuple(
-        LoopIndex(tuple(terms), _begin(reader, index))
+        LoopIndex(_walked(plain, filling, terms), _begin(reader, index))
         for terms, index in zip(source, read.index, strict=True)
     )
     return Copy(
         copy,
-        Nest(factors, tuple(order), ()),
+        filling,
         tuple(LoopIndex(entry.walk, None) for entry in kept),
         dims,
+        tuple(LoopIndex(_walked(plain, filling, [(1, loop)]), None) for loop in order),
         walks,
         tuple(
             bool(index.terms)
             and (index.axis() is None or any(axis in reader.origin for _, axis in index.terms))
             for index in read.index
         ),
+        2 if strips else 0,
     )
+
+
+def _in_strips(
+    storage: Storage, tensor: Tensor, nest: Nest, packed: Sequence[Packed]
+) -> Nest | None:
+    """The loops of a copy in strips narrower than a line, some rows at a time; None where it has none.
+
+    Args:
+        storage: the sizes of the program.
+        tensor: what is copied.
+        nest: a loop per dimension of the copy, in their order.
+        packed: the dimensions of the copy.
+    """
+    if len(packed) < 3 or storage.machine.device is not None:
+        return None
+    strip, row, inside = (nest.order[-1], nest.order[-2], packed[-1].plain)
+    width = fixed(storage.sizes, packed[-1].extent)
+    last = len(tensor.dims) - 1
+    strips = [
+        loop
+        for loop, entry in zip(nest.order[:-2], packed, strict=False)
+        if entry.plain is not None and (entry.dim, loop.axis) == (last, strip.axis)
+    ]
+    narrow = width is not None and width * BYTES[tensor.dtype] < storage.machine.memory.line_bytes
+    if inside is None or packed[-1].dim != last or not strips or not narrow:
+        return None
+    if nest.factors[row.axis] or row.axis == strip.axis:
+        return None
+    factors = list(nest.factors)
+    factors[row.axis] = (storage.machine.memory.packed_rows,)
+    others = [loop for loop in nest.order[:-2] if loop not in strips]
+    order = (*others, row, *strips, Loop(row.axis, 1), strip)
+    return Nest(tuple(factors), order, ())
+
+
+def _walked(
+    plain: Nest, filling: Nest, terms: Sequence[tuple[int, Loop]]
+) -> tuple[tuple[int, Loop], ...]:
+    """Steps of the plain loops as those of the loops that fill a copy: of parts, where these split an axis."""
+    walked: list[tuple[int, Loop]] = []
+    for step, loop in terms:
+        if filling.factors[loop.axis] == plain.factors[loop.axis]:
+            walked.append((step, loop))
+        else:
+            walked += ((step * filling.weight(part), part) for part in filling.parts(loop.axis))
+    return tuple(walked)
 
 
 def _outside(nest: Nest, index: Affine, home: Container[Loop]) -> list[tuple[int, Loop]]:

@@ -49,9 +49,10 @@ def packed_rows(analysis: Analysis, value: int, nest: Nest) -> Packed | None:
         return None
     node, sizes = analysis.shaped.nodes[value], analysis.shaped.sizes
     assert isinstance(node, Assignment)
-    lanes = sizes[node.sizes[tile.lanes]].fixed or 0
-    many = analysis.machine.tiles.many_lanes <= lanes
-    return Packed(tile.rows, tile.lanes, tile.windows, many)
+    extents = {axis: sizes[node.sizes[axis]].fixed for axis in node.output_axes()}
+    lengths = {axis: extent for axis, extent in extents.items() if extent is not None}
+    many = analysis.machine.tiles.many_lanes
+    return Packed(tile.rows, tile.lanes, tile.windows, lengths, many)
 
 
 def _transposed(

@@ -1,7 +1,7 @@
 """Inside which loop what an assignment reads is copied: what the lanes of a tile read, and its rows share.
 
-What its rows alone read, along memory, is copied before, where there are many lanes: rows of a tile then stand next to
-each other for one term after the other, and not in a line of memory for each.
+What its rows alone read, along memory, is copied before, where many results share it: rows of a tile then stand next
+to each other for one term after the other, and not in a line of memory for each.
 
 Example:
     in:   in1[k,j] in a tile of rows i and lanes j, loops j i k k' i' j'
@@ -10,7 +10,9 @@ Example:
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from itertools import takewhile
+from math import prod
 
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Read
@@ -21,18 +23,25 @@ from ilang.core.record import record
 class Packed:
     """The axes of the tile around an assignment: its rows, its lanes, and whether the rows are windows.
 
-    With ``many`` lanes, each element that only rows have is read again and again: it is worth a copy, too.
+    ``lengths`` are the extents of its output axes, as far as they are known. What ``many`` results share, all of which
+    have an element of it, is read again and again: it is worth a copy, also where only rows have it.
     """
 
     rows: int
     lanes: int
     windows: bool
-    many: bool
+    lengths: Mapping[int, int]
+    many: int
 
     def inside(self, back: dict[int, list[int]]) -> Packed:
         """The same in the axes of an inlined producer, -1 where it has no such axis; ``back`` has its axes."""
         rows, lanes = (back.get(axis, [-1])[0] for axis in (self.rows, self.lanes))
-        return Packed(rows, lanes, self.windows, self.many)
+        lengths = {back[axis][0]: n for axis, n in self.lengths.items() if axis in back}
+        return Packed(rows, lanes, self.windows, lengths, self.many)
+
+    def is_shared(self, axes: Container[int]) -> bool:
+        """Whether many results share what is read by these axes."""
+        return self.many <= prod(n for axis, n in self.lengths.items() if axis not in axes)
 
 
 @record
@@ -68,7 +77,8 @@ def _tiled(packed: Packed, read: Read, nest: Nest) -> int | None:
     terms = [term for index in read.index for term in index.terms]
     axes = [axis for _, axis in terms]
     rows, lanes = packed.rows, packed.lanes
-    if packed.many and not packed.windows and lanes not in axes and read.index[-1].axis() == rows:
+    along = lanes not in axes and read.index[-1].axis() == rows
+    if along and not packed.windows and packed.is_shared(axes):
         apart = takewhile(lambda loop: loop.axis in axes and loop.axis != rows, nest.order)
         return len(list(apart))
     copied = lanes in axes or (packed.windows and rows in axes)
@@ -79,5 +89,5 @@ def _tiled(packed: Packed, read: Read, nest: Nest) -> int | None:
         inside = {loop.axis for loop in nest.order[site:]} & set(axes)
         in_a_row = inside == {lanes} and read.index[-1].axis() == lanes
         return None if in_a_row else site
-    place = nest.order.index(Loop(lanes))
-    return min(place + 1, nest.order.index(Loop(rows)))
+    site = min(nest.order.index(Loop(lanes)) + 1, nest.order.index(Loop(rows)))
+    return next((n for n in range(site, 0, -1) if nest.order[n - 1].axis in axes), 0)

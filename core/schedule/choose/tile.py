@@ -299,8 +299,9 @@ def _tiling(contraction: _Contraction, rows: int, lanes: int) -> Tiling:
         a for index in accesses if _has(index, lanes) for part in index for _, a in part.terms
     }
     moved = [axis for axis in others if axis in packed and contraction.slides(axis)]
-    around = (Loop(axis) for axis in others if axis not in moved)
-    outer = (*around, Loop(lanes), *map(Loop, moved), Loop(rows))
+    around = (Loop(axis) for axis in others if axis in packed and axis not in moved)
+    unpacked = (Loop(axis) for axis in others if axis not in packed)
+    outer = (*around, Loop(lanes), *map(Loop, moved), *unpacked, Loop(rows))
     return Tiling(rows, lanes, tuple(factors), outer, _inner(node, factors, rows, lanes))
 
 

@@ -50,7 +50,7 @@ def test_a_product_has_the_loops_of_its_tiles() -> None:
     known = Known(len(analysis.shaped.nodes))
     nest, packed = own_nest(analysis, known, 3, node_of(analysis, 3))
     assert schedule_text(node_of(analysis, 3), nest) == "| i:6,j:64,k:512 | j i k k' i' j'"
-    assert packed == Packed(0, 1, False, False)
+    assert packed == Packed(0, 1, False, {}, 256)
     assert known.nests == [None] * 4, "a step answers, and notes nothing"
 
 
@@ -72,7 +72,7 @@ def test_an_operand_takes_the_loops_of_its_reader() -> None:
     assert schedule_text(node_of(analysis, 2), Nest(staged.factors, staged.order, ())) == (
         "| i:6,j:64,k:512 | j i k k' i' j'"
     )
-    assert staged.packed == Packed(0, 1, False, False), (
+    assert staged.packed == Packed(0, 1, False, {}, 256), (
         "the axes of the tile in those of the operand"
     )
     assert set(staged.places.values()) == {(3, loop) for loop in nest.order}

@@ -60,6 +60,8 @@ def test_multiply_by_a_transposed_matrix_packs_what_runs_across() -> None:
         ("bo*bk~obk >> +obk~ok", [(512, 64), (512, 256)], True),
         ("nbo*nbk~nobk >> +nobk~nok", [(3, 512, 64), (3, 512, 256)], True),
         ("bo*bk~obk >> +obk~ok", [(512, 64), (512, 255)], False),  # few lanes share a copy
+        ("bo*bhk~ohbk >> +ohbk~ohk", [(512, 64), (512, 4, 64)], True),  # those of all heads do
+        ("bo*bhk~ohbk >> +ohbk~ohk", [(512, 64), (512, 3, 64)], False),
         ("ob*bk~obk >> +obk~ok", [(64, 512), (512, 256)], False),  # rows go along memory
         ("bo*bk~obk >> +obk~ok", None, False),
     ],
@@ -71,6 +73,16 @@ def test_what_runs_across_rows_is_packed_for_many_lanes(
     names = {buffer.name for buffer in lower(shaped).buffers}
     assert "in1_copy" in names
     assert ("in0_copy" in names) is is_packed
+
+
+@pytest.mark.parametrize("text", ["bik*kj~bijk >> +bijk~bij", "bik*jk~bijk >> +bijk~bij"])
+def test_what_all_batches_share_is_packed_once(text: str) -> None:
+    p = program(text)
+    assert stored(p) == [("in1_copy", 2, True)]
+    (strips,) = p.kernels[0].body
+    assert isinstance(strips, For)
+    assert p.kernels[0].names[strips.variable] == "j"
+    assert [p.kernels[0].names[s.variable] for s in strips.body if isinstance(s, For)][-1] == "b"
 
 
 def test_blocks_of_terms_are_added_inside_the_tile() -> None:
