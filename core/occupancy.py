@@ -54,7 +54,8 @@ def resources_of(program: Program, kernel: Kernel, registers: int | None = None)
     assert isinstance(spread, Spread)
     assert device is not None
     if registers is None:
-        registers = _guessed(program, kernel, device)
+        most = device.registers // (spread.blocks * spread.threads) // UNIT * UNIT
+        registers = min(_guessed(program, kernel, device), max(LEAST, most))
     return Resources(spread.threads, registers, _shared(program, kernel, spread, device))
 
 

@@ -154,7 +154,7 @@ class _Kernel:
         yield " */"
         if self.index == "Index":
             yield "template <typename Index>"
-        yield f"static __global__ void __launch_bounds__({self.launch.grid.threads}, 1)"
+        yield f"static __global__ void __launch_bounds__({self.launch.grid.threads}, {self.outer.blocks})"
         name = f"{identifier(self.program.name)}_{self.kernel.name}"
         yield wrapped(f"{name}(", self._parameters(), ")")
         yield "{"

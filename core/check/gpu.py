@@ -94,6 +94,8 @@ def _kernel(program: Program, kernel: Kernel) -> None:
         _alike(program, kernel, spread.body)
     few = 0 < spread.threads <= device.most_block_threads
     _demand(program, kernel, few, "a block has as many threads as it may")
+    alone = spread.blocks == 1 or (1 < spread.blocks and spread.over == "blocks")
+    _demand(program, kernel, alone, "blocks alone are several at a time")
     _shaped(program, kernel, spread)
     _together(program, kernel, kernel.body, frozenset())
     others = any(isinstance(s, (Tile, Transpose)) for s in every)

@@ -56,7 +56,8 @@ class Spread:
 
     A grid has up to three dimensions: iterations of loops with the roles y and z are those along them, all others are
     counted along x. A block of ``shape`` has that many threads along x, y and z, ``threads`` together; iterations of
-    loops with the roles tx, ty and tz are those along them. ``neighbors`` say how else the iterations may go.
+    loops with the roles tx, ty and tz are those along them. ``neighbors`` say how else the iterations may go. Registers
+    of a thread are to be so few that a multiprocessor has room for so many ``blocks`` at a time.
     """
 
     loops: tuple[For, ...]
@@ -65,6 +66,7 @@ class Spread:
     body: tuple[Statement, ...]
     shape: tuple[int, ...] = ()
     neighbors: Neighbors | None = None
+    blocks: int = 1
 
 
 @record

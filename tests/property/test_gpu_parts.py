@@ -48,6 +48,14 @@ FEW: dict[str, tuple[str, Shapes]] = {
 }
 """Texts, and shapes of which results have few elements."""
 
+RAGGED: tuple[Shapes, ...] = (
+    ((2000, 500), (500, 1999)),
+    ((1000, 1000), (1000, 999)),
+    ((1000, 1000), (1000, 1000)),
+    ((300, 100), (100, 301)),
+)
+"""Shapes of products whose rows end inside of a tile: what threads hold when they store is asked to leave room."""
+
 
 def shaped_of(text: str, shapes: Shapes) -> Shaped:
     """A program for arrays of these shapes."""
@@ -204,6 +212,10 @@ def test_random_extents(mode: str) -> None:
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
 def test_nvcc_spills_nothing(tmp_path: Path, arch: str) -> None:
     programs = [replace(lowered(name), name=name) for name in FEW]
+    programs += [
+        replace(lower(shaped_of(PRODUCT, shapes), GPU), name=f"ragged{n}")
+        for n, shapes in enumerate(RAGGED)
+    ]
     (tmp_path / "f.cu").write_text(cuda.emit_together(programs))
     command = ["nvcc", "-std=c++17", f"-arch={arch}", "--fmad=false", "-Xptxas", "-v"]
     done = subprocess.run(

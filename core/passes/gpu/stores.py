@@ -16,13 +16,16 @@ registers have goes through shared memory: threads write side by side what their
 them as there is room for, and read it across, from rows of as many elements that no two of a warp meet in a bank. What
 any thread may read is read by the one that stores it.
 
-Neighbors that would be a vector are left alone in rows of a known length: programs for any length have the largest
-tile, of which a multiprocessor has one block in any case; smaller tiles would have one block instead of two.
+Neighbors that would be a vector are left alone where nothing is tested in rows of a known length that vectors fit:
+only where the array begins elsewhere are they stored so. Where extents are known and registers leave room for two
+blocks before that, they are asked to leave it after, and what is held has no more than two blocks share on any device,
+if that is enough.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from math import prod
 
 from ilang.core.dtype import BYTES
@@ -42,6 +45,8 @@ from ilang.core.ir.kernel import (
 from ilang.core.ir.rewriting import named, parts_of, unless_same
 from ilang.core.ir.scalar import Load
 from ilang.core.ir.schedule import Role
+from ilang.core.machine import MULTIPROCESSORS
+from ilang.core.occupancy import resources_of
 from ilang.core.passes.gpu.added import Added
 from ilang.core.record import record, replace
 
@@ -72,13 +77,15 @@ def kernel_to_stores(program: Program) -> Program:
 
 
 class _Storing:
-    """A program, its buffers, and the bytes that a block of a kernel shares."""
+    """A program, its buffers, and the bytes that a block of a kernel shares, of so many at a time at least."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.buffers = list(program.buffers)
         self.added = Added(list(program.sizes), ())
         self.shared = 0
+        self.blocks = 1
+        self.first = len(self.buffers)
 
     def kernel(self, kernel: Kernel) -> Kernel:
         """A kernel with results that go through shared memory, where a block has room for them."""
@@ -87,10 +94,28 @@ class _Storing:
         if spread.over != "blocks":
             return kernel
         self.shared = sum(map(self._bytes, named(kernel.body)))
+        self.blocks = self._at_a_time(kernel, spread)
+        self.first = len(self.buffers)
         body = self._block(spread.body)
-        return (
-            kernel if body is spread.body else replace(kernel, body=(replace(spread, body=body),))
-        )
+        if body is spread.body:
+            return kernel
+        blocks = self.blocks if self.first < len(self.buffers) else spread.blocks
+        return replace(kernel, body=(replace(spread, body=body, blocks=blocks),))
+
+    def _at_a_time(self, kernel: Kernel, spread: Spread) -> int:
+        """Two blocks where registers have room for them now, but need not have it for what more a thread takes.
+
+        Rows whose length is not known take some thirty registers more, with which that would spill.
+        """
+        device = self.program.machine.device
+        assert device is not None
+        sizes = {size for number in named(kernel.body) for size in self.buffers[number].dims}
+        if any(self.added.sizes[size].fixed is None for size in sizes):
+            return 1
+        most = device.registers // (2 * spread.threads)
+        if device.most_registers <= most:
+            return 1
+        return 2 if resources_of(self.program, kernel).registers <= most else 1
 
     def _bytes(self, number: int) -> int:
         """The bytes of a buffer that a block shares; 0 of any other."""
@@ -121,9 +146,9 @@ class _Storing:
         values = [part.buffer for part in parts_of(store) if isinstance(part, Load)]
         if all(self.buffers[number].space != "local" for number in values):
             return (replace(across, body=_around(results.outer, results.with_store(store))),)
-        for count in range(len(results.outer) + 1):
+        for room, count in product(self._rooms(), range(len(results.outer) + 1)):
             around, inside = results.outer[:count], results.outer[count:]
-            place = self._place(spread, results, inside)
+            place = self._place(spread, results, inside, room)
             if place is not None:
                 filled = results.with_store(replace(place, value=store.value))
                 alone = replace(results.last, body=filled, wide=(), each=())
@@ -132,7 +157,16 @@ class _Storing:
                 return _around(around, (first, replace(across, body=_around(inside, taken))))
         return (spread,)
 
-    def _place(self, spread: Spread, results: _Results, inside: Sequence[For]) -> Store | None:
+    def _rooms(self) -> list[int]:
+        """How many bytes a block may share, from the best on: so many that there are several, or what any block has."""
+        device = self.program.machine.device
+        assert device is not None
+        least = min(each.shared_bytes for each in MULTIPROCESSORS)
+        return sorted({device.shared_bytes, min(device.shared_bytes, least // self.blocks)})
+
+    def _place(
+        self, spread: Spread, results: _Results, inside: Sequence[For], room: int
+    ) -> Store | None:
         """Where threads hold what they store, inside of some of their loops, and its value there; None without room."""
         store, last = results.store, results.last
         device, dtype = self.program.machine.device, self.buffers[store.buffer].dtype
@@ -141,21 +175,29 @@ class _Storing:
         unit = max(1, device.banks * device.bank_bytes // BYTES[dtype] // counts.pop())
         row = self.added.size((-(-prod(counts) // unit) | 1) * unit)
         dims = (*(loop.size for loop in inside), last.size, row)
-        name = f"{self.buffers[store.buffer].name}_stored"
-        while any(buffer.name == name for buffer in self.buffers):
-            name += "_"
-        held = Buffer(name, dtype, dims, "temporary", private=True, space="shared")
-        self.buffers.append(held)
-        number = len(self.buffers) - 1
-        if device.shared_bytes < self.shared + self._bytes(number):
-            self.buffers.pop()
+        number = self._held(f"{self.buffers[store.buffer].name}_stored", dtype, dims, room)
+        if number is None:
             return None
-        self.shared += self._bytes(number)
         weights = [prod(counts[n + 1 :]) for n in range(len(counts))]
         thread = zip(weights, (loop.variable for loop in spread.loops), strict=True)
         numbers = map(axis_index, (loop.variable for loop in (*inside, last)))
         at = (*numbers, Affine(tuple(thread)))
         return Store(number, at, Load(number, at, dtype))
+
+    def _held(self, name: str, dtype: str, dims: tuple[int, ...], room: int) -> int | None:
+        """The buffer that holds results of some extents, one for all places of a kernel; None without room."""
+        for number, buffer in enumerate(self.buffers[self.first :], self.first):
+            if (buffer.dtype, buffer.dims) == (dtype, dims):
+                return number
+        while any(buffer.name == name for buffer in self.buffers):
+            name += "_"
+        self.buffers.append(Buffer(name, dtype, dims, "temporary", private=True, space="shared"))
+        number = len(self.buffers) - 1
+        if room < self.shared + self._bytes(number):
+            self.buffers.pop()
+            return None
+        self.shared += self._bytes(number)
+        return number
 
     def _is_across(self, spread: Spread, results: _Results) -> bool:
         """Whether threads have neighbors each, one thread those after the last one's, and nobody else stores there."""
@@ -169,7 +211,7 @@ class _Storing:
         each = self.added.sizes[last.size].fixed or 1
         row = self.added.sizes[self.buffers[store.buffer].dims[-1]].fixed
         lanes = self.program.machine.vector_lanes(self.buffers[store.buffer].dtype)
-        if row is not None and each == lanes:
+        if row is not None and each == lanes and row % lanes == 0 and results.test is None:
             return False
         *_, end = store.index
         steps = {variable: step for step, variable in end.terms}

@@ -6,7 +6,8 @@ import pytest
 
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import Program, Store, statements_within
-from ilang.core.machine import GPU
+from ilang.core.machine import GPU, MULTIPROCESSORS
+from ilang.core.occupancy import resources_of
 from ilang.core.passes.gpu.stores import kernel_to_stores
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 
@@ -37,6 +38,9 @@ def strides(program: Program) -> list[int]:
         (PRODUCT, "f32", None, [4, 1]),  # vectors, and what no vectors fit
         (PRODUCT, "f32", [(130, 64), (64, 70)], [1]),  # rows that never are whole vectors
         (PRODUCT, "f32", [(128, 64), (64, 128)], [1]),  # two neighbors are no vector
+        (PRODUCT, "f32", [(1024, 64), (64, 1024)], [4]),  # rows that vectors fit
+        (PRODUCT, "f32", [(1000, 64), (64, 1000)], [4, 1]),  # and tiles do not
+        (PRODUCT, "f32", [(1000, 64), (64, 999)], [1]),
     ],
 )
 def test_threads_store_side_by_side(
@@ -58,3 +62,29 @@ def test_rows_of_what_is_held_have_banks_of_their_own() -> None:
 def test_nothing_is_done_twice() -> None:
     program = lowered(PRODUCT)
     assert kernel_to_stores(program) == program
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shapes", "wanted"),
+    [
+        ("f32", [(1024, 64), (64, 1024)], 1),  # nothing is held
+        ("f32", [(1000, 64), (64, 1000)], 2),
+        ("f32", [(1000, 64), (64, 999)], 2),
+        ("f64", [(1000, 64), (64, 999)], 2),
+        ("f32", [(2000, 500), (500, 1999)], 1),  # registers have no room for two before, either
+        ("f32", None, 1),  # rows of any length take registers of their own
+    ],
+)
+def test_what_is_held_leaves_room_for_two_blocks(
+    dtype: str, shapes: list[tuple[int, ...]] | None, wanted: int
+) -> None:
+    """Of their registers; and of shared memory on every device, where their copies leave that."""
+    program = lowered(PRODUCT, dtype, shapes)
+    (spread,) = program.kernels[0].body
+    assert isinstance(spread, Spread)
+    assert spread.blocks == wanted
+    taken = resources_of(program, program.kernels[0])
+    assert GPU.device is not None
+    assert taken.registers * spread.threads * wanted <= GPU.device.registers
+    if dtype == "f32" and wanted == 2:
+        assert 2 * taken.shared <= min(each.shared_bytes for each in MULTIPROCESSORS)
