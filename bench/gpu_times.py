@@ -10,17 +10,20 @@ import importlib.util
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from bench import references
-from bench.workloads import ON_GPU, PROGRAMS, QUICK, Array, Workload, arrays_of
-from ilang import load
+from bench import gpu_rows, references, steps
+from bench.workloads import Array, arrays_of
+from ilang.codegen.runtime.library import library
 from ilang.codegen.runtime.offload import device_of
+from ilang.core.notation.module import parse_module
 from ilang.core.record import record
+from ilang.core.source import Source
 
 CACHE = 200 << 20
 """Bytes of inputs that take turns: four times the cache of an H100."""
@@ -40,44 +43,109 @@ class Contestant:
     result: Callable[[], tuple[Array, ...]]
 
 
-Prepare = Callable[[Workload, dict[str, Array], int], Contestant]
+Prepare = Callable[[gpu_rows.GpuRow, dict[str, Array], int], Contestant]
 
 
 def run(target: str, takes: Callable[[str], bool]) -> Iterator[tuple[str, bool, str]]:
-    """Each workload whose name is taken: its name, whether our result is right, and the times in words."""
+    """Each row whose name is taken: its name, whether our result is right, and the times and the goal in words."""
     is_emulated = target != "cuda"
-    table: dict[str, Prepare] = {OURS: lambda *given: _ours(target, *given)}
-    if not is_emulated and importlib.util.find_spec("torch") is not None:
-        table |= {"PyTorch": _torch, "torch.compile": _torch_compiled}
-    for workload in QUICK if is_emulated else ON_GPU:
-        if takes(workload.name):
-            yield _row(workload, table, is_emulated)
+    has_torch = not is_emulated and importlib.util.find_spec("torch") is not None
+    copied = 0.0
+    for row in gpu_rows.QUICK if is_emulated else gpu_rows.FULL:
+        if takes(row.workload.name):
+            table: dict[str, Prepare] = {OURS: lambda *given: _ours(target, *given)}
+            if has_torch:
+                from bench.peers import torch_on_gpu
+
+                table |= torch_on_gpu.contestants(row)
+            right, said, taken = _timed(row, table, is_emulated)
+            if row.workload.program == gpu_rows.COPY and not is_emulated:
+                copied = max((_bandwidth(row, time) for time in taken.values()), default=0.0)
+            yield row.workload.name, right, ", ".join([*said, *reached(row, taken, copied)])
+    for step in steps.QUICK if is_emulated else steps.FULL:
+        if takes(step.name):
+            yield step_row(step, target, has_torch)
 
 
-def _row(workload: Workload, table: dict[str, Prepare], is_quick: bool) -> tuple[str, bool, str]:
+def _bandwidth(row: gpu_rows.GpuRow, seconds: float) -> float:
+    """Bytes of inputs and outputs in a second."""
+    return (row.workload.bytes_in() + row.workload.bytes_out()) / seconds
+
+
+def reached(row: gpu_rows.GpuRow, taken: Mapping[str, float], copied: float) -> Iterator[str]:
+    """What a row is to reach, and what it has."""
+    goal = row.goal
+    if goal is None or OURS not in taken:
+        return
+    share = None
+    if goal.of == gpu_rows.COPY and copied:
+        share = _bandwidth(row, taken[OURS]) / copied
+    elif goal.of in taken:
+        share = taken[goal.of] / taken[OURS]
+    verdict = "not known" if share is None else f"{share:.0%}"
+    if share is not None:
+        verdict += ", reached" if goal.least <= share else ", MISSED"
+    yield f"goal {goal.text}: {verdict}"
+
+
+def _timed(
+    row: gpu_rows.GpuRow, table: Mapping[str, Prepare], is_quick: bool
+) -> tuple[bool, list[str], dict[str, float]]:
+    """Whether our result is right, the times in words, and in seconds by contestant."""
+    workload = row.workload
     arrays = arrays_of(workload)
-    right = references.expected(workload.program, arrays)
+    right = gpu_rows.expected(row, arrays)
     copies = max(1, min(MOST_COPIES, math.ceil(CACHE / max(workload.bytes_in(), 1))))
-    said, taken = [], {}
+    said, taken = [], dict[str, float]()
     for name, prepare in table.items():
         try:
-            contestant = prepare(workload, arrays, 1 if is_quick else copies)
+            contestant = prepare(row, arrays, 1 if is_quick else copies)
             mistaken = references.mistake(contestant.result(), right)
             if not mistaken:
-                taken[name] = _seconds(contestant, 1 if is_quick else SAMPLES)
+                taken[name] = seconds(contestant, 1 if is_quick else SAMPLES)
         except Exception as error:  # whatever a device or a foreign package raises
             mistaken = f"{type(error).__name__}: {error}".splitlines()[0][:160]
         said.append(f"{name} {mistaken}" if mistaken else f"{name} {taken[name] * 1e3:.4f} ms")
     if OURS in taken:
-        said += [
-            f"{time / taken[OURS]:.2f} x {name}" for name, time in taken.items() if name != OURS
-        ]
+        said += _ratios(taken)
         said += [f"{workload.flops / taken[OURS] / 1e12:.2f} TFLOP/s"]
-        said += [f"{(workload.bytes_in() + workload.bytes_out()) / taken[OURS] / 1e9:.0f} GB/s"]
-    return workload.name, OURS in taken, ", ".join(said)
+        said += [f"{_bandwidth(row, taken[OURS]) / 1e9:.0f} GB/s"]
+    return OURS in taken, said, taken
 
 
-def _seconds(contestant: Contestant, samples: int) -> float:
+def _ratios(taken: Mapping[str, float]) -> list[str]:
+    """How much longer others take."""
+    return [f"{time / taken[OURS]:.2f} x {name}" for name, time in taken.items() if name != OURS]
+
+
+def step_row(step: steps.Step, target: str, has_torch: bool) -> tuple[str, bool, str]:
+    """A step of training on a device, inputs and losses of the host: right where its losses are those of C."""
+    host, samples = "C on the host", 1 if target != "cuda" else SAMPLES
+    first = steps.session_of(step, 1)
+    arrays, start = steps.arrays_of(first), steps.start_of(first)
+    session = steps.session_of(step, 1, target)
+    table: dict[str, Callable[[], steps.Call]] = {
+        host: lambda: lambda: first(**arrays),
+        OURS: lambda: lambda: session(**arrays),
+    }
+    if has_torch:
+        from bench.peers import torch_steps
+
+        for name in ("PyTorch", "torch.compile"):
+            table[name] = partial(torch_steps.call_of, name, step, start, arrays, 1, "cuda")
+    calls, _, wrong = steps.begun(table, host)
+    taken = {
+        name: seconds(Contestant((call,), device_of(target).wait, tuple), samples)
+        for name, call in calls.items()
+        if name != host
+    }
+    said = [f"{name} {time * 1e3:.4f} ms" for name, time in taken.items()]
+    said += [f"{name} {mistaken}" for name, mistaken in wrong.items()]
+    said += _ratios(taken) if OURS in taken else []
+    return step.name, OURS in taken, ", ".join(said)
+
+
+def seconds(contestant: Contestant, samples: int) -> float:
     """The median time of a call."""
     turns = itertools.cycle(contestant.calls)
 
@@ -96,11 +164,12 @@ def _seconds(contestant: Contestant, samples: int) -> float:
     return statistics.median(sample(count) for _ in range(samples))
 
 
-def _ours(target: str, workload: Workload, arrays: dict[str, Array], copies: int) -> Contestant:
+def _ours(target: str, row: gpu_rows.GpuRow, arrays: dict[str, Array], copies: int) -> Contestant:
     """Our program as it stands, into arrays of the device that are given."""
-    device = device_of(target)
-    component = load(PROGRAMS / f"{workload.program}.i")[workload.program]
-    outs = tuple(device.empty(shape, np.float32) for shape in workload.outputs)
+    device, name = device_of(target), row.workload.program
+    component = library(parse_module(Source(f"{name}.i", gpu_rows.text_of(row))))[name]
+    component = component.grad() if row.gradient else component
+    outs = tuple(device.empty(shape, np.float32) for shape in row.workload.outputs)
     out = outs if len(outs) > 1 else outs[0]
     given = [[device.array(array) for array in arrays.values()] for _ in range(copies)]
 
@@ -114,40 +183,3 @@ def _ours(target: str, workload: Workload, arrays: dict[str, Array], copies: int
         return tuple(each.get() for each in outs)
 
     return Contestant(calls, device.wait, result)
-
-
-def _torch(
-    workload: Workload, arrays: dict[str, Array], copies: int, *, is_compiled: bool = False
-) -> Contestant:
-    """Operations of PyTorch one by one, products of float32 in full; what it returns is new in each call."""
-    import torch
-
-    from bench.peers.on_torch import FUNCTIONS
-
-    function = FUNCTIONS[workload.program]
-    if is_compiled:
-        function = torch.compile(function, dynamic=False)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    given = [[torch.from_numpy(a).cuda() for a in arrays.values()] for _ in range(copies)]
-
-    def call(tensors: Sequence[Any]) -> Callable[[], Any]:
-        def run() -> Any:
-            with torch.no_grad():
-                return function(*tensors)
-
-        return run
-
-    calls = tuple(call(tensors) for tensors in given)
-
-    def result() -> tuple[Array, ...]:
-        found = calls[0]()
-        several = found if isinstance(found, tuple | list) else (found,)
-        return tuple(each.cpu().numpy() for each in several)
-
-    return Contestant(calls, torch.cuda.synchronize, result)
-
-
-def _torch_compiled(workload: Workload, arrays: dict[str, Array], copies: int) -> Contestant:
-    """The same, by the compiler of PyTorch: kernels of Triton."""
-    return _torch(workload, arrays, copies, is_compiled=True)

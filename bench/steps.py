@@ -96,16 +96,18 @@ def arrays_of(session: Any) -> dict[str, Array]:
     return arrays
 
 
+def start_of(session: Any) -> dict[str, Array]:
+    """The first values of parameters, by the last two words of their paths, as peers know them."""
+    values = session.parameters
+    return {".".join(path.split(".")[-2:]): values[path] for path in values}
+
+
 def contestants(
     step: Step, names: Sequence[str], ours: str, threads: int
 ) -> dict[str, Callable[[], Call]]:
     """By contestant: what gives a call that takes one step and returns something whose number is the loss."""
     session = session_of(step, threads)
-    arrays = arrays_of(session)
-    # Peers know parameters by the last two words of their paths.
-    start = {
-        ".".join(path.split(".")[-2:]): session.parameters[path] for path in session.parameters
-    }
+    arrays, start = arrays_of(session), start_of(session)
 
     def peer(name: str) -> Call:
         module = importlib.import_module(f"bench.peers.{MODULES[name]}")

@@ -87,8 +87,10 @@ def _tensor(array: Any) -> Any:
     return torch.from_numpy(array.copy())
 
 
-def call_of(name: str, step: Step, start: Arrays, arrays: Arrays, threads: int) -> Call:
-    """A call that takes one step; its model is compiled where the peer is called so."""
+def call_of(
+    name: str, step: Step, start: Arrays, arrays: Arrays, threads: int, device: str = "cpu"
+) -> Call:
+    """A call that takes one step on a device; its model is compiled where the peer is called so."""
     torch.set_num_threads(threads)
     torch._dynamo.reset()  # noqa: SLF001 - else every step is one more recompilation, up to a limit
     x, t, rate = _tensor(arrays["x"]), _tensor(arrays["t"]), 0.01
@@ -101,6 +103,7 @@ def call_of(name: str, step: Step, start: Arrays, arrays: Arrays, threads: int) 
             model, x = Convolutions(start), x.permute(0, 3, 1, 2).contiguous()
         case _:
             model = Slope(start)
+    model, x, t = model.to(device), x.to(device), t.to(device)
     if name == "torch.compile":
         model = torch.compile(model, dynamic=False)
     return _step(model, torch.optim.SGD(model.parameters(), rate, fused=True), x, t)
@@ -112,6 +115,6 @@ def _step(model: Callable[..., Any], optimizer: Any, x: Any, t: Any) -> Call:
         loss = model(x, t)
         loss.backward()
         optimizer.step()
-        return loss.detach()
+        return loss.detach().cpu()
 
     return call

@@ -10,10 +10,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import anchors_plugin, calls, gpu, measure, peers, references, report, steps, workloads
+from bench import (
+    anchors_plugin,
+    calls,
+    gpu,
+    gpu_rows,
+    gpu_times,
+    measure,
+    peers,
+    references,
+    report,
+    steps,
+    workloads,
+)
 from bench.__main__ import main
 from bench.limits import Limits
 from bench.workloads import FULL, QUICK, Array, Workload
+from ilang.codegen.runtime.library import library
 from ilang.core.notation.layout import format_module
 from ilang.core.notation.module import parse_module
 from ilang.core.pipeline import module_graph
@@ -202,15 +215,56 @@ def test_plug_in_trains() -> None:
 def test_all_parts_for_a_gpu_run_emulated(tmp_path: Path) -> None:
     """Projects, their tests with every access checked, and times; the index cases are tests of their own."""
     file = tmp_path / "results.json"
-    words = ["--emulate", "--parts", "projects,sanitizer,times", "--only", "^03_reduce$|^matmul$"]
+    timed_rows = ["matmul", "matmul 5 x 7 x 19, known", "step of a matrix"]
+    only = "|".join(f"^{name}$" for name in ("03_reduce", *timed_rows))
+    words = ["--emulate", "--parts", "projects,sanitizer,times", "--only", only]
     assert gpu.main([*words, "--json", str(file)]) == 0
     rows = json.loads(file.read_text("utf-8"))
     assert [(row["part"], row["name"]) for row in rows] == [
         ("projects", "03_reduce"),
         ("sanitizer", "03_reduce"),
-        ("times", "matmul"),
+        *(("times", name) for name in timed_rows),
     ]
     assert all(row["is_right"] for row in rows)
+    assert rows[3]["says"].endswith("goal 60 % of cuBLAS: not known")
+
+
+@pytest.mark.parametrize("row", gpu_rows.QUICK, ids=lambda row: row.workload.name)
+def test_rows_for_a_gpu_are_what_they_are_compared_with(row: gpu_rows.GpuRow) -> None:
+    """Their programs, evaluated; those of known extents say them."""
+    name, arrays = row.workload.program, workloads.arrays_of(row.workload)
+    text = gpu_rows.text_of(row)
+    assert format_module(Source(f"{name}.i", text)) == text
+    program = library(parse_module(Source(f"{name}.i", text)))[name]
+    program = program.grad() if row.gradient else program
+    right = gpu_rows.expected(row, arrays)
+    assert references.mistake(program(*arrays.values(), target="numpy"), right) is None
+    assert tuple(output.shape for output in right) == row.workload.outputs
+    assert row.known is (row.workload.name.endswith("known"))
+
+
+def test_rows_of_a_device_have_programs_of_their_extents() -> None:
+    names = [row.workload.name for row in gpu_rows.FULL]
+    assert len(set(names)) == len(names)
+    kinds = {(row.workload.program, row.known, row.gradient) for row in gpu_rows.QUICK}
+    assert {(row.workload.program, row.known, row.gradient) for row in gpu_rows.FULL} <= kinds
+    for row in gpu_rows.FULL:
+        name, shapes = row.workload.program, row.workload.inputs.values()
+        program = library(parse_module(Source(f"{name}.i", gpu_rows.text_of(row))))[name]
+        program = program.grad() if row.gradient else program
+        assert program.shapes(*shapes) == row.workload.outputs
+
+
+def test_what_a_row_has_reached_is_told() -> None:
+    (row,) = (row for row in gpu_rows.QUICK if row.workload.name == "row sum")
+    bytes_ = row.workload.bytes_in() + row.workload.bytes_out()
+    told = [[*gpu_times.reached(row, {"i": 1.0}, copied)] for copied in (0.0, bytes_, 2 * bytes_)]
+    text = "goal 85 % of the bandwidth of a copy"
+    assert told == [[f"{text}: not known"], [f"{text}: 100%, reached"], [f"{text}: 50%, MISSED"]]
+    (row,) = (row for row in gpu_rows.QUICK if row.workload.name == "causal 2 x 9")
+    (said,) = gpu_times.reached(row, {"i": 1.0, "PyTorch": 0.5, "PyTorch math": 1.5}, 0.0)
+    assert said == "goal faster than PyTorch's math path: 150%, reached"
+    assert not [*gpu_times.reached(row, {"PyTorch": 1.0}, 0.0)]
 
 
 def test_a_part_that_fails_on_a_gpu_is_told(
