@@ -175,12 +175,12 @@ class Total:
 
     def __init__(self, program: Program) -> None:
         """Nothing yet, of the sizes of a program."""
-        from ilang.core.ir.kernel import Blocks
+        from ilang.core.ir.kernel import Blocks, Part, Window
 
         self.sizes = program.sizes
         self.most_blocks = program.machine.threads.most_blocks
         self.parts: Mapping[int, Part | Window] = {
-            p.size: p for p in program.parts if not isinstance(p, Blocks)
+            p.size: p for p in program.parts if isinstance(p, Part | Window)
         }
         self.blocks = {p.size for p in program.parts if isinstance(p, Blocks)}
         self.number = 0

@@ -20,7 +20,7 @@ from ilang.core.ir.host import (
     Step,
     Take,
 )
-from ilang.core.ir.kernel import Blocks, Part, Window
+from ilang.core.ir.kernel import Blocks, Part, Shares, Window
 from ilang.core.ir.shaped import Composition, Reach, Rule
 
 STATUS = {
@@ -198,7 +198,7 @@ class Entry:
                 total = " + ".join([*words, str(reach.offset)])
                 yield f"{INDENT}if ({total} {relation} {sign * reach.limit}.0) return 0;"
 
-    def _count(self, part: Part | Window | Blocks) -> str:
+    def _count(self, part: Part | Window | Blocks | Shares) -> str:
         """How many parts, elements or blocks there are."""
         size = self.spelling.size
         match part:
@@ -214,6 +214,8 @@ class Entry:
                 elements = " * ".join(f"(double){size(n)}" for n in part.elements)
                 blocks = f"blocks_of({terms}, {elements})" if elements else f"blocks({terms})"
                 return f"several({blocks})" if part.several else blocks
+            case Shares():
+                raise AssertionError("a processor has a result for each part")
 
     def _derive(self, step: Derive, name: str) -> str:
         """A C call that computes a derived extent, false if there is none."""
@@ -265,7 +267,8 @@ class Entry:
             yield f"{INDENT}char *const base = start_in(work);"
         for number in host.layout.temporaries:
             c_type, name = self.spelling.element_kind(number), self._array(number)
-            yield f"{INDENT}{c_type} *{name} = ({c_type} *)(void *)(base + plan.at_{name});"
+            place = f"({c_type} *)(void *)(base + plan.at_{name})"
+            yield f"{INDENT}{c_type} *{name} = {self._placed(number, place)};"
         yield from self._begun()
         for number, launch in enumerate(host.launches):
             ranges = [each for each in host.ranges if each.launch == number]
@@ -274,6 +277,10 @@ class Entry:
         yield f"{INDENT}return 0;"
         yield "}"
         yield ""
+
+    def _placed(self, number: int, place: str) -> str:
+        """Where a temporary is, which has this place in the workspace."""
+        return place
 
     def _begun(self) -> Iterator[str]:
         """What comes before all kernels."""

@@ -515,7 +515,8 @@ class _Kernel:
         """The first iteration of a chunk of a loop, and that after its last one."""
         size, count = self.spelling.size(loop.size), self.spelling.size(chunk.count)
         words = f"{size}, {count}, {chunk.multiple}, {self.spelling.variable(chunk.block)}"
-        return f"start_of({words})", f"start_of({words} + 1)"
+        start, end = f"start_of({words})", f"start_of({words} + 1)"
+        return start, f"min_i64({start} + 1, {end})" if chunk.first else end
 
     def _alone(self, s: Spread, indent: str) -> Iterator[str]:
         """The one iteration of no loops: the first thread's."""

@@ -10,7 +10,7 @@ from ilang.codegen.targets.c_header import parameters
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
 from ilang.codegen.targets.cuda_header import STREAM, host_signature, signature, wait_signature
 from ilang.core.ir.host import Host, Launch, Ranges
-from ilang.core.ir.kernel import Blocks, Part, Window
+from ilang.core.ir.kernel import Blocks, Part, Shares, Window
 
 TRY = "#define TRY(call) do { const int status = (int)(call); if (status != 0) return -status; } while (0)"
 """A call of CUDA's: what it gives other than success is returned."""
@@ -75,10 +75,25 @@ class Entry(c_entry.Entry):
 
     def _measure(self, number: int, target: str) -> str:
         buffer = self.program.buffers[number]
-        extents = ", ".join(self.spelling.size(size) for size in buffer.dims)
+        words = [self.spelling.size(size) for size in buffer.dims]
+        if buffer.instead is not None:
+            words[0] = f"{words[0]} == 1 ? 0 : {words[0]}"
+        extents = ", ".join(words)
         return f"measure({target}, sizeof({C_TYPES[buffer.dtype]}), {{{extents}}})"
 
-    def _count(self, part: Part | Window | Blocks) -> str:
+    def _placed(self, number: int, place: str) -> str:
+        buffer = self.program.buffers[number]
+        if buffer.instead is None:
+            return place
+        return (
+            f"{self.spelling.size(buffer.dims[0])} == 1 ? {self._array(buffer.instead)} : {place}"
+        )
+
+    def _count(self, part: Part | Window | Blocks | Shares) -> str:
+        if isinstance(part, Shares):
+            size = self.spelling.size
+            tiles = self._terms([size(n) for n in part.tiles])
+            return f"parts_of({size(part.whole)}, {part.least}, {tiles}, {part.most})"
         if not isinstance(part, Blocks):
             return super()._count(part)
         terms = " * ".join(f"(double){self.spelling.size(n)}" for n in part.loops)
@@ -148,9 +163,11 @@ class Entry(c_entry.Entry):
         indent, head, tail = INDENT, [], [f"{INDENT}TRY(cudaGetLastError());"]
         sizes = " * ".join(self.spelling.size(n) for n in grid.sizes)
         across = [None if n is None else self.spelling.size(n) for n in grid.across]
-        every = [words for words in (sizes, *across) if words]
+        every = [f"{words} > 0" for words in (sizes, *across) if words]
+        if launch.parts is not None:
+            every.append(f"{self.spelling.size(launch.parts)} > 1")
         if every:
-            head = [f"{INDENT}if ({' && '.join(f'{words} > 0' for words in every)}) {{"]
+            head = [f"{INDENT}if ({' && '.join(every)}) {{"]
             indent, tail = 2 * INDENT, [f"{2 * INDENT}TRY(cudaGetLastError());", f"{INDENT}}}"]
         if launch.scratch and sizes:
             head += [

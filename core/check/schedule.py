@@ -187,6 +187,8 @@ def _instance(scheduled: Scheduled, plan: Plan, number: int) -> None:
         leading = tuple(outermost[: len(instance.parts.loops)]) == instance.parts.loops
         alone = not instance.home and not instance.chain
         _demand(leading and alone, "parts are of a root, by its outermost reduced loops", value)
+        one = not instance.parts.least or len(instance.parts.loops) == 1
+        _demand(one, "iterations of one loop share results", value)
     if instance.accumulation is not None:
         _accumulation(scheduled, instance, instance.accumulation)
     for axis, interval in instance.intervals.items():
@@ -212,7 +214,8 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
     assert nest is not None
     reduced = set(node.reduced_axes()) if node.base is None else set()
     unshared = tuple(loop for loop in nest.order if loop not in instance.home)
-    parts = instance.parts.loops if instance.parts is not None else ()
+    alone = instance.parts is not None and not instance.parts.least
+    parts = instance.parts.loops if instance.parts is not None and alone else ()
     folded = (n for n, loop in enumerate(unshared) if loop.axis in reduced and loop not in parts)
     first = next(folded, len(unshared))
     partial = any(loop.axis in reduced for loop in instance.home)

@@ -24,7 +24,7 @@ from typing import assert_never
 from ilang.core.explain.expression import affine_text, aligned, composition_text, size_text
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Launch, Require, Step, Take
-from ilang.core.ir.kernel import Blocks, Part, Program, Window
+from ilang.core.ir.kernel import Blocks, Part, Program, Shares, Window
 from ilang.core.ir.shaped import Composition, Rule
 
 INDENT = "  "
@@ -141,7 +141,7 @@ def _formula(program: Program, rule: Rule) -> str:
     return text if rule.divisor == 1 else f"({text}) / {rule.divisor}"
 
 
-def _count(program: Program, part: Part | Window | Blocks) -> str:
+def _count(program: Program, part: Part | Window | Blocks | Shares) -> str:
     match part:
         case Part():
             return f"parts of {part.step} in {_size(program, part.whole)}"
@@ -155,6 +155,10 @@ def _count(program: Program, part: Part | Window | Blocks) -> str:
             elements = " x ".join(_size(program, n) for n in part.elements)
             several = ", or none" if part.several else ""
             return f"{terms} for {elements} elements{several}" if elements else terms
+        case Shares():
+            tiles = " x ".join(_size(program, n) for n in part.tiles) or "1"
+            each = f"{part.least} or more of {_size(program, part.whole)}"
+            return f"parts of {each}, as many as give {tiles} tiles {part.most} blocks"
 
 
 def _launch(program: Program, launch: Launch) -> Iterator[str]:
@@ -165,6 +169,8 @@ def _launch(program: Program, launch: Launch) -> Iterator[str]:
     reads = " ".join(name for n, name in names.items() if n not in launch.writes)
     yield f"reads {reads}" if reads else "reads nothing"
     yield "writes " + " ".join(name for n, name in names.items() if n in launch.writes)
+    if launch.parts is not None:
+        yield f"where 1 < {_size(program, launch.parts)}"
     if launch.scratch:
         yield "scratch of each thread" if launch.divided else "scratch"
     if launch.grid is not None:

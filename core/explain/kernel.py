@@ -312,7 +312,8 @@ class _Loops:
             end = f"min({end}, {self._rest(loop.rest)})"
         if loop.chunk is not None:
             block = self.kernel.names[loop.chunk.block]
-            end += f", block {block} of {self._end(loop.chunk.count)}"
+            first = "the first of " if loop.chunk.first else ""
+            end += f", {first}block {block} of {self._end(loop.chunk.count)}"
         parallel = "parallel " if loop.parallel else ""
         return f"{parallel}for {self.kernel.names[loop.variable]} in 0..{end}"
 

@@ -143,7 +143,10 @@ def _parts(scheduled: Scheduled, instance: Instance, parts: Parts) -> str:
     node, name = _assigned(scheduled, instance.value)[0], _name(scheduled, instance.value)
     loops = " ".join(loop_text(node, loop) for loop in parts.loops)
     who = "all threads of a block" if parts.threads else "one thread"
-    return f"{name} in parts, one for each {loops}, combined by {who} for each element"
+    each = f"one for each {loops}"
+    if parts.least:
+        each = f"each of {parts.least} {loops} or more, as many as give {parts.most} blocks"
+    return f"{name} in parts, {each}, combined by {who} for each element"
 
 
 def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) -> str:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ilang.core.ir.gpu import Over
-from ilang.core.ir.kernel import Blocks, Part, Program, Window
+from ilang.core.ir.kernel import Blocks, Part, Program, Shares, Window
 from ilang.core.ir.shaped import Bound, Reach, Rule
 from ilang.core.record import record
 
@@ -83,7 +83,7 @@ class Hold:
 class Count:
     """How many parts, elements or blocks loops have."""
 
-    part: Part | Window | Blocks
+    part: Part | Window | Blocks | Shares
 
 
 Step = Take | Derive | Follow | Require | Hold | Count
@@ -146,7 +146,7 @@ class Launch:
     """A call of a kernel: the run-time sizes and the buffers that it takes, in order, and which of these it writes.
 
     With ``scratch`` it takes scratch storage, with ``divided`` so that its threads have parts of their own. ``grid``
-    says how many threads of a GPU run it.
+    says how many threads of a GPU run it. What combines ``parts`` is left out where that size is 1: there is one.
     """
 
     kernel: int
@@ -156,6 +156,7 @@ class Launch:
     scratch: bool
     divided: bool
     grid: Grid | None = None
+    parts: int | None = None
 
 
 @record

@@ -49,7 +49,9 @@ class Buffer:
     (a ``Tile`` fills it). The last dimension of a ``padded`` one has room for whole loop parts, past the end of a
     ragged dimension. ``space`` says where a private one is; of a ``double`` one a GPU reads one copy while it fills the
     other one. The elements of a ``wrapping`` one are integers that a
-    reduction adds to or multiplies: a target may hold them unsigned, so that no step converts.
+    reduction adds to or multiplies: a target may hold them unsigned, so that no step converts. The results of parts are
+    those of all where there is one part: a buffer of them, whose first dimension is the number of parts, has no memory
+    of its own then, and that of the buffer ``instead``.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Buffer:
     owner: int | None = None
     wrapping: bool = False
     double: bool = False
+    instead: int | None = None
 
 
 @record
@@ -87,12 +90,14 @@ class Rest:
 class Chunk:
     """The iterations of one of ``count`` blocks of a loop: number ``block``, a loop variable; ``count`` is a size.
 
-    A block starts at a multiple of ``multiple`` iterations, and all but the last ones are equally long.
+    A block starts at a multiple of ``multiple`` iterations, and all but the last ones are equally long. ``first``: of
+    these, the first one alone, where there is any.
     """
 
     block: int
     count: int
     multiple: int
+    first: bool = False
 
 
 @record
@@ -277,6 +282,25 @@ class Blocks:
 
 
 @record
+class Shares:
+    """How many parts the iterations of a loop go in whose parts have results of their own: ``size``, at least one.
+
+    ``whole`` is the number of iterations, of which a part has ``least`` or more. Each part of each of the ``tiles``,
+    the product of these sizes, is a block's: there are as many parts as give a device ``most`` blocks, no more.
+    """
+
+    size: int
+    whole: int
+    tiles: tuple[int, ...]
+    least: int
+    most: int
+
+    def sources(self) -> tuple[int, ...]:
+        """The sizes that it follows from."""
+        return (self.whole, *self.tiles)
+
+
+@record
 class Wish:
     """Blocks and threads that a person asked for, by role or position: the expression, and the place that says so."""
 
@@ -349,7 +373,7 @@ class Program:
     kernels: tuple[Kernel, ...]
     derived: tuple[Rule, ...] = ()
     bounds: tuple[Bound, ...] = ()
-    parts: tuple[Part | Window | Blocks, ...] = ()
+    parts: tuple[Part | Window | Blocks | Shares, ...] = ()
     machine: Machine = CPU
     reaches: tuple[Reach, ...] = ()
     calls: tuple[Call, ...] = ()

@@ -274,10 +274,14 @@ class Parts:
     """A reduction in parts: each iteration of its ``loops``, outermost of the reduced ones, has a result of its own.
 
     What all of them have is combined in their order after that, each element by the ``threads`` of a block, or by one.
+    With a ``least`` number, iterations that follow each other share a result, so many at least: as many as leave a
+    device ``most`` blocks.
     """
 
     loops: tuple[Loop, ...]
     threads: bool
+    least: int = 0
+    most: int = 0
 
 
 Accumulation = RegisterTile | PartialSums | Chunks | ThreadTile

@@ -157,6 +157,8 @@ def _least(program: Program, rule: Rule) -> tuple[int, tuple[int, ...]]:
 def _launch(program: Program, call: Call, use: Use) -> Launch:
     kernel = program.kernels[call.kernel]
     grid = _grid(program, kernel)
+    combined = (program.buffers[n] for n in use.shared if n not in use.written)
+    parts = next((buffer.dims[0] for buffer in combined if buffer.instead is not None), None)
     return Launch(
         call.kernel,
         tuple(n for n in use.sizes if program.sizes[n].fixed is None),
@@ -165,6 +167,7 @@ def _launch(program: Program, call: Call, use: Use) -> Launch:
         bool(use.private),
         _is_divided(program, kernel) if grid is None else bool(use.private),
         grid,
+        parts,
     )
 
 

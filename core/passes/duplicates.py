@@ -99,7 +99,9 @@ class _Form:
             buffer = self.described[number]
             dims = tuple(map(self._size, buffer.dims))
             owner = None if buffer.owner is None else self._buffer(buffer.owner)
-            self.memory.append((known, replace(buffer, name="", dims=dims, owner=owner)))
+            instead = None if buffer.instead is None else self._buffer(buffer.instead)
+            plain = replace(buffer, name="", dims=dims, owner=owner, instead=instead)
+            self.memory.append((known, plain))
         return known
 
     def _size(self, number: int) -> Hashable:

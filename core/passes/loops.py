@@ -59,6 +59,8 @@ class Loops:
         role = frame.nest.role(frame.nest.order.index(loop))
         if role in ("u", "v") and self.storage.sizes[size].fixed is None:
             role = ""
+        if role == "p" and loop in frame.chunks:  # the loop over the parts has it
+            role = ""
         inside = self._inside_of_dimension(frame, loop, scope.variable)
         body = tuple(scope.block)
         kernel_loop = kernel.For(
@@ -223,7 +225,7 @@ class Loops:
 
     def _at(self, frame: Frame, place: Place, index: tuple[Affine, ...]) -> tuple[Affine, ...]:
         """The index of an element of a place, for a value indexed by ``index`` over the axes of ``frame``."""
-        indices = []
+        indices = list(place.part)
         for entry in place.dims:
             if isinstance(entry, LoopIndex):
                 indices.append(frame.index_of(entry))

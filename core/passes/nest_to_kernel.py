@@ -157,7 +157,7 @@ class _Lowering(OnlineReductions):
             return
         yield from self._stage_outside(frame)
         parts = self.plan.instances[frame.instance].parts
-        apart = () if parts is None else parts.loops
+        apart = () if parts is None or parts.least else parts.loops
         folded = (n for n, loop in enumerate(loops) if loop.axis in reduced and loop not in apart)
         chunks = self._accumulation(frame)
         in_chunks = isinstance(chunks, Chunks) and chunks.around
@@ -170,7 +170,9 @@ class _Lowering(OnlineReductions):
             scope = self._enter(frame, loop, scope)
             opened.append(loop)
             yield from self._stage_inside(frame, loop)
-        if reduced:
+        if parts is not None and parts.least:
+            yield from self._sharing(frame, scope, loops[leading:], parts)
+        elif reduced:
             yield from self._reduction(frame, scope, loops[leading:])
         elif node.acc is None:
             stored: Block = []

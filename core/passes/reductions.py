@@ -189,15 +189,45 @@ class Reductions(Loops, ABC):
     def _place_of_parts(self, frame: Frame, parts: Parts, scope: Scope) -> Place:
         """Where the results of all parts are: as the whole is, one after the other."""
         tensor = self._tensor(frame)
-        counts = [self._trip(frame, loop)[0] for loop in parts.loops]
+        counts = self._counts_of_parts(frame, parts)
         dims = [*counts, *tensor.dims]
         buffer = self._scratch(f"{tensor.name}_parts", tensor.dtype, dims, scope)
+        whole = tuple((dim, None) for dim in range(len(tensor.dims)))
+        if parts.least:
+            assert frame.place.buffer is not None
+            self.storage.instead(buffer, frame.place.buffer)
+            return Place(None, buffer, whole)
         numbers = tuple(LoopIndex(((1, loop),), None) for loop in parts.loops)
-        return Place(None, buffer, (*numbers, *((dim, None) for dim in range(len(tensor.dims)))))
+        return Place(None, buffer, (*numbers, *whole))
+
+    def _counts_of_parts(self, frame: Frame, parts: Parts) -> list[int]:
+        """The size numbers of how many parts there are, along each of their loops."""
+        counts = [self._trip(frame, loop)[0] for loop in parts.loops]
+        if not parts.least:
+            return counts
+        order = frame.nest.order
+        around = order[: order.index(parts.loops[0])]
+        tiles = [self._trip(frame, loop)[0] for loop in around]
+        return [self.storage.shares(counts[0], tiles, parts.least, parts.most)]
+
+    def _sharing(
+        self, frame: Frame, scope: Scope, loops: list[Loop], parts: Parts
+    ) -> Generator[Steps, None, None]:
+        """A reduction in parts of which each has several iterations of a loop, by a loop over the parts."""
+        (loop,) = parts.loops
+        (count,) = self._counts_of_parts(frame, parts)
+        inside = self._counting(scope)
+        assert inside.variable is not None
+        frame.place = replace(frame.place, part=(axis_index(inside.variable),))
+        frame.chunks[loop] = kernel.Chunk(inside.variable, count, 1)
+        yield from self._reduction(frame, inside, loops)
+        del frame.chunks[loop]
+        scope.block.append(kernel.For(inside.variable, count, tuple(inside.block), role="p"))
 
     def _combine_parts(self, frame: Frame, whole: Place, parts: Parts, scope: Scope) -> None:
         """Combine what the parts of each element have, in their order, and store it."""
         node, held = frame.node, frame.place
+        counts = self._counts_of_parts(frame, parts)
         elements = tuple(Loop(axis) for axis in dict.fromkeys(node.output_axes()))
         plain = Nest(((),) * len(node.axes), elements, (None,) * len(node.reads))
         after = Frame(frame.value, node, plain, whole, frame.instance)
@@ -215,9 +245,9 @@ class Reductions(Loops, ABC):
         at = (*map(axis_index, counting), *(self._indexed(after, part) for part in node.target))
         part = converted(Load(held.buffer, at, self._tensor(frame).dtype), node.acc_dtype)
         step: kernel.Statement = kernel.Change(local, self._combined(node, acc, part))
-        for variable, loop in reversed([*zip(counting, parts.loops, strict=True)]):
-            role: Role = "t" if parts.threads and loop == parts.loops[-1] else ""
-            step = kernel.For(variable, self._trip(frame, loop)[0], (step,), role=role)
+        for variable, count in reversed([*zip(counting, counts, strict=True)]):
+            role: Role = "t" if parts.threads and variable == counting[-1] else ""
+            step = kernel.For(variable, count, (step,), role=role)
         scope.block.append(step)
         self._write(after, scope.block, converted(acc, self._tensor(frame).dtype))
         for loop in reversed(elements):

@@ -28,13 +28,14 @@ class Place:
 
     An entry of ``dims`` is a dimension of the value and None, or a dimension and the one loop part that is kept of it;
     in a copy of what a reader reads, or in an interval of it, how the loops of the reader walk a dimension. A ``copy``
-    has 0 where the reader is outside the dimension.
+    has 0 where the reader is outside the dimension. A place in one of several results is ``part`` of them.
     """
 
     local: int | None
     buffer: int | None
     dims: tuple[tuple[int, int | None] | LoopIndex, ...]
     copy: bool = False
+    part: tuple[Affine, ...] = ()
 
 
 @record

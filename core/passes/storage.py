@@ -34,7 +34,8 @@ class Storage:
         self.machine = machine
         self.buffers: list[kernel.Buffer] = []
         self.sizes = list(shaped.sizes)
-        self.parted: list[kernel.Part | kernel.Window | kernel.Blocks] = []
+        self.parted: list[kernel.Part | kernel.Window | kernel.Blocks | kernel.Shares] = []
+        self.shared: dict[tuple[int, tuple[int, ...], int, int], int] = {}
         self.windows: dict[tuple[tuple[int, int], ...], int] = {}
         self.of_value: dict[int, int] = {}
         self.inputs = frozenset(shaped.inputs)
@@ -102,6 +103,10 @@ class Storage:
         """Give a private buffer two copies, where the machine may fill one while it reads the other."""
         double = self.buffers[number].private and self.machine.kind == "gpu"
         self.buffers[number] = replace(self.buffers[number], double=double)
+
+    def instead(self, number: int, whole: int) -> None:
+        """Let the results of parts be those of all, a buffer's, where there is one part."""
+        self.buffers[number] = replace(self.buffers[number], instead=whole)
 
     def accumulates(self, number: int, node: Assignment) -> None:
         """Say that a buffer has the accumulators of a reduction: integers wrap where they are added or multiplied."""
@@ -173,6 +178,16 @@ class Storage:
             )
         )
         return len(self.sizes) - 1
+
+    def shares(self, whole: int, tiles: Sequence[int], least: int, most: int) -> int:
+        """The size number of the parts that iterations go in, for so many tiles."""
+        key = (whole, tuple(tiles), least, most)
+        if key not in self.shared:
+            self.shared[key] = len(self.sizes)
+            name = self.size_names.fresh(f"{self.sizes[whole].name}_parts")
+            self.sizes.append(Size(name, None, ()))
+            self.parted.append(kernel.Shares(self.shared[key], *key))
+        return self.shared[key]
 
     def constant(self, extent: int) -> int:
         """The size number of a constant extent."""

@@ -42,6 +42,9 @@ from ilang.core.schedule.choose.tile import MOST_TERMS, RUN
 from ilang.core.schedule.fuse import Nested
 from ilang.core.schedule.registers import micro_tiles, vector_lanes
 
+PART = 4 * RUN
+"""Terms of a part that has several iterations of a loop, at least: its results are written and read once more."""
+
 
 @record
 class _Reduction:
@@ -114,7 +117,7 @@ def _reduction(program: Nested, instance: Instance) -> _Reduction | None:
     if not reduced or any(loop.axis in reduced for loop in instance.home):
         return None
     loops_inside = [loop for loop in nest.order if loop not in instance.home]
-    parts, count = parted(node, nest), len(loops_inside)
+    parts, count = _alone(program, instance), len(loops_inside)
     folded = (
         n for n, loop in enumerate(loops_inside) if loop.axis in reduced and loop not in parts
     )
@@ -186,16 +189,60 @@ def _parts(program: Nested, instance: Instance) -> Parts | None:
     loops, sizes = parted(node, nest), program.shaped.sizes
     if not loops:
         return None
-    factors = nest.factors
-    parts = [
+    parts = _counts(program, instance, loops)
+    elements = [fixed(sizes, instance.extents[axis]) for axis in dict.fromkeys(node.output_axes())]
+    least, most = _shared(program, instance)
+    if device is None or None in elements or (None in parts and not least):
+        return Parts(loops, False, least, most)
+    are_few = prod(count or 0 for count in elements) <= program.machine.threads.most_blocks
+    are_many = None in parts or device.warp <= prod(count or 0 for count in parts)
+    return Parts(loops, are_few and are_many, least, most)
+
+
+def _alone(program: Nested, instance: Instance) -> tuple[Loop, ...]:
+    """The loops of a reduction each of whose iterations has a result of its own."""
+    node, nest = program.node(instance.value), program.nest(instance.value)
+    return () if _shared(program, instance)[0] else parted(node, nest)
+
+
+def _counts(program: Nested, instance: Instance, loops: Sequence[Loop]) -> list[int | None]:
+    """How many iterations loops of an instance have, None where that is known at run time only."""
+    sizes, factors = program.shaped.sizes, program.nest(instance.value).factors
+    return [
         fixed(sizes, part_extent(sizes, instance.extents[x.axis], factors[x.axis], x.part))
         for x in loops
     ]
-    elements = [fixed(sizes, instance.extents[axis]) for axis in dict.fromkeys(node.output_axes())]
-    if device is None or None in parts or None in elements:
-        return Parts(loops, False)
-    are_few = prod(count or 0 for count in elements) <= program.machine.threads.most_blocks
-    return Parts(loops, are_few and device.warp <= prod(count or 0 for count in parts))
+
+
+def _shared(program: Nested, instance: Instance) -> tuple[int, int]:
+    """How many iterations of a loop over parts share a result at least, and the blocks of a device for them at most.
+
+    Neither where it is known how many parts there are, and tiles, or parts are of anything but tiles of blocks.
+    """
+    node, nest, device = (
+        program.node(instance.value),
+        program.nest(instance.value),
+        program.machine.device,
+    )
+    loops = parted(node, nest)
+    if device is None or len(loops) != 1 or instance.chain or instance.home:
+        return 0, 0
+    at, outputs = nest.order.index(loops[0]), set(node.output_axes())
+    around, inside = nest.order[:at], nest.order[at + 1 :]
+    tile = [x for x in inside if x.axis in outputs]
+    elements = _counts(program, instance, tile)
+    known = None not in _counts(program, instance, (*around, *loops))
+    if known or not tile or None in elements or {x.axis for x in around} - outputs:
+        return 0, 0
+    terms = [x for x in inside if x.axis not in outputs]
+    each = prod(count or 1 for count in _counts(program, instance, terms))
+    sums = prod(
+        count or 1
+        for loop, count in zip(tile, elements, strict=True)
+        if nest.role(nest.order.index(loop)) not in THREAD_ROLES
+    )
+    blocks = 1 if 2 * program.machine.tiles.rows * program.machine.tiles.lanes <= sums else 2
+    return max(1, -(-PART // each)), blocks * device.multiprocessors
 
 
 # -- chunks ------------------------------------------------------------------------------------------------------------

@@ -18,12 +18,23 @@ from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.targets import cuda
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.gpu import Spread
-from ilang.core.ir.kernel import Program
+from ilang.core.ir.kernel import Part, Program, Shares
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import CPU, GPU
-from ilang.core.pipeline import explain, fit, graph_of, infer, loops_text, lower, text_component
+from ilang.core.notation.module import parse_module
+from ilang.core.pipeline import (
+    explain,
+    fit,
+    graph_of,
+    infer,
+    loops_text,
+    lower,
+    module_graph,
+    text_component,
+)
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
+from ilang.core.source import Source
 from tests.property import emulated
 from tests.property.native import Call
 
@@ -97,6 +108,97 @@ def test_what_is_chosen_gives_the_same_text_when_it_is_written(name: str) -> Non
     written = shaped_of(again, shapes)
     assert loops_text(lower(written, GPU)) == loops_text(lowered(name))
     assert "_parts" in loops_text(lower(written, CPU))
+
+
+TERMS, TILE = "i:4:2,j:4:2,k:4:4", "i j k k' 0 1 k'' i' j' i'' j'' | 0:s2,1:s2"
+WRITTEN = (
+    f"ik*kj~ijk | {TERMS} | {TILE} >> {{}}ijk~ij | {TERMS} | i j k k' k'' i' j' i'' j'' 0 | {{}}"
+)
+ROLES = ("i:p,j:p,k:p,i':t,j':t,i'':u,j'':u", "i:y,j:x,k:p,i':ty,j':tx,i'':u,j'':u")
+AT_RUN_TIME = (
+    PRODUCT,
+    "ki*kj~ijk >> +ijk~ij",
+    "bik*bkj~bijk >> +bijk~bij",
+    "ikl*klj~ijkl >> +ijkl~ij",
+    "ik*kj~ijk >> +ijk~ij >> (I & >ij~i) >> ij-i~ij",
+    *(WRITTEN.format("+", roles) for roles in ROLES),
+    WRITTEN.format(">", ROLES[0]),
+    (
+        "ik*kj~ijk | i:4:2,j:4:2,k:4 | i j k 0 1 k' i' j' i'' j'' | 0:s2,1:s2"
+        f" >> +ijk~ij | i:4:2,j:4:2,k:4 | i j k k' i' j' i'' j'' 0 | {ROLES[0]}"
+    ),
+)
+"""Texts with parts whose number follows from extents: chosen, and written with copies in one loop and in two."""
+
+
+def shares_of(program: Program) -> list[Shares]:
+    """How many parts reductions have at run time."""
+    return [each for each in program.parts if isinstance(each, Shares)]
+
+
+def parts_of(program: Program, extents: dict[str, int]) -> list[int]:
+    """How many that are, of sizes by name."""
+    sizes: dict[int, int] = {
+        n: size.fixed if size.fixed is not None else extents.get(size.name, 0)
+        for n, size in enumerate(program.sizes)
+    }
+    counts: list[int] = []
+    for each in program.parts:
+        if isinstance(each, Part):
+            sizes[each.size] = -(-sizes[each.whole] // each.step)
+        elif isinstance(each, Shares):
+            room = each.most // prod(max(1, sizes[n]) for n in each.tiles)
+            counts.append(max(1, min(room, sizes[each.whole] // each.least)))
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("extents", "wanted"),
+    [
+        ({"i": 16, "k": 65536, "j": 16}, 128),
+        ({"i": 512, "k": 4096, "j": 512}, 4),
+        ({"i": 512, "k": 1024, "j": 512}, 2),  # of 512 terms at least
+        ({"i": 1024, "k": 65536, "j": 1024}, 1),  # 128 tiles
+        *(({"i": n, "k": n, "j": n}, 1) for n in (1, 64, 512, 700, 736, 1000, 4096)),
+        ({"i": 0, "k": 4096, "j": 3}, 8),
+        ({"i": 3, "k": 0, "j": 3}, 1),
+    ],
+)
+def test_parts_at_run_time_are_as_many_as_fill_the_device(
+    extents: dict[str, int], wanted: int
+) -> None:
+    """Square products have one: what they compute, and where, is what it is without parts."""
+    program = lower(infer(graph_of(text_component(PRODUCT), "f")), GPU)
+    assert parts_of(program, extents) == [wanted]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("f(a[16,k], b[k,16]) = ik*kj~ijk >> +ijk~ij", "k:p"),
+        ("f(a[256,k], b[k,256]) = ik*kj~ijk >> +ijk~ij", "k:p"),
+        ("f(a[m,9000], b[9000,n]) = ik*kj~ijk >> +ijk~ij", "k:p"),
+        ("f(a[m,500], b[500,n]) = ik*kj~ijk >> +ijk~ij", ""),  # too few terms for two
+        ("f(a[4096,k], b[k,4096]) = ik*kj~ijk >> +ijk~ij", ""),  # enough tiles for one
+    ],
+)
+def test_where_parts_are_counted_at_run_time(text: str, parts: str) -> None:
+    graph = module_graph(parse_module(Source("f.i", text)), "f")
+    program = lower(infer(graph), GPU)
+    assert bool(shares_of(program)) is bool(parts)
+    *_, row = explain(graph, machine=GPU).schedule
+    assert ("k:p" in row.schedule) is bool(parts)
+
+
+@pytest.mark.parametrize("text", AT_RUN_TIME[:4])
+def test_what_is_counted_at_run_time_gives_the_same_text_when_it_is_written(text: str) -> None:
+    graph = graph_of(text_component(text), "f")
+    again = text
+    for row in explain(graph, machine=GPU).schedule:
+        again = again.replace(row.text, f"{row.text} {row.schedule}")
+    assert again != text
+    written = infer(graph_of(text_component(again), "f"))
+    assert loops_text(lower(written, GPU)) == loops_text(lower(infer(graph), GPU))
 
 
 MEASURED: tuple[tuple[str, Shapes, float], ...] = (
@@ -208,6 +310,51 @@ def test_random_extents(mode: str) -> None:
     emulated.agree(programs, calls, wanted, mode, 1e-4)
 
 
+def trial_at_run_time(seed: int) -> tuple[Shaped, list[Any]]:
+    """A text at random extents that are not known when it is compiled, most of them with many terms."""
+    rng = random.Random(seed)
+    text, numbers = AT_RUN_TIME[seed % len(AT_RUN_TIME)], np.random.default_rng(seed)
+    inputs = [each.split()[0] for each in text.split("~", 1)[0].split("*")]
+    kept = text.split(" >> ")[1].split("~")[1].split()[0]
+    while True:
+        sizes = {
+            c: rng.choice((0, 1, 3, 8, 17, 70) if c in kept else (0, 511, 1024, 1100, 1300))
+            for c in sorted(set("".join(inputs)) - {"l"})
+        } | {"l": rng.choice((1, 3))}
+        if prod(sizes.values()) <= WORK // 4:
+            break
+    arrays = [numbers.normal(size=[sizes[c] for c in each]).astype(np.float32) for each in inputs]
+    shaped = infer(graph_of(text_component(text), "f"), ["f32"] * len(arrays))
+    return replace(shaped, name=f"r{seed}"), arrays
+
+
+@needs_emulator
+@pytest.mark.parametrize("mode", emulated.MODES)
+def test_random_extents_at_run_time(mode: str) -> None:
+    """On a device of few multiprocessors by turns, where few parts have many iterations each."""
+    assert GPU.device is not None
+    few = replace(GPU, device=replace(GPU.device, multiprocessors=7))
+    programs: list[Program] = []
+    calls: list[Call] = []
+    wanted: list[Any] = []
+    several = 0
+    for seed in range(len(AT_RUN_TIME)):
+        program = lower(trial_at_run_time(seed)[0], few if seed % 2 else GPU)
+        for number in (seed, seed + len(AT_RUN_TIME)):
+            shaped, arrays = trial_at_run_time(number)
+            extents = fit(shaped, [array.shape for array in arrays])
+            wanted.append(evaluate(shaped, arrays, extents, exact=True))
+            free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
+            results = tuple(array.shape for array in wanted[-1])
+            calls.append(Call(len(programs), tuple(free), tuple(arrays), results))
+            named = zip(shaped.sizes, extents, strict=True)
+            several += 1 < max(parts_of(program, {size.name: n for size, n in named}))
+        programs.append(program)
+    assert all(shares_of(program) for program in programs)
+    assert len(programs) // 2 <= several < len(calls)
+    emulated.agree(programs, calls, wanted, mode, 1e-4)
+
+
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on the path")
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
 def test_nvcc_spills_nothing(tmp_path: Path, arch: str) -> None:
@@ -215,6 +362,10 @@ def test_nvcc_spills_nothing(tmp_path: Path, arch: str) -> None:
     programs += [
         replace(lower(shaped_of(PRODUCT, shapes), GPU), name=f"ragged{n}")
         for n, shapes in enumerate(RAGGED)
+    ]
+    programs += [
+        replace(lower(infer(graph_of(text_component(text), "f")), GPU), name=f"counted{n}")
+        for n, text in enumerate(AT_RUN_TIME[:4])
     ]
     (tmp_path / "f.cu").write_text(cuda.emit_together(programs))
     command = ["nvcc", "-std=c++17", f"-arch={arch}", "--fmad=false", "-Xptxas", "-v"]

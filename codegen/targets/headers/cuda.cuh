@@ -127,6 +127,18 @@ static int64_t blocks(double terms, int64_t most, double each)
     return terms < (double)most * each ? (int64_t)(terms / each) + 1 : most;
 }
 
+/* how many parts some iterations go in: as many as give all tiles so many blocks, of so many iterations at least */
+static int64_t parts_of(int64_t iterations, int64_t least, std::initializer_list<int64_t> tiles, int64_t most)
+{
+    int64_t parts = most;
+    for (const int64_t count : tiles) {
+        if (count > 0) parts /= count;
+    }
+    const int64_t enough = iterations / least;
+    parts = parts < enough ? parts : enough;
+    return parts > 1 ? parts : 1;
+}
+
 /* memory of the device, given back when it is left */
 struct Memory {
     void *start = NULL;

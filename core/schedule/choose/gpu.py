@@ -76,8 +76,8 @@ def choose_for_gpu(
         return Choice(nests, kernels, len(nests))
     whole = whole_values(shaped, nests) & choice.live
     nests = tuple(
-        _with_blocks(node, nest)
-        if value in whole and isinstance(node, Assignment) and nest is not None
+        _of_blocks(node, nest, value in whole, written[value] is None)
+        if isinstance(node, Assignment) and nest is not None
         else nest
         for value, (node, nest) in enumerate(zip(shaped.nodes, nests, strict=True))
     )
@@ -86,6 +86,19 @@ def choose_for_gpu(
         assert nest is not None
         kernels.add(value, nest, (), whole=True, alone=True)
     return Choice(nests, kernels, 0)
+
+
+def _of_blocks(node: Assignment, nest: Nest, is_whole: bool, is_chosen: bool) -> Nest:
+    """A nest as blocks have it; a chosen one of what is not stored whole, as nobody reads it, has no parts."""
+    if is_whole:
+        return _with_blocks(node, nest)
+    reduced = node.reduced_axes() if is_chosen and "p" in nest.roles else ()
+    if not any(loop.axis in reduced for loop in nest.order):
+        return nest
+    named = zip(nest.order, nest.roles, strict=False)
+    plain: Role = ""
+    roles = (plain if loop.axis in reduced and role == "p" else role for loop, role in named)
+    return replace(nest, roles=tuple(roles))
 
 
 def _with_blocks(node: Assignment, nest: Nest) -> Nest:

@@ -6,7 +6,8 @@ Example, on 132 multiprocessors, a product of 16 by 65,536 and 65,536 by 16 elem
 
 Every part is a block's, or a thread's, and has a result of its own; a second kernel adds them in their order. There are
 as many as give each multiprocessor two blocks, and no more: each costs a result that is written and read once more.
-What is not known when a program is compiled has no parts, but for columns.
+Where extents come at run time, parts have whole runs of terms, several of them where so many parts are not wanted: how
+many there are then follows from extents (`accumulation.py`), and is one where the tiles of a result fill the device.
 """
 
 from __future__ import annotations
@@ -31,17 +32,23 @@ COLUMN = 2 * RUN
 """Terms of a part of a column whose length is not known: a part takes 1/256 of what it adds."""
 MOST_TERMS = 64
 """Terms of a tile with a short side that are copied at a time."""
+MOST_OTHERS = 1
+"""Reduced axes that what has parts at run time may have beside the last one: more take too many indices."""
 
 Side = tuple[int, ...]
 
 
 @record
 class Block:
-    """A block's tile of a contraction: its sides, the terms that it copies at a time, and the terms of each part."""
+    """A block's tile of a contraction: its sides, the terms that it copies at a time, and the terms of each part.
+
+    With ``shares``, runs of terms share the results of parts, as many as are known at run time.
+    """
 
     sides: tuple[Side, Side]
     terms: int
     part: int | None
+    shares: bool = False
 
 
 def block_of(
@@ -67,7 +74,7 @@ def block_of(
     tiles = _fitting(rows, lanes, terms[-1], machine) if is_short else _squares(machine)
     for number, (sides, copied, may_part) in enumerate(tiles, 1):
         if around is None:
-            return Block(sides, copied, None)
+            return Block(sides, copied, None, shares=True)
         blocks = around * -(-rows // prod(sides[0])) * -(-lanes // prod(sides[1]))
         if blocks == 0 or machine.device.multiprocessors <= blocks:
             return Block(sides, copied, None)
@@ -75,7 +82,7 @@ def block_of(
         part = _part(blocks, folded, copied, least, machine) if may_part else None
         parts = 1 if part is None or folded is None else -(-folded // part)
         if number == len(tiles) or machine.device.multiprocessors <= blocks * parts:
-            return Block(sides, copied, part)
+            return Block(sides, copied, part, shares=folded is None)
     return None
 
 
@@ -99,7 +106,7 @@ def _squares(machine: Machine) -> list[tuple[tuple[Side, Side], int, bool]]:
 def largest(machine: Machine) -> Block:
     """The tile of a contraction whose extents are not known."""
     sides, terms, _ = _squares(machine)[0]
-    return Block(sides, terms, None)
+    return Block(sides, terms, None, shares=True)
 
 
 def _short(machine: Machine) -> int:
@@ -193,7 +200,11 @@ def loops_of(
     else:
         factors[last] = (unit,) if count is not None and count <= RUN else (RUN // unit, unit)
     steps = [Loop(last, part) for part in range(len(factors[last]) + 1)]
-    return parts, [*rest, *(step for step in steps if step not in parts)]
+    inside = [*rest, *(step for step in steps if step not in parts)]
+    is_long = 2 < len(inside) and (0 in known or WORTH < prod(known))
+    if block.shares and is_long and len(others) <= MOST_OTHERS:
+        parts, inside = inside[:1], inside[1:]
+    return parts, inside
 
 
 def _factors(part: int, unit: int) -> tuple[int, ...]:

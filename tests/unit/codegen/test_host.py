@@ -17,7 +17,16 @@ from ilang.core.check import kernel as kernel_check
 from ilang.core.dtype import BYTES
 from ilang.core.explain.host import host_text
 from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Require, Step, Take
-from ilang.core.ir.kernel import Blocks, Part, Program, Statement, Store, Window, map_statements
+from ilang.core.ir.kernel import (
+    Blocks,
+    Part,
+    Program,
+    Shares,
+    Statement,
+    Store,
+    Window,
+    map_statements,
+)
 from ilang.core.ir.shaped import Derivation, Reach
 from ilang.core.lower.host import kernel_to_host
 from ilang.core.machine import CPU
@@ -59,7 +68,7 @@ def size_of(step: Derive | Follow, extents: dict[int, int]) -> int:
     return total // step.rule.divisor
 
 
-def counted(part: Part | Window | Blocks, extents: dict[int, int]) -> int:
+def counted(part: Part | Window | Blocks | Shares, extents: dict[int, int]) -> int:
     match part:
         case Part():
             return -(-extents[part.whole] // part.step)
@@ -75,6 +84,9 @@ def counted(part: Part | Window | Blocks, extents: dict[int, int]) -> int:
                 most = min(most, threads.block_elements // max(1, elements))
             count = max(1, min(terms // work + 1, most))
             return 0 if part.several and count == 1 else count
+        case Shares():
+            room = part.most // math.prod(max(1, extents[n]) for n in part.tiles)
+            return max(1, min(room, extents[part.whole] // part.least))
 
 
 def holds(reach: Reach, extents: dict[int, int]) -> bool:

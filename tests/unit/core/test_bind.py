@@ -34,7 +34,10 @@ def shared(kernel: Kernel) -> str:
     ("text", "loops"),
     [
         ("ij+ij~ij", ["i j"]),
-        ("ik*kj~ijk >> +ijk~ij", ["i j"]),
+        (
+            "ik*kj~ijk >> +ijk~ij",
+            ["i j b", "i j"],
+        ),  # parts of the terms, and what adds their results
         ("ij~ji", ["j i"]),
         ("+i~.", ["b", ""]),  # chunks of a sum, each a block's, then one thread that adds them
         ("ij~j || i j", ["j", "j", "j"]),  # threads keep their columns, row after row

@@ -24,7 +24,7 @@ def schedule(text: str) -> list[str]:
                 "| i:2:16:4,j:16:4,k:8:16 | i j k k' 0 1 k'' i' i'' j' i''' j'' | 0:s2,1:s2",
                 (
                     "| i:2:16:4,j:16:4,k:8:16 | i j k k' k'' i' i'' j' i''' j'' 0 "
-                    "| i:p,j:p,i':u,i'':t,j':t,i''':u,j'':u"
+                    "| i:p,j:p,k:p,i':u,i'':t,j':t,i''':u,j'':u"
                 ),
             ],
         ),

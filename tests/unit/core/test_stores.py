@@ -26,7 +26,12 @@ def strides(program: Program) -> list[int]:
     for s in statements_within(program.kernels[0].body):
         if isinstance(s, Spread) and s.over == "threads" and s.loops:
             for x in statements_within(s.body):
-                if isinstance(x, Store) and program.buffers[x.buffer].role == "output":
+                buffer = program.buffers[x.buffer] if isinstance(x, Store) else None
+                if (
+                    isinstance(x, Store)
+                    and buffer
+                    and (buffer.role == "output" or buffer.instead is not None)
+                ):
                     along = {v: c for c, v in x.index[-1].terms}
                     steps.append(along.get(s.loops[-1].variable, 0))
     return steps
@@ -52,7 +57,7 @@ def test_threads_store_side_by_side(
 def test_rows_of_what_is_held_have_banks_of_their_own() -> None:
     """Threads write side by side, and read four rows across."""
     program = lowered(PRODUCT)
-    (held,) = (b for b in program.buffers if b.name == "out_stored")
+    (held,) = (b for b in program.buffers if b.name == "out_parts_stored")
     *_, count, row = (program.sizes[size].fixed or 0 for size in held.dims)
     assert (count, held.space) == (4, "shared")
     assert 256 <= row
