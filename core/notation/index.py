@@ -52,6 +52,7 @@ NUMBER_LIMIT = 2**31
 PATTERN_HELP = "letters are the axes, one per dimension, and `.` is a scalar: `ij*j~ij`, `+i~.`"
 POSITION_HELP = "positions are like `ij*@j~ij`, `@(2i+j-1)` and `@(i:10)`"
 GROUP_HELP = "an affine index is like `(2y+u-1)`, or `(2y+u:3)` for a window of 3"
+GUARD_HELP = "guards compare sums of axes and numbers: `ij[j<=i,i<3]~ij`"
 NUMBER_DIGITS = 10
 """Numbers in an index are below the limit: no more digits than this can be."""
 
@@ -234,7 +235,9 @@ def read_pattern(reader: Reader) -> Pattern:
         guards.append(_guard(reader))
     if reader.peek() != "]":
         again = any(reader.at(symbol) for symbol in RELATIONS)
-        help_line = "a guard is one comparison: write `0<i,i<3` for `0<i<3`" if again else None
+        help_line = (
+            "a guard is one comparison: write `0<i,i<3` for `0<i<3`" if again else GUARD_HELP
+        )
         raise reader.unexpected("E0117", "`,` or `]` after this guard", help_line)
     reader.take(reader.pos + 1)
     if reader.skip() == "[":
@@ -254,7 +257,7 @@ def _guard(reader: Reader) -> Guard:
     relation = next((symbol for symbol in RELATIONS if reader.at(symbol)), None)
     if relation is None:
         plain = reader.peek() in ("]", ",")
-        help_line = None
+        help_line = GUARD_HELP
         if plain:
             help_line = (
                 "the indices of an input are plain letters: `ij`; `[ ]` holds a guard: `ij[j<=i]`"
@@ -345,6 +348,7 @@ def _group(reader: Reader) -> Index:
     terms, offset, last = _sum(reader)
     if (c := reader.peek()) != ")":
         help_line = f"without blanks: `{last}{c}`" if last.isdigit() and c in LETTERS else None
+        help_line = help_line or reader.hint() or GROUP_HELP
         raise reader.unexpected("E0107", "`+`, `-` or `)` in this affine index", help_line)
     reader.take(reader.pos + 1)
     span = reader.span(start)

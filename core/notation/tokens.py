@@ -153,13 +153,21 @@ def closing(reader: Reader, text: str, bracket: Span, code: str, wanted: str = "
     return expect(reader, text, wanted or f"an operator or `{text}`", code)
 
 
+USUAL = {
+    "E0191": 'expressions are like `"w" * x + "b" 3`, `f(x; 64)`, `repeat(y = x; h in hids) { f(y; h) }`',
+    "E0190": "heads are like `op f(x, y: i64[b|]; hid = 64) = x` and `cd step(x; lr) { ... }`",
+    "E0197": "statements are like `y = f(x)`, `p =- lr *. p.grad`, `if k > 0 { y =: x }`",
+}
+"""How what a code refuses is written, where nothing closer is known."""
+
+
 def unexpected(
     reader: Reader, code: str, wanted: str, help_line: str | None = None, usual: str | None = None
 ) -> NotationError:
     """An error at the cursor, where ``wanted`` was expected; ``usual`` helps where nothing tells what was meant."""
     token = lexeme(reader)
     start = reader.pos
-    help_line = help_line or _meant(reader, token) or usual
+    help_line = help_line or _meant(reader, token) or usual or USUAL.get(code)
     if token.kind == "end":
         shown = f"the end of the {reader.unit}"
         return NotationError(

@@ -150,6 +150,9 @@ MALFORMED = (
         "(i+)j~ij",
         "(0i+j:3)j~ij",
         "(i+j:0)j~ij",
+        "(i j)~i",
+        "ij[j<=i j]~ij",
+        "ij[j/i]~ij",
         "(i:)~i",
         "@~i",
         "@(i*2)~i",
@@ -175,6 +178,7 @@ MALFORMED = (
 )
 """Texts that no reader takes."""
 MALFORMED_FILES = (
+    *("op f(x) = repeat(x hid) { x }", "op f(x) = repeat(x; h i 3) { x }", "op f(x) = tanh(x in)"),
     *(
         "op f(x) = x *",
         "op f(x) = (x",
