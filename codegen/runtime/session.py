@@ -31,6 +31,7 @@ from ilang.codegen.runtime.component import check_target
 from ilang.codegen.runtime.given_shapes import rows_of_extents
 from ilang.codegen.runtime.initial import initial_values
 from ilang.codegen.runtime.phased import Phased
+from ilang.codegen.runtime.plan import OUT_OF_RANGE
 from ilang.codegen.runtime.sharing import matched
 from ilang.codegen.runtime.solved import Solved
 from ilang.codegen.runtime.specialization import Specialization
@@ -221,7 +222,10 @@ class Session:
             arrays = tuple(map(_input, self._inputs, arrays))
             self._compile()
             step = self._step
-        returned = self._run(arrays) if step is None else step.run(arrays)
+        try:
+            returned = self._run(arrays) if step is None else step.run(arrays)
+        except DataError as error:
+            raise self._placed(error, arrays) from None
         self.runs += 1
         if not returned:
             return None
@@ -399,17 +403,9 @@ class Session:
             parameters: their values when the run began.
             state: the same.
         """
-        from ilang.core.reference import values_of
-
-        solved = self._solved
-        kept = {"input": given, "parameter": parameters, "declared": state}
-        arrays = []
-        for cell in solved.needed:
-            here = kept.get(cell.kind)
-            path = solved.built.paths.get(cell, cell.name)
-            arrays.append(self._fixed(cell) if here is None else here[path])
-        shaped = solved.shaped()
-        values = values_of(shaped, arrays, [size.fixed or 0 for size in shaped.sizes])
+        shaped, values = self._evaluated(
+            {"input": given, "parameter": parameters, "declared": state}
+        )
         for is_wrong in (np.isnan, np.isinf):
             wrong = [bool(is_wrong(value).any()) for value in values]
             nodes: tuple[Node, ...] = shaped.nodes
@@ -417,6 +413,32 @@ class Session:
                 if wrong[number] and not any(wrong[each] for each in sources(node)):
                     return node
         return None
+
+    def _placed(self, error: DataError, given: Sequence[Array]) -> DataError:
+        """The same error; of an element that is no index, with its place: compiled code tells none."""
+        if error.code != OUT_OF_RANGE or self._options.ranks is not None:
+            return error
+        kept = {path: self.parameters.now(path) for path in self.parameters}
+        state = {path: self.state.now(path) for path in self.state}
+        inputs = dict(zip(self._names, given, strict=True))
+        try:
+            self._evaluated({"input": inputs, "parameter": kept, "declared": state})
+        except DataError as placed:
+            return placed if placed.code == OUT_OF_RANGE else error
+        return error
+
+    def _evaluated(self, kept: Mapping[str, Mapping[str, Any]]) -> tuple[Any, Sequence[Array]]:
+        """A run by the evaluator, and the value of each node."""
+        from ilang.core.reference import values_of
+
+        solved = self._solved
+        arrays = []
+        for cell in solved.needed:
+            here = kept.get(cell.kind)
+            path = solved.built.paths.get(cell, cell.name)
+            arrays.append(self._fixed(cell) if here is None else here[path])
+        shaped = solved.shaped()
+        return shaped, values_of(shaped, arrays, [size.fixed or 0 for size in shaped.sizes])
 
     # -- checkpoints -------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from ilang.core.infer import conflicts
 from ilang.core.infer.dims import Dims
 from ilang.core.ir.rows import (
+    MEMORY_ORDER,
     Constraint,
     Dim,
     Origin,
@@ -236,6 +237,18 @@ class RowVars:
         self._equate(tuple(one), tuple(other), c.origin)
         return True
 
+    def beside_output(self, c: Stored) -> list[tuple[int, Origin]]:
+        """The open rows beside an open output row, where the axes that they divide are known."""
+        sides = [[self.resolve(row) for row in rows] for rows in (c.left, c.right)]
+        whole = [all(row.variable is None for row in side) for side in sides]
+        if whole.count(True) != 1:
+            return []
+        rows = sides[whole.index(False)]
+        if rows[OUTPUT_PLACE].variable is None:
+            return []
+        beside = rows[:OUTPUT_PLACE] + rows[OUTPUT_PLACE + 1 :]
+        return [(row.variable, c.origin) for row in beside if row.variable is not None]
+
     # -- inequalities ------------------------------------------------------------------------------------------------
 
     def below(self, c: RowBelow) -> None:
@@ -410,4 +423,6 @@ def _tail(axes: tuple[Dim, ...], count: int) -> tuple[Dim, ...]:
 
 
 EMPTY = closed(())
+OUTPUT_PLACE = MEMORY_ORDER.index(2)
+"""Where the output row stands among the rows of a tensor as it is stored."""
 _NONE: Mapping[int, Constraint] = {}

@@ -410,6 +410,8 @@ class Solver:
         """Until nothing changes: crossing equations; then caps; then results whose axes lie across an operand's."""
         while self._crossing_rows() or self._unfed_rows_take_caps() or self._straddling_rows():
             self._settle()
+        while self._arrays_have_output_axes():
+            self._settle()
         for variable in self._open_rows():
             self.rows.bind(variable, EMPTY, GUESS)
         self._settle()
@@ -419,6 +421,16 @@ class Solver:
         for variable, origin in crossing:
             self.rows.bind(variable, EMPTY, origin)
         return bool(crossing)
+
+    def _arrays_have_output_axes(self) -> bool:
+        """Of an array whose axes several open rows divide, as `...|...` does, the output row has all: one at a time."""
+        for constraint in self.stored:
+            beside = self.rows.beside_output(constraint)
+            for variable, origin in beside:
+                self.rows.bind(variable, EMPTY, origin)
+            if beside:
+                return True
+        return False
 
     def _unfed_rows_take_caps(self) -> bool:
         straddled, _ = self.rows.straddling()

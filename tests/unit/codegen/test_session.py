@@ -212,6 +212,31 @@ def test_arrays_say_what_components_are_given(text: str, want: Any, tmp_path: Pa
         np.testing.assert_allclose(run(x), want(x))
 
 
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ('op f(x) = (^ij~ij)(x) ++ "...|... => 0"', lambda x: np.exp(x).sum()),
+        ('op f(x) = (^ij~ij)(x) ++ "...|...->... => 0"', lambda x: np.exp(x).sum()),
+        ('op f(x) = (^ij~ij)(x) ++ "i, j => j|i" ++ "...|... => 0"', lambda x: np.exp(x).sum()),
+        ('op f(x) = ((^ij~ij)(x) ++ "...|... => ...|...") + "b" (2, 3)', np.exp),
+        ('op f(x) = (^ij~ij)(x) *+ "...|...; ...|... => 0" [| [1; 1; 1]; [2; 2; 2] |]',
+         lambda x: (np.exp(x) * [[1], [2]]).sum()),
+        ('cd f(x) { y = (^ij~ij)("w" (2, 3) + x) ++ "...|... => 0"; backprop(y); return y, w.grad }',
+         lambda x: (np.exp(x).sum(), np.exp(x))),
+    ],
+)  # fmt: skip
+def test_results_of_components_have_output_axes(text: str, want: Any, tmp_path: Path) -> None:
+    """Rows that share them, `...|...`, had none of them, and were refused (E0501)."""
+    file = tmp_path / "m.i"
+    file.write_text(text, "utf-8")
+    x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    given, wanted = load(file).session("f", shapes={"x": "|2,3"})(x), want(x)
+    for result, value in zip(
+        *((e if isinstance(e, tuple) else (e,)) for e in (given, wanted)), strict=True
+    ):
+        np.testing.assert_allclose(np.squeeze(result), value, rtol=1e-5)
+
+
 def test_inputs_are_widened_where_nothing_is_lost(tmp_path: Path) -> None:
     file = tmp_path / "m.i"
     file.write_text("op f(x) = x *. 0.5", "utf-8")
@@ -259,6 +284,18 @@ def test_a_position_beyond_the_batch_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Error) as caught:
         s(x=ARRAY, n=np.int64(4))
     assert caught.value.code == "E0746"
+
+
+@pytest.mark.parametrize("target", ["c", "numpy", "cuda-emulated"])
+def test_an_element_that_is_no_index_is_named(target: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.i"
+    text = 'rows_of(table[v,d], ids: i64[b]) = (b@vd~bd)(ids, table)\ncd f(n: i64) { "k" =+ 1; '
+    path.write_text(text + 'y = rows_of("w" (3, 2), n) *. k; return y }\n', encoding="utf-8")
+    s = load(path).session("f", {"n": "|2"}, target=target)
+    first = s(n=np.array([0, 2]))
+    with pytest.raises(Error, match=r"n\[1\] is 3, which is no index of axis v of extent 3"):
+        s(n=np.array([0, 3]))
+    np.testing.assert_array_equal(s(n=np.array([0, 2])), 2 * first)
 
 
 def test_arrays_that_a_caller_has_got_are_not_written_again(module: Any) -> None:
