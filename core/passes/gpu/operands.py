@@ -8,7 +8,7 @@ Example:
                                                                    run[i,j] += a_held[i] * b_held[j]
 
 What is read lacks one of the unrolled loops, and goes along a row with another one: the next pass moves neighbors of
-shared rows together. Conditions in what is computed may be there for what is read, which then stays where it is.
+shared rows together. A condition in what is computed may be there for what is read, which then stays where it is.
 """
 
 from __future__ import annotations
@@ -17,9 +17,19 @@ from collections.abc import Sequence
 
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.gpu import Spread
-from ilang.core.ir.kernel import Block, Buffer, For, Kernel, Program, Statement, Store, map_blocks
+from ilang.core.ir.kernel import (
+    Block,
+    Buffer,
+    Define,
+    For,
+    Kernel,
+    Program,
+    Statement,
+    Store,
+    map_blocks,
+)
 from ilang.core.ir.rewriting import parts_of, replaced_loads, unless_same
-from ilang.core.ir.scalar import Load, Select
+from ilang.core.ir.scalar import Load, Select, walk
 from ilang.core.record import replace
 
 
@@ -61,17 +71,14 @@ class _Holding:
 
     def _held(self, nest: Sequence[For]) -> Block:
         """What a nest reads, and the nest that reads it from registers; nothing where it stays as it is."""
-        (store,) = nest[-1].body
-        assert isinstance(store, Store)
-        parts = list(parts_of(store))
-        if any(isinstance(part, Select) for part in parts):
-            return ()
+        parts = [part for s in nest[-1].body for part in parts_of(s)]
+        chosen = [part for each in parts if isinstance(each, Select) for part in walk(each)]
         reads: dict[Load, Load] = {}
         before: list[For] = []
         for load in dict.fromkeys(part for part in parts if isinstance(part, Load)):
             loops = [loop for loop in nest if _reads_along(load, loop)]
             shared = self.program.buffers[load.buffer].space == "shared"
-            if not shared or not loops or len(loops) == len(nest):
+            if not shared or not loops or len(loops) == len(nest) or load in chosen:
                 continue
             if not _reads_along(replace(load, index=load.index[-1:]), loops[-1]):
                 continue
@@ -84,8 +91,11 @@ class _Holding:
             before += (loop for loop in inside if isinstance(loop, For))
         if not reads:
             return ()
-        value = replaced_loads(store.value, lambda load: reads.get(load, load))
-        rest: Block = (replace(store, value=value),)
+        rest: Block = tuple(
+            replace(s, value=replaced_loads(s.value, lambda load: reads.get(load, load)))
+            for s in nest[-1].body
+            if isinstance(s, (Define, Store))
+        )
         for loop in reversed(nest):
             rest = (replace(loop, body=rest),)
         return (*before, *rest)
@@ -104,7 +114,7 @@ class _Holding:
 
 
 def _nest(loop: For) -> list[For]:
-    """Unrolled loops, each right inside the one before, around one statement that stores; none for any other loop."""
+    """Unrolled loops, each right inside the one before, around a store and scalars for it; none for any other loop."""
     nest: list[For] = []
     body: Block = (loop,)
     while len(body) == 1 and isinstance(body[0], For):
@@ -113,7 +123,9 @@ def _nest(loop: For) -> list[For]:
             return []
         nest.append(loop)
         body = loop.body
-    return nest if len(body) == 1 and isinstance(body[0], Store) else []
+    *scalars, last = body
+    stores = isinstance(last, Store) and all(isinstance(s, Define) for s in scalars)
+    return nest if stores else []
 
 
 def _reads_along(load: Load, loop: For) -> bool:

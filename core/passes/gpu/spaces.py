@@ -37,6 +37,7 @@ from ilang.core.ir.kernel import (
 from ilang.core.ir.rewriting import Access, accesses, replaced_loads
 from ilang.core.ir.scalar import Load
 from ilang.core.ir.shaped import Size
+from ilang.core.passes.gpu.banks import rows_of
 from ilang.core.passes.gpu.sectors import rows_for, sector_of
 from ilang.core.record import record, replace
 
@@ -46,7 +47,8 @@ class Place:
     """The space of a buffer, and the dimensions that it keeps there.
 
     Threads read ``wide`` elements of it at a time; ``sector`` threads along a row of memory write down a column of it.
-    Neighbors among threads touch elements ``across`` its rows. A ``double`` one has room for two.
+    Neighbors among threads touch elements ``across`` its rows. A ``double`` one has room for two. ``rows`` are its
+    extents where they have room for more than is kept.
     """
 
     space: Space
@@ -55,6 +57,7 @@ class Place:
     sector: int = 0
     across: bool = False
     double: bool = False
+    rows: tuple[int, ...] = ()
 
     def has_rows(self) -> bool:
         """Whether all dimensions but the first are one row."""
@@ -98,19 +101,14 @@ def kernel_to_spaces(program: Program) -> Program:
 def _extents(program: Program, number: int, place: Place) -> list[int] | None:
     """The extents of what a buffer keeps; None where one is known at run time only.
 
-    Rows of memory that a block shares are an element longer where threads that step along another dimension would all
-    meet in one bank, or by as many as threads read at a time. Where threads write down columns, ``sectors.py`` says how
-    long rows are.
+    Rows of memory that a block shares are longer by as many elements as threads read at a time where threads that step
+    from row to row would all meet in one bank. Where threads write down columns, ``sectors.py`` says how long rows are,
+    and where a buffer has several dimensions ``banks.py``.
     """
     buffer, device = program.buffers[number], program.machine.device
     assert device is not None
-    known: list[int] = []
-    for d in place.kept:
-        extent = program.sizes[buffer.dims[d]].fixed
-        if extent is None:
-            return None
-        known.append(extent)
-    if place.space != "shared" or len(known) < 2:
+    known = _known(program, number, place.kept)
+    if known is None or place.space != "shared" or len(known) < 2:
         return known
     around = max(1, device.banks * device.bank_bytes // BYTES[buffer.dtype])
     if place.has_rows():
@@ -118,9 +116,14 @@ def _extents(program: Program, number: int, place: Place) -> list[int] | None:
         if place.sector:
             return [known[0], rows_for(program, number, place.sector, row)]
         return [known[0], row + place.wide * (place.across and row % around == 0)]
-    steps = [prod(known[d + 1 :]) for d in range(len(known) - 1)]
-    meet = place.across and any(step and step % around == 0 for step in steps)
-    return [*known[:-1], known[-1] + meet]
+    return list(place.rows) or known
+
+
+def _known(program: Program, number: int, kept: Sequence[int]) -> list[int] | None:
+    """The extents of some dimensions of a buffer; None where one is known at run time only."""
+    extents = [program.sizes[program.buffers[number].dims[d]].fixed for d in kept]
+    known = [extent for extent in extents if extent is not None]
+    return known if len(known) == len(extents) else None
 
 
 def _wide(program: Program, body: Block, number: int) -> int:
@@ -188,10 +191,12 @@ def _place(program: Program, spread: Spread, number: int) -> Place:
         _wide(program, spread.body, number),
         max((sector_of(program, s, number) for s in inside), default=0),
     )
-    outer = 1 if shared.has_rows() else len(every) - 1
+    known = _known(program, number, every)
+    rows = known is not None and len(known) > 1 and not shared.has_rows()
     shared = replace(
         shared,
-        across=any(_is_across(s, number, outer) for s in inside),
+        across=any(_is_across(s, number) for s in inside),
+        rows=tuple(rows_of(program, inside, number, known)) if rows and known else (),
         double=program.buffers[number].double
         and loop_around(program, spread.body, number) is not None,
     )
@@ -219,14 +224,14 @@ def loop_around(program: Program, body: Block, number: int) -> For | None:
     return around
 
 
-def _is_across(spread: Spread, number: int, outer: int) -> bool:
-    """Whether neighbors among threads touch elements of a buffer in other rows, which ``outer`` dimensions number."""
+def _is_across(spread: Spread, number: int) -> bool:
+    """Whether neighbors among threads touch elements of a buffer in other rows, which its first dimension numbers."""
     every = [loop for loop in spread.loops if loop.role == "tx"] or [*spread.loops]
     return bool(every) and any(
         every[-1].variable in part.axes()
         for buffer, index in accesses(spread.body)
         if buffer == number
-        for part in index[:outer]
+        for part in index[:1]
     )
 
 

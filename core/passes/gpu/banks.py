@@ -1,0 +1,106 @@
+"""How long the last rows of a buffer that a block shares are, so that threads of a warp meet in few banks.
+
+Example, of f32, in 32 banks:
+    in:   t[16,4,16,2]: threads i1 and i2 read t[i1,i2,j,k], threads i1 and j write it
+    out:  t[16,4,17,3]: rows of 51 elements begin in banks of their own
+
+Each access of the buffer is counted: the threads of a warp are numbered along the loops that they share, and those that
+reach other words of one bank wait for each other. Rows get the fewest elements more of those that cost least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from ilang.core.dtype import BYTES
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.gpu import Spread
+from ilang.core.ir.kernel import Block, For, Program, Store, blocks_of
+from ilang.core.ir.rewriting import parts_of
+from ilang.core.ir.scalar import Load
+
+MOST = ((0, 0), (0, 1), (1, 0), (1, 1))
+"""How many elements more the last two dimensions may have, the least storage first."""
+TIMES = 16
+"""How often a loop runs whose extent is not known."""
+
+ORDER = {"tz": 1, "ty": 2, "tx": 3, "l": 4}
+"""In which order loops by name number threads, the one last that goes from each to the next."""
+
+Index = tuple[Affine, ...]
+Lanes = list[dict[int, int]]
+
+
+def rows_of(
+    program: Program, spreads: Sequence[Spread], number: int, extents: Sequence[int]
+) -> list[int]:
+    """The extents of a buffer of two dimensions or more, the last two with room for what spares cycles.
+
+    Args:
+        program: the program of the buffer.
+        spreads: the loops that threads share which touch it.
+        number: of the buffer.
+        extents: of what it keeps.
+    """
+    device = program.machine.device
+    assert device is not None
+    size = BYTES[program.buffers[number].dtype]
+    banks = max(1, device.banks * device.bank_bytes // size)
+    touched = [
+        (lanes, index, times)
+        for spread in spreads
+        for lanes in [_lanes(program, spread, min(device.warp, banks))]
+        for index, times in _touched(program, spread.body, number, 1)
+    ]
+
+    def padded(more: tuple[int, int]) -> list[int]:
+        return [*extents[:-2], extents[-2] + more[0], extents[-1] + more[1]]
+
+    def cycles(more: tuple[int, int]) -> int:
+        dims = padded(more)
+        steps = [prod(dims[d + 1 :]) for d in range(len(dims))]
+        return sum(times * _cycles(lanes, index, steps, banks) for lanes, index, times in touched)
+
+    return padded(min(MOST, key=cycles))
+
+
+def _lanes(program: Program, spread: Spread, count: int) -> Lanes:
+    """The variables of a spread in the first threads of a block, as many as reach memory at a time."""
+    loops = sorted(spread.loops, key=lambda loop: ORDER.get(loop.role, 0))
+    extents = [program.sizes[loop.size].fixed or TIMES for loop in loops]
+    lanes: Lanes = []
+    for thread in range(min(count, prod(extents))):
+        lane, left = {}, thread
+        for loop, extent in reversed([*zip(loops, extents, strict=True)]):
+            lane[loop.variable], left = left % extent, left // extent
+        lanes.append(lane)
+    return lanes
+
+
+def _touched(program: Program, body: Block, number: int, times: int) -> Iterator[tuple[Index, int]]:
+    """Every index of a buffer, and how often a thread is there."""
+    for s in body:
+        if isinstance(s, Store) and s.buffer == number:
+            yield s.index, times
+        for part in parts_of(s):
+            if isinstance(part, Load) and part.buffer == number:
+                yield part.index, times
+        more = (program.sizes[s.size].fixed or TIMES) if isinstance(s, For) else 1
+        for block in blocks_of(s):
+            yield from _touched(program, block, number, times * more)
+
+
+def _cycles(lanes: Lanes, index: Index, steps: Sequence[int], banks: int) -> int:
+    """How long a warp takes for one access: as many cycles as there are words that it reaches of one bank."""
+    words = {
+        sum(
+            step * (part.offset + sum(c * lane.get(v, 0) for c, v in part.terms))
+            for step, part in zip(steps, index, strict=True)
+        )
+        for lane in lanes
+    }
+    met = [0] * banks
+    for word in words:
+        met[word % banks] += 1
+    return max(met)
