@@ -103,7 +103,11 @@ class Cost:
 
 @record
 class Explanation:
-    """Everything, in the order in which it is shown."""
+    """Everything, in the order in which it is shown.
+
+    ``definition`` is the program with its schedules where it has more assignments than its text: empty where the
+    language has no words for one, None for every other program.
+    """
 
     name: str
     inputs: tuple[TensorRow, ...]
@@ -113,6 +117,7 @@ class Explanation:
     steps: tuple[StepRow, ...]
     projections: tuple[Projection, ...]
     schedule: tuple[ScheduleRow, ...]
+    definition: str | None
     loops: str
     occupancy: tuple[OccupancyRow, ...]
     cost: Cost
@@ -178,6 +183,7 @@ class _Explaining:
             tuple(self._step(value, node) for value, node, _ in steps),
             tuple(self._projection(v, node) for v, node, _ in steps if not self._is_fused(v)),
             tuple(self._schedule(*step) for step in steps),
+            self._definition(),
             loops_text(self.program),
             self._occupancy(),
             self._cost(),
@@ -227,6 +233,14 @@ class _Explaining:
     def _schedule(self, value: int, node: Assignment, nest: Nest) -> ScheduleRow:
         text = schedule_text(node, self._followed(value, node, nest))
         return ScheduleRow(self.number[value], unscheduled(node), text)
+
+    def _definition(self) -> str | None:
+        """The program with its schedules, where its text cannot have them."""
+        if not self.scheduled.is_apart:
+            return None
+        from ilang.core.explain.written import definition_text
+
+        return definition_text(self.shaped, self.scheduled.nests) or ""
 
     def _followed(self, value: int, node: Assignment, nest: Nest) -> Nest:
         """A nest with the roles that its kernels follow: without those of its loops' positions where none does."""

@@ -8,7 +8,6 @@ from ilang.core.explain.explanation import (
     Cost,
     Explanation,
     Projection,
-    ScheduleRow,
     StepRow,
     TensorRow,
     ViewRow,
@@ -157,6 +156,14 @@ def as_data(value: object) -> object:
     return {name: as_data(item) for name, item in vars(value).items()}
 
 
-def schedule_text(rows: Sequence[ScheduleRow]) -> str:
-    """Every expression with its schedule, as it could be pasted back."""
-    return table([(" ".join(row.text.split()), row.schedule) for row in rows])
+UNWRITTEN = (
+    "# kernels compute matrices again, and the language has no words for all of these assignments"
+)
+"""What stands above schedules that cannot be written back."""
+
+
+def schedule_text(page: Explanation) -> str:
+    """Every expression with its schedule, as it could be pasted back; all of them as one where the text lacks some."""
+    rows = [(" ".join(row.text.split()), row.schedule) for row in page.schedule]
+    unwritten = "" if page.definition is None else f"{UNWRITTEN}\n"
+    return page.definition or unwritten + table(rows)

@@ -387,7 +387,8 @@ class Scheduled:
 
     ``nests`` has the loops of each assignment, None for inputs; ``fusions``, per read of an assignment, the loops that
     the staged producer shares, None where nothing is computed for the read; ``groups`` the kernels in the order in
-    which they run.
+    which they run. ``is_apart`` says that the program has assignments more than its text, for matrices that kernels
+    compute again.
     """
 
     shaped: Shaped
@@ -395,6 +396,7 @@ class Scheduled:
     fusions: tuple[tuple[Fusion | None, ...], ...]
     groups: tuple[Group, ...]
     machine: Machine
+    is_apart: bool = False
 
     def whole(self) -> list[int]:
         """The values that are stored whole, in order."""

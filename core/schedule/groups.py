@@ -6,7 +6,9 @@ Example, the largest and the smallest of each row, each a root of its own:
 
 Values are taken from the last to the first. A root joins the root that it shares the most leading loops with, of those
 in kernels that run before everything that needs it; loops are shared where they are over output axes of both and walk
-the same dimension of the same tensor with the same split and the same role.
+the same dimension of the same tensor with the same split and the same role. What two roots stage in common is computed
+once where they share its loops, so a root waits for one that stages the same, if that shares more of them. On a GPU,
+where one more kernel costs little and a block has few registers and little shared memory, this alone is a reason.
 """
 
 from __future__ import annotations
@@ -25,10 +27,20 @@ class Kernels:
     """The kernels of a program, last one first, each a list of roots; grown by ``add``."""
 
     def __init__(
-        self, shaped: Shaped, provenance: Provenance, phases: Mapping[int, object] | None = None
+        self,
+        shaped: Shaped,
+        provenance: Provenance,
+        phases: Mapping[int, object] | None = None,
+        only_common: bool = False,
     ) -> None:
-        """For one program; none yet. Values of different ``phases`` share no kernel."""
+        """For one program; none yet.
+
+        Values of different ``phases`` share no kernel, and neither do, with ``only_common``, those that stage nothing
+        in common.
+        """
         self.phases = phases or {}
+        self.only_common = only_common
+        self.staging: _Staging | None = None  # where all nests are known
         # Of each kernel, the phase of its values, if one has any.
         self.running: list[object | None] = []
         self.shaped = shaped
@@ -70,7 +82,7 @@ class Kernels:
                 continue
             for other in self.owners[number]:
                 shared = self._common(value, other) if root.shared < most else 0
-                if shared > root.shared:
+                if shared > root.shared and not self._is_kept_from(value, other, shared):
                     group, root = number, Root(value, other, shared)
         if group == len(self.groups):
             self.groups.append([])
@@ -85,10 +97,33 @@ class Kernels:
         self.computed[value] = group
         return root
 
+    def empty(self) -> Kernels:
+        """None yet, for the same program."""
+        return Kernels(self.shaped, self.provenance, only_common=self.only_common)
+
+    def know(self, nests: Sequence[Nest | None], whole: Iterable[int]) -> None:
+        """Take the nests of all values, and those that have loops of their own."""
+        self.nests.update({value: nest for value, nest in enumerate(nests) if nest is not None})
+        self.staging = _Staging(self.shaped, self.nests, whole)
+
     def close(self, groups: Iterable[int]) -> None:
         """Let no other value share some kernels."""
         for group in groups:
             self.owners[group].clear()
+
+    def _is_kept_from(self, value: int, other: int, shared: int) -> bool:
+        """Whether a root that shares so many loops with another has nothing in common with it, and better to wait for.
+
+        That is one that is placed later, and stages something in common with it.
+        """
+        staging = self.staging
+        if staging is None or not staging.inside[value].isdisjoint(staging.inside[other]):
+            return False
+        return self.only_common or any(
+            shared < self._common(value, later)
+            for later in staging.others(value)
+            if later not in self.computed
+        )
 
     def _beginning(self, walked: Iterable[tuple[int, int]], after: int) -> list[int]:
         """The kernels numbered above ``after`` whose first loop walks one of some dimensions, in order."""
@@ -145,6 +180,35 @@ class Kernels:
         return node
 
 
+class _Staging:
+    """What each root computes in its loops, ``inside``, itself included, and which roots do, by value."""
+
+    def __init__(self, shaped: Shaped, nests: Mapping[int, Nest], whole: Iterable[int]) -> None:
+        self.inside: dict[int, set[int]] = {}
+        self.outside: dict[int, set[int]] = {}
+        self.roots: dict[int, list[int]] = {}
+        for root in sorted(whole):
+            inside, outside, todo = set[int](), set[int](), [root]
+            while todo:
+                value = todo.pop()
+                node, nest = shaped.nodes[value], nests.get(value)
+                if value in inside or nest is None or not isinstance(node, Assignment):
+                    continue
+                inside.add(value)
+                self.roots.setdefault(value, []).append(root)
+                for number, read in enumerate(node.reads):
+                    if nest.staged(number) is None:
+                        outside.add(shaped.owner(read.value))
+                    else:
+                        todo.append(read.value)
+            self.inside[root], self.outside[root] = inside, outside
+
+    def others(self, root: int) -> set[int]:
+        """The roots that stage something that a root stages, and that it does not read whole."""
+        others = {other for value in self.inside[root] for other in self.roots[value]}
+        return others - self.outside[root] - {root}
+
+
 def completed(
     kernels: Kernels, placed: int, nests: Sequence[Nest | None], plans: Plans
 ) -> tuple[tuple[Root, ...], ...]:
@@ -161,14 +225,16 @@ def completed(
     """
     online = [[plans.online(root.value) is not None for root in roots] for roots in kernels.groups]
     if any(any(each) and len(each) > 1 for each in online):  # known now only: it cannot share one
-        kernels, placed = Kernels(kernels.shaped, kernels.provenance), len(nests)
+        kernels, placed = kernels.empty(), len(nests)
     else:
         kernels.close(group for group, each in enumerate(online) if any(each))
     shaped = kernels.shaped
-    live, readers, whole = live_values(shaped), readers_of(shaped), whole_values(shaped, nests)
-    for value in range(placed - 1, -1, -1):
-        nest = nests[value]
-        if nest is not None and value in live:
+    live = live_values(shaped)
+    values = [v for v in range(placed - 1, -1, -1) if nests[v] is not None and v in live]
+    if values:
+        readers, whole = readers_of(shaped), whole_values(shaped, nests)
+        kernels.know(nests, whole)
+        for value in values:
             alone = value in whole and plans.online(value) is not None
-            kernels.add(value, nest, readers[value], value in whole, alone=alone)
+            kernels.add(value, kernels.nests[value], readers[value], value in whole, alone=alone)
     return tuple(tuple(roots) for roots in reversed(kernels.groups))

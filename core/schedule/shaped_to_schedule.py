@@ -49,7 +49,7 @@ def shaped_to_schedule(
         check_nests(shaped, written)
         written = [nest if nest is None else without_blocks(nest) for nest in written]
     extents = extents_of(shaped, small, machine)
-    chosen = _apart(shaped, written, extents, machine)
+    chosen, written_program = _apart(shaped, written, extents, machine), shaped
     if chosen is None:
         provenance = Provenance(shaped)
         choice = choose(shaped, written, provenance, extents, machine)
@@ -65,6 +65,7 @@ def shaped_to_schedule(
         program.fusions,
         tuple(Group(roots, accumulated(program, plans.of(roots))) for roots in groups),
         machine,
+        is_apart=shaped is not written_program,
     )
     check_storage(scheduled)
     if machine.device is not None:

@@ -196,7 +196,7 @@ def emitted(graph: Graph, shapes: Shapes, stage: str, target: str = "c") -> str:
     if stage == WRITTEN:
         from ilang.core.explain.page import schedule_text
 
-        return schedule_text(pipeline.explain(graph, shapes, machine=machine).schedule)
+        return schedule_text(pipeline.explain(graph, shapes, machine=machine))
     if stage in STAGES:
         return pipeline.stage_text(graph, stage, shapes, machine)
     from ilang.codegen.targets import c, cuda

@@ -18,6 +18,7 @@ from ilang.codegen.targets import cuda
 from ilang.codegen.targets.c import emit
 from ilang.core import pipeline, record
 from ilang.core.diagnostic import Fix, ScheduleError
+from ilang.core.explain.written import definition_text
 from ilang.core.ir import kernel
 from ilang.core.ir.schedule import schedule_text, unscheduled
 from ilang.core.ir.shaped import Assignment, Node, Shaped
@@ -146,8 +147,13 @@ def with_node(shaped: Shaped, value: int, node: Node) -> Shaped:
 
 def written_back(shaped: Shaped, machine: Machine = CPU) -> Shaped:
     """The program with the schedule of every expression written, as ``i explain --schedule`` prints it."""
+    scheduled = shaped_to_schedule(shaped, machine)
+    if scheduled.is_apart:
+        text = definition_text(scheduled.shaped, scheduled.nests)
+        assert text is not None, "the language has no words for it"
+        return defined(text, shaped.name)
     nodes = list(shaped.nodes)
-    for value, nest in enumerate(shaped_to_schedule(shaped, machine).nests):
+    for value, nest in enumerate(scheduled.nests):
         node = nodes[value]
         plain = isinstance(node, Assignment) and " of " not in node.text and "~" in node.text
         if not isinstance(node, Assignment) or nest is None or not plain:
@@ -158,9 +164,10 @@ def written_back(shaped: Shaped, machine: Machine = CPU) -> Shaped:
     return record.replace(shaped, nodes=tuple(nodes))
 
 
-def is_apart(shaped: Shaped, machine: Machine = CPU) -> bool:
-    """Whether a schedule has more assignments than the text, which cannot say it (docs/decisions/0047, 0053)."""
-    return shaped_to_schedule(shaped, machine).shaped is not shaped
+def defined(text: str, name: str) -> Shaped:
+    """The program that a definition is, called as another one."""
+    graph = pipeline.program_graph(pipeline.text_program(text))
+    return record.replace(pipeline.infer(graph), name=name)
 
 
 def code(shaped: Shaped, machine: Machine = CPU) -> str:

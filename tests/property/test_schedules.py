@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from ilang.core import pipeline
-from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from tests.golden.test_golden import FOLDER, graph_in, texts
 from tests.property import schedules
 from tests.property.checking import check
@@ -84,14 +83,7 @@ def test_printed_schedules_give_the_same_code() -> None:
         assert schedules.same_code(shaped, again), draw(seed).written.text
 
 
-APART = frozenset({"two_directions"})
-"""Golden programs that have more assignments in their schedule than in their text (docs/decisions/0047)."""
-
-
 @pytest.mark.parametrize("path", texts(FOLDER), ids=lambda path: path.stem)
 def test_printed_schedules_of_golden_programs_give_the_same_code(path: Path) -> None:
     shaped = pipeline.infer(graph_in(path))
-    if path.stem in APART:
-        assert len(shaped_to_schedule(shaped).nests) > len(shaped.nodes)
-        return
     assert schedules.same_code(shaped, schedules.written_back(shaped))

@@ -18,7 +18,6 @@ def test_of_samples_benchmarks_and_random_programs(machine: Machine) -> None:
     assert len(lines) >= 300
     for line in lines:
         shaped = schedules.unwritten(shaped_of(line))
-        assert not schedules.is_apart(shaped, machine), line  # it has assignments that no text has
         again = schedules.written_back(shaped, machine)
         assert schedules.same_code(shaped, again, machine), line
 

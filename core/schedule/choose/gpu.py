@@ -71,7 +71,7 @@ def choose_for_gpu(
         others = replace(readers, kept=readers.kept.union(apart.phases))
     rows = gpu_rows(shaped, others, tiles, extents, machine)
     choice = _Nests(shaped, written, provenance, readers, rows, blocks)
-    nests, kernels = choice.run(), Kernels(shaped, provenance)
+    nests, kernels = choice.run(), Kernels(shaped, provenance, only_common=True)
     if choice.imposed:
         return Choice(nests, kernels, len(nests))
     whole = whole_values(shaped, nests) & choice.live
