@@ -36,6 +36,8 @@ EPSILON = {"f32": 2.0**-23, "f64": 2.0**-52}
 SLACK = 16
 """Roundings that a result may differ by, one more for each term of its sums."""
 MOST_TERMS = 1024
+MOST_NOISE = 16
+"""How much more than in the evaluator roundings may move a result where hardly anything else does."""
 NUDGE = 2.0**-20
 LARGEST_SCALE = 1024.0
 
@@ -151,9 +153,10 @@ def case_of(function: Function, extents: tuple[int, ...]) -> Case:
         relative = relative_of(shaped, extents)
         scales = scales_of(exactly, arrays, exact)
         outputs, doubtful = [], 0
-        for value, a, b, scale in zip(shaped.outputs, plain, exact, scales, strict=True):
-            result, unlike = result_of(a, b, relative, scale)
+        for value, a, b, moved in zip(shaped.outputs, plain, exact, scales, strict=True):
+            result, unlike = result_of(a, b, relative, moved)
             doubtful += unlike
+            scale = max(moved, _noise(a, b, relative, moved))
             count = result.size
             step = 1 if count <= STORED else -(-count // SAMPLES) | 1
             rounded = shaped.tensors[value].dtype in FLOATS
@@ -198,6 +201,21 @@ def result_of(plain: Array, exact: Array, relative: float, scale: float) -> tupl
         near = np.abs(exact - plain) <= relative * (np.abs(exact) + scale)
     same = near | (plain == rounded) | (np.isnan(plain) & np.isnan(exact))
     return np.where(near & np.isfinite(rounded), rounded, plain), int(np.count_nonzero(~same))
+
+
+def _noise(plain: Array, exact: Array, relative: float, scale: float) -> float:
+    """The scale at which roundings may move each element by ``MOST_NOISE`` times what they move it in the evaluator.
+
+    Where large terms cancel, as in the gradient of a softmax with one weight of nearly 1, roundings of these terms move
+    a result further than any change of the inputs does. Elements that depend on a comparison are left out.
+    """
+    if plain.dtype.kind != "f":
+        return 0.0
+    with np.errstate(all="ignore"):
+        noise, size = np.abs(exact - plain), np.abs(exact)
+        near = noise <= relative * (size + scale)
+        most = _largest(np.where(near, MOST_NOISE * noise / relative - size, 0.0))
+    return 2.0 ** math.ceil(math.log2(most)) if most > 0 else 0.0
 
 
 def relative_of(shaped: Shaped, extents: Sequence[int]) -> float:

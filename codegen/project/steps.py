@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ilang.codegen.project.cases import (
+    MOST_NOISE,
     Array,
     Output,
     input_of,
@@ -36,8 +37,6 @@ RUNS = 3
 SEED = 7
 LASTING = ("parameter", "state", "gradient")
 """The roles of what is looked at after runs."""
-MOST_NOISE = 16
-"""How much more than in the evaluator roundings may move a result that is nothing else."""
 MOST_STORED = 200
 """Elements of one array that are stored."""
 
