@@ -25,7 +25,7 @@ MOST = ((0, 0), (0, 1), (1, 0), (1, 1))
 TIMES = 16
 """How often a loop runs whose extent is not known."""
 
-ORDER = {"tz": 1, "ty": 2, "tx": 3, "l": 4}
+BY_NAME = ("tz", "ty", "tx", "l")
 """In which order loops by name number threads, the one last that goes from each to the next."""
 
 Index = tuple[Affine, ...]
@@ -67,7 +67,9 @@ def rows_of(
 
 def _lanes(program: Program, spread: Spread, count: int) -> Lanes:
     """The variables of a spread in the first threads of a block, as many as reach memory at a time."""
-    loops = sorted(spread.loops, key=lambda loop: ORDER.get(loop.role, 0))
+    loops = sorted(
+        spread.loops, key=lambda loop: BY_NAME.index(loop.role) if loop.role in BY_NAME else -1
+    )
     extents = [program.sizes[loop.size].fixed or TIMES for loop in loops]
     lanes: Lanes = []
     for thread in range(min(count, prod(extents))):
