@@ -196,7 +196,7 @@ class _Emission:
         """A tile in registers where the compiler has vectors and every loop is whole, else element by element."""
         buffer = self.program.buffers[s.buffer]
         name, elements = identifier(buffer.name), self._elements(s)
-        aligned = "" if s.registers is None else "_Alignas(64) "
+        aligned = "" if s.registers is None else "ALIGNED "
         kind = functions.spelling.element_kind(s.buffer)
         yield f"{indent}{aligned}{kind} {name}[{elements}];"
         if s.registers is None:

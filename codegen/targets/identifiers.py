@@ -19,7 +19,7 @@ RESERVED = frozenset(
     NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS MOST_SCRATCH ENOUGH INLINED
     MOST_BLOCKS BLOCK_WORK BLOCK_TERMS BLOCK_ELEMENTS blocks_of several
     LINE MAX_LANES MIN_LANES call_stop running_stop start_in are_below_i32 are_below_i64
-    FETCH SCALAR STRAIGHT FUSED MOST_DIVIDED largest reciprocal size
+    ALIGNED FETCH SCALAR STRAIGHT FUSED MOST_DIVIDED largest reciprocal size
     lane half block warp start filled element quad quad_anywhere in_registers quad_past past_end SHUFFLED
     tile_row tile_rows tile_lanes part row first_row first_lane rows_at_once parts_at_once stride step given sums blocks
     VECTOR HELD loaded loaded0 loaded1 loaded2 loaded3 stored filling fills sums_of_runs

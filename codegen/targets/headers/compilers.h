@@ -11,6 +11,15 @@
 #define FETCH(address, write) ((void)0)
 #endif
 
+/* stands before an array that begins with a cache line, as far as the compiler can say so */
+#if defined(__GNUC__)
+#define ALIGNED __attribute__((aligned(64)))
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define ALIGNED _Alignas(64)
+#else
+#define ALIGNED
+#endif
+
 /*
  * Stands in a loop that tests where it reads: GCC 12 makes masked vectors of such loops, and some of these read what is
  * masked (with AVX-512, its bug 110309).

@@ -229,10 +229,10 @@ def test_build_says_what_is_assumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("m.i").write_text('f(x) = einsum("...ij=>...ji")\n', encoding="utf-8")
-    assert main(["build", "m.i"]) == 0
+    Path("turned.i").write_text('f(x) = einsum("...ij=>...ji")\n', encoding="utf-8")
+    assert main(["build", "turned.i"]) == 0
     assert "f: `...` of the output row" in capsys.readouterr().err
-    assert main(["build", "m.i", "--shape", "x=2x3x4"]) == 0
+    assert main(["build", "turned.i", "--shape", "x=2x3x4"]) == 0
     assert not capsys.readouterr().err
 
 
