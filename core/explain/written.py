@@ -153,13 +153,8 @@ class _Definition:
             symbol, arguments = node.acc or "", (scalar,)
         words = [self._word(node, each) for each in arguments]
         self._check(node, scalar, [each.read for each in words])
-        form = (
-            symbol.join(w.pattern for w in words) if len(words) > 1 else symbol + words[0].pattern
-        )
-        given = ", ".join(each.argument for each in words if each.argument is not None)
-        self.lines.append(
-            f"{name} = ({form}~{target}{self._schedule(value, node, words)})({given})"
-        )
+        schedule = self._schedule(value, node, words)
+        self.lines.append(f"{name} = {_expression(symbol, words, target + schedule)}")
 
     def _schedule(self, value: int, node: Assignment, words: Sequence[_Word]) -> str:
         """The schedule of an expression, after a blank: its digits number operands as they are written."""
@@ -219,11 +214,7 @@ class _Definition:
         name, target = last or (self.names.fresh("t"), letters)
         if last is not None and {*target} - {"."} != walked:
             raise _Unwritten  # repeated along an axis that nothing in it walks
-        form = (
-            symbol.join(w.pattern for w in words) if len(words) > 1 else symbol + words[0].pattern
-        )
-        given = ", ".join(each.argument for each in words if each.argument is not None)
-        self.lines.append(f"{name} = ({form}~{target})({given})")
+        self.lines.append(f"{name} = {_expression(symbol, words, target)}")
         return _Word(letters, name)
 
     # -- operands ------------------------------------------------------------------------------------------------------
@@ -274,6 +265,13 @@ class _Definition:
             raise _Unwritten
         text = affine_text(index, lambda axis: node.axes[axis].name)
         return f"@{text}" if LETTER.fullmatch(text) else f"@({text})"
+
+
+def _expression(symbol: str, words: Sequence[_Word], target: str) -> str:
+    """An expression and its arguments: ``(ij*j~ij)(x, y)``; what stands after the tilde is given."""
+    form = symbol.join(w.pattern for w in words) if len(words) > 1 else symbol + words[0].pattern
+    given = ", ".join(word.argument for word in words if word.argument is not None)
+    return f"({form}~{target})({given})"
 
 
 def _identifier(name: str) -> str:

@@ -191,23 +191,22 @@ def _place(program: Program, spread: Spread, number: int) -> Place:
         _wide(program, spread.body, number),
         max((sector_of(program, s, number) for s in inside), default=0),
     )
-    known = _known(program, number, every)
-    rows = known is not None and len(known) > 1 and not shared.has_rows()
     shared = replace(
         shared,
         across=any(_is_across(s, number) for s in inside),
-        rows=tuple(rows_of(program, inside, number, known)) if rows and known else (),
         double=program.buffers[number].double
         and loop_around(program, spread.body, number) is not None,
     )
-    if count != sum(buffer == number for s in inside for buffer, _ in accesses(s.body)):
+    if count == sum(buffer == number for s in inside for buffer, _ in accesses(s.body)):
+        owned = owned_dimensions(program, inside, number)
+        if owned is not None:
+            return Place("local", tuple(d for d in every if d not in owned))
+        if len(inside) == 1 and not _is_told_apart(inside[0], number):
+            return Place("local", every)
+    known = None if shared.has_rows() else _known(program, number, every)
+    if known is None or len(known) < 2:
         return shared
-    owned = owned_dimensions(program, inside, number)
-    if owned is not None:
-        return Place("local", tuple(d for d in every if d not in owned))
-    if len(inside) == 1 and not _is_told_apart(inside[0], number):
-        return Place("local", every)
-    return shared
+    return replace(shared, rows=tuple(rows_of(program, inside, number, known)))
 
 
 def loop_around(program: Program, body: Block, number: int) -> For | None:
