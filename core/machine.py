@@ -236,6 +236,10 @@ class Machine:
         """Elements of the widest vectors."""
         return self.vector_bytes() // BYTES[dtype]
 
+    def least_vector_lanes(self, dtype: str) -> int:
+        """Elements of the shortest vectors."""
+        return min(variant.vector_bytes for variant in self.variants) // BYTES[dtype]
+
     def most_sum_lanes(self) -> int:
         """Partial results of any reduction at most: twice as many where an operation takes longer than an addition."""
         return 2 * self.sum_lanes

@@ -125,6 +125,7 @@ GPU_PASSES = (
     _gpu_pass("vectors", "kernel_to_vectors", "neighbors that are moved together"),
     _gpu_pass("stores", "kernel_to_stores", "results that threads store side by side"),
     _gpu_pass("buffers", "kernel_to_buffers", "two buffers for what is double-buffered"),
+    _gpu_pass("turns", "kernel_to_turns", "how often each thread comes to its turn"),
     _gpu_pass("indices", "kernel_to_indices", "indices of 32 bits"),
     _gpu_pass(
         "barriers",

@@ -18,7 +18,6 @@ from ilang.codegen.targets.c_terms import COUNT, RUNS
 from ilang.codegen.targets.c_vector import ACC, VectorSpelling, vector_type
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.codegen.targets.identifiers import identifier
-from ilang.core.dtype import BYTES
 from ilang.core.ir.cpu import Into
 from ilang.core.ir.kernel import For, Kernel, Program, Rest, Store, Tile
 
@@ -179,7 +178,7 @@ class TileText:
         value = zero if start in ("0.0f", "0.0") else f"{zero} + {start}"
         yield from self._over_part(f"{ACC}[tile_row][part] = {value};")
         held = ACC
-        if self._is_summed_apart():
+        if self.registers.apart:
             held = RUNS
             yield f"{INDENT}{kind} {held}[{rows}][{self.name}_lanes / lanes_{kind}];"
             yield from self._over_part(f"{held}[tile_row][part] = {zero};")
@@ -196,11 +195,6 @@ class TileText:
         yield "}"
         yield ""
 
-    def _is_summed_apart(self) -> bool:
-        """Whether registers hold the sums of all runs, too; else these are where the tile will be."""
-        held = max(variant.held_bytes for variant in self.program.machine.variants)
-        return self.runs is not None and 3 * prod(self.dims) * BYTES[self.dtype] <= 2 * held
-
     def _core(self, indent: str) -> Iterator[str]:
         """The loops that fill the rows at hand; what a run of terms gives is added to that of those before it."""
         kind, outer = vector_type(self.dtype, self.lanes), indent
@@ -208,7 +202,7 @@ class TileText:
             if self.runs is not None and depth == self.runs.depth:
                 runs, terms = c_terms.opened(self.runs, loop, self.plain, indent)
                 yield runs
-                if not self._is_summed_apart():
+                if not self.registers.apart:
                     yield from self._before_run(indent + INDENT)
                 yield terms
                 indent += INDENT
@@ -240,7 +234,7 @@ class TileText:
         while len(indent) > len(outer):
             indent = indent[: -len(INDENT)]
             yield f"{indent}}}"
-            if len(indent) == run and self._is_summed_apart():
+            if len(indent) == run and self.registers.apart:
                 held, summed = f"{RUNS}[tile_row][part]", f"{ACC}[tile_row][part]"
                 yield from self._over_part(
                     f"{{ {held} += {summed}; {summed} = ({kind}){{0}}; }}", indent
@@ -345,12 +339,13 @@ class TileText:
     def _blocks(self, name: str, rows: int, lanes: int) -> Iterator[str]:
         """What all blocks give, added in the wider type; the first two of them are kept as they are."""
         kind, elements = C_TYPES[self.dtype], rows * lanes
+        longest = self.program.machine.vector_bytes()
         last = f"given[{elements} + element]"
         each = f"for (int element = 0; element < {elements}; ++element)"
         yield f"{INDENT}const int64_t blocks = {' * '.join(map(self._trips, self.tile.blocks))};"
         yield f"{INDENT}int64_t block = 0;"
-        yield f"{INDENT}{kind} given[{2 * elements}] __attribute__((aligned(64)));"
-        yield f"{INDENT}double sums[{elements}] __attribute__((aligned(64)));"
+        yield f"{INDENT}{kind} given[{2 * elements}] __attribute__((aligned({longest})));"
+        yield f"{INDENT}double sums[{elements}] __attribute__((aligned({longest})));"
         if self.tile.into is not None:
             yield f"{INDENT}const int64_t step = blocks == 1 ? stride : {lanes};"
         partial = f"tile_rows < {rows} || tile_lanes < {lanes}"
@@ -433,7 +428,7 @@ class TileText:
 
     def _most_parts(self) -> int:
         """Vectors of a row where they are shortest."""
-        return self.dims[-1] * BYTES[self.dtype] // 16 or 1
+        return self.dims[-1] // self.program.machine.least_vector_lanes(self.dtype) or 1
 
     def _over_part(self, statement: str, indent: str = INDENT) -> Iterator[str]:
         """A statement for every vector of the rows at hand."""

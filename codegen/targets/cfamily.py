@@ -98,12 +98,11 @@ def affine(
 class Spelling:
     """The names of one kernel, and its scalars and elements as C text."""
 
-    def __init__(self, program: Program, kernel: Kernel | None) -> None:
-        """Names for a kernel, or for the program's own function (``kernel`` None)."""
+    def __init__(self, program: Program, kernel: Kernel | None, counter: str = "int64_t") -> None:
+        """Names for a kernel, or for the program's own function (``kernel`` None); loops count in a ``counter``."""
         self.program = program
         self.kernel = kernel
-        self.held: dict[Load, str] = {}
-        self.counter = "int64_t"
+        self.counter = counter
 
     def size(self, number: int) -> str:
         """An extent: its number, or the variable that holds it."""
@@ -236,8 +235,6 @@ class Spelling:
                 name = self.local(scalar.variable)
                 wrapping = self.scalar(scalar.variable).wrapping
                 return f"({C_TYPES[scalar.dtype]}){name}" if wrapping else name
-            case Load() if scalar in self.held:
-                return self.held[scalar]
             case Load():
                 text = self._loaded(scalar.buffer, scalar.index)
                 given = self.program.memory(scalar.buffer).role in ("input", "inout")

@@ -118,16 +118,15 @@ class _Kernel:
         self.program = host.program
         self.launch = launch
         self.kernel: Kernel = host.program.kernels[launch.kernel]
-        self.spelling = Spelling(self.program, self.kernel)
+        spans = self.kernel.spans
+        self.index = "int64_t" if spans is None else "Index" if spans else "int"
+        self.spelling = Spelling(self.program, self.kernel, self.index)
         self.private = self._private(host)
         self.looks = bool(host.ranges)
         (spread,) = self.kernel.body
         assert isinstance(spread, Spread)
         self.outer = spread
         self.thread, self.threads = self._numbers()
-        spans = self.kernel.spans
-        self.index = "int64_t" if spans is None else "Index" if spans else "int"
-        self.spelling.counter = self.index
 
     def _private(self, host: Host) -> tuple[int, ...]:
         """The buffers in scratch storage, in order."""
@@ -202,7 +201,7 @@ class _Kernel:
             case Change() | Store() if s.contracts:
                 assert isinstance(s.value, Apply)
                 target = self.spelling.expression(s.value.arguments[0])
-                yield f"{indent}{target} = {self._contracted(s)};"
+                yield f"{indent}{target} = {cuda_vectors.contracted(s, self.spelling)};"
             case Define() | Change() | Store() | HorizontalReduction():
                 yield from c_scalar.lines(s, self.spelling, indent)
             case Spread():
@@ -229,15 +228,6 @@ class _Kernel:
             bytes_ = self.program.machine.vector_bytes()
             words.append(f"(size_t){self._name(number)} % {bytes_} == 0")
         return " && ".join(dict.fromkeys(words))
-
-    def _contracted(self, s: Change | Store) -> str:
-        """A product and a sum that are rounded once."""
-        value = s.value
-        assert isinstance(value, Apply)
-        old, product = value.arguments
-        assert isinstance(product, Apply)
-        words = [self.spelling.expression(part) for part in (*product.arguments, old)]
-        return f"{'fmaf' if value.dtype == 'f32' else 'fma'}({', '.join(words)})"
 
     def _for(self, loop: For, indent: str) -> Iterator[str]:
         """A loop one iteration after the other, or all of them at once where they move neighbors together."""
@@ -314,7 +304,7 @@ class _Kernel:
         """Iterations of loops that are counted together, those from ``start`` on where one loop has some before."""
         if s.loops[0].chunk is not None:
             yield from self._chunk(s, s.loops[0], s.loops[0].chunk, indent, start)
-        elif s.over == "threads" and not start and self._count(s) <= s.threads:
+        elif s.turns == 1 and not start:
             yield from self._once(s, indent)
         else:
             yield from self._turns(s, s.loops, indent, start)
@@ -348,7 +338,7 @@ class _Kernel:
         for loop in some.loops:
             yield from self._opened(loop, inside)
             inside += INDENT
-        yield from cuda_vectors.together(self.spelling, some, self._contracted, inside)
+        yield from cuda_vectors.together(self.spelling, some, inside)
         for _ in some.loops:
             inside = inside.removesuffix(INDENT)
             yield f"{inside}}}"
@@ -397,8 +387,8 @@ class _Kernel:
         """Iterations of which a worker has as many as come to its turn."""
         spelling, inside = self.spelling, indent + INDENT
         sizes = [spelling.size(loop.size) for loop in loops]
-        if s.over == "threads" and self._is_known(loops) and not any(x.rest for x in s.loops):
-            yield f"#pragma unroll {self._device().loads}"
+        if s.at_a_time is not None:
+            yield f"#pragma unroll {s.at_a_time}"
         yield f"{indent}for ({self._counted(s, ' * '.join(sizes), start)}) {{"
         body = []
         for loop in s.loops:
@@ -480,18 +470,10 @@ class _Kernel:
             else "int"
         )
 
-    def _is_known(self, loops: Sequence[For]) -> bool:
-        """Whether it is known how often loops run."""
-        return all(self.program.sizes[loop.size].fixed is not None for loop in loops)
-
-    def _count(self, s: Spread) -> int:
-        """How many iterations a spread has; more than there are threads where that is not known."""
-        extents = [self.program.sizes[loop.size].fixed for loop in s.loops]
-        return prod(s.threads + 1 if extent is None else extent for extent in extents)
-
     def _once(self, s: Spread, indent: str) -> Iterator[str]:
         """Iterations of which each thread has one at most."""
-        count, inside = self._count(s), indent + INDENT
+        count = prod(self.program.sizes[loop.size].fixed or 0 for loop in s.loops)
+        inside = indent + INDENT
         yield indent + ("{" if count == s.threads else f"if ({self.thread} < {count}) {{")
         body = list(self._unless_past(s, inside))
         yield from self._variables(s.loops, self.thread, body, inside)

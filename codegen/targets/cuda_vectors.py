@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.codegen.targets import c_scalar
 from ilang.codegen.targets.cfamily import INDENT, Spelling
@@ -12,7 +12,7 @@ from ilang.core.ir.affine import Affine
 from ilang.core.ir.gpu import Neighbors, Spread
 from ilang.core.ir.kernel import Change, Define, For, Program, Statement, Store
 from ilang.core.ir.rewriting import parts_of
-from ilang.core.ir.scalar import Load
+from ilang.core.ir.scalar import Apply, Load, Scalar
 
 VECTORS = {"f32": "float", "f64": "double", "i32": "int", "i64": "longlong", "bool": "uchar"}
 """What CUDA calls vectors of elements, less how many they are."""
@@ -30,6 +30,31 @@ def vector(
     return f"(({const}{kind} *){name})[{first} / {count}]"
 
 
+class Held(Spelling):
+    """Scalars of a kernel in which some elements have been read, and are called what holds them."""
+
+    def __init__(self, plain: Spelling, held: Mapping[Load, str]) -> None:
+        """Names as ``plain`` has them, but for elements that are ``held``."""
+        super().__init__(plain.program, plain.kernel, plain.counter)
+        self.held = held
+
+    def expression(self, scalar: Scalar) -> str:
+        """A scalar as an expression."""
+        if isinstance(scalar, Load) and scalar in self.held:
+            return self.held[scalar]
+        return super().expression(scalar)
+
+
+def contracted(s: Change | Store, spelling: Spelling) -> str:
+    """A product and a sum that are rounded once."""
+    value = s.value
+    assert isinstance(value, Apply)
+    old, product = value.arguments
+    assert isinstance(product, Apply)
+    words = [spelling.expression(part) for part in (*product.arguments, old)]
+    return f"{'fmaf' if value.dtype == 'f32' else 'fma'}({', '.join(words)})"
+
+
 def unrolled(spelling: Spelling, loop: For, indent: str) -> Iterator[str]:
     """The iterations of a loop, each with an element of the widest vectors."""
     first, inside = loop.each[0], indent + INDENT
@@ -42,11 +67,10 @@ def unrolled(spelling: Spelling, loop: For, indent: str) -> Iterator[str]:
     whole = first.buffer in loop.wide
     if whole:
         yield f"{inside}{_kind(spelling, first.buffer, _lanes(spelling, first.buffer))} stored;"
-    for lane, store, held in zip(LANES, loop.each, loads, strict=False):
-        spelling.held = {load: f"loaded{n}.{lane}" for n, load in enumerate(held)}
-        target = spelling.element(store.buffer, store.index)
-        yield f"{inside}{f'stored.{lane}' if whole else target} = {spelling.value(store.value)};"
-    spelling.held = {}
+    for lane, store, read in zip(LANES, loop.each, loads, strict=False):
+        held = Held(spelling, {load: f"loaded{n}.{lane}" for n, load in enumerate(read)})
+        target = held.element(store.buffer, store.index)
+        yield f"{inside}{f'stored.{lane}' if whole else target} = {held.value(store.value)};"
     if whole:
         place = vector(spelling, first.buffer, first.index, _lanes(spelling, first.buffer))
         yield f"{inside}{place} = stored;"
@@ -85,17 +109,9 @@ def leaves_some(program: Program, s: Spread) -> bool:
 def together(
     spelling: Spelling,
     some: Neighbors,
-    contracted: Callable[[Change | Store], str],
     indent: str,
 ) -> Iterator[str]:
-    """What a worker does for some neighbors.
-
-    Args:
-        spelling: of the kernel.
-        some: the neighbors.
-        contracted: the value of a statement whose product and sum are rounded once.
-        indent: before each line.
-    """
+    """What a worker does for some neighbors, with the names of a kernel."""
     loads = [[*dict.fromkeys(_loads(body, some.moved))] for body in some.each]
     stores = [s for s in some.each[0] if isinstance(s, Store) and s.buffer in some.moved]
     for n, load in enumerate(loads[0]):
@@ -106,11 +122,8 @@ def together(
         yield f"{indent}{_kind(spelling, store.buffer, some.count)} stored_{n};"
     places = {store.buffer: f"stored_{n}" for n, store in enumerate(stores)}
     for lane, body, lanes in zip(LANES, some.each, loads, strict=False):
-        spelling.held = {
-            load: _given(spelling, load, f"loaded_{n}.{lane}") for n, load in enumerate(lanes)
-        }
-        yield from _lane(spelling, body, places, lane, contracted, indent)
-    spelling.held = {}
+        words = {load: _given(spelling, load, f"loaded_{n}.{lane}") for n, load in enumerate(lanes)}
+        yield from _lane(Held(spelling, words), body, places, lane, indent)
     for n, store in enumerate(stores):
         place = vector(spelling, store.buffer, store.index, some.count)
         yield f"{indent}{place} = stored_{n};"
@@ -121,7 +134,6 @@ def _lane(
     body: Sequence[Statement],
     places: dict[int, str],
     lane: str,
-    contracted: Callable[[Change | Store], str],
     indent: str,
 ) -> Iterator[str]:
     """What is done for one of the neighbors; its variables are its own."""
@@ -131,10 +143,10 @@ def _lane(
         yield f"{indent}{{"
     for s in body:
         if isinstance(s, Store) and s.buffer in places:
-            value = contracted(s) if s.contracts else spelling.value(s.value)
+            value = contracted(s, spelling) if s.contracts else spelling.value(s.value)
             yield f"{inside}{places[s.buffer]}.{lane} = {value};"
         elif isinstance(s, Change) and s.contracts:
-            yield f"{inside}{spelling.local(s.variable)} = {contracted(s)};"
+            yield f"{inside}{spelling.local(s.variable)} = {contracted(s, spelling)};"
         else:
             assert isinstance(s, (Define, Change, Store))
             yield from c_scalar.lines(s, spelling, inside)

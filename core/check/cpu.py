@@ -146,6 +146,7 @@ def _tile(program: Program, tile: Tile, demand: Demand) -> None:
     counts = lanes in counted and counted <= {loop.variable for loop in held.loops}
     demand(counts, "lanes, and no other loops than those of elements, count within a part")
     demand(1 < held.lanes and held.extents[-1] % held.lanes == 0, "lanes divide a row of a tile")
+    demand(tile.runs is not None or not held.apart, "sums of runs are of a tile that has runs")
     for block in held.micro_tiles:
         demand(held.extents[-1] % block.lanes == 0, "the lanes at a time divide a row of a tile")
     _reads(program, held, tile.buffer, demand)

@@ -85,6 +85,7 @@ def _kernel(program: Program, kernel: Kernel) -> None:
             right = alone and s.over == "threads" and s.threads == threads
             _demand(program, kernel, right, "threads of a block share what nobody else shares")
             _independent(program, kernel, s, combined)
+            _turns(program, kernel, s)
         elif isinstance(s, Swap):
             first, second = program.buffers[s.first], program.buffers[s.second]
             alike = s.first != s.second and replace(second, name=first.name) == first
@@ -101,6 +102,16 @@ def _kernel(program: Program, kernel: Kernel) -> None:
     others = any(isinstance(s, (Tile, Transpose)) for s in every)
     _demand(program, kernel, not others, "what only a CPU has is not on a GPU")
     _independent(program, kernel, spread, set())
+
+
+def _turns(program: Program, kernel: Kernel, s: Spread) -> None:
+    """What is said of the turns of threads agrees with the iterations that they share."""
+    _demand(program, kernel, s.turns is not None or s.at_a_time is None, "turns are known")
+    if s.turns is not None:
+        extents = [program.sizes[loop.size].fixed for loop in s.loops]
+        count = prod(extent or 0 for extent in extents)
+        enough = None not in extents and count <= s.turns * s.threads
+        _demand(program, kernel, enough, "threads have turns for all iterations")
 
 
 def _shaped(program: Program, kernel: Kernel, spread: Spread) -> None:

@@ -292,6 +292,8 @@ class _Loops:
             else ("one lane" if self._is_for_warps() else "one thread")
         )
         some = "" if s.neighbors is None else self._neighbors(s.neighbors)
+        some += "" if s.turns is None else f", {s.turns} each"
+        some += "" if s.at_a_time is None else f", up to {s.at_a_time} at a time"
         yield f"{indent}{what.replace('spread  ', 'spread nothing ')}{some}"
         yield from self.lines(s.body, indent + "  ")
 
@@ -382,7 +384,8 @@ class _Loops:
             where = f" where {self._guards(held.guards)}" if held.guards else ""
             yield f"in vectors of {held.lanes}, {most} at a time{fused}{past}{where}"
         if tile.runs is not None:
-            yield f"in runs of {tile.runs.step} at depth {tile.runs.depth}"
+            place = ", summed in registers" if held is not None and held.apart else ""
+            yield f"in runs of {tile.runs.step} at depth {tile.runs.depth}{place}"
         if into is not None:
             words = [self._guards(into.guards)] if into.guards else []
             words += [self._conditions(into.within)] if into.within else []

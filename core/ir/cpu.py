@@ -85,10 +85,11 @@ class Registers:
     that have a value per lane. ``rests`` has, for each loop, where it stops at the end of a ragged dimension. Rows past
     that read the last row again, and lanes past it what a padded copy has there (``past``): both are computed, never
     used. Where one of the ``guards`` does not hold, the tile is computed element by element instead. A part of a matrix
-    is one of the ``micro_tiles``; a tile of more dimensions has all of its rows in each. Variables that are ``counted``
-    count within a part, and reads are at where that is in the tensor; others count the whole tile. Where it
-    ``contracts``, products feed nothing but its sums, which may then round once. ``part`` is what some rows and lanes
-    capture, ``whole`` all of it.
+    is one of the ``micro_tiles``; a tile of more dimensions has all of its rows in each. Sums of runs are held
+    ``apart`` in other registers, or are added where the tile will be. Variables that are ``counted`` count within a
+    part, and reads are at where that is in the tensor; others count the whole tile. Where it ``contracts``, products
+    feed nothing but its sums, which may then round once. ``part`` is what some rows and lanes capture, ``whole`` all of
+    it.
     """
 
     number: int
@@ -103,6 +104,7 @@ class Registers:
     guards: tuple[Left, ...]
     past: bool
     micro_tiles: tuple[MicroTile, ...]
+    apart: bool
     counted: frozenset[int]
     contracts: bool
     part: Captured

@@ -58,6 +58,9 @@ class Spread:
     counted along x. A block of ``shape`` has that many threads along x, y and z, ``threads`` together; iterations of
     loops with the roles tx, ty and tz are those along them. ``neighbors`` say how else the iterations may go. Registers
     of a thread are to be so few that a multiprocessor has room for so many ``blocks`` at a time.
+
+    A thread of a block has so many ``turns`` at most, None where that is not known, and takes as many of them
+    ``at_a_time`` as have what they load under way together, None for one.
     """
 
     loops: tuple[For, ...]
@@ -67,6 +70,8 @@ class Spread:
     shape: tuple[int, ...] = ()
     neighbors: Neighbors | None = None
     blocks: int = 1
+    turns: int | None = None
+    at_a_time: int | None = None
 
 
 @record

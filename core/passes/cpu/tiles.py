@@ -11,7 +11,9 @@ A tile whose iterations do what vectors cannot do has no registers: it is comput
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
+from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Captured, Left, Registers
 from ilang.core.ir.kernel import (
@@ -89,12 +91,21 @@ def _registers(program: Program, tile: Tile, number: int) -> Registers | None:
         (),
         False,
         tile.micro_tiles,
+        _is_summed_apart(program, tile),
         _counted(loops, rests),
         _contracts(inner),
         nothing,
         nothing,
     )
     return guarded(program, registers)
+
+
+def _is_summed_apart(program: Program, tile: Tile) -> bool:
+    """Whether registers hold the sums of all runs, too: the tile twice, and half of it for operands."""
+    buffer = program.buffers[tile.buffer]
+    elements = prod(program.sizes[n].fixed or 0 for n in buffer.dims)
+    held = max(variant.held_bytes for variant in program.machine.variants)
+    return tile.runs is not None and 3 * elements * BYTES[buffer.dtype] <= 2 * held
 
 
 def _counted(loops: Sequence[For], rests: Sequence[Rest | None]) -> frozenset[int]:

@@ -1,0 +1,45 @@
+"""Say how often each thread of a block comes to its turn, and how many turns it takes at a time.
+
+Example, 256 threads, of which each loads four elements before it waits for them:
+    in:   spread i in 0..2048 over the threads    out:  spread i in 0..2048 over the threads, 8 each, up to 4 at a time
+          spread i in 0..200 over the threads           spread i in 0..200 over the threads, 1 each
+
+Loops whose iterations are not known, chunks of one, and loops along a dimension of a block are left as they are.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from ilang.core.ir.gpu import Spread
+from ilang.core.ir.kernel import Program, Statement, map_statements
+from ilang.core.ir.rewriting import with_bodies
+from ilang.core.ir.schedule import THREAD_DIMENSIONS
+from ilang.core.machine import Device
+from ilang.core.record import replace
+
+
+def kernel_to_turns(program: Program) -> Program:
+    """The program whose spreads over threads say how often each thread comes to its turn."""
+    device = program.machine.device
+    assert device is not None
+
+    def changed(s: Statement) -> Statement:
+        return _with_turns(program, s, device) if isinstance(s, Spread) else s
+
+    return with_bodies(program, lambda kernel: map_statements(kernel.body, changed))
+
+
+def _with_turns(program: Program, spread: Spread, device: Device) -> Spread:
+    """A spread over threads that says how many turns a thread has at most, where its iterations are known."""
+    extents = [program.sizes[loop.size].fixed for loop in spread.loops]
+    known = [extent for extent in extents if extent is not None]
+    if spread.over != "threads" or not extents or len(known) < len(extents):
+        return spread
+    first = spread.loops[0]
+    if first.chunk is not None or first.role in THREAD_DIMENSIONS:
+        return spread
+    turns = max(1, -(-prod(known) // spread.threads))
+    whole = all(loop.rest is None for loop in spread.loops)
+    several = 1 < turns or spread.neighbors is not None
+    return replace(spread, turns=turns, at_a_time=device.loads if whole and several else None)

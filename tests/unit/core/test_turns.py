@@ -1,0 +1,63 @@
+"""How often each thread of a block comes to its turn, and how many turns it takes at a time."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+
+from ilang.core import pipeline
+from ilang.core.check.gpu import verify
+from ilang.core.diagnostic import InternalError
+from ilang.core.ir.gpu import Spread
+from ilang.core.ir.kernel import Program, Statement, map_statements, statements_within
+from ilang.core.ir.rewriting import with_bodies
+from ilang.core.machine import GPU
+from ilang.core.notation.module import parse_module
+from ilang.core.record import replace
+from ilang.core.source import Source
+
+
+def lowered(text: str) -> Program:
+    """The last kernels of the one definition of a text."""
+    graph = pipeline.module_graph(parse_module(Source("f.i", text)), "f")
+    return pipeline.lower(pipeline.infer(graph), GPU)
+
+
+def over_threads(program: Program) -> list[Spread]:
+    inside = (s for kernel in program.kernels for s in statements_within(kernel.body))
+    return [s for s in inside if isinstance(s, Spread) and s.over == "threads"]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("f(a[64,64], b[64,64]) = ik*kj~ijk >> +ijk~ij", {1, 2}), ("f(x[8,4096]) = +ij~i", {16})],
+)
+def test_turns_are_as_many_as_iterations_need(text: str, wanted: set[int]) -> None:
+    program = lowered(text)
+    known = [(s, s.turns) for s in over_threads(program) if s.turns is not None]
+    assert {turns for _, turns in known} == wanted
+    for s, turns in known:
+        count = prod(program.sizes[loop.size].fixed or 0 for loop in s.loops)
+        assert (turns - 1) * s.threads < max(1, count) <= turns * s.threads
+        if s.at_a_time is not None:
+            assert GPU.device is not None
+            assert s.at_a_time == GPU.device.loads
+            assert 1 < turns or s.neighbors is not None
+
+
+def test_turns_of_unknown_iterations_are_not_known() -> None:
+    spreads = over_threads(lowered("f(x) = +ij~i"))
+    assert spreads
+    assert all(s.turns is None and s.at_a_time is None for s in spreads)
+
+
+def test_too_few_turns_are_refused() -> None:
+    program = lowered("f(a[64,64], b[64,64]) = ik*kj~ijk >> +ijk~ij")
+
+    def fewer(s: Statement) -> Statement:
+        return replace(s, turns=0) if isinstance(s, Spread) and s.turns else s
+
+    broken = with_bodies(program, lambda kernel: map_statements(kernel.body, fewer))
+    with pytest.raises(InternalError, match="turns for all iterations"):
+        verify(broken)
