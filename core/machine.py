@@ -144,6 +144,7 @@ class Device:
         warp: threads that run in step.
         block_threads: threads of a block, where nothing says how many.
         most_block_threads: threads of a block at most.
+        most_deep_threads: threads of a block at most, along its third dimension.
         most_blocks: blocks of a launch at most, along the first dimension of its grid.
         most_across: the same along the others.
         multiprocessors: how many run blocks at a time, on the largest device that schedules aim at.
@@ -164,6 +165,7 @@ class Device:
     warp: int
     block_threads: int
     most_block_threads: int
+    most_deep_threads: int
     most_blocks: int
     most_across: int
     multiprocessors: int
@@ -346,6 +348,7 @@ GPU = Machine(
         warp=32,
         block_threads=256,
         most_block_threads=1024,
+        most_deep_threads=64,
         most_blocks=(1 << 31) - 1,
         most_across=65535,
         multiprocessors=132,  # H100 SXM; the limits below hold from sm_75 (CUDA C++ Programming Guide 13, table 30)

@@ -346,7 +346,7 @@ class _Kernel:
     def _groups(self, s: Spread, some: Neighbors, first: str, indent: str) -> Iterator[str]:
         """Iterations several at a time, of those that are whole groups; of a chunk from the ``first`` one on."""
         inside, last = indent + INDENT, s.loops[-1]
-        body = list(self._neighbors(some, inside))
+        body = [*self._past(s, inside), *self._neighbors(some, inside)]
         if last.chunk is not None:
             name = self.spelling.variable(last.variable)
             thread = f"({self.thread})" if " " in self.thread else self.thread
@@ -390,15 +390,17 @@ class _Kernel:
         if s.at_a_time is not None:
             yield f"#pragma unroll {s.at_a_time}"
         yield f"{indent}for ({self._counted(s, ' * '.join(sizes), start)}) {{"
-        body = []
-        for loop in s.loops:
-            if loop.rest is not None:
-                name = spelling.variable(loop.variable)
-                body.append(f"{inside}if ({name} >= {spelling.rest(loop.rest)}) continue;")
-        body += self._block(s.body, inside)
+        body = [*self._past(s, inside), *self._block(s.body, inside)]
         yield from self._variables(loops, AT[s.over], body, inside)
         yield from body
         yield f"{indent}}}"
+
+    def _past(self, s: Spread, indent: str) -> Iterator[str]:
+        """That nothing is done for an iteration past the end of a dimension, where a worker has several."""
+        for loop in s.loops:
+            if loop.rest is not None:
+                name = self.spelling.variable(loop.variable)
+                yield f"{indent}if ({name} >= {self.spelling.rest(loop.rest)}) continue;"
 
     def _along(self, s: Spread, indent: str) -> Iterator[str]:
         """Iterations of loops along the dimensions of a block: each thread has one at most."""

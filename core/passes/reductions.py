@@ -237,21 +237,41 @@ class Reductions(Loops, ABC):
         acc = Local(local, node.acc_dtype)
         scope.block.append(kernel.Define(local, node.acc_dtype, start_of(node), mutable=True))
         assert held.buffer is not None
-        counting, inside = [], scope
+        counting, inside, rests = list[int](), scope, list[kernel.Rest | None]()
         for _ in parts.loops:
+            rests.append(self._rest_of_parts(frame, parts, counting))
             inside = self._counting(inside)
             assert inside.variable is not None
             counting.append(inside.variable)
         at = (*map(axis_index, counting), *(self._indexed(after, part) for part in node.target))
         part = converted(Load(held.buffer, at, self._tensor(frame).dtype), node.acc_dtype)
         step: kernel.Statement = kernel.Change(local, self._combined(node, acc, part))
-        for variable, count in reversed([*zip(counting, counts, strict=True)]):
+        for variable, count, rest in reversed([*zip(counting, counts, rests, strict=True)]):
             role: Role = "t" if parts.threads and variable == counting[-1] else ""
-            step = kernel.For(variable, count, (step,), role=role)
+            step = kernel.For(variable, count, (step,), rest=rest, role=role)
         scope.block.append(step)
         self._write(after, scope.block, converted(acc, self._tensor(frame).dtype))
         for loop in reversed(elements):
             self._leave(after, loop)
+
+    def _rest_of_parts(
+        self, frame: Frame, parts: Parts, counting: Sequence[int]
+    ) -> kernel.Rest | None:
+        """Where the next loop over parts stops, inside those of these variables: where that of the reduction did.
+
+        A loop with all other loops of its axis around it stops at the end of the dimension, so that there are no parts
+        past that.
+        """
+        loop, nest, size = parts.loops[len(counting)], frame.nest, frame.node.sizes
+        around = dict(zip(parts.loops, counting, strict=False))
+        others = [part for part in nest.parts(loop.axis) if part in around]
+        factors = nest.factors[loop.axis]
+        if not factors or len(others) < len(factors):
+            return None
+        if self.storage.divides(size[loop.axis], factors):
+            return None
+        terms = tuple((nest.weight(part), around[part]) for part in others)
+        return kernel.Rest(size[loop.axis], Affine(terms), nest.weight(loop))
 
     def _one_run(self, frame: Frame, scope: Scope, tile: ThreadTile) -> Steps:
         """A reduction of few terms: what one run gives is the result."""

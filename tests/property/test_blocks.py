@@ -82,6 +82,13 @@ def refused(text: str, shapes: tuple[tuple[int, ...], ...] | None = None) -> Sch
             ("4,096", "1,024", "64 of i' x 64 of j'"),
             "| i:64,j:16 | i j i' j' | i':ty,j':tx",
         ),
+        ("ij~ij | i:65 | i j i' | i':tz", "E0332", ("65 of i'", "64"), "| i:64 | i j i' | i':tz"),
+        (
+            "-ij~ij | i:2,j:512 | i j i' j' | j':t >> -ij~ij | i:2,j:512 | i j 0 i' j' | i':tz",
+            "E0332",
+            ("512", "64"),
+            "| i:2,j:512 | i j i' j' | j':q",
+        ),
         (
             "ij~ji | i:128,j:128 | j i 0 j' i' | i':tx,j':u",
             "E0333",

@@ -20,7 +20,7 @@ from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import Part, Program, Shares
 from ilang.core.ir.shaped import Shaped
-from ilang.core.machine import CPU, GPU
+from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.notation.module import parse_module
 from ilang.core.pipeline import (
     explain,
@@ -35,8 +35,9 @@ from ilang.core.pipeline import (
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
 from ilang.core.source import Source
-from tests.property import emulated
+from tests.property import emulated, native
 from tests.property.native import Call
+from tests.property.test_fuzz import needs_compiler
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -308,6 +309,52 @@ def test_random_extents(mode: str) -> None:
     several = sum("_parts" in buffer.name for each in programs for buffer in each.buffers)
     assert several >= len(programs) // 4
     emulated.agree(programs, calls, wanted, mode, 1e-4)
+
+
+RAGGED_PARTS = (
+    "+ij~j | i:4 | j i i' | j:p,i:p,i':p",
+    "+ij~j | i:4 | j i' i | j:p,i:p,i':p",
+    ">ij~j | i:4:2 | j i i' i'' | j:p,i:p,i':p,i'':p",
+    "+ij~j | i:4:2 | j i i' i'' | j:p,i:p,i':p",
+    "+ij~j | i:4,j:3:2 | j i i' j' j'' | j:p,i:p,i':p,j':u,j'':t",
+    "+ij~. | i:4 | i i' j | i:p,i':p,j:p",
+    "+ij[i<=j]~j | i:4 | j i i' | j:p,i:p,i':p",
+)
+"""Schedules in which parts of an axis end where it does, inside of the last iteration of a loop around them."""
+
+
+def of_ragged_parts(machine: Machine) -> tuple[list[Program], list[Call], list[Any]]:
+    """These as programs, calls of each of them, and what they should give."""
+    programs: list[Program] = []
+    calls: list[Call] = []
+    wanted: list[Any] = []
+    for number, text in enumerate(RAGGED_PARTS):
+        shaped = replace(infer(graph_of(text_component(text), "f")), name=f"r{number}")
+        programs.append(lower(shaped, machine))
+        for shape in ((9, 5), (1, 8), (8, 4), (0, 3), (5, 300)):
+            array = np.random.default_rng(number).normal(size=shape).astype(np.float32)
+            extents = fit(shaped, [shape])
+            wanted.append(evaluate(shaped, [array], extents, exact=True))
+            free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
+            results = tuple(each.shape for each in wanted[-1])
+            calls.append(Call(number, tuple(free), (array,), results))
+    return programs, calls, wanted
+
+
+@needs_emulator
+@pytest.mark.parametrize("mode", emulated.MODES)
+def test_there_are_no_parts_past_the_end_of_an_axis(mode: str) -> None:
+    """What a second kernel combines, the first one has written."""
+    emulated.agree(*of_ragged_parts(GPU), mode, 1e-4)
+
+
+@needs_compiler
+def test_cores_have_no_parts_past_the_end_of_an_axis() -> None:
+    programs, calls, wanted = of_ragged_parts(CPU)
+    answers = native.run(programs, calls, "sanitized")
+    for call, answer, outputs in zip(calls, answers, wanted, strict=True):
+        assert not answer.trouble, (RAGGED_PARTS[call.program], answer.trouble)
+        np.testing.assert_allclose(answer.outputs[0], outputs[0], rtol=1e-4, atol=1e-4)
 
 
 def trial_at_run_time(seed: int) -> tuple[Shaped, list[Any]]:

@@ -55,6 +55,11 @@ PROGRAMS: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...]]] = {
     "shifted": ("i(j+1)~ij", (), (((3, 9),), ((3, 8),))),
     "padded": ("i(j+k-1)*k~ijk >> +ijk~ij", (), (((3, 8), (3,)),)),
     "named": ("ij+ij~ij || i j | i:y,j:x", (), SAME[:2]),
+    "parts": (
+        "ij+ij~ij | i:3 | i i' j | i:p,i':p,j:p",
+        (),
+        SAME,
+    ),  # rows past the end have no neighbors
 }
 """Texts, the types of their inputs where these are not f32, and shapes."""
 TYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "bool": np.bool_}

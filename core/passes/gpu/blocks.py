@@ -111,6 +111,9 @@ def kernel_to_blocks(
     if device.most_block_threads < whole:
         problem = f"its parts need {whole:,} threads in a block together, of {device.most_block_threads:,}"
         return Refusal("E0332", problem, "take smaller parts", limit=True)
+    if shape and device.most_deep_threads < shape[-1]:
+        problem = f"its parts need {shape[-1]:,} threads along z together, of {device.most_deep_threads:,}"
+        return Refusal("E0332", problem, "give tx or ty to a loop of it", limit=True)
     return Spread(tuple(loops), "blocks", whole, _counted(body_of_threads, whole), shape)
 
 

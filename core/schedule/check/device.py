@@ -75,6 +75,14 @@ def _check_threads(node: Assignment, nest: Nest, loops: list[Asking], device: De
                 _span(node),
                 f"split its axis and give {role} to the inner part",
             )
+        if role == "tz" and count is not None and device.most_deep_threads < count:
+            raise ScheduleError(
+                "E0332",
+                f"{unscheduled(node)} asks for {count:,} threads of a block along z ({count} of {name}), "
+                f"and a block has {device.most_deep_threads:,} there at most",
+                _span(node),
+                "give the loop the role tx or ty, or take a smaller part",
+            )
     known = [(name, count) for name, role, count in loops if count is not None and role != "l"]
     threads = prod(count for _, count in known)
     if threads <= device.most_block_threads:
