@@ -32,6 +32,7 @@ from ilang.core.record import record
 
 ROOT = Path(__file__).parents[1]
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+SANITIZER = "compute-sanitizer"
 FOUND = 9
 """The exit status of a test in which a tool, or the emulator, found something."""
 SECONDS = 240
@@ -200,11 +201,20 @@ def sanitizer(place: Place) -> Iterator[Row]:
     if place.is_emulated():
         yield from _in_turns(checked, place)
         return
-    program = shutil.which("compute-sanitizer")
+    program = sanitizer_beside(place.nvcc)
     if program is None:
-        yield Row("sanitizer", "compute-sanitizer", False, "it is not on the path")
+        says = f"it is neither on the path nor beside {place.nvcc}"
+        yield Row("sanitizer", SANITIZER, False, says)
         return
     yield from _in_turns(tools, place)
+
+
+def sanitizer_beside(nvcc: str) -> str | None:
+    """The compute-sanitizer of the path, or of the toolkit that a command of nvcc is of; None where neither has it."""
+    bin_folder = Path(os.path.realpath(nvcc.split(maxsplit=1)[0])).parent
+    folders = (bin_folder, bin_folder.parent / SANITIZER)
+    beside = (shutil.which(SANITIZER, path=str(folder)) for folder in folders)
+    return shutil.which(SANITIZER) or next(filter(None, beside), None)
 
 
 def conformance(place: Place) -> Iterator[Row]:

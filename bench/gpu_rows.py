@@ -193,13 +193,13 @@ def _with_goal(workload: Workload) -> GpuRow:
 FULL = (
     _copy(1 << 27),
     *map(_with_goal, ON_GPU),
-    _product("matmul 4096, written", 4096, 4096, 4096, "matmul_written", WRITTEN),
+    _both(_product("matmul 4096, written", 4096, 4096, 4096, "matmul_written", WRITTEN))[1],
     *_rows(1 << 17, 16, 512, (4001, 4000, 3999), (8, 4096)),
 )
 QUICK = (
     _copy(101),
     *map(_with_goal, QUICK_WORKLOADS),
-    _product("matmul, written", 5, 7, 19, "matmul_written", WRITTEN),
+    _both(_product("matmul, written", 5, 7, 19, "matmul_written", WRITTEN))[1],
     *_rows(300, 3, 33, (5, 7, 19), (2, 9)),
 )
 """Every kind of row, tiny."""

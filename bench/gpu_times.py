@@ -32,6 +32,15 @@ SAMPLES = 9
 SAMPLE = 0.02
 """Seconds of calls that are waited for together."""
 OURS = "i"
+DRIVER = "cudaMemcpy"
+COPYING = """#include <cuda_runtime.h>
+#include <stddef.h>
+extern "C" int copy(void *to, const void *from, size_t bytes)
+{
+    return (int)cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, 0);
+}
+"""
+"""What NVIDIA's own copy is called by: a copy of ours would reach its own bandwidth, whatever that is."""
 
 
 @record
@@ -53,7 +62,9 @@ def run(target: str, takes: Callable[[str], bool]) -> Iterator[tuple[str, bool, 
     copied = 0.0
     for row in gpu_rows.QUICK if is_emulated else gpu_rows.FULL:
         if takes(row.workload.name):
-            table: dict[str, Prepare] = {OURS: lambda *given: _ours(target, *given)}
+            table: dict[str, Prepare] = {OURS: partial(_ours, target)}
+            if row.workload.program == gpu_rows.COPY:
+                table[DRIVER] = partial(_copied, target)
             if has_torch:
                 from bench.peers import torch_on_gpu
 
@@ -162,6 +173,27 @@ def seconds(contestant: Contestant, samples: int) -> float:
     one = sample(len(contestant.calls))
     count = max(3, min(10_000, math.ceil(SAMPLE / one)))
     return statistics.median(sample(count) for _ in range(samples))
+
+
+def _copied(target: str, row: gpu_rows.GpuRow, arrays: dict[str, Array], copies: int) -> Contestant:
+    """The copy that NVIDIA's runtime makes from one array of the device to another one."""
+    device = device_of(target)
+    native = device.load(lambda: COPYING, "copy.cu", "")
+    (array,) = arrays.values()
+    (shape,) = row.workload.outputs
+    out = device.empty(shape, array.dtype)
+    given = [device.array(array) for _ in range(copies)]
+
+    def call(origin: Any) -> Callable[[], Any]:
+        return lambda: device.check(native.call("copy", out, origin, np.uint64(array.nbytes)))
+
+    calls = tuple(map(call, given))
+
+    def result() -> tuple[Array, ...]:
+        calls[0]()
+        return (out.get(),)
+
+    return Contestant(calls, device.wait, result)
 
 
 def _ours(target: str, row: gpu_rows.GpuRow, arrays: dict[str, Array], copies: int) -> Contestant:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench import gpu_rows
 from ilang.codegen.emulator.program import load
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.targets import cuda
@@ -414,6 +415,9 @@ def test_nvcc_spills_nothing(tmp_path: Path, arch: str) -> None:
         replace(lower(infer(graph_of(text_component(text), "f")), GPU), name=f"counted{n}")
         for n, text in enumerate(AT_RUN_TIME[:4])
     ]
+    (row,) = (row for row in gpu_rows.FULL if row.workload.program == "matmul_written")
+    written = module_graph(parse_module(Source("w.i", gpu_rows.text_of(row))), "matmul_written")
+    programs.append(lower(infer(written), GPU))
     (tmp_path / "f.cu").write_text(cuda.emit_together(programs))
     command = ["nvcc", "-std=c++17", f"-arch={arch}", "--fmad=false", "-Xptxas", "-v"]
     done = subprocess.run(

@@ -1,6 +1,7 @@
 """Benchmarks at tiny sizes: every program computes the right thing, everyone is timed, tables are written."""
 
 import json
+import re
 import subprocess
 import sys
 from functools import partial
@@ -215,7 +216,7 @@ def test_plug_in_trains() -> None:
 def test_all_parts_for_a_gpu_run_emulated(tmp_path: Path) -> None:
     """Projects, their tests with every access checked, and times; the index cases are tests of their own."""
     file = tmp_path / "results.json"
-    timed_rows = ["matmul", "matmul 5 x 7 x 19, known", "step of a matrix"]
+    timed_rows = ["copy", "matmul", "matmul 5 x 7 x 19, known", "step of a matrix"]
     only = "|".join(f"^{name}$" for name in ("03_reduce", *timed_rows))
     words = ["--emulate", "--parts", "projects,sanitizer,times", "--only", only]
     assert gpu.main([*words, "--json", str(file)]) == 0
@@ -226,7 +227,8 @@ def test_all_parts_for_a_gpu_run_emulated(tmp_path: Path) -> None:
         *(("times", name) for name in timed_rows),
     ]
     assert all(row["is_right"] for row in rows)
-    assert rows[3]["says"].endswith("goal 60 % of cuBLAS: not known")
+    assert re.fullmatch(r"i .* ms, cudaMemcpy .* ms, .* x cudaMemcpy, .*", rows[2]["says"])
+    assert rows[4]["says"].endswith("goal 60 % of cuBLAS: not known")
 
 
 @pytest.mark.parametrize("row", gpu_rows.QUICK, ids=lambda row: row.workload.name)
@@ -253,6 +255,21 @@ def test_rows_of_a_device_have_programs_of_their_extents() -> None:
         program = library(parse_module(Source(f"{name}.i", gpu_rows.text_of(row))))[name]
         program = program.grad() if row.gradient else program
         assert program.shapes(*shapes) == row.workload.outputs
+
+
+def test_compute_sanitizer_is_looked_for_beside_nvcc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Toolkits have it in a folder of their own, which is on no path."""
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
+    nvcc = tmp_path / "cuda" / "bin" / "nvcc"
+    assert gpu.sanitizer_beside(str(nvcc)) is None
+    tool = tmp_path / "cuda" / "compute-sanitizer" / "compute-sanitizer"
+    tool.parent.mkdir(parents=True)
+    tool.write_text("#!/bin/sh\n", "ascii")
+    assert gpu.sanitizer_beside(f"{nvcc} -L/lib") is None  # it cannot be run
+    tool.chmod(0o755)
+    assert gpu.sanitizer_beside(f"{nvcc} -L/lib") == str(tool)
 
 
 def test_what_a_row_has_reached_is_told() -> None:

@@ -254,7 +254,8 @@ def _check_role(role: str, legal: dict[str, str], owner: str, span: Span) -> Non
     if role not in {word for names in legal for word in names.split(", ")}:
         help_line = ", ".join(f"{name} ({says})" for name, says in legal.items())
         message = f"{role} is not a role of {owner}"
-        raise ScheduleError("E0310", message, span, f"the roles are {help_line}")
+        absent = "; products on tensor cores are not in this version" if role == "m" else ""
+        raise ScheduleError("E0310", message, span, f"the roles are {help_line}{absent}")
 
 
 def _spelled(loop: LoopPart) -> str:
