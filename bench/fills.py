@@ -27,10 +27,10 @@ from ilang.codegen.runtime.memory import NO_SPACE, argument
 from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.ir.graph import Graph
+from ilang.core.ir.size_class import size_class
 from ilang.core.ir.syntax import Module
 from ilang.core.machine import CPU
 from ilang.core.notation.module import exports, parse_module
-from ilang.core.schedule.extents import size_class
 from ilang.core.source import Source
 from ilang.icli.arrays import array_of
 

@@ -380,7 +380,7 @@ def _scheduled(shaped: Shaped, machine: Machine, small: Collection[int] = ()) ->
 
 
 def _moved(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Any:
-    from ilang.core.schedule.extents import extents_of
+    from ilang.core.ir.size_class import extents_of
     from ilang.core.transform.views import moved_views
 
     return moved_views(shaped, extents_of(shaped, small, machine))

@@ -20,13 +20,13 @@ from ilang.core.diagnostic import (
     visible,
 )
 from ilang.core.ir.graph import UNNAMED
+from ilang.core.ir.size_class import size_class
 from ilang.core.ir.syntax import Combine, Definition, Einx, Module, Name, Swap, Tree
 from ilang.core.machine import CPU
 from ilang.core.notation.arity import Wires, combined, swapped, wires_of
 from ilang.core.notation.printer import print_tree
 from ilang.core.notation.renaming import merged
 from ilang.core.record import replace
-from ilang.core.schedule.extents import size_class
 
 if TYPE_CHECKING:
     import os

@@ -41,9 +41,9 @@ from ilang.core.build.program import Given, plain_number
 from ilang.core.build.routines import Built, Result
 from ilang.core.build.values import Stored
 from ilang.core.diagnostic import DataError, ShapeError, counted
+from ilang.core.ir.assignments import sources
 from ilang.core.record import replace
 from ilang.core.suggestion import did_you_mean, nearest
-from ilang.core.transform.building import sources
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.arguments import Array

@@ -10,7 +10,7 @@ Shared by three IRs, which differ in their leaves and in what is known:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ops import OPS, SLOW
@@ -133,6 +133,24 @@ def renumbered(scalar: Scalar, number: Mapping[int, int]) -> Scalar:
             return Convert(renumbered(scalar.argument, number), scalar.dtype)
         case Apply():
             arguments = tuple(renumbered(argument, number) for argument in scalar.arguments)
+            return Apply(scalar.primitive, arguments, scalar.dtype)
+        case _:
+            return scalar
+
+
+def with_operands(
+    scalar: Scalar, delivered: Sequence[Scalar], indexed: Callable[[Affine], Affine]
+) -> Scalar:
+    """A scalar with its operands replaced, and its positions over other variables."""
+    match scalar:
+        case Operand():
+            return delivered[scalar.number]
+        case Position():
+            return Position(indexed(scalar.index), scalar.dtype)
+        case Convert():
+            return Convert(with_operands(scalar.argument, delivered, indexed), scalar.dtype)
+        case Apply():
+            arguments = tuple(with_operands(a, delivered, indexed) for a in scalar.arguments)
             return Apply(scalar.primitive, arguments, scalar.dtype)
         case _:
             return scalar

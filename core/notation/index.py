@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ilang.core.check.form import check_expression
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.syntax import (
     Axis,
@@ -39,12 +38,13 @@ from ilang.core.ir.syntax import (
     Schedule,
     Term,
 )
+from ilang.core.notation.expression_rules import check_expression
 from ilang.core.notation.lookahead import is_index, opens_argument, opens_schedule, past_leaf
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, TILDE_HELP, WORD, Reader, no_program
 from ilang.core.source import Source
 
 if TYPE_CHECKING:  # few expressions have schedules
-    from ilang.core.schedule.check.wellformed import Form
+    from ilang.core.notation.schedule_rules import Form
 
 RELATIONS: tuple[Relation, ...] = ("<=", ">=", "==", "<", ">")
 """Longest first."""
@@ -75,7 +75,7 @@ def read_expression(reader: Reader) -> Expression:
     if not opens_schedule(reader):
         return form
     from ilang.core.notation.schedule import parse_schedule
-    from ilang.core.schedule.check.wellformed import check_schedule
+    from ilang.core.notation.schedule_rules import check_schedule
 
     schedule: Schedule = parse_schedule(reader)
     span = form.span.to(schedule.span)
@@ -86,7 +86,7 @@ def read_expression(reader: Reader) -> Expression:
 
 def _form(e: Expression) -> Form:
     """What a schedule of an expression must fit."""
-    from ilang.core.schedule.check.wellformed import Form
+    from ilang.core.notation.schedule_rules import Form
 
     kept, leaves, looked = e.output.letters(), e.leaves(), e.looked_up()
     read = "".join(leaf.letters() for leaf in leaves)

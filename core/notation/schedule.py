@@ -9,7 +9,7 @@ by ``pattern ~`` is the combinator ``|`` and a unary ``||``. After the order a f
 ``digit:`` follows; else it is the combinator.
 
 An axis of an index expression is a letter. Those of a specification may have names of several characters, separated by
-blanks; what a word stands for is decided where the axes are known (``resolved`` in ``schedule/check/wellformed.py``).
+blanks; what a word stands for is decided where the axes are known (``resolved`` in ``schedule_rules.py``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ilang.core.diagnostic import Label, NotationError
 from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Split, Start
 from ilang.core.notation.lookahead import axis_end, has_colon
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, Reader
-from ilang.core.schedule.check.wellformed import FACTOR_DIGITS, factor_out_of_range
+from ilang.core.notation.schedule_rules import FACTOR_DIGITS, factor_out_of_range
 from ilang.core.source import Span
 
 SHAPE_HELP = "a schedule is `| splits | order | roles`, for example `+ij~i | j:8 | i j j'`"

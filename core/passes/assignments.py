@@ -316,7 +316,7 @@ def _scheduled(node: shaped.Assignment, operands: int) -> shaped.Assignment:
         return node
     axes = tuple(axis.name for axis in node.axes)
     kept = frozenset(axes[axis] for axis in node.output_axes())
-    from ilang.core.schedule.check.wellformed import Form, check_schedule, resolved
+    from ilang.core.notation.schedule_rules import Form, check_schedule, resolved
 
     schedule = resolved(node.schedule, axes)
     check_schedule(schedule, Form(axes, kept, operands))

@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Looked, Within, axis_index, inside
-from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
+from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select, with_operands
 from ilang.core.ir.schedule import Loop, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS
 from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope, fresh
-from ilang.core.passes.storage import Storage, converted, substituted, wraps
+from ilang.core.passes.storage import Storage, converted, wraps
 from ilang.core.record import replace
 
 
@@ -244,7 +244,7 @@ class Loops:
     def _value(self, frame: Frame) -> Scalar:
         """The scalar of an assignment over loads and locals."""
         delivered = [self._element(frame, read) for read in frame.node.reads]
-        return substituted(
+        return with_operands(
             self._scalar(frame), delivered, lambda index: self._indexed(frame, index)
         )
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 
 from ilang.core.dtype import INTEGER_ENDS, INTEGERS
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.extent import Extent, Fixed, Given, Parts, Reach
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
+from ilang.core.ir.scalar import Constant, Convert, Scalar
 from ilang.core.ir.schedule import (
     Chunks,
 )
@@ -200,24 +199,6 @@ class Storage:
         """Whether the factors are known to divide a dimension."""
         fixed = self.sizes[size].fixed
         return fixed is not None and fixed % prod(factors) == 0
-
-
-def substituted(
-    scalar: Scalar, delivered: Sequence[Scalar], indexed: Callable[[Affine], Affine]
-) -> Scalar:
-    """A scalar with its operands replaced, and its positions over other variables."""
-    match scalar:
-        case Operand():
-            return delivered[scalar.number]
-        case Position():
-            return Position(indexed(scalar.index), scalar.dtype)
-        case Convert():
-            return Convert(substituted(scalar.argument, delivered, indexed), scalar.dtype)
-        case Apply():
-            arguments = tuple(substituted(a, delivered, indexed) for a in scalar.arguments)
-            return Apply(scalar.primitive, arguments, scalar.dtype)
-        case _:
-            return scalar
 
 
 def converted(scalar: Scalar, dtype: str) -> Scalar:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within, axis_index
+from ilang.core.ir.assignments import substituted
 from ilang.core.ir.shaped import Assignment, Size
 from ilang.core.record import record
-from ilang.core.transform.indices import substituted
 
 MOST = 64
 """Conditions on a row, past which it is not said which rows have an element: bounds meet each other in pairs."""

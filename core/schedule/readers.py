@@ -10,29 +10,9 @@ from itertools import combinations
 
 from ilang.core.ir.scalar import Apply, Operand, walk
 from ilang.core.ir.schedule import Nest
-from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.ir.shaped import Assignment, Shaped
 
 EQUALITIES = ("eq", "neq")
-
-
-def all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
-    """Who reads each value, and by which indices; and the values that are stored whole in any case.
-
-    Those that views are of are among these: a view has the elements of memory.
-    """
-    reads: list[list[tuple[int, Read]]] = [[] for _ in shaped.nodes]
-    kept = set(map(shaped.owner, shaped.outputs))
-    for reader, node in enumerate(shaped.nodes):
-        if not isinstance(node, Assignment):
-            continue
-        if node.base is not None:
-            kept |= {reader, node.base}
-        kept.update(shaped.owner(each.source) for each in node.lookups())
-        for read in dict.fromkeys(node.reads):
-            reads[read.value].append((reader, read))
-            if shaped.owner(read.value) != read.value:
-                kept.add(shaped.owner(read.value))
-    return reads, kept
 
 
 def whole_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:

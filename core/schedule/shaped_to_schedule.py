@@ -15,15 +15,15 @@ from collections.abc import Collection, Sequence
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.schedule import Group, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ir.size_class import Extents, extents_of
 from ilang.core.machine import CPU, Machine
 from ilang.core.schedule.accumulation import accumulated, copies
-from ilang.core.schedule.apart import computed_apart
 from ilang.core.schedule.check.legal import check_equalities, check_nests, check_storage
 from ilang.core.schedule.choose.choice import choose
 from ilang.core.schedule.choose.nests import Choice
-from ilang.core.schedule.extents import Extents, extents_of
 from ilang.core.schedule.fuse import Provenance, nested
 from ilang.core.schedule.groups import completed
+from ilang.core.schedule.matrices.apart import computed_apart
 from ilang.core.schedule.plans import Plans
 from ilang.core.schedule.written import without_blocks, written_nest
 

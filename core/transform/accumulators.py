@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from ilang.core.diagnostic import MeaningError
 from ilang.core.ir.affine import Affine, Within, axis_index
+from ilang.core.ir.assignments import walking, without_axes
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.scalar import Constant, Operand, Scalar
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import replace
 from ilang.core.transform.building import Building
 from ilang.core.transform.derivatives import chosen, compared, converted, over, times
-from ilang.core.transform.indices import walking, without_axes
 
 LOGIC = frozenset(("&&", "||", "^^"))
 """Accumulators through which nothing flows."""

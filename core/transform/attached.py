@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ilang.core.check.shaped import verify
+from ilang.core.ir.assignments import renumbered, sources
 from ilang.core.ir.graph import Backprop, Custom
 from ilang.core.ir.shaped import Assignment, Input, Place, Shaped
 from ilang.core.record import replace
-from ilang.core.transform.building import Building, renumbered, sources
+from ilang.core.transform.building import Building
 from ilang.core.transform.copies import is_copy, see_through
 from ilang.core.transform.reverse import Reverse
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ilang.core.dtype import accumulator
-from ilang.core.ir.affine import Affine, Within, axis_index
+from ilang.core.ir.affine import Affine, axis_index
+from ilang.core.ir.assignments import renumbered, sources
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.scalar import Constant, Convert, Operand, Scalar, operands_of
-from ilang.core.ir.scalar import renumbered as with_operands
-from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, Size, Tensor, View
+from ilang.core.ir.scalar import renumbered as with_numbers
+from ilang.core.ir.shaped import Assignment, Node, Read, Shaped, Size, Tensor, View
 from ilang.core.names import Names
 from ilang.core.record import replace
 from ilang.core.source import Span
@@ -206,58 +207,9 @@ def reading(node: Assignment, reads: Sequence[Read], scalar: Scalar) -> Assignme
     return replace(
         node,
         reads=tuple(reads[number] for number in used),
-        scalar=with_operands(scalar, place),
+        scalar=with_numbers(scalar, place),
         operands=(),
     )
-
-
-def renumbered(node: Node, number: Mapping[int, int]) -> Node:
-    """A node whose values have other numbers."""
-    match node:
-        case Input():
-            return node
-        case View():
-            return replace(node, value=number[node.value])
-        case Assignment():
-            return _reread(node, number)
-
-
-def _reread(node: Assignment, number: Mapping[int, int]) -> Assignment:
-    """An assignment whose values have other numbers."""
-
-    def index(part: Affine) -> Affine:
-        if not part.looked:
-            return part
-        looked = tuple(
-            (c, replace(each, source=number[each.source], index=tuple(map(index, each.index))))
-            for c, each in part.looked
-        )
-        return replace(part, looked=looked)
-
-    def guards(held: Sequence[Within]) -> tuple[Within, ...]:
-        return tuple(replace(guard, index=index(guard.index)) for guard in held)
-
-    return replace(
-        node,
-        target=tuple(map(index, node.target)),
-        reads=tuple(
-            Read(number[read.value], tuple(map(index, read.index)), guards(read.guards))
-            for read in node.reads
-        ),
-        base=None if node.base is None else number[node.base],
-        guards=guards(node.guards),
-    )
-
-
-def sources(node: Node) -> tuple[int, ...]:
-    """The values that a node is computed from, its base among them."""
-    match node:
-        case Input():
-            return ()
-        case View():
-            return (node.value,)
-        case Assignment():
-            return node.values() if node.base is None else (*node.values(), node.base)
 
 
 def pruned(shaped: Shaped) -> Shaped:

@@ -8,11 +8,11 @@ Example:
 from __future__ import annotations
 
 from ilang.core.ir.affine import Affine
+from ilang.core.ir.assignments import substituted
 from ilang.core.ir.scalar import Operand
 from ilang.core.ir.shaped import Assignment, Node, Read, Shaped, View
 from ilang.core.record import replace
 from ilang.core.transform.building import pruned
-from ilang.core.transform.indices import substituted
 
 
 def see_through(shaped: Shaped) -> Shaped:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ilang.core.ir.affine import Affine, axis_index
+from ilang.core.ir.assignments import renumbered, walking
 from ilang.core.ir.shaped import Assignment, Input, Node, Shaped, Tensor, View
 from ilang.core.record import replace
-from ilang.core.transform.building import pruned, renumbered
-from ilang.core.transform.indices import walking
+from ilang.core.transform.building import pruned
 
 
 def computed_once(shaped: Shaped) -> Shaped:

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.ir.affine import Affine, Within, axis_index
+from ilang.core.ir.assignments import walking
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.scalar import Position, walk
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import replace
-from ilang.core.transform.indices import walking
 
 MOST = 2
 """Axes in an index of the target, at most, of which one is solved for."""

@@ -7,15 +7,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ilang.core.infer.unionfind import UnionFind
 from ilang.core.ir.affine import Affine, axis_index
+from ilang.core.ir.assignments import renumbered, sources
 from ilang.core.ir.graph import Axis, Groups
-from ilang.core.ir.scalar import Apply, Operand, Position, walk
+from ilang.core.ir.scalar import Apply, Operand, Position, walk, with_operands
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, Tensor, View
+from ilang.core.ir.size_class import Extents
 from ilang.core.names import Names
 from ilang.core.ops import SLOW
-from ilang.core.passes.storage import substituted
 from ilang.core.record import replace
-from ilang.core.schedule.extents import Extents
-from ilang.core.transform.building import renumbered, sources
 
 Parts = tuple[tuple[Axis, int], ...]
 """The axes that an axis is split into, each with its size number."""
@@ -234,7 +233,7 @@ class Moving:
             sizes=tuple(size for _, size in axes),
             target=target,
             reads=reads,
-            scalar=substituted(node.scalar, operands, lambda part: part.renamed(plain)),
+            scalar=with_operands(node.scalar, operands, lambda part: part.renamed(plain)),
             guards=tuple(replace(g, index=g.index.renamed(plain)) for g in node.guards),
         )
         if not any(index.axis() in splits for index in node.target):

@@ -21,9 +21,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ilang.core.check.shaped import verify
+from ilang.core.ir.assignments import renumbered, sources
 from ilang.core.ir.shaped import Assignment, Input, Place, Shaped, Size, View
 from ilang.core.record import record, replace
-from ilang.core.transform.building import Building, pruned, renumbered, sources
+from ilang.core.transform.building import Building, pruned
 
 
 @record

@@ -15,14 +15,12 @@ from collections.abc import Sequence
 
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, walk
+from ilang.core.ir.assignments import all_reads, substituted
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, walk, with_operands
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped
 from ilang.core.ops import SLOW
-from ilang.core.passes.storage import substituted as with_leaves
 from ilang.core.record import replace
-from ilang.core.schedule.readers import all_reads
 from ilang.core.transform.building import pruned
-from ilang.core.transform.indices import substituted
 
 MOST = 4
 """Operations of a value that is computed again, at most: a few are done while an element comes from memory."""
@@ -110,8 +108,8 @@ def _with_values(node: Assignment, cheap: set[int], nodes: Sequence[Node]) -> As
         for n, each in enumerate(producer.reads):
             moved = Read(each.value, tuple(substituted(part, walked) for part in each.index))
             inner.append(Operand(_place(reads, moved), dtypes.get(n)))
-        leaves.append(with_leaves(producer.scalar, inner, lambda index: index))
-    scalar = with_leaves(node.scalar, leaves, lambda index: index)
+        leaves.append(with_operands(producer.scalar, inner, lambda index: index))
+    scalar = with_operands(node.scalar, leaves, lambda index: index)
     return replace(node, reads=tuple(reads), scalar=scalar, operands=())
 
 

@@ -27,12 +27,13 @@ from typing import assert_never
 
 from ilang.core.check.shaped import verify
 from ilang.core.dtype import FLOATS
+from ilang.core.ir.assignments import renumbered
 from ilang.core.ir.scalar import Constant, Operand, Scalar, operands_of
 from ilang.core.ir.scalar import renumbered as with_operands
 from ilang.core.ir.shaped import Assignment, Input, Place, Read, Shaped, View
 from ilang.core.record import record, replace
 from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
-from ilang.core.transform.building import Building, renumbered
+from ilang.core.transform.building import Building
 from ilang.core.transform.derivatives import (
     added,
     converted,

@@ -17,9 +17,9 @@ from ilang.core import pipeline
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
+from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import CPU
 from ilang.core.notation.module import parse_module
-from ilang.core.schedule.extents import extents_of
 from ilang.core.source import Source
 from ilang.core.transform.views import moved_views
 

@@ -11,10 +11,10 @@ import numpy as np
 from ilang.core import pipeline
 from ilang.core.ir.kernel import Program as Kernels
 from ilang.core.ir.shaped import Shaped
+from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
-from ilang.core.schedule.extents import extents_of
 from ilang.core.transform.views import moved_views
 from tests.property import emulated, mixed, native
 from tests.property.failing import Failure, noted

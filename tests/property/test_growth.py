@@ -10,9 +10,9 @@ import pytest
 from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.diagnostic import Error
+from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import CPU, GPU, Machine
-from ilang.core.schedule.apart import computed_apart
-from ilang.core.schedule.extents import extents_of
+from ilang.core.schedule.matrices.apart import computed_apart
 from tests.property.large import (
     FAMILIES,
     attending_step,

@@ -9,11 +9,11 @@ import numpy.typing as npt
 import pytest
 
 from ilang.core.ir.shaped import Assignment
+from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 from ilang.core.record import replace
 from ilang.core.schedule.choose.tile import tiling
-from ilang.core.schedule.extents import extents_of
 from tests.property import native, schedules
 from tests.property.meaning import TYPES
 from tests.property.test_fuzz import needs_compiler

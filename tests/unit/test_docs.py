@@ -14,9 +14,9 @@ import pytest
 from ilang.codegen.targets.c_entry import STATUS
 from ilang.core.dtype import DTYPES
 from ilang.core.notation.reader import RESERVED
+from ilang.core.notation.schedule_rules import LOOP_ROLES, SITE_ROLES
 from ilang.core.ops import INFINITY, OPS
 from ilang.core.pipeline import STEPS
-from ilang.core.schedule.check.wellformed import LOOP_ROLES, SITE_ROLES
 from ilang.icli.main import COMMANDS
 from tests.rewritten import settle
 
@@ -26,6 +26,8 @@ README, LANGUAGE, ARCHITECTURE = (
 )
 README_LINES = 150
 EXAMPLES = re.compile(r"^```pycon\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+ROW = re.compile(r"^\| `([\w/]+)/` \| (.*) \|$", re.MULTILINE)
+"""A row of the code map: a folder, and what is in it."""
 DIVIDER = re.compile(r"^\|[-| ]+\|$")
 
 PAGES = [
@@ -102,6 +104,36 @@ def test_status_codes() -> None:
 def test_pipeline() -> None:
     rows = [[step.takes, step.gives, step.module, step.says] for step in STEPS]
     assert table(ARCHITECTURE, "takes") == rows
+
+
+def named_modules(page: str) -> dict[str, list[str]]:
+    """The modules that the rows of the code map name, by folder."""
+    code_map = page.partition("## Code map")[2].partition("### `tests/`")[0]
+    named: dict[str, list[str]] = {}
+    for heading in re.split(r"^### ", code_map, flags=re.MULTILINE)[1:]:
+        layer = heading[1 : heading.index("/")]
+        for folder, says in ROW.findall(heading):
+            path = layer if folder == layer else f"{layer}/{folder}"
+            named.setdefault(path, []).extend(re.findall(r"`(\w+\.py)`", says))
+    return named
+
+
+def test_the_code_map_names_every_module_once() -> None:
+    """Each in a row of its folder, if it is no step of the pipeline: those are in the table of steps."""
+    named = named_modules(ARCHITECTURE.read_text("utf-8"))
+    steps = {step.module for step in STEPS}
+    there: dict[str, list[str]] = {}
+    for layer in ("core", "codegen", "icli"):
+        for path in (ROOT / layer).rglob("*.py"):
+            place = path.parent.relative_to(ROOT).as_posix()
+            if path.name != "__init__.py" and f"{place}/{path.name}" not in steps:
+                there.setdefault(place, []).append(path.name)
+    listed = {
+        place: sorted(name for name in names if f"{place}/{name}" not in steps)
+        for place, names in named.items()
+    }
+    assert listed == {place: sorted(names) for place, names in there.items()}
+    assert all((ROOT / step).exists() for step in steps)
 
 
 def test_commands() -> None:

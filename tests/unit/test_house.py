@@ -6,7 +6,7 @@ Nothing of the product is imported; everything is a scan of the tree as it stand
 import ast
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -220,11 +220,7 @@ INSIDE = {
     "core/passes/": (
         "ilang.core.build",
         "ilang.core.pipeline",
-        *(  # what is chosen is in the value; a schedule as it is written is checked where it stands
-            f"ilang.core.schedule.{path.name.removesuffix('.py')}"
-            for path in (ROOT / "core" / "schedule").iterdir()
-            if path.name not in ("__init__.py", "check")
-        ),
+        "ilang.core.schedule",  # what is chosen is in the value
     ),
     "core/check/": tuple(  # what verifies what a step gives asks nothing of the step
         f"ilang.core.{name}"
@@ -251,7 +247,23 @@ INSIDE = {
     "core/lower/": tuple(
         f"ilang.core.{name}" for name in ("build", "check", "infer", "notation", "schedule")
     ),
-    "core/notation/": tuple(f"ilang.core.{name}" for name in ("infer", "passes")),
+    "core/notation/": tuple(
+        f"ilang.core.{name}"
+        for name in (
+            "build",
+            "check",
+            "explain",
+            "infer",
+            "lower",
+            "passes",
+            "schedule",
+            "transform",
+        )
+    ),
+    "core/transform/": tuple(
+        f"ilang.core.{name}"
+        for name in ("build", "lower", "notation", "passes", "pipeline", "schedule")
+    ),
     "core/infer/": tuple(
         f"ilang.core.{name}"
         for name in ("build", "check", "lower", "notation", "passes", "schedule")
@@ -284,6 +296,47 @@ def test_folders_import_downwards(folder: str) -> None:
             if name.startswith(INSIDE[folder])
         ]
     )
+
+
+def imported_at_once(path: Path) -> Iterator[str]:
+    """Dotted names of what is imported with a file: not inside its functions, nor for types alone."""
+    for s in tree_of(path).body:
+        if isinstance(s, ast.Import):
+            yield from (alias.name for alias in s.names)
+        elif isinstance(s, ast.ImportFrom):
+            yield s.module or ""
+            yield from (f"{s.module}.{alias.name}" for alias in s.names)
+
+
+def module_name(path: Path) -> str:
+    """The dotted name of a module of the product."""
+    name = name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return name if name.split(".")[0] == "ilang" else f"ilang.{name}"
+
+
+def circle_in(arrows: Mapping[str, set[str]]) -> list[str]:
+    """Names each of which leads to another of them, if there are any."""
+    left = {name: set(onto) for name, onto in arrows.items()}
+    while ends := {name for name, onto in left.items() if not onto & left.keys()}:
+        left = {name: onto for name, onto in left.items() if name not in ends}
+    return sorted(left)
+
+
+def test_no_modules_import_each_other_at_once() -> None:
+    """Nor do folders: what is inside one is imported by another, or imports it, and never both."""
+    modules = {module_name(path): path for path in PRODUCT}
+    arrows = {
+        name: {each for each in imported_at_once(path) if each in modules and each != name}
+        for name, path in modules.items()
+    }
+    assert circle_in(arrows) == []
+    folders: dict[str, set[str]] = {}
+    for name, onto in arrows.items():
+        path = modules[name].parent.relative_to(ROOT).as_posix()
+        others = {modules[each].parent.relative_to(ROOT).as_posix() for each in onto} - {path}
+        inner = {each for each in others if not each.startswith(path) and not path.startswith(each)}
+        folders.setdefault(path, set()).update(inner)
+    assert circle_in(folders) == []
 
 
 def test_targets_recognise_nothing_by_identity() -> None:

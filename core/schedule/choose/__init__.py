@@ -14,6 +14,10 @@
     nests.py           the nest of every assignment, from the outputs to the inputs
     choice.py          all of it, with the nests that a person wrote
     gpu.py             all of it for a GPU, where rule 2 holds and every other value is stored
+    gpu_tiles.py       the tiles of blocks and threads
+    gpu_rows.py        rows that blocks, warps or threads have whole
+    gpu_parts.py       sums in parts, where tiles alone would not fill a device
+    gpu_apart.py       blocks of what kernels compute again
 
 Rules, from access patterns only:
     1. A value is computed inside its reader (staged) when one assignment reads it, always at one index,
@@ -30,7 +34,7 @@ Rules, from access patterns only:
     6. Contractions are tiled, transposed work is blocked, sums into rows of accumulators go in strips (``tile.py``).
     7. Where rows of a contraction are reduced before another contraction reads them, as in attention, both go block of
        rows by block of rows, and all that is between them stays there.
-    8. Where a matrix is read by rows and by columns, each direction has one of its own (``schedule/apart.py``) and
+    8. Where a matrix is read by rows and by columns, each direction has one of its own (``schedule/matrices/``) and
        goes block of rows by block of rows.
 
 Runs over the program from its outputs to its inputs, so a reader's order is known before its producers'.

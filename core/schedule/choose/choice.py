@@ -11,16 +11,16 @@ from collections.abc import Sequence
 
 from ilang.core.ir.schedule import Nest
 from ilang.core.ir.shaped import Shaped
+from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
-from ilang.core.schedule.apart import Apart
 from ilang.core.schedule.choose.accesses import accesses_of
 from ilang.core.schedule.choose.inlining import inlining
 from ilang.core.schedule.choose.known import Analysis
 from ilang.core.schedule.choose.nests import Choice, choose_nests
 from ilang.core.schedule.choose.row_blocks import by_rows, in_phases
 from ilang.core.schedule.choose.tilings import tilings
-from ilang.core.schedule.extents import Extents
 from ilang.core.schedule.fuse import Provenance
+from ilang.core.schedule.wide import Apart
 
 
 def choose(

@@ -17,9 +17,9 @@ from collections.abc import Container, Sequence
 
 from ilang.core.ir.schedule import Loop, Nest, Role, Space
 from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import replace
-from ilang.core.schedule.apart import Apart
 from ilang.core.schedule.choose.accesses import accesses_of, reads_of
 from ilang.core.schedule.choose.gpu_apart import Blocks, apart_readers, blocks_of
 from ilang.core.schedule.choose.gpu_rows import Rows, gpu_rows
@@ -29,10 +29,10 @@ from ilang.core.schedule.choose.nests import Choice, same_loops
 from ilang.core.schedule.choose.taking import taken
 from ilang.core.schedule.choose.tile import Factors
 from ilang.core.schedule.choose.tilings import tilings
-from ilang.core.schedule.extents import Extents
 from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
 from ilang.core.schedule.groups import Kernels
 from ilang.core.schedule.readers import live_values, whole_values
+from ilang.core.schedule.wide import Apart
 
 
 def choose_for_gpu(

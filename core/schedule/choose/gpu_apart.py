@@ -17,13 +17,13 @@ from collections.abc import Container, Mapping, Sequence
 from ilang.core.dtype import BYTES
 from ilang.core.ir.schedule import Loop, Nest, Role
 from ilang.core.ir.shaped import Assignment
+from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
-from ilang.core.schedule.apart import Apart, Phase
 from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL, Tile
 from ilang.core.schedule.choose.inlining import Inlining, inlining
 from ilang.core.schedule.choose.tile import RUN, Tiling
-from ilang.core.schedule.extents import Extents
+from ilang.core.schedule.wide import Apart, Phase
 
 
 @record

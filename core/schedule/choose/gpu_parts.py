@@ -17,10 +17,10 @@ from math import prod
 
 from ilang.core.ir.schedule import Loop
 from ilang.core.ir.shaped import Assignment
+from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record
 from ilang.core.schedule.choose.tile import RUN
-from ilang.core.schedule.extents import Extents
 
 LEAST = 64
 """Terms of a part at least, of each element: a result that is written and read again costs as much as some terms."""

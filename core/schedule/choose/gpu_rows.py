@@ -17,11 +17,11 @@ from math import prod
 
 from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record
 from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL, Tile
 from ilang.core.schedule.choose.inlining import Inlining
-from ilang.core.schedule.extents import Extents
 from ilang.core.schedule.fuse import mapping
 from ilang.core.schedule.readers import compared, live_values
 

@@ -18,6 +18,7 @@ from math import prod
 from ilang.core.dtype import BYTES
 from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment
+from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.gpu_parts import (
@@ -29,7 +30,6 @@ from ilang.core.schedule.choose.gpu_parts import (
     part_of_rows,
 )
 from ilang.core.schedule.choose.tile import RUN, Access, Factors, tiling
-from ilang.core.schedule.extents import Extents
 
 SIDE: tuple[Role, ...] = ("u", "t", "u")
 """What the parts of a side of a contraction's tile are for: groups of elements, threads, elements of a group."""

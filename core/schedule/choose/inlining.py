@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from ilang.core.ir.assignments import all_reads
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.record import record
 from ilang.core.schedule.fuse import mapping
-from ilang.core.schedule.readers import all_reads
 
 
 @record

@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record
-from ilang.core.schedule.apart import Apart
 from ilang.core.schedule.choose.accesses import Accesses, loop_order
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.packing import Across, Packed
 from ilang.core.schedule.choose.tile import Factors
 from ilang.core.schedule.choose.tilings import Tilings
-from ilang.core.schedule.extents import Extents
 from ilang.core.schedule.fuse import Provenance
+from ilang.core.schedule.wide import Apart
 
 Place = tuple[int, Loop]
 """A loop of a kernel: a value that has loops of its own, and the loop of its nest."""

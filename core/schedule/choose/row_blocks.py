@@ -13,11 +13,11 @@ from __future__ import annotations
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.record import replace
-from ilang.core.schedule.apart import Apart
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.tile import Factors, Tiling
 from ilang.core.schedule.choose.tilings import Tilings
 from ilang.core.schedule.fuse import mapping
+from ilang.core.schedule.wide import Apart
 
 
 def rows_site(

@@ -29,9 +29,9 @@ from ilang.core.dtype import FLOATS
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.schedule import Loop
 from ilang.core.ir.shaped import Assignment
+from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
-from ilang.core.schedule.extents import Extents
 
 MOST_TERMS = 512
 """Terms that a tile of f32 sums at most, in runs of 128, before they are added in f64: the sum stays within 1e-5 of the

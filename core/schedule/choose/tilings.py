@@ -11,13 +11,13 @@ from collections.abc import Container, Sequence
 
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Node, Read, Shaped
+from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.accesses import Accesses, reads_of
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.taking import taken
 from ilang.core.schedule.choose.tile import Factors, Tiling, tiling
-from ilang.core.schedule.extents import Extents
 from ilang.core.schedule.fuse import mapping
 
 End = tuple[int, dict[int, int]]

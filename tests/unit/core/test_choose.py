@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ilang.core.ir.schedule import Loop, Nest, schedule_text
 from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, text_component
 from ilang.core.schedule.choose.choice import analysed
@@ -12,7 +13,6 @@ from ilang.core.schedule.choose.own_loops import own_nest
 from ilang.core.schedule.choose.packing import Across, Packed
 from ilang.core.schedule.choose.sharing import shared_inside
 from ilang.core.schedule.choose.sites import adopted, site_of
-from ilang.core.schedule.extents import extents_of
 from ilang.core.schedule.fuse import Provenance
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from ilang.core.schedule.written import written_nest

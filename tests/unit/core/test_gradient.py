@@ -11,8 +11,8 @@ import pytest
 
 from ilang import Error, I, einsum, elementwise, i, tensor
 from ilang.core import pipeline
+from ilang.core.ir.assignments import all_reads
 from ilang.core.ir.shaped import Assignment
-from ilang.core.schedule.readers import all_reads
 from ilang.core.transform.reverse import gradient
 
 Array = npt.NDArray[Any]

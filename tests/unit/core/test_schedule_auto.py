@@ -6,9 +6,9 @@ import pytest
 
 from ilang.core.ir.kernel import Define, For, If, Program, Tile, statements_within
 from ilang.core.ir.shaped import Assignment
+from ilang.core.ir.size_class import size_class
 from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, loops_text, lower, text_component
-from ilang.core.schedule.extents import size_class
 
 
 def program(text: str, dtypes: list[str | None] | None = None) -> Program:

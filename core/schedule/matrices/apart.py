@@ -14,35 +14,13 @@ that kernel.
 from __future__ import annotations
 
 from ilang.core.ir.shaped import Shaped
+from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
-from ilang.core.record import record
 from ilang.core.schedule.choose.accesses import accesses_of
 from ilang.core.schedule.choose.inlining import inlining
 from ilang.core.schedule.choose.tilings import tilings
-from ilang.core.schedule.directions import Labels, matrices_of
-from ilang.core.schedule.extents import Extents
-
-Phase = tuple[int, int]
-"""A kernel that goes by blocks of rows: the number of its matrices, and its own among theirs."""
-
-
-@record
-class Apart:
-    """A program whose matrices are computed apart for each kernel.
-
-    ``phases`` has the kernel of each of its values that belongs to one, and ``axes`` the labels of its axes; of these
-    ``matrices`` are never stored, and ``copies`` always: values of rows for other kernels, and matrices that something
-    reads in another way. ``sides`` are the labels of the rows and the columns of the matrices of each kernel.
-    ``quotients`` are matrices that are computed where a contraction reads them, its sums being divided in the end.
-    """
-
-    shaped: Shaped
-    phases: dict[int, Phase]
-    axes: dict[int, Labels]
-    matrices: frozenset[int]
-    copies: frozenset[int]
-    sides: dict[Phase, tuple[int, int]]
-    quotients: frozenset[int] = frozenset()
+from ilang.core.schedule.matrices.directions import matrices_of
+from ilang.core.schedule.wide import Apart
 
 
 def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> list[Apart]:
@@ -61,7 +39,7 @@ def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> list[A
     walked = matrices_of(shaped, readers, tiled, extents, alone=machine.device is not None)
     if not walked:
         return []
-    from ilang.core.schedule.apart_copies import Copying, Worth, running
+    from ilang.core.schedule.matrices.apart_copies import Copying, Worth, running
 
     worth = Worth(shaped, readers, tiled, walked, machine)
     chosen = [each for n, each in enumerate(walked) if worth.holds(n)]

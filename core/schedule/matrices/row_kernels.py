@@ -14,11 +14,11 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 
+from ilang.core.ir.assignments import sources
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.record import replace
 from ilang.core.schedule.choose.inlining import Inlining
-from ilang.core.schedule.directions import Exit, Matrices
-from ilang.core.transform.building import sources
+from ilang.core.schedule.wide import Exit, Matrices
 
 
 def shared_out(shaped: Shaped, inlining: Inlining, groups: Sequence[Matrices]) -> list[Matrices]:

@@ -9,17 +9,15 @@ from math import prod
 
 from ilang.core.cost import USUAL, Work, of_assignments
 from ilang.core.dtype import BYTES
+from ilang.core.ir.assignments import renumbered, sources, without_axes
 from ilang.core.ir.scalar import Operand
 from ilang.core.ir.shaped import Assignment, Node, Read, Shaped, Tensor
 from ilang.core.machine import Machine
 from ilang.core.names import Names
 from ilang.core.record import replace
-from ilang.core.schedule.apart import Apart, Phase
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.tilings import Tilings
-from ilang.core.schedule.directions import Labels, Matrices
-from ilang.core.transform.building import renumbered, sources
-from ilang.core.transform.indices import without_axes
+from ilang.core.schedule.wide import Apart, Labels, Matrices, Phase
 
 MOST = 0.75
 """The time that computing matrices again takes at most, of the time of all that has to do with them."""

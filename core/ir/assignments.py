@@ -1,4 +1,8 @@
-"""Assignments over other axes: what an axis was becomes an index over those that there are."""
+"""Nodes of a shaped program read and rewritten: over other axes, of values with other numbers; who reads what.
+
+Example, where axis 1 becomes 2·axis 1 + 3 (``walking``):
+    in:   t[0,1] = x[0,1]      out:  t[0,2·1+3] = x[0,2·1+3]
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.scalar import Apply, Convert, Position, Scalar
-from ilang.core.ir.shaped import Assignment, Read
+from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, View
 from ilang.core.record import replace
 
 
@@ -81,3 +85,72 @@ def without_axes(node: Assignment, axes: Sequence[int]) -> Assignment:
         axes=tuple(node.axes[axis] for axis in kept),
         sizes=tuple(node.sizes[axis] for axis in kept),
     )
+
+
+def renumbered(node: Node, number: Mapping[int, int]) -> Node:
+    """A node whose values have other numbers."""
+    match node:
+        case Input():
+            return node
+        case View():
+            return replace(node, value=number[node.value])
+        case Assignment():
+            return _reread(node, number)
+
+
+def _reread(node: Assignment, number: Mapping[int, int]) -> Assignment:
+    """An assignment whose values have other numbers."""
+
+    def index(part: Affine) -> Affine:
+        if not part.looked:
+            return part
+        looked = tuple(
+            (c, replace(each, source=number[each.source], index=tuple(map(index, each.index))))
+            for c, each in part.looked
+        )
+        return replace(part, looked=looked)
+
+    def guards(held: Sequence[Within]) -> tuple[Within, ...]:
+        return tuple(replace(guard, index=index(guard.index)) for guard in held)
+
+    return replace(
+        node,
+        target=tuple(map(index, node.target)),
+        reads=tuple(
+            Read(number[read.value], tuple(map(index, read.index)), guards(read.guards))
+            for read in node.reads
+        ),
+        base=None if node.base is None else number[node.base],
+        guards=guards(node.guards),
+    )
+
+
+def sources(node: Node) -> tuple[int, ...]:
+    """The values that a node is computed from, its base among them."""
+    match node:
+        case Input():
+            return ()
+        case View():
+            return (node.value,)
+        case Assignment():
+            return node.values() if node.base is None else (*node.values(), node.base)
+
+
+def all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
+    """Who reads each value, and by which indices; and the values that are stored whole in any case.
+
+    Those that views are of are among these: a view has the elements of memory.
+    """
+    reads: list[list[tuple[int, Read]]] = [[] for _ in shaped.nodes]
+    kept = set(map(shaped.owner, shaped.outputs))
+    for reader, node in enumerate(shaped.nodes):
+        if not isinstance(node, Assignment):
+            continue
+        if node.base is not None:
+            kept |= {reader, node.base}
+        kept.update(shaped.owner(each.source) for each in node.lookups())
+        for read in dict.fromkeys(node.reads):
+            reads[read.value].append((reader, read))
+            if shaped.owner(read.value) != read.value:
+                kept.add(shaped.owner(read.value))
+    return reads, kept

@@ -18,53 +18,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped, View
-from ilang.core.record import record, replace
+from ilang.core.ir.size_class import Extents
+from ilang.core.record import replace
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.tilings import Tilings
-from ilang.core.schedule.extents import Extents
 from ilang.core.schedule.readers import compared
-
-Labels = tuple[int | None, ...]
-"""Which dimension of the first matrix each axis of an assignment walks."""
-
-
-@record
-class Exit:
-    """What reads wide matrices and is none: a contraction, or a reduction of rows; ``label`` is that of its rows.
-
-    One ``across`` has its rows along memory: it is computed with these before, and then copied. One that ``is_stored``
-    is a matrix that something reads in another way, or that the program gives.
-    """
-
-    value: int
-    label: int
-    is_row: bool = False
-    across: bool = False
-    is_stored: bool = False
-
-
-@record
-class Matrices:
-    """Wide matrices that are computed from each other, and everything else that reads them.
-
-    ``axes`` has the labels of the axes of each of them, of the products inside contractions, of exits and of what is
-    computed from reduced rows row by row, the ``rows``. ``batch`` are the labels that every exit has. ``kernels`` has
-    the exits that are computed together, in the order in which kernels run. Of those that ``are_larger`` no array that
-    the program takes or gives has the dimensions. Kernels go ``alone`` where each has one exit.
-    """
-
-    wide: frozenset[int]
-    axes: dict[int, Labels]
-    batch: tuple[int, ...]
-    exits: dict[int, Exit]
-    rows: frozenset[int]
-    kernels: tuple[tuple[int, ...], ...]
-    are_larger: bool = True
-    alone: bool = False
-
-    def kernel(self, value: int) -> int:
-        """The number of the kernel of an exit."""
-        return next(n for n, exits in enumerate(self.kernels) if value in exits)
+from ilang.core.schedule.wide import Exit, Labels, Matrices
 
 
 def matrices_of(
@@ -104,7 +63,7 @@ def matrices_of(
             groups.append(replace(matrices, are_larger=first in larger))
     if alone or not groups:
         return groups
-    from ilang.core.schedule.row_kernels import shared_out
+    from ilang.core.schedule.matrices.row_kernels import shared_out
 
     return shared_out(shaped, inlining, groups)
 

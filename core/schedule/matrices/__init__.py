@@ -1,0 +1,1 @@
+"""Matrices that kernels compute again, block by block, so that none is stored."""
