@@ -119,6 +119,12 @@ GPU_PASSES = (
     _gpu_pass("bind", "kernel_to_bound", "loops that blocks and threads share"),
     _gpu_pass("spaces", "kernel_to_spaces", "where private buffers are"),
     _gpu_pass("contractions", "kernel_to_contractions", "products that are rounded with sums"),
+    _gpu_pass(
+        "trims",
+        "kernel_to_trimmed",
+        "loops that leave out what does nothing",
+        "verify_trimmed",
+    ),
     _gpu_pass("interiors", "kernel_to_interiors", "whole blocks without conditions"),
     _gpu_pass("sectors", "kernel_to_sectors", "copies that threads share sector by sector"),
     _gpu_pass("operands", "kernel_to_operands", "what threads read of copies in registers"),

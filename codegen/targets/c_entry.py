@@ -11,6 +11,7 @@ from ilang.core.ir.affine import Affine
 from ilang.core.ir.host import (
     Count,
     Derive,
+    Finite,
     Follow,
     Hold,
     Host,
@@ -273,6 +274,8 @@ class Entry:
         for number, launch in enumerate(host.launches):
             ranges = [each for each in host.ranges if each.launch == number]
             yield from self._ranges(ranges) if ranges else ()
+            for mark, each in enumerate(host.finite):
+                yield from self._looked(mark, each) if each.launch == number else ()
             yield self._launch(launch)
         yield f"{INDENT}return 0;"
         yield "}"
@@ -301,6 +304,10 @@ class Entry:
         for each in ranges:
             dtype, words = self._range(each)
             yield f"{INDENT}if (!are_below_{dtype}({words})) return 4;"
+
+    def _looked(self, mark: int, finite: Finite) -> Iterator[str]:
+        """What looks whether arrays are finite."""
+        raise AssertionError("no kernel of a CPU is told that")
 
     def _range(self, ranges: Ranges) -> tuple[str, str]:
         """The type of an array of indices, and in C the array, their number, and the extent that they are below."""

@@ -30,12 +30,11 @@ from ilang.codegen.targets.cuda_entry import TRY, Entry
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.library import linked
 from ilang.codegen.targets.session import Session
-from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.cpu import Bound, Transpose
 from ilang.core.ir.gpu import Barrier, Combine, Neighbors, Spread, Swap
 from ilang.core.ir.host import Host, Launch
 from ilang.core.ir.kernel import (
     Change,
-    Chunk,
     Define,
     For,
     HorizontalReduction,
@@ -174,7 +173,8 @@ class _Kernel:
             const = "" if number in self.launch.writes else "const "
             words.append(f"{const}{self._type(number)} *__restrict__ {self._name(number)}")
         words += ["char *scratch", "size_t scratch_bytes"] if self.launch.scratch else []
-        return words + (["const int *__restrict__ outside"] if self.looks else [])
+        words += ["const int *__restrict__ outside"] if self.looks else []
+        return words + (["const int *__restrict__ infinite"] * (self.launch.finite is not None))
 
     def _type(self, number: int) -> str:
         return self.spelling.element_kind(number)
@@ -245,15 +245,16 @@ class _Kernel:
             yield "#pragma unroll"
         elif loop.copies is not None:
             yield f"#pragma unroll {loop.copies}"
-        if loop.chunk is None and loop.rest is None and self._kind(loop) == "int":
-            name, end = spelling.variable(loop.variable), spelling.size(loop.size)
-            yield f"{indent}for (int {name} = 0; {name} < {end}; ++{name}) {{"
-        elif loop.chunk is None:
-            yield spelling.opened(loop, indent)
-        else:
-            name, (start, end) = spelling.variable(loop.variable), self._ends(loop, loop.chunk)
+        if loop.chunk is not None or loop.trim is not None:
+            name, (start, end) = spelling.variable(loop.variable), self._ends(loop)
+            end = f"min_i64({start} + 1, {end})" if loop.first else end
             first = f"{self.index} {name} = {start}, end_{name} = {end}"
             yield f"{indent}for ({first}; {name} < end_{name}; ++{name}) {{"
+        elif loop.rest is None and self._kind(loop) == "int":
+            name, end = spelling.variable(loop.variable), spelling.size(loop.size)
+            yield f"{indent}for (int {name} = 0; {name} < {end}; ++{name}) {{"
+        else:
+            yield spelling.opened(loop, indent)
 
     def _combine(self, s: Combine, indent: str) -> Iterator[str]:
         """One value of what all threads have: within each warp by shuffles, then of one warp after the other."""
@@ -303,7 +304,7 @@ class _Kernel:
     def _one_by_one(self, s: Spread, indent: str, start: str = "") -> Iterator[str]:
         """Iterations of loops that are counted together, those from ``start`` on where one loop has some before."""
         if s.loops[0].chunk is not None:
-            yield from self._chunk(s, s.loops[0], s.loops[0].chunk, indent, start)
+            yield from self._chunk(s, s.loops[0], indent, start)
         elif s.turns == 1 and not start:
             yield from self._once(s, indent)
         else:
@@ -316,7 +317,7 @@ class _Kernel:
         start = f"start_{name}" if cuda_vectors.leaves_some(self.program, s) else ""
         first, end = "0", size
         if last.chunk is not None:
-            first, end = self._ends(last, last.chunk)
+            first, end = self._ends(last)
             yield f"{indent}const {self.index} end_{name} = {end};"
             end = f"end_{name}"
         if start:
@@ -482,9 +483,9 @@ class _Kernel:
         yield from body
         yield f"{indent}}}"
 
-    def _chunk(self, s: Spread, loop: For, chunk: Chunk, indent: str, start: str) -> Iterator[str]:
+    def _chunk(self, s: Spread, loop: For, indent: str, start: str) -> Iterator[str]:
         """The iterations of one chunk of a loop, shared out among the threads of a block."""
-        first, end = self._ends(loop, chunk)
+        first, end = self._ends(loop)
         first = start or first
         name = self.spelling.variable(loop.variable)
         if s.neighbors is None:
@@ -495,12 +496,30 @@ class _Kernel:
         yield from self._block(s.body, indent + INDENT)
         yield f"{indent}}}"
 
-    def _ends(self, loop: For, chunk: Chunk) -> tuple[str, str]:
-        """The first iteration of a chunk of a loop, and that after its last one."""
-        size, count = self.spelling.size(loop.size), self.spelling.size(chunk.count)
-        words = f"{size}, {count}, {chunk.multiple}, {self.spelling.variable(chunk.block)}"
-        start, end = f"start_of({words})", f"start_of({words} + 1)"
-        return start, f"min_i64({start} + 1, {end})" if chunk.first else end
+    def _ends(self, loop: For) -> tuple[str, str]:
+        """The first iteration of those of a loop that run, and that after the last one."""
+        size, chunk = self.spelling.size(loop.size), loop.chunk
+        start, end = "0", size
+        if chunk is not None:
+            count, block = self.spelling.size(chunk.count), self.spelling.variable(chunk.block)
+            words = f"{size}, {count}, {chunk.multiple}, {block}"
+            start, end = f"start_of({words})", f"start_of({words} + 1)"
+        if loop.trim is None:
+            return start, end
+        first, last = start, end
+        for bound in loop.trim.least:
+            start = f"max_i64({start}, {self._bound(bound)})"
+        for bound in loop.trim.most:
+            end = f"min_i64({end}, {self._bound(bound)})"
+        if loop.trim.finite:
+            start = start if start == first else f"(*infinite ? {first} : {start})"
+            end = end if end == last else f"(*infinite ? {last} : {end})"
+        return start, end
+
+    def _bound(self, bound: Bound) -> str:
+        """An end of an interval of iterations; 0 or less where it is before the first one."""
+        text = self.spelling.index(bound.index.plus((), bound.step - 1))
+        return text if bound.step == 1 else f"({text}) / {bound.step}"
 
     def _alone(self, s: Spread, indent: str) -> Iterator[str]:
         """The one iteration of no loops: the first thread's."""

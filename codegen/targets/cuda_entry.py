@@ -9,7 +9,7 @@ from ilang.codegen.targets.c_entry import STATUS, wrapped
 from ilang.codegen.targets.c_header import parameters
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
 from ilang.codegen.targets.cuda_header import STREAM, host_signature, signature, wait_signature
-from ilang.core.ir.host import Host, Launch, Ranges
+from ilang.core.ir.host import Finite, Host, Launch, Ranges
 from ilang.core.ir.kernel import Blocks, Part, Shares, Window
 
 TRY = "#define TRY(call) do { const int status = (int)(call); if (status != 0) return -status; } while (0)"
@@ -42,6 +42,10 @@ class Entry(c_entry.Entry):
         if self.host.ranges:
             yield f"{INDENT}plan->outside = plan->total;"
             yield f"{INDENT}if (!add(&plan->total, {self.groups} * sizeof(int), 1)) return 0;"
+        if self.host.finite:
+            yield f"{INDENT}plan->infinite = plan->total;"
+            marks = len(self.host.finite)
+            yield f"{INDENT}if (!add(&plan->total, {marks} * sizeof(int), 1)) return 0;"
         if not layout.scratch:
             return
         yield f"{INDENT}plan->scratch = plan->total;"
@@ -64,11 +68,13 @@ class Entry(c_entry.Entry):
         yield from super()._fields()
         if self.host.ranges:
             yield f"{INDENT}size_t outside;"
+        if self.host.finite:
+            yield f"{INDENT}size_t infinite;"
         if self.host.layout.scratch:
             yield f"{INDENT}int64_t workers;"
 
     def _is_empty(self) -> bool:
-        return super()._is_empty() and not self.host.ranges
+        return super()._is_empty() and not self.host.ranges and not self.host.finite
 
     def _added(self, bytes_: str) -> str:
         return f"add(&plan->total, {bytes_}, 1)"
@@ -129,11 +135,14 @@ class Entry(c_entry.Entry):
         yield ""
 
     def _begun(self) -> Iterator[str]:
-        """No index is out of range yet."""
+        """No index is out of range yet, and no element infinite."""
         self.looks = 0
         if self.groups:
             bytes_ = f"{self.groups} * sizeof(int)"
             yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.outside, 0, {bytes_}, stream));"
+        if self.host.finite:
+            bytes_ = f"{len(self.host.finite)} * sizeof(int)"
+            yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.infinite, 0, {bytes_}, stream));"
 
     def _ranges(self, ranges: Sequence[Ranges]) -> Iterator[str]:
         """What looks at arrays of indices, before kernels that do nothing where one is out of range."""
@@ -145,6 +154,19 @@ class Entry(c_entry.Entry):
         yield f"{INDENT}if (waits) {{"
         yield f"{INDENT}{INDENT}if (const int done = status_of_indices({self._outside()}, stream)) return done;"
         yield f"{INDENT}}}"
+
+    def _looked(self, mark: int, finite: Finite) -> Iterator[str]:
+        """What looks for an element that is not finite."""
+        before = self._outside() if self.looks else "NULL"
+        for number in finite.buffers:
+            buffer = self.program.buffers[number]
+            count = " * ".join(self.spelling.size(n) for n in buffer.dims) or "1"
+            words = f"{self._array(number)}, {count}, {before}, {self._infinite(mark)}, stream"
+            yield f"{INDENT}TRY(look_for_infinite_{buffer.dtype}({words}));"
+
+    def _infinite(self, mark: int) -> str:
+        """Where a kernel is told that an element is not finite."""
+        return f"(int *)(base + plan.infinite){f' + {mark}' if mark else ''}"
 
     def _outside(self) -> str:
         """Where kernels are told of an index out of range: by the last one that has looked at indices so far."""
@@ -159,6 +181,7 @@ class Entry(c_entry.Entry):
         words += [self._array(n) for n in launch.buffers]
         words += ["base + plan.scratch", "plan.scratch_bytes"] if launch.scratch else []
         words += [self._outside()] if self.host.ranges else []
+        words += [] if launch.finite is None else [self._infinite(launch.finite)]
         threads, most = str(grid.threads), str(grid.most_blocks)
         indent, head, tail = INDENT, [], [f"{INDENT}TRY(cudaGetLastError());"]
         sizes = " * ".join(self.spelling.size(n) for n in grid.sizes)

@@ -32,6 +32,7 @@ RESERVED = frozenset(
     read_text read_number read_shape read_notes read_array begin_entries next_entry path_of_entry find_places
     next_prefix find_arrays look_into load_arrays write_elements read_elements clear_elements
     COPIED_BYTES copied_at outside outside_i32 outside_i64 look_at_i32 look_at_i64 status_of_indices
+    infinite infinite_f32 infinite_f64 look_for_infinite_f32 look_for_infinite_f64
     random_numbers equal_numbers fill_random fill_equal
     begin_ranks end_ranks count_ranks status_of_ranks MOST_SENT TYPE_OF_LETTER part_of_message bytes_before
     sum_over_ranks sum_over_others WITH_MPI

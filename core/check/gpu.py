@@ -6,7 +6,7 @@ from math import prod
 
 from ilang.core.check import kernel as kernels
 from ilang.core.diagnostic import InternalError
-from ilang.core.dtype import BYTES
+from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, Combine, Neighbors, Spread, Swap
@@ -27,6 +27,7 @@ from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.passes.gpu.barriers import kernel_to_barriers
 from ilang.core.passes.gpu.blocks import without_changes
 from ilang.core.passes.gpu.neighbors import each_of, innermost
+from ilang.core.passes.gpu.trims import trim_of
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
 
@@ -39,6 +40,16 @@ def verify(program: Program, before: Program | None = None) -> None:
         _demand(program, kernel, whole, "a kernel is one spread")
     for kernel in program.kernels if before is None else kernels.changed(program, before):
         _kernel(program, kernel)
+
+
+def verify_trimmed(program: Program, before: Program | None = None) -> None:
+    """The same, and that iterations which loops leave out do nothing."""
+    verify(program, before)
+    for kernel in program.kernels if before is None else kernels.changed(program, before):
+        for s in statements_within(kernel.body):
+            if isinstance(s, For) and s.trim is not None:
+                right = trim_of(program, kernel, replace(s, trim=None)) == s.trim
+                _demand(program, kernel, right, "a loop leaves out what does nothing")
 
 
 def verify_ordered(program: Program, before: Program | None = None) -> None:
@@ -78,6 +89,14 @@ def _kernel(program: Program, kernel: Kernel) -> None:
     _demand(
         program, kernel, blocks or (spread.over == "grid" and not inside), "grids hold no others"
     )
+    written = {program.owner(s.buffer) for s in every if isinstance(s, Store)}
+    for trim in (s.trim for s in every if isinstance(s, For) and s.trim is not None):
+        arrays = [program.buffers[number] for number in trim.finite]
+        floats = all(each.dtype in FLOATS and not each.private for each in arrays)
+        kept = floats and written.isdisjoint(map(program.owner, trim.finite))
+        _demand(program, kernel, kept, "what has to be finite is arrays that stay as they are")
+        steps = all(0 < bound.step for bound in (*trim.least, *trim.most))
+        _demand(program, kernel, steps, "loops begin and end in steps")
     for s in inside:
         if isinstance(s, Spread):
             together = (Spread, Barrier, Swap)

@@ -22,6 +22,7 @@ def verify(host: Host) -> None:
     _steps(host, host.checks, wanted, "a size of what is measured is given")
     taken = {size for launch in host.launches for size in launch.sizes}
     taken |= {n for r in host.ranges for n in (r.size, *program.buffers[r.buffer].dims)}
+    taken |= {n for f in host.finite for m in f.buffers for n in program.buffers[m].dims}
     _steps(host, host.sizes, taken, "a size that a launch takes is given")
 
 
@@ -105,6 +106,14 @@ def _launches(host: Host) -> None:
         _demand(host, not reads & gives, "a view is read where its owner is not written")
         read = {n for n in reads if buffers[n].role == "temporary"}
         _demand(host, read <= written, "a temporary is written before it is read")
+        if launch.finite is not None:
+            finite = host.finite[launch.finite]
+            since = host.launches[finite.launch : number]
+            again = {host.program.owner(n) for each in since for n in each.writes}
+            kept = finite.launch <= number and not again & set(finite.buffers)
+            _demand(host, kept, "what is known to be finite is not written")
+            there = {n for n in finite.buffers if buffers[n].role == "temporary"}
+            _demand(host, there <= written, "what is looked at has been written")
         written |= gives
     outputs = (a.buffer for a in host.arguments if a.role == "output")
     full = {n for n in outputs if 0 not in {host.program.sizes[d].fixed for d in buffers[n].dims}}

@@ -136,11 +136,8 @@ class _Verifier:
 
     def _loop(self, s: For) -> None:
         """Check a loop and what is inside it."""
-        ends = set() if s.rest is None else s.rest.axes()
-        self.demand(ends <= self.sizes.keys(), "a loop ends by what is known outside it")
+        self.demand(s.ends() <= self.sizes.keys(), "a loop ends by what is known outside it")
         self.demand(s.variable not in self.sizes, "a loop variable is opened once")
-        opened = s.chunk is None or s.chunk.block in self.sizes
-        self.demand(opened, "a block is one of an open loop")
         names = [self.kernel.names[v] for v in self.sizes]
         self.demand(self.kernel.names[s.variable] not in names, "names in scope are distinct")
         simple = s.lanes == 1 or all(isinstance(x, (Define, Change, Store)) for x in s.body)

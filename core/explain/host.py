@@ -23,7 +23,18 @@ from typing import assert_never
 
 from ilang.core.explain.expression import affine_text, aligned, composition_text, size_text
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Launch, Require, Step, Take
+from ilang.core.ir.host import (
+    Count,
+    Derive,
+    Finite,
+    Follow,
+    Hold,
+    Host,
+    Launch,
+    Require,
+    Step,
+    Take,
+)
 from ilang.core.ir.kernel import Blocks, Part, Program, Shares, Window
 from ilang.core.ir.shaped import Composition, Rule
 
@@ -51,13 +62,20 @@ def host_text(host: Host) -> str:
     ]
     lines += ["views", *_indented(rows)] if rows else []
     lines += _steps(program, "sizes", host.sizes)
-    launches = _filled([list(_launch(program, launch)) for launch in host.launches])
+    launches = _filled([list(_launch(program, each, host.finite)) for each in host.launches])
     if host.ranges:
         lines.append("ranges")
         lines += (
             f"{INDENT}before {program.kernels[host.launches[each.launch].kernel].name}: every element of "
             f"{program.buffers[each.buffer].name} is at least 0 and below {_size(program, each.size)}"
             for each in host.ranges
+        )
+    if host.finite:
+        lines.append("finite")
+        lines += (
+            f"{INDENT}before {program.kernels[host.launches[each.launch].kernel].name}: whether every element of "
+            f"{' and '.join(program.buffers[n].name for n in each.buffers)} is"
+            for each in host.finite
         )
     return "\n".join([*lines, "launches", *_indented(launches)])
 
@@ -161,7 +179,7 @@ def _count(program: Program, part: Part | Window | Blocks | Shares) -> str:
             return f"parts of {each}, as many as give {tiles} tiles {part.most} blocks"
 
 
-def _launch(program: Program, launch: Launch) -> Iterator[str]:
+def _launch(program: Program, launch: Launch, finite: Sequence[Finite]) -> Iterator[str]:
     """A kernel, the sizes and arrays that it takes, and the scratch storage."""
     names = {n: program.buffers[n].name for n in launch.buffers}
     yield program.kernels[launch.kernel].name
@@ -171,6 +189,9 @@ def _launch(program: Program, launch: Launch) -> Iterator[str]:
     yield "writes " + " ".join(name for n, name in names.items() if n in launch.writes)
     if launch.parts is not None:
         yield f"where 1 < {_size(program, launch.parts)}"
+    if launch.finite is not None:
+        arrays = [program.buffers[n].name for n in finite[launch.finite].buffers]
+        yield f"told whether {' and '.join(arrays)} are finite"
     if launch.scratch:
         yield "scratch of each thread" if launch.divided else "scratch"
     if launch.grid is not None:

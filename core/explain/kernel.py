@@ -16,7 +16,7 @@ from typing import assert_never
 from ilang.core.explain.expression import INFIX, affine_text, scalar_text
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Bound, Cut, Fetch, Late, Left, Outline, Sharing, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Neighbors, Spread, Swap
+from ilang.core.ir.gpu import Barrier, Combine, Neighbors, Spread, Swap, Trim
 from ilang.core.ir.kernel import (
     Buffer,
     Call,
@@ -312,10 +312,13 @@ class _Loops:
         end = self._end(loop.size)
         if loop.rest is not None:
             end = f"min({end}, {self._rest(loop.rest)})"
+        some = []
         if loop.chunk is not None:
             block = self.kernel.names[loop.chunk.block]
-            first = "the first of " if loop.chunk.first else ""
-            end += f", {first}block {block} of {self._end(loop.chunk.count)}"
+            some.append(f"block {block} of {self._end(loop.chunk.count)}")
+        some += [] if loop.trim is None else [self._trim(loop.trim)]
+        end += ", the first of" if loop.first else "," if some else ""
+        end += " " * bool(some) + ", ".join(some)
         parallel = "parallel " if loop.parallel else ""
         return f"{parallel}for {self.kernel.names[loop.variable]} in 0..{end}"
 
@@ -360,6 +363,13 @@ class _Loops:
         )
         where = f" where {self._conditions(cut.within)}" if cut.within else ""
         return f", cut{' ' if ends else ''}{ends}{where}"
+
+    def _trim(self, trim: Trim) -> str:
+        """From where to where the iterations of a loop do anything, and which arrays have to be finite for that."""
+        words = [f"from {self._bound(bound)}" for bound in trim.least]
+        words += [f"to {self._bound(bound)}" for bound in trim.most]
+        names = [self.program.buffers[number].name for number in trim.finite]
+        return " ".join(words) + (f" if {' and '.join(names)} are finite" if names else "")
 
     def _bound(self, bound: Bound) -> str:
         """An end of an interval of iterations."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from ilang.core.ir.cpu import Bound
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # a kernel has these statements, and these statements have loops
@@ -26,6 +27,23 @@ if TYPE_CHECKING:  # a kernel has these statements, and these statements have lo
 
 Over = Literal["grid", "blocks", "warps", "threads"]
 """Who shares iterations: all threads of all blocks, the blocks, their warps, the threads of a block or of a warp."""
+
+
+@record
+class Trim:
+    """The iterations of a loop that do anything: from all of ``least`` on and before all of ``most``.
+
+    Those that are left out change nothing where every element of the ``finite`` arrays is finite; where one is not, all
+    iterations run.
+    """
+
+    least: tuple[Bound, ...]
+    most: tuple[Bound, ...]
+    finite: tuple[int, ...] = ()
+
+    def axes(self) -> set[int]:
+        """The variables that it rests on."""
+        return {v for bound in (*self.least, *self.most) for v in bound.index.axes()}
 
 
 @record

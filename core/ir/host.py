@@ -12,6 +12,7 @@ Invariants:
       kernel that it belongs to.
     - A launch writes no argument that is an ``input``. A temporary is written by a launch before another one reads it,
       and every ``output`` that has elements is written.
+    - What is looked at before a launch is written before it, and no more until the last launch that is told has run.
     - A launch gives what the function of the kernel takes, where the kernel says that (``outline``).
 """
 
@@ -142,11 +143,20 @@ class Ranges:
 
 
 @record
+class Finite:
+    """Whether every element of some arrays of floats is finite: that is looked at before launch number ``launch``."""
+
+    buffers: tuple[int, ...]
+    launch: int
+
+
+@record
 class Launch:
     """A call of a kernel: the run-time sizes and the buffers that it takes, in order, and which of these it writes.
 
     With ``scratch`` it takes scratch storage, with ``divided`` so that its threads have parts of their own. ``grid``
-    says how many threads of a GPU run it. What combines ``parts`` is left out where that size is 1: there is one.
+    says how many threads of a GPU run it. What combines ``parts`` is left out where that size is 1: there is one. It is
+    told whether the arrays of number ``finite`` are.
     """
 
     kernel: int
@@ -157,6 +167,7 @@ class Launch:
     divided: bool
     grid: Grid | None = None
     parts: int | None = None
+    finite: int | None = None
 
 
 @record
@@ -170,6 +181,7 @@ class Host:
     sizes: tuple[Step, ...]
     launches: tuple[Launch, ...]
     ranges: tuple[Ranges, ...] = ()
+    finite: tuple[Finite, ...] = ()
 
     def kernels(self) -> tuple[Launch, ...]:
         """The first launch of each kernel, in the order of the kernels."""

@@ -26,7 +26,7 @@ from typing import Literal, assert_never
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Spread, Swap
+from ilang.core.ir.gpu import Barrier, Combine, Spread, Swap, Trim
 from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import Asked, MicroTile, Role, Runs
 from ilang.core.ir.shaped import Bound, Reach, Rule, Size
@@ -90,14 +90,12 @@ class Rest:
 class Chunk:
     """The iterations of one of ``count`` blocks of a loop: number ``block``, a loop variable; ``count`` is a size.
 
-    A block starts at a multiple of ``multiple`` iterations, and all but the last ones are equally long. ``first``: of
-    these, the first one alone, where there is any.
+    A block starts at a multiple of ``multiple`` iterations, and all but the last ones are equally long.
     """
 
     block: int
     count: int
     multiple: int
-    first: bool = False
 
 
 @record
@@ -113,7 +111,8 @@ class For:
     only fills a copy that a ``Tile`` further down in the same block fills instead, where that can. A loop with a
     ``cut`` runs in parts, where conditions hold and where not, which together do what its body does; one that ``tests``
     reads or counts under a condition in its body. Its iterations, written out as ``each``, move neighbors
-    in ``wide`` buffers.
+    in ``wide`` buffers. Of a loop with a ``trim``, the iterations that do anything run, each with its own number; of
+    one that is ``first``, the first one of those that would run, where there is any.
     """
 
     variable: int
@@ -133,6 +132,14 @@ class For:
     tests: bool = False
     wide: tuple[int, ...] = ()
     each: tuple[Store, ...] = ()
+    trim: Trim | None = None
+    first: bool = False
+
+    def ends(self) -> set[int]:
+        """The variables that it rests on where the loop begins and ends."""
+        ends = set() if self.rest is None else self.rest.axes()
+        ends |= set() if self.trim is None else self.trim.axes()
+        return ends if self.chunk is None else {*ends, self.chunk.block}
 
 
 @record
@@ -162,21 +169,31 @@ class Define:
 
 @record
 class Change:
-    """A scalar variable gets another value; where it ``contracts``, a product that is added is rounded with the sum."""
+    """A scalar variable gets another value; where it ``contracts``, a product that is added is rounded with the sum.
+
+    One that ``corrects`` changes nothing unless a reduction that the variable rests on has changed before, in the same
+    iteration of every loop around.
+    """
 
     variable: int
     value: Scalar
     contracts: bool = False
+    corrects: bool = False
 
 
 @record
 class Store:
-    """An element of a buffer gets a value; where it ``contracts``, a product that is added is rounded with the sum."""
+    """An element of a buffer gets a value; where it ``contracts``, a product that is added is rounded with the sum.
+
+    One that ``corrects`` changes nothing unless a reduction that the element rests on has changed before, in the same
+    iteration of every loop around.
+    """
 
     buffer: int
     index: tuple[Affine, ...]
     value: Scalar
     contracts: bool = False
+    corrects: bool = False
 
 
 @record

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Neighbors, Spread, Swap
+from ilang.core.ir.gpu import Barrier, Combine, Neighbors, Spread, Swap, Trim
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -121,7 +121,9 @@ def substituted(s: Statement, substitution: Substitution) -> Statement:
             assert quotient is None or isinstance(quotient, Apply)
             body = _block(s.body, substitution)
             each = tuple(x for x in _block(s.each, substitution) if isinstance(x, Store))
-            return replace(s, body=body, rest=rest, fetch=fetch, quotient=quotient, each=each)
+            trim = substituted_trim(s.trim, substitution)
+            s = replace(s, rest=rest, fetch=fetch, quotient=quotient, trim=trim)
+            return replace(s, body=body, each=each)
         case If():
             body, otherwise = _block(s.body, substitution), _block(s.otherwise, substitution)
             return replace(
@@ -177,6 +179,17 @@ def substituted_rest(rest: Rest | None, substitution: Substitution) -> Rest | No
         return None
     until = None if rest.until is None else substituted_index(rest.until, substitution)
     return replace(rest, start=substituted_index(rest.start, substitution), until=until)
+
+
+def substituted_trim(trim: Trim | None, substitution: Substitution) -> Trim | None:
+    """Where a loop begins and ends to do anything, for other indices."""
+    if trim is None:
+        return None
+    least, most = (
+        tuple(replace(b, index=substituted_index(b.index, substitution)) for b in bounds)
+        for bounds in (trim.least, trim.most)
+    )
+    return replace(trim, least=least, most=most)
 
 
 def step_of(part: Affine, variable: int) -> int:

@@ -21,6 +21,7 @@ from ilang.core.ir.host import (
     Argument,
     Count,
     Derive,
+    Finite,
     Follow,
     Grid,
     Hold,
@@ -33,15 +34,26 @@ from ilang.core.ir.host import (
     Step,
     Take,
 )
-from ilang.core.ir.kernel import Call, For, Kernel, Program, Statement, blocks_of
+from ilang.core.ir.kernel import (
+    Call,
+    For,
+    Kernel,
+    Program,
+    Statement,
+    blocks_of,
+    statements_within,
+)
 from ilang.core.ir.shaped import Composition, Rule
 from ilang.core.lower.uses import Use, touched, use_of
+from ilang.core.record import replace
 
 
 def kernel_to_host(program: Program) -> Host:
     """The host program of some kernels."""
     uses = [use_of(program, kernel.body) for kernel in program.kernels]
-    launches = tuple(_launch(program, call, uses[call.kernel]) for call in program.launched())
+    launches, finite = _told(
+        program, [_launch(program, call, uses[call.kernel]) for call in program.launched()]
+    )
     shared = {program.owner(n) for launch in launches for n in launch.buffers}
     layout = Layout(
         program.machine.memory.line_bytes,
@@ -52,6 +64,7 @@ def kernel_to_host(program: Program) -> Host:
     )
     ranges = tuple(_ranges(program, uses))
     indices = {n for each in ranges for n in (each.size, *program.buffers[each.buffer].dims)}
+    indices |= {n for each in finite for m in each.buffers for n in program.buffers[m].dims}
     indices |= {n for kernel in program.kernels for span in kernel.spans or () for n in span}
     measured = (*layout.temporaries, *(n for private in layout.scratch for n in private))
     return Host(
@@ -62,7 +75,32 @@ def kernel_to_host(program: Program) -> Host:
         tuple(_sizes(program, indices | {n for use in uses for n in use.sizes})),
         launches,
         ranges,
+        finite,
     )
+
+
+def _told(
+    program: Program, launches: Sequence[Launch]
+) -> tuple[tuple[Launch, ...], tuple[Finite, ...]]:
+    """Launches that are told whether arrays are finite, where their loops ask, and what is looked at for that.
+
+    What has been looked at is looked at again after a launch that writes it.
+    """
+    looked: list[Finite] = []
+    current: dict[tuple[int, ...], int] = {}
+    told: list[Launch] = []
+    for number, (launch, call) in enumerate(zip(launches, program.launched(), strict=True)):
+        loops = (s for s in statements_within(program.kernels[call.kernel].body))
+        trims = [s.trim for s in loops if isinstance(s, For) and s.trim is not None]
+        asked = {program.owner(call.array(n)) for trim in trims for n in trim.finite}
+        arrays = tuple(sorted(asked))
+        if arrays and arrays not in current:
+            current[arrays] = len(looked)
+            looked.append(Finite(arrays, number))
+        told.append(replace(launch, finite=current.get(arrays)))
+        written = {program.owner(n) for n in launch.writes}
+        current = {each: n for each, n in current.items() if written.isdisjoint(each)}
+    return tuple(told), tuple(looked)
 
 
 def _ranges(program: Program, uses: Sequence[Use]) -> Iterator[Ranges]:

@@ -131,6 +131,8 @@ class _Mentions:
         if loop.rest is not None:
             self.sizes.add(loop.rest.size)
             self._index((loop.rest.start, loop.rest.until or Affine(())))
+        if loop.trim is not None:
+            self._index([bound.index for bound in (*loop.trim.least, *loop.trim.most)])
         for lines in () if loop.fetch is None else loop.fetch.lines:
             for load in lines.loads:
                 self._scalar(load)

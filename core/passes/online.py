@@ -161,7 +161,7 @@ class OnlineReductions(Reductions):
         assert place.buffer is not None
         return Load(place.buffer, self._at(row, place, row.node.target), dtype)
 
-    def _changed(self, row: Frame, place: Place, value: Scalar) -> kernel.Statement:
+    def _changed(self, row: Frame, place: Place, value: Scalar) -> kernel.Change | kernel.Store:
         """Another value for the element that a frame is at."""
         if place.local is not None:
             return kernel.Change(place.local, value)
@@ -281,7 +281,7 @@ class OnlineReductions(Reductions):
         def scaled(body: Block) -> None:
             times = self._live(row, link, factor(), Constant(1, WIDE))
             value = Apply("mul", (self._held(row, place, WIDE), times), WIDE)
-            body.append(self._changed(row, place, value))
+            body.append(replace(self._changed(row, place, value), corrects=True))
 
         return scaled
 

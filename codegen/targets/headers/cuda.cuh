@@ -194,6 +194,44 @@ static cudaError_t look_at_i64(const int64_t *indices, int64_t count, int64_t ex
     return cudaGetLastError();
 }
 
+/* write 1 where a number is infinite, or NaN, unless an index was out of range before */
+static __global__ void infinite_f32(const float *numbers, int64_t count, const int *before, int *infinite)
+{
+    if (before != NULL && *before != 0) return;
+    const int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; n < count; n += step) {
+        if (!isfinite(numbers[n])) atomicMax(infinite, 1);
+    }
+}
+
+/* look at so many numbers: 1 is written where one is infinite, or NaN */
+static cudaError_t look_for_infinite_f32(const float *numbers, int64_t count, const int *before, int *infinite,
+                                         cudaStream_t stream)
+{
+    if (count == 0) return cudaSuccess;
+    infinite_f32<<<blocks_of(count, 256, 1024), 256, 0, stream>>>(numbers, count, before, infinite);
+    return cudaGetLastError();
+}
+
+/* write 1 where a number is infinite, or NaN, unless an index was out of range before */
+static __global__ void infinite_f64(const double *numbers, int64_t count, const int *before, int *infinite)
+{
+    if (before != NULL && *before != 0) return;
+    const int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; n < count; n += step) {
+        if (!isfinite(numbers[n])) atomicMax(infinite, 1);
+    }
+}
+
+/* look at so many numbers: 1 is written where one is infinite, or NaN */
+static cudaError_t look_for_infinite_f64(const double *numbers, int64_t count, const int *before, int *infinite,
+                                         cudaStream_t stream)
+{
+    if (count == 0) return cudaSuccess;
+    infinite_f64<<<blocks_of(count, 256, 1024), 256, 0, stream>>>(numbers, count, before, infinite);
+    return cudaGetLastError();
+}
+
 /* status 4 if 1 was written where indices were looked at; waits for the stream */
 static int status_of_indices(const int *outside, cudaStream_t stream)
 {

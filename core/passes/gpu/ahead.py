@@ -8,7 +8,7 @@ Example, of 512 elements that 256 threads copy:
 A copy reads nothing but arrays that the kernel leaves as they are, and has no more for a thread than that loads at a
 time. The next iteration may be the first one of the next of a loop around: where an axis is split twice, what follows
 the last part of a part is the first one of the next part, and each index goes on as before. Of the iterations that a
-block has of a loop, the last one loads what would follow, which nobody reads.
+block has of a loop, or that do anything, the last one loads what would follow, which nobody reads.
 """
 
 from __future__ import annotations
@@ -213,7 +213,8 @@ class Iterations:
         counted, inner = [(1, loop.variable)], program.sizes[loop.size].fixed
         last, steps = loop, 1
         for other in reversed(around):
-            if inner is None or last.rest is not None or other.rest is not None or last.chunk:
+            ends = last.rest is not None or last.chunk is not None or last.trim is not None
+            if inner is None or ends or other.rest is not None:
                 break
             steps *= inner
             if any(

@@ -156,12 +156,11 @@ def _rotated(
     start = {each.variable: Affine((), window=True) for each in (loop, *iterations.outer)}
     before = _if(iterations.any(), tuple(substituted(s, start) for s in first))
     last = iterations.outer[-1] if iterations.outer else loop
-    if last.chunk is not None:
+    if last.chunk is not None or last.trim is not None:
         variable = copies.added.variable(copies.added.names[last.variable], "f")
         start[last.variable] = Affine(((1, variable),))
         copied = tuple(substituted(s, start) for s in first)
-        chunk = replace(last.chunk, first=True)
-        before = (replace(last, variable=variable, body=copied, chunk=chunk),)
+        before = (replace(last, variable=variable, body=copied, first=True),)
     return replace(loop, body=body), Waiting(before, len(iterations.outer))
 
 

@@ -125,6 +125,9 @@ class _Spans:
                 yield rest.start
                 yield Affine((), sizes=((1, rest.size),))
                 yield from () if rest.until is None else (rest.until,)
+        for trim in (loop.trim for loop in self.loops):
+            for bound in () if trim is None else (*trim.least, *trim.most):
+                yield replace(bound.index, offset=bound.index.offset + bound.step)
         for s in statements_within(self.kernel.body):
             within = list(s.within) if isinstance(s, If) else []
             for part in parts_of(s):

@@ -22,6 +22,7 @@ from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
     Block,
+    Change,
     Define,
     For,
     If,
@@ -35,7 +36,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.rewriting import parts_of, with_bodies
-from ilang.core.ir.scalar import Constant, Load, Local, Scalar, Select
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 from ilang.core.passes.gpu.unread import Unread, end_of
 from ilang.core.record import replace
 
@@ -100,8 +101,24 @@ class _Freeing:
             asked[whole] = None
             return ()
 
+        free = self._behind_guards(
+            self._rewritten(body, {}, lambda s, inner: self._without(s, inner, ask))
+        )
+        return (If(tuple(asked), free, body),) if asked else free
+
+    def _behind_guards(self, body: Block) -> Block:
+        """A region, once without the guards that a program has written, where all elements pass them."""
+        passed: dict[Within, None] = {}
+
+        def ask(condition: Within, inner: Extents) -> tuple[Within, ...]:
+            least = None if condition.size is not None else _least(condition.index, inner)
+            if least is None:
+                return (condition,)
+            passed[Within(least, None)] = None
+            return ()
+
         free = self._rewritten(body, {}, lambda s, inner: self._without(s, inner, ask))
-        return (If(tuple(asked), free, body),) if asked else body
+        return (If(tuple(passed), free, body),) if passed else body
 
     def _rewritten(
         self, body: Block, inner: Extents, change: Callable[[Statement, Extents], Block]
@@ -263,13 +280,30 @@ class _Freeing:
                 if left:
                     return (replace(s, within=left),)
                 return tuple(each for x in s.body for each in self._without(x, inner, ask))
-            case Store() if isinstance(s.value, Select):
-                chosen = s.value
-                left = tuple(part for each in chosen.within for part in ask(each, inner))
-                value = replace(chosen, within=left) if left else chosen.then
-                return (replace(s, value=value),)
+            case Store() | Define() | Change():
+                value = self._chosen(s.value, inner, ask)
+                return (s,) if value is s.value else (replace(s, value=value),)
             case _:
                 return (s,)
+
+    def _chosen(self, scalar: Scalar, inner: Extents, ask: Free) -> Scalar:
+        """A scalar without those of its conditions that hold for all elements."""
+        match scalar:
+            case Select():
+                left = tuple(part for each in scalar.within for part in ask(each, inner))
+                then = self._chosen(scalar.then, inner, ask)
+                if not left:
+                    return then
+                other = self._chosen(scalar.otherwise, inner, ask)
+                return replace(scalar, within=left, then=then, otherwise=other)
+            case Convert():
+                argument = self._chosen(scalar.argument, inner, ask)
+                return replace(scalar, argument=argument)
+            case Apply():
+                arguments = tuple(self._chosen(each, inner, ask) for each in scalar.arguments)
+                return replace(scalar, arguments=arguments)
+            case _:
+                return scalar
 
     def _to_end(self, loop: For, inner: Extents, ask: Free) -> For:
         """A loop that does not end before its last iteration where a condition says so."""
@@ -290,6 +324,20 @@ class _Freeing:
 def _last(rest: Rest, extent: int) -> Within:
     """That the last one of so many iterations is inside its dimension."""
     return Within(rest.start.plus((), rest.step * (extent - 1)), rest.size)
+
+
+def _least(index: Affine, inner: Extents) -> Affine | None:
+    """The least that an index becomes; None where that is not known."""
+    offset, terms = index.offset, []
+    for c, variable in index.terms:
+        extent = inner.get(variable, 0)
+        if variable not in inner:
+            terms.append((c, variable))
+        elif c < 0 and not extent:
+            return None
+        else:
+            offset += min(0, c * ((extent or 1) - 1))
+    return None if index.looked else replace(index, terms=tuple(terms), offset=offset)
 
 
 def _most(index: Affine, inner: Extents) -> Affine | None:

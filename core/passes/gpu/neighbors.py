@@ -77,7 +77,7 @@ def _neighbors(program: Program, spread: Spread, every: Block) -> Neighbors | No
     last = spread.loops[-1]
     plain = last.rest is None and all(loop.role in ("", *PLAIN) for loop in spread.loops)
     inside = spread.over == "threads" or not inner
-    ends = {v for loop in inner if loop.rest is not None for v in loop.rest.axes()}
+    ends = {v for loop in inner for v in loop.ends()}
     if not plain or not inside or last.variable in ends:
         return None
     if not _is_plain(program, body) or not _is_alone(body, every):

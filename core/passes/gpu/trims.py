@@ -1,0 +1,437 @@
+"""Loops that begin and end where a condition of their iterations holds for any element: no tile beyond it is computed.
+
+Example, of causal attention, whose blocks have 64 rows, and tiles 32 columns:
+    in:   for j in 0..n_j_32                         out:  for j in 0..n_j_32, to ceil((64i+64) / 32)
+            spread i1 over the threads                       the same
+              for j1: if 0 <= 64i+i1-32j-j1
+                acc[i1] += t[i1,j1]
+
+What an iteration stores in memory that it alone has is read there alone. All else that it does has to change nothing
+where a condition holds for none of its elements: it is behind the condition, or adds what is 0 without it, multiplies
+by 1, or corrects sums for a reduction that stays as it is. Of conditions that are alike the widest one counts. What
+variables of loops inside may be is taken as the condition needs it, so that a loop begins and ends alike for all
+threads of a block.
+
+A product with 0 is 0 where the other factor is finite. If that is an element of an array that the kernel leaves alone,
+the loop says so (``Trim.finite``): all of its iterations run where one is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf, isnan
+
+from ilang.core.dtype import FLOATS
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.cpu import Bound
+from ilang.core.ir.gpu import Combine, Spread, Trim
+from ilang.core.ir.kernel import (
+    Block,
+    Change,
+    Define,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    Store,
+    has_spread,
+    map_blocks,
+    statements_within,
+)
+from ilang.core.ir.rewriting import accesses, step_of, unless_same, with_bodies
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
+from ilang.core.passes.gpu.blocks import COMBINED
+from ilang.core.record import record, replace
+
+SHORT = 8
+"""A loop without barriers that is known to have no more iterations stays whole: a compiler writes each of them out."""
+FEW = 4
+"""One that is known to have no more is not worth a look at arrays, which is a launch of its own."""
+FAR = 1 << 20
+"""No bound has numbers that are larger, so that 32 bits are enough for it."""
+
+Terms = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
+"""The variables and the sizes of a condition, each with its coefficient."""
+Conditions = Mapping[Terms, int]
+"""Offsets of conditions by what these rest on: each is at least 0 in an iteration of which some element meets it."""
+FOLDED: dict[str, Callable[[float, float], float]] = {
+    "add": lambda a, b: a + b,
+    "mul": lambda a, b: a * b,
+    "max": max,
+    "min": min,
+}
+"""What primitives give of two numbers."""
+
+
+@record
+class Fixed:
+    """A number that something is wherever one of the conditions is not met; None where it always is.
+
+    That holds if all elements of the ``finite`` arrays are.
+    """
+
+    value: float
+    unmet: Conditions | None
+    finite: frozenset[int] = frozenset()
+
+
+@record
+class Step:
+    """A statement that gives a buffer, or a scalar variable, a value, and the conditions that it is behind."""
+
+    statement: Store | Change | Define | Combine
+    behind: Conditions
+
+
+def kernel_to_trimmed(program: Program) -> Program:
+    """The program with loops that begin and end where conditions hold for any element."""
+    return with_bodies(program, lambda kernel: _block(program, kernel, kernel.body))
+
+
+def _block(program: Program, kernel: Kernel, block: Block) -> Block:
+    """A block with its loops trimmed, the outermost one of loops inside each other."""
+    return unless_same(block, [_statement(program, kernel, s) for s in block])
+
+
+def _statement(program: Program, kernel: Kernel, s: Statement) -> Statement:
+    trim = trim_of(program, kernel, s) if isinstance(s, For) else None
+    if isinstance(s, For) and trim is not None:
+        return replace(s, trim=trim)
+    return map_blocks(s, lambda block: _block(program, kernel, block))
+
+
+def trim_of(program: Program, kernel: Kernel, loop: For) -> Trim | None:
+    """Where a loop begins and ends to do anything; None where it does something in all of its iterations."""
+    extent = program.sizes[loop.size].fixed
+    if extent is not None and extent <= (1 if has_spread(loop) else SHORT):
+        return None
+    if loop.role == "u" or loop.lanes > 1 or loop.rest is not None:
+        return None
+    if not any(True for _ in _guards(loop.body)):
+        return None
+    needed = _Iteration(program, kernel, loop).needed()
+    if needed is None or (needed.finite and extent is not None and extent <= FEW):
+        return None
+    least, most = [], []
+    for (terms, sizes), offset in needed.unmet.items() if needed.unmet else ():
+        index = Affine(terms, offset, window=True, sizes=sizes)
+        step = step_of(index, loop.variable)
+        others = tuple((c, v) for c, v in terms if v != loop.variable)
+        if step > 0:
+            negative = tuple((-c, v) for c, v in others), tuple((-c, n) for c, n in sizes)
+            least.append(Bound(Affine(negative[0], -offset, window=True, sizes=negative[1]), step))
+        elif step < 0:
+            most.append(Bound(Affine(others, offset + 1, window=True, sizes=sizes), -step))
+    if not least and not most:
+        return None
+    return Trim(tuple(least), tuple(most), tuple(sorted(needed.finite)))
+
+
+def _guards(body: Block) -> Iterator[Within]:
+    """The conditions of a block that are not that an index is inside its dimension."""
+    for s in statements_within(body):
+        within = list(s.within) if isinstance(s, If) else []
+        if isinstance(s, (Define, Change, Store)):
+            for part in _selects(s.value):
+                within += part.within
+        yield from (each for each in within if each.size is None and not each.index.looked)
+
+
+def _selects(scalar: Scalar) -> Iterator[Select]:
+    todo = [scalar]
+    while todo:
+        part = todo.pop()
+        match part:
+            case Select():
+                yield part
+                todo += (part.then, part.otherwise)
+            case Apply():
+                todo += part.arguments
+            case Convert():
+                todo.append(part.argument)
+            case _:
+                pass
+
+
+class _Iteration:
+    """An iteration of a loop: what it does, and what of it changes anything outside."""
+
+    def __init__(self, program: Program, kernel: Kernel, loop: For) -> None:
+        self.program = program
+        self.loop = loop
+        self.inner: dict[int, int] = {}
+        for s in statements_within(loop.body):
+            loops = (s,) if isinstance(s, For) else s.loops if isinstance(s, Spread) else ()
+            self.inner.update({each.variable: each.size for each in loops})
+        every = list(statements_within(kernel.body))
+        self.written = {program.owner(s.buffer) for s in every if isinstance(s, Store)}
+        self.stores: dict[int, list[Store]] = {}
+        for s in every:
+            if isinstance(s, Store):
+                self.stores.setdefault(s.buffer, []).append(s)
+        self.steps: dict[tuple[str, int], list[Step]] = {}
+        self._collect(loop.body, {})
+        self.private = self._own_buffers(kernel) | {
+            ("local", s.variable) for s in statements_within(loop.body) if isinstance(s, Define)
+        }
+        self.known: dict[tuple[str, int], Fixed | None] = {}
+
+    def _own_buffers(self, kernel: Kernel) -> set[tuple[str, int]]:
+        """The private buffers that no statement outside touches."""
+        inside, everywhere = dict[int, int](), dict[int, int]()
+        for counts, body in ((inside, self.loop.body), (everywhere, kernel.body)):
+            for number, _ in accesses(body):
+                counts[number] = counts.get(number, 0) + 1
+        return {
+            ("buffer", number)
+            for number, count in inside.items()
+            if self.program.buffers[number].private and everywhere[number] == count
+        }
+
+    def _collect(self, body: Block, behind: Conditions) -> None:
+        """What a block does, by what it changes."""
+        for s in body:
+            match s:
+                case Store():
+                    self.steps.setdefault(("buffer", s.buffer), []).append(Step(s, behind))
+                case Define() | Change() | Combine():
+                    self.steps.setdefault(("local", s.variable), []).append(Step(s, behind))
+                case If():
+                    self._collect(s.body, either(behind, self._conditions(s.within)))
+                    self._collect(s.otherwise, behind)
+                case For() | Spread():
+                    self._collect(s.body, behind)
+                case _:
+                    raise AssertionError("other statements come later, or are of a CPU")
+
+    def needed(self) -> Fixed | None:
+        """The conditions without any of which an iteration changes nothing, and the arrays that must be finite."""
+        unmet: Conditions | None = None
+        finite: frozenset[int] = frozenset()
+        for name, steps in self.steps.items():
+            for step in steps if name not in self.private else ():
+                idle = self._idle(step)
+                if not idle.unmet and idle.unmet is not None:
+                    return None
+                unmet, finite = both(unmet, idle.unmet), finite | idle.finite
+        return Fixed(0, unmet, finite) if unmet else None
+
+    def _idle(self, step: Step) -> Fixed:
+        """When a step leaves a value as it is."""
+        s = step.statement
+        if isinstance(s, (Change, Store)) and s.corrects:
+            return Fixed(0, None)
+        if isinstance(s, (Change, Store)) and isinstance(s.value, Apply):
+            primitive, arguments = s.value.primitive, s.value.arguments
+            neutral = COMBINED.get(primitive)
+            if neutral is not None and len(arguments) == 2 and is_same(arguments[0], s):
+                term = self._fixed(arguments[1])
+                if term is not None and term.value == neutral:
+                    if term.unmet is None:
+                        return term
+                    return replace(term, unmet=either(step.behind, term.unmet))
+        return Fixed(0, step.behind)
+
+    # -- what is a number where conditions are not met -----------------------------------------------------------------
+
+    def _fixed(self, scalar: Scalar) -> Fixed | None:
+        """The number that a scalar is without some conditions; None where it is none."""
+        match scalar:
+            case Constant():
+                return Fixed(float(scalar.value), None)
+            case Convert():
+                argument = self._fixed(scalar.argument)
+                plain = argument is not None and argument.value in (0, 1)
+                floats = scalar.dtype in FLOATS and scalar.argument.dtype in FLOATS
+                infinite = floats and argument is not None and abs(argument.value) == inf
+                return argument if plain or infinite else None
+            case Load():
+                return self._of(("buffer", scalar.buffer))
+            case Local():
+                return self._of(("local", scalar.variable))
+            case Select():
+                return self._chosen(scalar)
+            case Apply() if len(scalar.arguments) == 2:
+                return self._applied(scalar)
+            case _:
+                return None
+
+    def _chosen(self, scalar: Select) -> Fixed | None:
+        """Of a value behind conditions: what it is without them, where that is a number."""
+        other = self._fixed(scalar.otherwise)
+        if other is None:
+            return None
+        behind, then = self._conditions(scalar.within), self._fixed(scalar.then)
+        if then is not None and then.value == other.value:
+            first = None if then.unmet is None else either(behind, then.unmet)
+            return Fixed(other.value, both(first, other.unmet), other.finite | then.finite)
+        return Fixed(other.value, both(behind, other.unmet), other.finite)
+
+    def _applied(self, scalar: Apply) -> Fixed | None:
+        """Of a primitive: of two numbers what it gives, of a product with 0 and what is finite 0."""
+        one, other = (self._fixed(argument) for argument in scalar.arguments)
+        fold = FOLDED.get(scalar.primitive)
+        if one is not None and other is not None and fold is not None:
+            value = fold(one.value, other.value)
+            if isnan(value):
+                return None
+            return Fixed(value, both(one.unmet, other.unmet), one.finite | other.finite)
+        if scalar.primitive != "mul":
+            return None
+        for zero, factor in ((one, scalar.arguments[1]), (other, scalar.arguments[0])):
+            arrays = self._arrays(factor, frozenset())
+            if zero is not None and zero.value == 0 and arrays is not None:
+                return replace(zero, finite=zero.finite | arrays)
+        return None
+
+    def _of(self, name: tuple[str, int]) -> Fixed | None:
+        """The number that all elements of what an iteration alone has are without some conditions."""
+        if name not in self.private:
+            return None
+        if name not in self.known:
+            self.known[name] = None  # what rests on itself by way of another one is none
+            self.known[name] = self._joined(name)
+        return self.known[name]
+
+    def _joined(self, name: tuple[str, int]) -> Fixed | None:
+        """The number that all steps give, or leave as it is."""
+        joined: Fixed | None = None
+        idle: list[Fixed] = []
+        for step in self.steps.get(name, ()):
+            s = step.statement
+            if isinstance(s, Combine):
+                return None
+            if _combines(s):
+                idle.append(self._idle(step))
+                continue
+            value = self._fixed(s.value)
+            if value is None or (joined is not None and joined.value != value.value):
+                return None
+            unmet = value.unmet
+            joined = replace(
+                value,
+                unmet=unmet if joined is None else both(unmet, joined.unmet),
+                finite=value.finite | (joined.finite if joined is not None else frozenset()),
+            )
+        for each in idle:
+            if joined is None:
+                return None
+            unmet = both(joined.unmet, each.unmet)
+            joined = replace(joined, unmet=unmet, finite=joined.finite | each.finite)
+        return joined
+
+    # -- what is finite ------------------------------------------------------------------------------------------------
+
+    def _arrays(self, scalar: Scalar, opened: frozenset[int]) -> frozenset[int] | None:
+        """The arrays of which a scalar is an element, or a finite number; None where it is computed."""
+        match scalar:
+            case Constant():
+                return frozenset() if abs(float(scalar.value)) < inf else None
+            case Convert():
+                wider = (scalar.argument.dtype, scalar.dtype) != ("f64", "f32")
+                return self._arrays(scalar.argument, opened) if wider else None
+            case Select():
+                then, other = (
+                    self._arrays(part, opened) for part in (scalar.then, scalar.otherwise)
+                )
+                return None if then is None or other is None else then | other
+            case Local():
+                steps = self.steps.get(("local", scalar.variable), [])
+                one = steps[0].statement if len(steps) == 1 else None
+                return self._arrays(one.value, opened) if isinstance(one, Define) else None
+            case Load():
+                return self._of_array(scalar, opened)
+            case _:
+                return None if scalar.dtype in FLOATS else frozenset()
+
+    def _of_array(self, load: Load, opened: frozenset[int]) -> frozenset[int] | None:
+        """The same of an element: of an array that the kernel leaves as it is, or of a copy of such elements."""
+        if load.dtype not in FLOATS:
+            return frozenset()
+        if not self.program.buffers[load.buffer].private:
+            owner = self.program.owner(load.buffer)
+            return None if owner in self.written else frozenset((owner,))
+        if load.buffer in opened:
+            return None
+        arrays: frozenset[int] = frozenset()
+        for store in self.stores.get(load.buffer, ()):
+            each = self._arrays(store.value, opened | {load.buffer})
+            if each is None:
+                return None
+            arrays |= each
+        return arrays
+
+    # -- conditions ----------------------------------------------------------------------------------------------------
+
+    def _conditions(self, within: Sequence[Within]) -> Conditions:
+        """What some element of an iteration meets where conditions hold for any."""
+        conditions: Conditions = {}
+        for each in within:
+            if each.size is None and not each.index.looked:
+                terms, offset = self._most(each.index)
+                if _far(terms, offset):
+                    continue
+                conditions = either(conditions, {terms: offset})
+        return conditions
+
+    def _most(self, index: Affine) -> tuple[Terms, int]:
+        """The most that an index is in an iteration."""
+        variables, sizes = dict[int, int](), dict[int, int]()
+        offset = index.offset
+        steps: dict[int, int] = {}
+        for c, variable in index.terms:
+            steps[variable] = steps.get(variable, 0) + c
+        named = [*index.sizes]
+        for variable, c in steps.items():
+            if variable not in self.inner:
+                variables[variable] = c
+            elif c > 0:
+                offset -= c
+                named.append((c, self.inner[variable]))
+        for c, size in named:
+            fixed = self.program.sizes[size].fixed
+            if fixed is None:
+                sizes[size] = sizes.get(size, 0) + c
+            else:
+                offset += c * fixed
+        return (_ordered(variables), _ordered(sizes)), offset
+
+
+def _ordered(coefficients: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
+    """The terms of an affine form, in order."""
+    return tuple((c, n) for n, c in sorted(coefficients.items()) if c)
+
+
+def _far(terms: Terms, offset: int) -> bool:
+    """Whether numbers of a condition are too large for a bound."""
+    return FAR < abs(offset) + sum(abs(c) for part in terms for c, _ in part)
+
+
+def either(some: Conditions, others: Conditions) -> Conditions:
+    """Conditions of which one that is not met is enough: of those alike the narrower one."""
+    joined = dict(some)
+    for terms, offset in others.items():
+        joined[terms] = min(offset, joined.get(terms, offset))
+    return joined
+
+
+def both(some: Conditions | None, others: Conditions | None) -> Conditions | None:
+    """Conditions that are not met on either side: of those alike the wider one. None is a side that needs none."""
+    if some is None or others is None:
+        return others if some is None else some
+    return {terms: max(offset, others[terms]) for terms, offset in some.items() if terms in others}
+
+
+def is_same(scalar: Scalar, s: Store | Change) -> bool:
+    """Whether a scalar is what a statement changes."""
+    if isinstance(s, Store):
+        return isinstance(scalar, Load) and (scalar.buffer, scalar.index) == (s.buffer, s.index)
+    return isinstance(scalar, Local) and scalar.variable == s.variable
+
+
+def _combines(s: Store | Change | Define) -> bool:
+    """Whether a statement combines something with what it changes."""
+    if isinstance(s, Define) or not isinstance(s.value, Apply):
+        return False
+    return len(s.value.arguments) == 2 and is_same(s.value.arguments[0], s)
