@@ -293,9 +293,9 @@ def explain_shaped(
     """The same of a graph and what was inferred of it; ``given`` says that shapes of the inputs were given."""
     from ilang.core.explain import explanation
 
-    told = ("schedule", PASSES[machine.kind][-1].stage)
-    kept = {step.stage: value for step, value in _below(shaped, machine) if step.stage in told}
-    scheduled, program = (kept[stage] for stage in told)
+    stages = ("schedule", PASSES[machine.kind][-1].stage)
+    kept = {step.stage: value for step, value in _below(shaped, machine) if step.stage in stages}
+    scheduled, program = (kept[stage] for stage in stages)
     return explanation.explain(graph, scheduled, program, verbose, given)
 
 

@@ -139,7 +139,7 @@ class Calls:
         (function,) = all_functions(parse_module(Source(self.module.source.name, text)), [name])
         return Call(function, tuple(words), {})
 
-    def told(self, call: Call, arrays: Sequence[Array]) -> SeenFunction:
+    def seen(self, call: Call, arrays: Sequence[Array]) -> SeenFunction:
         """A call's definition at the shapes of its arrays."""
         return SeenFunction(call.function, _shapes(head_of(call.function), arrays), call.config)
 
@@ -169,12 +169,12 @@ class Calls:
 
     def session(self, call: Call, arrays: Sequence[Array]) -> Session:
         """The session for a call of these shapes."""
-        told = self.told(call, arrays)
+        seen = self.seen(call, arrays)
         if len(arrays) != len(head_of(call.function).tensors):
             return call.function.session(None, call.config)  # its run says what is missing
-        key = call.function, repr(sorted(told.shapes.items())), repr(sorted(call.config.items()))
+        key = call.function, repr(sorted(seen.shapes.items())), repr(sorted(call.config.items()))
         if key not in self._sessions:
-            self._sessions[key] = call.function.session(told.shapes, call.config)
+            self._sessions[key] = call.function.session(seen.shapes, call.config)
         return self._sessions[key]
 
     def _paths(

@@ -50,13 +50,15 @@ def _named(word: str) -> Colon:
 def _help(_session: Session, rest: str) -> Reply:
     from ilang.core.explain.page import table
 
-    told = {name: (f":{name} {each.usage}".rstrip(), each.says) for name, each in COMMANDS.items()}
+    usages = {
+        name: (f":{name} {each.usage}".rstrip(), each.says) for name, each in COMMANDS.items()
+    }
     if rest:
         chosen = _named(rest.removeprefix(":"))
         name = next(name for name, each in COMMANDS.items() if each is chosen)
         short = [f":{alias}" for alias, full in ALIASES.items() if full == name]
         also = [("also", ", ".join(short))] if short else []
-        return Reply((table([told[name], *also], "    "),))
+        return Reply((table([usages[name], *also], "    "),))
     lines = [
         ("ik*kj~ijk >> +ijk~ij", "show a program: shapes, projections, loops"),
         ("x = rand:4x8", "bind an array; also [[1,2],[3,4]], x.npy, x.npz:name"),
@@ -64,7 +66,7 @@ def _help(_session: Session, rest: str) -> Reply:
         ("op net(x) = ...", "define a tensor function; cd step(x, y) { ... } a routine"),
         ("sums x    +ij~i x", "apply one; the result is _, or y with y = sums x"),
         ("x    sums", "show an array; the page of a component"),
-        *told.values(),
+        *usages.values(),
     ]
     return Reply((table(lines, "    "),))
 
@@ -106,7 +108,7 @@ def _named_program(session: Session, text: str) -> Seen | SeenFunction:
         return calls.alone(text, session.arrays)
     call = calls.read(text, session.arrays, session.is_array)
     if call is not None:
-        return calls.told(call, session.given(call))
+        return calls.seen(call, session.given(call))
     subject, words = session.read(text)
     if words is None:
         return Seen(subject.graph, session.shapes_at_hand(subject.graph)[0])

@@ -162,8 +162,8 @@ def page_of(function: Function, shapes: Mapping[str, str], config: Config, machi
         inputs = " ".join(f"--shape {each.name}=..." for each in head_of(function).tensors)
         rows = function.shape_so_far(shapes, config)
         return f"{signature(function)}\n\n{rows}\n\nwith shapes, everything: {inputs}\n"
-    told = function.explain(shapes, config, machine=machine)
-    return f"{signature(function)}\n\n{told}"
+    explanation = function.explain(shapes, config, machine=machine)
+    return f"{signature(function)}\n\n{explanation}"
 
 
 def signature(function: Function) -> str:
@@ -216,6 +216,6 @@ def checked_line(function: Function, shapes: Mapping[str, str], config: Config) 
     if head.tensors and not shapes:
         function.shape_so_far(shapes, config)
         return signature(function)
-    told = function.explain(shapes, config)
-    words = (block.partition("\n")[0] for block in told.blocks())
+    explanation = function.explain(shapes, config)
+    words = (block.partition("\n")[0] for block in explanation.blocks())
     return "   ".join((signature(function), *words))

@@ -88,8 +88,8 @@ class _Sheet:
             )
         story = story_rows(page)
         if story:
-            told = [[Text(subject, NAME), Text(says)] for subject, says in story]
-            yield self._table(("inferred", "from"), told)
+            inferred = [[Text(subject, NAME), Text(says)] for subject, says in story]
+            yield self._table(("inferred", "from"), inferred)
         if page.loops:
             yield list(self._loops().split("\n"))
         if page.occupancy:

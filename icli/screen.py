@@ -136,9 +136,9 @@ def _beside(text: str) -> None:
 
 def _columns(stream: IO[str] | None) -> int:
     """Columns of a terminal: ``COLUMNS``, else what it says itself, else 80."""
-    said = os.environ.get("COLUMNS", "")
-    if said.isdecimal() and int(said):
-        return int(said)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
     try:
         return (os.get_terminal_size(stream.fileno()).columns if stream is not None else 0) or 80
     except (OSError, ValueError):

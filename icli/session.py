@@ -115,7 +115,7 @@ class Session:
             line = text.strip()
             if not line or line.startswith("#"):
                 return Reply(())
-            line = self._said(line)
+            line = self._spelled(line)
             if line.startswith(":"):
                 from ilang.icli.colon import command
 
@@ -124,7 +124,7 @@ class Session:
         except Exception as failure:
             return Reply((as_error(failure),), failed=True)
 
-    def _said(self, line: str) -> str:
+    def _spelled(self, line: str) -> str:
         """The line, or the command that a word of other shells stands for."""
         word = without_comments(line).strip().removesuffix("()")
         return line if word in self.names() else SAID.get(word, line)
@@ -323,7 +323,7 @@ class Session:
     def called(self, call: Call) -> tuple[Results, tuple[str, ...]]:
         """Run a tensor function or a routine: what it gives by name, and remarks."""
         arrays = self.given(call)
-        self.last = self.calls.told(call, arrays)
+        self.last = self.calls.seen(call, arrays)
         results, remark = self.calls.run(call, arrays)
         return results, (remark,) if remark else ()
 

@@ -114,8 +114,8 @@ class Training:
         mean = sum(losses) / len(losses) if losses else None
         examples = (job.batches.count - start) * job.batches.size
         self.save()
-        said = {"epoch": number + 1, "loss": mean, "held_back": held_back, "seconds": seconds}
-        self._log({key: value for key, value in said.items() if value is not None})
+        entry = {"epoch": number + 1, "loss": mean, "held_back": held_back, "seconds": seconds}
+        self._log({key: value for key, value in entry.items() if value is not None})
         self.report.epoch(Epoch(number + 1, mean, held_back, seconds, examples))
 
     def _step(self, batch: Mapping[str, Any], epoch: int) -> float | None:

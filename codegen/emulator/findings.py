@@ -75,9 +75,9 @@ def read_findings(text: str) -> Iterator[Finding]:
         if not rest:
             yield Finding("more", "", 0, "", None, None, f"{kind} further findings were not kept")
             continue
-        file, number, kernel, *indices, said = rest
+        file, number, kernel, *indices, message = rest
         block, thread = _index(indices[:3]), _index(indices[3:])
-        yield Finding(kind, file, int(number or 0), kernel, block, thread, said)
+        yield Finding(kind, file, int(number or 0), kernel, block, thread, message)
 
 
 def _index(fields: list[str]) -> Index | None:

@@ -131,18 +131,18 @@ def build(command: Command, *, checked: bool) -> str:
     Raises:
         ToolError: E0901 to E0909 (the C++ compiler), E0920, E0921.
     """
-    said = ""
+    output = ""
     with temporary_folder(temporary_parent()) as folder:
         objects = []
         for number, source in enumerate(command.sources):
             object_file = str(folder / f"{number}.o")
             if command.compiles_only:
                 object_file = str(Path(command.output or f"{Path(source).stem}.o").absolute())
-            said += _compiled(command, source, object_file, folder, checked=checked)
+            output += _compiled(command, source, object_file, folder, checked=checked)
             objects.append(object_file)
         if not command.compiles_only:
-            said += _linked(command, objects, folder)
-    return said
+            output += _linked(command, objects, folder)
+    return output
 
 
 def _compiled(
@@ -180,11 +180,11 @@ def _linked(command: Command, objects: Sequence[str], folder: Path) -> str:
 def _run(command: Command, arguments: Sequence[str], folder: Path) -> str:
     chosen = (command.compiler,) if command.compiler else find_compiler(recipes.CPP).command
     line = [*chosen, *arguments]
-    status, said = run_compiler(line, folder, recipes.CPP)
+    status, output = run_compiler(line, folder, recipes.CPP)
     if status:
-        sys.stderr.write(said)
-        raise failure(line, folder, status, said, recipes.CPP)
-    return said
+        sys.stderr.write(output)
+        raise failure(line, folder, status, output, recipes.CPP)
+    return output
 
 
 def main(arguments: Sequence[str]) -> int:

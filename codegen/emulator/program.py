@@ -44,9 +44,9 @@ def emulated(*, checked: bool = False) -> Device:
         ToolError: E0901 to E0909 (no C++ compiler, or it fails).
     """
     loading = functools.partial(_load, checked=checked)
-    return Device("the emulated GPU", loading, _told, emulator().stop, is_host=True)
+    return Device("the emulated GPU", loading, _findings_text, emulator().stop, is_host=True)
 
 
-def _told() -> str:
+def _findings_text() -> str:
     """What was found, for the message of a failure."""
     return "".join(f"; {finding.says()}" for finding in emulator().take_findings()[:3])

@@ -137,8 +137,8 @@ def _trouble(folder: Path) -> str:
         return ""
     if done.returncode in (-signal.SIGKILL, -signal.SIGBUS):
         return f"out of memory: ended by {signal.Signals(-done.returncode).name}"
-    said = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
-    wrong = [line for line in said if _is_out_of_memory(line)]
-    wrong += [line for line in said if "ERROR" in line or "runtime error" in line]
-    wrong += [line for line in said if ", expected " in line or "wrote" in line]
-    return (wrong or said or [f"exit status {done.returncode}"])[0].strip()
+    lines = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
+    wrong = [line for line in lines if _is_out_of_memory(line)]
+    wrong += [line for line in lines if "ERROR" in line or "runtime error" in line]
+    wrong += [line for line in lines if ", expected " in line or "wrote" in line]
+    return (wrong or lines or [f"exit status {done.returncode}"])[0].strip()

@@ -120,13 +120,13 @@ def _bench(functions: Sequence[Function], stem: str) -> Iterator[str]:
     yield f"{INDENT}int failed = 0;"
     for size, function, extents in cases:
         name = function.name()
-        said = " ".join(f"{function.shaped.sizes[n].name}={extents[n]}" for n in function.free())
+        at = " ".join(f"{function.shaped.sizes[n].name}={extents[n]}" for n in function.free())
         values = (*function.shaped.inputs, *function.shaped.outputs)
         sizes = [_bytes(function, value, extents) for value in values]
         yield f"{INDENT}if ({'small' if size == 'small' else '!small'}) {{"
         yield f"{INDENT}{INDENT}static const size_t bytes[] = {{{', '.join(map(str, sizes or [0]))}}};"
         called = f"bench_{size}_{name}, {name}_work(&bench_{size}_{name}_sizes)"
-        words = f'"{name}", "{said}", {called}, {len(values)}, bytes'
+        words = f'"{name}", "{at}", {called}, {len(values)}, bytes'
         yield f"{INDENT}{INDENT}const struct bench_case one = {{{words}}};"
         yield f"{INDENT}{INDENT}failed |= bench_run(&one);"
         yield f"{INDENT}}}"

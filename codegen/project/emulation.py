@@ -58,7 +58,7 @@ def check_cuda(shaped: Shaped) -> CudaCheck:
         case = case_of(function, extents)
         arrays = inputs_of(shaped, extents, case.starts, case.below)
         for order in ORDERS:
-            with emulator().settings(order=order), _told(shaped, case):
+            with emulator().settings(order=order), _judged(shaped, case):
                 results = program.call(arrays, {}, extents, None)
                 _check_results(shaped, case, results if isinstance(results, tuple) else (results,))
             findings = emulator().take_findings()
@@ -70,7 +70,7 @@ def check_cuda(shaped: Shaped) -> CudaCheck:
 
 
 @contextlib.contextmanager
-def _told(shaped: Shaped, case: Case) -> Iterator[None]:
+def _judged(shaped: Shaped, case: Case) -> Iterator[None]:
     """What makes the device fail is a mistake in the code; an index that is none is refused, where there is one."""
     try:
         yield

@@ -136,10 +136,10 @@ def _tests(
         yield _run(function, case)
     name, free = function.name(), function.free()
     for extents in refused:
-        said = _sizes_text(function, extents)
+        sizes_text = _sizes_text(function, extents)
         yield [
             _sizes(function, extents),
-            f'{INDENT}return test_refused(&{name}_entry, "{said}", &sizes, 3);',
+            f'{INDENT}return test_refused(&{name}_entry, "{sizes_text}", &sizes, 3);',
         ]
     if free:
         huge = ", ".join(f".{identifier(function.shaped.sizes[n].name)} = INT64_MAX" for n in free)
@@ -169,8 +169,8 @@ def _run(function: Function, case: Case) -> list[str]:
     lines.append(f"{INDENT}static const struct test_array arrays[] = {{")
     lines += [2 * INDENT + row for row in rows]
     lines.append(f"{INDENT}}};")
-    said = _sizes_text(function, case.extents)
-    call = f'test_run(&{function.name()}_entry, "{said}", &sizes, arrays, {case.status()})'
+    sizes_text = _sizes_text(function, case.extents)
+    call = f'test_run(&{function.name()}_entry, "{sizes_text}", &sizes, arrays, {case.status()})'
     lines.append(f"{INDENT}return {call};")
     return lines
 

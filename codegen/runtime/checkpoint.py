@@ -44,8 +44,8 @@ def write(path: str, arrays: Mapping[str, Array], notes: Mapping[str, str]) -> N
         DataError: E0731, E0732 (the file cannot be written).
     """
     if path.endswith(".npz"):
-        said = np.frombuffer(json.dumps(dict(notes)).encode(), np.uint8)
-        named: dict[str, Any] = {NOTES: said, **arrays}
+        encoded = np.frombuffer(json.dumps(dict(notes)).encode(), np.uint8)
+        named: dict[str, Any] = {NOTES: encoded, **arrays}
         write_whole(path, lambda stream: np.savez(stream, **named))
     else:
         write_whole(path, lambda stream: _write(stream, arrays, notes))

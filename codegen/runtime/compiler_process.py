@@ -53,7 +53,7 @@ def run_compiler(command: list[str], folder: Path, language: Language) -> tuple[
                 stderr=subprocess.STDOUT,
                 process_group=0,
             )
-        said = _Said(child)
+        output = _Output(child)
         status = _ended(child)
     except OSError as error:
         if child is not None:
@@ -70,7 +70,7 @@ def run_compiler(command: list[str], folder: Path, language: Language) -> tuple[
     finally:
         if child is not None:
             _end(child)
-    return status, said.text()
+    return status, output.text()
 
 
 def _cannot_start(command: list[str], reason: str, language: Language) -> ToolError:
@@ -81,7 +81,7 @@ def _cannot_start(command: list[str], reason: str, language: Language) -> ToolEr
     )
 
 
-class _Said:
+class _Output:
     """What a compiler prints: a thread reads all of it, so that the compiler never waits, and keeps both ends."""
 
     def __init__(self, child: subprocess.Popen[bytes]) -> None:
@@ -152,12 +152,12 @@ def _end_group(child: subprocess.Popen[bytes]) -> None:
 
 
 def failure(
-    command: list[str], folder: Path, status: int, said: str, language: Language
+    command: list[str], folder: Path, status: int, output: str, language: Language
 ) -> ToolError:
     """The error for a compiler that ended with a status other than 0 (negative: by a signal)."""
     import signal
 
-    full = next((words for words in NO_ROOM if words in said), "") or _no_room(folder)
+    full = next((words for words in NO_ROOM if words in output), "") or _no_room(folder)
     if full:
         return cannot_write(folder, full)
     if status < 0:
@@ -167,12 +167,12 @@ def failure(
             name = f"signal {-status}"
         return ToolError(
             "E0904",
-            f"the {language.name} compiler was ended by {name}{first_lines(said)}",
+            f"the {language.name} compiler was ended by {name}{first_lines(output)}",
             help=f"memory may have run out; to see it again: {again(command, folder)}",
         )
     return ToolError(
         "E0903",
-        f"the {language.name} compiler failed with exit status {status}{first_lines(said)}",
+        f"the {language.name} compiler failed with exit status {status}{first_lines(output)}",
         help=f"the program is right, its compilation is not; to see it again: {again(command, folder)}",
     )
 
@@ -193,9 +193,9 @@ def _no_room(folder: Path) -> str:
     return ""
 
 
-def first_lines(said: str) -> str:
+def first_lines(output: str) -> str:
     """The first three lines that tell something, errors before warnings."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()]
     chosen = (errors or lines)[:3]
     return ": " + "; ".join(line[:300] for line in chosen) if chosen else ", and said nothing"

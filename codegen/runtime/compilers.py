@@ -78,7 +78,7 @@ def _find(language: Language, wanted: str, path: str | None) -> Compiler:
         if packaged is not None:
             command, file = packaged
             return Compiler(command, _identity((*command, file)))
-        looked.append(language.package.said())
+        looked.append(language.package.says())
     raise ToolError(
         "E0901",
         f"no {language.name} compiler was found: looked for {', '.join(looked[:-1])} and {looked[-1]}",

@@ -45,7 +45,7 @@ class Device:
         self,
         name: str,
         load: Load,
-        told: Callable[[], str] = lambda: "",
+        report: Callable[[], str] = lambda: "",
         stop: Callable[[], None] | None = None,
         *,
         is_host: bool = False,
@@ -55,7 +55,7 @@ class Device:
         Args:
             name: in messages.
             load: compiles and loads a CUDA text.
-            told: what the device says of a failure, beside its status; it then works again, if it can.
+            report: what the device says of a failure, beside its status; it then works again, if it can.
             stop: gives up what runs, where that is possible; the device fails until it has told so.
             is_host: its memory is that of the process, as other libraries see it.
 
@@ -65,7 +65,7 @@ class Device:
         self.name = name
         self.is_host = is_host
         self.load = load
-        self.told = told
+        self.report = report
         self.stop = stop
         self._native = load(_text, "device.cu", "")
 
@@ -75,10 +75,10 @@ class Device:
     def check(self, status: int) -> None:
         """Raise ToolError (E0922) for a status of CUDA that is an error."""
         if status:
-            said = self._native.call("device_error", status, gives="text")
+            message = self._native.call("device_error", status, gives="text")
             raise ToolError(
                 "E0922",
-                f"{self.name} failed: {said} (status {status} of CUDA){self.told()}",
+                f"{self.name} failed: {message} (status {status} of CUDA){self.report()}",
                 help="the device may be in use, or out of memory; run the program with target c to compare",
             )
 

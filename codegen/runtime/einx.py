@@ -74,7 +74,7 @@ def call(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -
 
 def _first(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     """The same, of what is not kept: calls that are told more than parameters never are."""
-    told = {name: value for name, value in named.items() if name in CALLS}
+    options = {name: value for name, value in named.items() if name in CALLS}
     parameters = {name: value for name, value in named.items() if name not in CALLS}
     key = (op, text, *parameters.items())
     try:
@@ -90,9 +90,9 @@ def _first(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any])
     if not arrays:
         return operation
     try:
-        return operation(*arrays, **told)
+        return operation(*arrays, **options)
     except Error as error:
-        return _again(error, op, text, arrays, parameters, told)
+        return _again(error, op, text, arrays, parameters, options)
 
 
 def _again(
@@ -101,7 +101,7 @@ def _again(
     text: str,
     arrays: Sequence[Any],
     parameters: Mapping[str, Any],
-    told: Mapping[str, Any],
+    options: Mapping[str, Any],
 ) -> Any:
     """What a component refuses and a call on arrays does not: functions, narrow coordinates, sizes of one shape."""
     form = form_of_call(op, text, parameters)
@@ -117,7 +117,7 @@ def _again(
         raise (error if other.code in OPEN else other) from None
     if not sizes and all(one is other for one, other in zip(arrays_made, arrays, strict=True)):
         raise error
-    return component(op, text, {**parameters, **sizes})(*arrays_made, **told)
+    return component(op, text, {**parameters, **sizes})(*arrays_made, **options)
 
 
 def _made(form: Form, arrays: Sequence[Any]) -> tuple[Any, ...]:
@@ -272,7 +272,7 @@ def component(op: Op, text: object, parameters: Mapping[str, Any]) -> Component:
 
 def form_of_call(op: Op, text: object, parameters: Mapping[str, Any]) -> Form:
     """An operation, complete."""
-    name, told = (op, False) if isinstance(op, str) else (op.form, True)
+    name, has_op = (op, False) if isinstance(op, str) else (op.form, True)
     source = _source(name, text)
     written = read_einx(source)
     try:
@@ -282,7 +282,7 @@ def form_of_call(op: Op, text: object, parameters: Mapping[str, Any]) -> Form:
         lengths = [named(each).get(word) for side in written.sides for each in side]
         labels = [Label(axis.span, "this axis") for axis in lengths if axis is not None]
         raise NotationError(error.code, error.message, error.span, error.help, labels) from None
-    return complete(name, written, given, whole(source), told)
+    return complete(name, written, given, whole(source), has_op)
 
 
 def given_parameters(given: Mapping[str, Any]) -> list[Parameter]:

@@ -217,14 +217,14 @@ class ElementwiseKernel(Component):
         except AttributeError:  # numbers and lists are arrays, too
             ranks = tuple(_rank(f"in{n}", array) for n, array in enumerate(shaping))
         orders = None if out is not None or self._derived else orders_of(arrays)
-        told: dict[str, Any] = {"threads": threads, "target": target, "stream": stream}
+        options: dict[str, Any] = {"threads": threads, "target": target, "stream": stream}
         try:
             if orders is not None:
                 try:
-                    return self._stored(orders)(*arrays, **told)
+                    return self._stored(orders)(*arrays, **options)
                 except Error:  # said of dimensions as they are written
                     pass
-            return self.ranked(*ranks)(*arrays, out=out, **told)
+            return self.ranked(*ranks)(*arrays, out=out, **options)
         except ShapeError as error:
             raise self._hinted(error, [np.shape(array) for array in arrays]) from None
 

@@ -90,8 +90,8 @@ class LaidOut(Component):
     ) -> Any:
         """Run on arrays, as every component does; the fastest on arrays in these orders."""
         if out is not None or named:
-            told = {"threads": threads, "target": target, "stream": stream}
-            return self._plain(*arrays, out=out, **told, **named)
+            options = {"threads": threads, "target": target, "stream": stream}
+            return self._plain(*arrays, out=out, **options, **named)
         given = [array.transpose(order) for array, order in zip(arrays, self._orders, strict=True)]
         results = super().__call__(*given, threads=threads, target=target, stream=stream)
         back = self._returning()

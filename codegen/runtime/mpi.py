@@ -122,8 +122,8 @@ def relayed(stream: IO[str], tell: Callable[[str], None]) -> list[str]:
     for line in stream:
         before, *marked = re.split(f"(?={MARK}|{FAILURE})", line.rstrip("\n"))
         others += [before] if before or not marked else []
-        for said in marked:
-            mark, _, rest = said.partition(" ")
+        for words in marked:
+            mark, _, rest = words.partition(" ")
             if first.setdefault(mark.rstrip("0123456789"), mark) == mark:
                 tell(rest)
     return [] if first else others[-20:]

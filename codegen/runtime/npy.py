@@ -127,12 +127,12 @@ def _read_array(stream: IO[bytes], size: int, path: str) -> Array:
         raise _not_an_array(path, trouble) from None
 
 
-def _check_header(dtype: np.dtype[Any], declared: int, there: int) -> None:
+def _check_header(dtype: np.dtype[Any], declared: int, present: int) -> None:
     """Refuse elements that are no numbers, and a size that is not the size of what is there."""
     if dtype.hasobject or dtype.kind not in "fiub":
         raise ValueError(f"its elements are {dtype}, not numbers")
-    if declared != there:
-        raise ValueError(f"it declares {declared:,} bytes of data and holds {there:,}")
+    if declared != present:
+        raise ValueError(f"it declares {declared:,} bytes of data and holds {present:,}")
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:

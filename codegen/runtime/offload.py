@@ -214,7 +214,7 @@ class Offloaded:
         except Error:
             raise
         except BaseException:
-            self.device.told()
+            self.device.report()
             raise
 
     def _call(

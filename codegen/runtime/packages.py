@@ -25,7 +25,7 @@ class Package:
     arguments: tuple[str, ...]
     extra: str = ""
 
-    def said(self) -> str:
+    def says(self) -> str:
         """The package in a message."""
         return f"the packages of ilang[{self.extra}]" if self.extra else f"the {self.name} package"
 

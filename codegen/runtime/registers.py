@@ -31,10 +31,10 @@ def registers_of(program: Program) -> dict[str, int] | None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, CUDA.source).write_text(cuda.emit(program), "utf-8")
         command = [*compiler.command, *flags, "-cubin", "-Xptxas", "-v", CUDA.source]
-        status, said = run_compiler(command, Path(folder), CUDA)
+        status, output = run_compiler(command, Path(folder), CUDA)
     if status != 0:
         return None
-    counts = sorted(((int(count), name) for name, count in ENTRY.findall(said)), reverse=True)
+    counts = sorted(((int(count), name) for name, count in ENTRY.findall(output)), reverse=True)
     stem = identifier(program.name)
     return {
         kernel.name: count

@@ -454,8 +454,8 @@ class Session:
         arrays = {path: self.parameters.now(path) for path in self.parameters}
         arrays |= {f"{STATE}{path}": self.state.now(path) for path in self.state}
         options = self._options
-        said = {"definition": options.name, "runs": str(self.runs), "seed": str(options.seed)}
-        write(os.fspath(path), arrays, {**said, **(notes or {})})
+        standard = {"definition": options.name, "runs": str(self.runs), "seed": str(options.seed)}
+        write(os.fspath(path), arrays, {**standard, **(notes or {})})
 
     def load(self, path: str | os.PathLike[str]) -> Mapping[str, str]:
         """Replace parameters and state by those of a file; its notes. Runs go on as those of the session that wrote it.

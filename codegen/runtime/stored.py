@@ -86,9 +86,11 @@ class Arrays(MutableMapping[str, "Array"]):
             DataError: E0754 (they have other shapes).
         """
         one, another = self.tensors[path], other.tensors[place]
-        here, there = one.shape.memory(), another.shape.memory()
-        if here != there or one.dtype != another.dtype:
-            what = f"{path} has shape {here} here and {there} as {place} of the other session"
+        shape, other_shape = one.shape.memory(), another.shape.memory()
+        if shape != other_shape or one.dtype != another.dtype:
+            what = (
+                f"{path} has shape {shape} here and {other_shape} as {place} of the other session"
+            )
             raise DataError("E0754", what)
         self._shared[path] = other, place
 
@@ -125,11 +127,11 @@ class Arrays(MutableMapping[str, "Array"]):
         """The array of a path that every other run reads, and those between write."""
         if path in self._shared:
             return self.now(path)
-        here = self._sides[side]
-        if path not in here:
-            there = self._sides[1 - side][path]
-            here[path] = np.empty_like(there) if path in self.written else there
-        return here[path]
+        arrays = self._sides[side]
+        if path not in arrays:
+            array = self._sides[1 - side][path]
+            arrays[path] = np.empty_like(array) if path in self.written else array
+        return arrays[path]
 
     def turn(self) -> None:
         """What a run has written takes the place of what it read; what a caller has got is not written again."""

@@ -107,12 +107,12 @@ def build(text: str, folder: Path, variant: Recipe) -> bytes:
         flags = [flag for flag in variant.flags() if (compiler, flag) not in _refused]
         libraries = variant.libraries()
         command = [*compiler.command, *flags, language.source, "-o", "program.so", *libraries]
-        status, said = run_compiler(command, folder, language)
+        status, output = run_compiler(command, folder, language)
         if status == 0:
-            return _result(command, folder, said, language)
-        dropped = [flag for flag in flags if _refuses(said, flag)]
+            return _result(command, folder, output, language)
+        dropped = [flag for flag in flags if _refuses(output, flag)]
         if status < 0 or not dropped:
-            raise failure(command, folder, status, said, language)
+            raise failure(command, folder, status, output, language)
         _refused.update((compiler, flag) for flag in dropped)
 
 
@@ -126,25 +126,25 @@ def build_program(
     """
     compiler, standard = find_compiler(), [f for f in STANDARD if f not in ("-shared", "-fPIC")]
     command: list[str] = []
-    status, said = 0, ""
+    status, output = 0, ""
     checked = (*SANITIZED, "-fno-sanitize-recover=all")
     for speed in (checked, FAST[:1]) if sanitize else (FAST[:1],):
         command = [*compiler.command, *standard, *speed, *sources, "-o", name, "-lm"]
-        status, said = run_compiler(command, folder, C)
+        status, output = run_compiler(command, folder, C)
         if status == 0:
             return speed == checked
-    raise failure(command, folder, status, said, C)
+    raise failure(command, folder, status, output, C)
 
 
 _refused: set[tuple[Compiler, str]] = set()
 """Optional flags a compiler of this process was seen to refuse: asked once, not for every program."""
 
 
-def _refuses(said: str, flag: str) -> bool:
-    return any(word in said for word in OPTIONAL.get(flag, ()))
+def _refuses(output: str, flag: str) -> bool:
+    return any(word in output for word in OPTIONAL.get(flag, ()))
 
 
-def _result(command: list[str], folder: Path, said: str, language: Language) -> bytes:
+def _result(command: list[str], folder: Path, output: str, language: Language) -> bytes:
     """What the compiler wrote, if it is a whole library for this machine."""
     library = folder / "program.so"
     try:
@@ -156,7 +156,7 @@ def _result(command: list[str], folder: Path, said: str, language: Language) -> 
         return content
     raise ToolError(
         "E0906",
-        f"the {language.name} compiler reported success but {wrong}{first_lines(said)}",
+        f"the {language.name} compiler reported success but {wrong}{first_lines(output)}",
         help=f"try another compiler with {_others(language)}, or look at: {again(command, folder)}",
     )
 

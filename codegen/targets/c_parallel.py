@@ -84,10 +84,10 @@ class Functions:
         words += [declared for declared, _ in self.extra(outline)]
         if loops:
             names = [self.spelling.variable(loop.variable) for loop in loops]
-            told = (
+            names_text = (
                 f"loop {names[0]}" if len(names) == 1 else f"the loops {', '.join(names)} together"
             )
-            yield f"/* iterations first to last - 1 of {told} */"
+            yield f"/* iterations first to last - 1 of {names_text} */"
             words = ["int64_t first", "int64_t last", *words]
         yield wrapped(f"static void {self.name_of(outline)}(", words, ")")
         yield "{"

@@ -348,16 +348,16 @@ class Functions(Configuration):
         for term in frame.declared[name]:
             if term.extents is None and term.initial is None:
                 continue
-            said: tuple[Rows, object]
+            declared: tuple[Rows, object]
             if term.extents is not None:
                 extents = [self.whole(frame, each, "an extent") for each in term.extents]
-                said = ((), (), tuple((extent, None) for extent in extents)), None
+                declared = ((), (), tuple((extent, None) for extent in extents)), None
             elif isinstance(term.initial, ast.Nested):
-                said = literal_rows(term.initial), term.initial
+                declared = literal_rows(term.initial), term.initial
             else:
                 assert term.initial is not None
-                said = ((), None, None), term.initial.value
-            if first is not None and said != (rows, initial):
+                declared = ((), None, None), term.initial.value
+            if first is not None and declared != (rows, initial):
                 raise MeaningError(
                     "E0271",
                     f"{name} is declared in two ways: `{first.span.text()}` and `{term.span.text()}`",
@@ -365,7 +365,7 @@ class Functions(Configuration):
                     "the same string is the same parameter: write its shape or its values once",
                     [Label(first.span, "first here"), Label(term.span, "again here")],
                 )
-            (rows, initial), first = said, first or term
+            (rows, initial), first = declared, first or term
         return rows, initial
 
     # -- calls -------------------------------------------------------------------------------------------------------

@@ -112,8 +112,8 @@ def _launches(host: Host) -> None:
             again = {host.program.owner(n) for each in since for n in each.writes}
             kept = finite.launch <= number and not again & set(finite.buffers)
             _demand(host, kept, "what is known to be finite is not written")
-            there = {n for n in finite.buffers if buffers[n].role == "temporary"}
-            _demand(host, there <= written, "what is looked at has been written")
+            temporaries = {n for n in finite.buffers if buffers[n].role == "temporary"}
+            _demand(host, temporaries <= written, "what is looked at has been written")
         written |= gives
     outputs = (a.buffer for a in host.arguments if a.role == "output")
     full = {n for n in outputs if 0 not in {host.program.sizes[d].fixed for d in buffers[n].dims}}

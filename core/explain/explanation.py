@@ -260,12 +260,12 @@ class _Explaining:
         return nest if written is None else replace(nest, roles=written.roles)
 
     def _assignments(self) -> list[tuple[int, Assignment, Nest]]:
-        told = []
+        steps = []
         for value, node in enumerate(self.shaped.nodes):
             nest = self.scheduled.nests[value]
             if isinstance(node, Assignment) and nest is not None:
-                told.append((value, node, nest))
-        return told
+                steps.append((value, node, nest))
+        return steps
 
     def _readers(self) -> dict[int, tuple[int, int]]:
         """The reader that computes each staged value, and at what site."""
@@ -317,10 +317,10 @@ class _Explaining:
         return affine_text(index, lambda a: names[a], self._size, lambda v: tensors[v].name)
 
     def _step(self, value: int, node: Assignment) -> StepRow:
-        said = words(node, self._name(value))
+        text = words(node, self._name(value))
         name = self._name(value)
         shown = name if name in self.called else ""
-        return StepRow(self.number[value], node.text, said, self._remark(value, node), shown)
+        return StepRow(self.number[value], node.text, text, self._remark(value, node), shown)
 
     def _name(self, value: int) -> str:
         """The name of the memory of a value: one that takes the place of another has its memory."""
@@ -444,9 +444,9 @@ class _Explaining:
         for buffer in self.program.buffers:
             if buffer.role == "temporary" and buffer.name not in kept:
                 scratch.add(BYTES[buffer.dtype], buffer.dims)
-        said = f"intermediate storage {total.spelled()} bytes ({', '.join(kept)})"
-        said = said if kept else "no intermediate storage"
-        return said if scratch.result() == 0 else f"{said}; scratch {scratch.spelled()} bytes"
+        text = f"intermediate storage {total.spelled()} bytes ({', '.join(kept)})"
+        text = text if kept else "no intermediate storage"
+        return text if scratch.result() == 0 else f"{text}; scratch {scratch.spelled()} bytes"
 
 
 def _looked(node: Assignment) -> tuple[Read, ...]:
@@ -474,8 +474,8 @@ def words(node: Assignment, name: str) -> str:
     """What an expression says: ``sum over k, for each i j``; ``name`` is that of its result."""
     outputs = " ".join(dict.fromkeys(node.axes[axis].name for axis in node.output_axes()))
     if node.scatters():
-        said = OPS[node.acc].reduction_says if node.acc else "store"
-        return f"{said} at places of {name} that are looked up"
+        text = OPS[node.acc].reduction_says if node.acc else "store"
+        return f"{text} at places of {name} that are looked up"
     if node.base is not None:
         return f"{'add into' if node.acc else 'store into'} {name}{f' over {outputs}' if outputs else ''}"
     if not node.reads and node.text.startswith(START):

@@ -251,9 +251,9 @@ class _Telling:
                 labels.setdefault(number, f"axis {label} of {self.names[value]}")
             if isinstance(node, Operation):
                 self.texts.setdefault(f" of `{node.text}`", f" of {self.names[value]}")
-        for number, said in self.inferred.names.items():
-            start = said.find(" of `")
-            labels.setdefault(number, said[:start] + self.texts.get(said[start:], said[start:]))
+        for number, name in self.inferred.names.items():
+            start = name.find(" of `")
+            labels.setdefault(number, name[:start] + self.texts.get(name[start:], name[start:]))
         return labels
 
     def _name(self, name: str, shape: Shape) -> None:

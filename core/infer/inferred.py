@@ -99,7 +99,7 @@ class Inferred:
         """Whether a read of an assignment with affine indices never leaves its dimensions."""
         return read in self._collected.inside.get(value, ())
 
-    def said(self) -> Iterator[tuple[Known, str]]:
+    def named_axes(self) -> Iterator[tuple[Known, str]]:
         """The dimensions of values that operations give names, each with the name."""
         for constraint in self.graph.constraints:
             if isinstance(constraint, Sized) and constraint.of == "dims":

@@ -34,11 +34,11 @@ class Scopes:
     def constraints(self, c: Sized, dims: Sequence[Dim]) -> Iterator[Constraint]:
         """What an operation says of some dimensions, axes or labels, ``dims``."""
         known = len(self.names)
-        yield from self._said(c, dims)
+        yield from self._amounts(c, dims)
         for scope, name in list(self.names)[known:]:
             yield from self.determined(scope, name, c.span)
 
-    def _said(self, c: Sized, dims: Sequence[Dim]) -> Iterator[Constraint]:
+    def _amounts(self, c: Sized, dims: Sequence[Dim]) -> Iterator[Constraint]:
         for dim, amount, span in zip(dims, c.amounts, c.spans, strict=True):
             if amount is None:
                 continue

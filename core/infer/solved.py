@@ -106,7 +106,7 @@ class Solved:
             ):
                 if isinstance(word, str):
                     named.setdefault(self.numbers.cell(known), (known, word))
-        for known, word in self.inferred.said():
+        for known, word in self.inferred.named_axes():
             named.setdefault(self.numbers.cell(known), (known, word))
         letters: dict[int, tuple[Known, str]] = {}
         cells = [

@@ -32,12 +32,12 @@ class Extents:
         return size in self.small
 
 
-def extents_of(shaped: Shaped, said: Collection[int], machine: Machine) -> Extents:
-    """The extents of a program, where sizes that are not fixed are ``said`` to be small."""
+def extents_of(shaped: Shaped, known_small: Collection[int], machine: Machine) -> Extents:
+    """The extents of a program, where sizes that are not fixed are small if they are ``known_small``."""
     small = (
         number
         for number, size in enumerate(shaped.sizes)
-        if (number in said if size.fixed is None else size.fixed < machine.small_extent)
+        if (number in known_small if size.fixed is None else size.fixed < machine.small_extent)
     )
     return Extents(shaped.sizes, frozenset(small))
 

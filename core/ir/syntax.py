@@ -566,8 +566,8 @@ def _alike(a: Tree, b: Tree) -> bool:
         one, other = ([binding.targets for binding in block.bindings] for block in (a, b))
         return one == other and len(a.outputs) == len(b.outputs)
     if isinstance(a, Einx) and isinstance(b, Einx):
-        told = (a.body is None) == (b.body is None)
-        return told and (a.form, a.schedule) == (b.form, b.schedule)
+        alike = (a.body is None) == (b.body is None)
+        return alike and (a.form, a.schedule) == (b.form, b.schedule)
     below = len(children(a))
     if a.__class__ is not b.__class__ or below != len(children(b)):
         return False

@@ -51,7 +51,7 @@ from ilang.core.record import replace
 def kernel_to_host(program: Program) -> Host:
     """The host program of some kernels."""
     uses = [use_of(program, kernel.body) for kernel in program.kernels]
-    launches, finite = _told(
+    launches, finite = _launched(
         program, [_launch(program, call, uses[call.kernel]) for call in program.launched()]
     )
     shared = {program.owner(n) for launch in launches for n in launch.buffers}
@@ -79,7 +79,7 @@ def kernel_to_host(program: Program) -> Host:
     )
 
 
-def _told(
+def _launched(
     program: Program, launches: Sequence[Launch]
 ) -> tuple[tuple[Launch, ...], tuple[Finite, ...]]:
     """Launches that are told whether arrays are finite, where their loops ask, and what is looked at for that.
@@ -88,7 +88,7 @@ def _told(
     """
     looked: list[Finite] = []
     current: dict[tuple[int, ...], int] = {}
-    told: list[Launch] = []
+    launched: list[Launch] = []
     for number, (launch, call) in enumerate(zip(launches, program.launched(), strict=True)):
         loops = (s for s in statements_within(program.kernels[call.kernel].body))
         trims = [s.trim for s in loops if isinstance(s, For) and s.trim is not None]
@@ -97,10 +97,10 @@ def _told(
         if arrays and arrays not in current:
             current[arrays] = len(looked)
             looked.append(Finite(arrays, number))
-        told.append(replace(launch, finite=current.get(arrays)))
+        launched.append(replace(launch, finite=current.get(arrays)))
         written = {program.owner(n) for n in launch.writes}
         current = {each: n for each, n in current.items() if written.isdisjoint(each)}
-    return tuple(told), tuple(looked)
+    return tuple(launched), tuple(looked)
 
 
 def _ranges(program: Program, uses: Sequence[Use]) -> Iterator[Ranges]:

@@ -49,7 +49,7 @@ def complete(
     written: Written,
     parameters: Sequence[Parameter],
     at: Span,
-    told: bool = False,
+    has_op: bool = False,
 ) -> Form:
     """The whole of an operation.
 
@@ -58,14 +58,14 @@ def complete(
         written: its expressions.
         parameters: as they are given.
         at: where its name stands.
-        told: whether it is told a component, which goes along the axes outside brackets.
+        has_op: whether it is told a component, which goes along the axes outside brackets.
 
     Raises:
         NotationError: E0165, E0166 (an unknown operation, an unknown parameter).
         MeaningError: E0220 to E0229.
     """
     op = operation(name, at)
-    if op.kind == "map" and not told:
+    if op.kind == "map" and not has_op:
         raise MeaningError("E0229", f"{op.name} is not told its op", at, NEEDED)
     options, sizes = _divided(op, parameters, at)
     inputs, outputs = written.sides[0], written.sides[1] if len(written.sides) > 1 else None

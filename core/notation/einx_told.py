@@ -43,7 +43,7 @@ def check_told(node: Einx, inputs: int, outputs: int) -> None:
         MeaningError: E0221.
     """
     assert node.body is not None
-    form, told = node.form, print_tree(node.body)
+    form, printed = node.form, print_tree(node.body)
     for count, side, word, where in (
         (inputs, form.inputs, "input", "before"),
         (outputs, form.outputs, "output", "after"),
@@ -51,7 +51,7 @@ def check_told(node: Einx, inputs: int, outputs: int) -> None:
         if len(side) == count:
             continue
         have, verb = counted(len(side), "expression"), "is" if len(side) == 1 else "are"
-        message = f"`{told}` has {counted(count, word)}, and there {verb} {have} {where} `->`"
+        message = f"`{printed}` has {counted(count, word)}, and there {verb} {have} {where} `->`"
         at = side[0].span.to(side[-1].span)
         labels = [Label(at, have), Label(node.body.span, counted(count, word))]
         help_line = "write an expression for each, with `,` between them"

@@ -30,7 +30,7 @@ def misapplied(body: Tree, known: Mapping[str, Wires]) -> list[ModuleError]:
     return refused
 
 
-def _told(tree: Tree, known: Mapping[str, Wires]) -> Wires | None:
+def _wires_if_known(tree: Tree, known: Mapping[str, Wires]) -> Wires | None:
     used = (node.name for node in postorder(tree) if isinstance(node, Name))
     return wires_of(tree, known) if all(name in known for name in used) else None
 
@@ -54,13 +54,13 @@ def _outputs(argument: Argument, known: Mapping[str, Wires]) -> int | None:
     if not isinstance(argument, Application | Name):
         return 1
     giver = argument.component if isinstance(argument, Application) else argument
-    wires = _told(giver, known)
+    wires = _wires_if_known(giver, known)
     return None if wires is None else wires.outputs
 
 
 def _misgiven(node: Application, known: Mapping[str, Wires]) -> list[ModuleError]:
     refused = _with_inputs(node.arguments, known)
-    component = _told(node.component, known)
+    component = _wires_if_known(node.component, known)
     counts = [_outputs(argument, known) for argument in node.arguments]
     certain = [count for count in counts if count is not None]
     given = sum(certain)
@@ -78,7 +78,7 @@ def _misgiven(node: Application, known: Mapping[str, Wires]) -> list[ModuleError
 
 
 def _misnamed(binding: Binding, known: Mapping[str, Wires]) -> list[ModuleError]:
-    wires = _told(binding.application, known)
+    wires = _wires_if_known(binding.application, known)
     if wires is None or wires.outputs == len(binding.targets):
         return []
     shown, count = _shown(binding.application.component), len(binding.targets)

@@ -171,9 +171,9 @@ class _Definition(Terms):
                 for term in each.terms:
                     self.look(term, environment)
             case Commented():
-                for said in each.says:
-                    if not isinstance(said, Text):
-                        self.look(said, environment)
+                for part in each.says:
+                    if not isinstance(part, Text):
+                        self.look(part, environment)
                 self.statements(each.statements, environment)
 
     def _condition(self, each: Condition, environment: Environment) -> None:

@@ -181,9 +181,9 @@ def _operation(tree: Einx) -> list[Tree | str]:
     """``einx.mean("a (b [c])", c=2)``: the text between the quotes on one line, parameters as they are given."""
     form = tree.form
     given = "".join(f", {p.name}={print_sizes(p.value)}" for p in form.given)
-    told = [] if tree.body is None else [", op=", *_applied(tree.body)]
+    option = [] if tree.body is None else [", op=", *_applied(tree.body)]
     after = "" if tree.schedule is None else f" {print_schedule(tree.schedule)}"
-    return [f'einx.{form.op}("{" ".join(form.text.split())}"{given}', *told, f"){after}"]
+    return [f'einx.{form.op}("{" ".join(form.text.split())}"{given}', *option, f"){after}"]
 
 
 def print_sizes(sizes: Sizes) -> str:

@@ -137,9 +137,9 @@ class _Form:
 
     def _tile(self, s: Tile) -> Hashable:
         blocks = tuple(map(self._statement, s.blocks))
-        said = (s.runs, s.vector, s.micro_tiles)
+        details = (s.runs, s.vector, s.micro_tiles)
         bodies = (self._block(s.body), self._block(s.edge))
-        return ("tile", self._buffer(s.buffer), self._scalar(s.start), blocks, said, *bodies)
+        return ("tile", self._buffer(s.buffer), self._scalar(s.start), blocks, details, *bodies)
 
     def _rest(self, rest: Rest | None) -> Hashable:
         if rest is None:

@@ -109,9 +109,9 @@ class OnlineReductions(Reductions):
         for loop in nest.order:
             opened = self.plan.instances[instance].home.get(loop, Opened(instance, loop))
             owner = self.frames.get(opened.instance)
-            there = None if owner is None else owner.home.get(opened.loop)
-            if there is not None and loop.axis in node.output_axes() and scope.is_inside(there):
-                opened_loops[loop] = there
+            around = None if owner is None else owner.home.get(opened.loop)
+            if around is not None and loop.axis in node.output_axes() and scope.is_inside(around):
+                opened_loops[loop] = around
         return opened_loops
 
     # -- storage -------------------------------------------------------------------------------------------------------
@@ -265,9 +265,9 @@ class OnlineReductions(Reductions):
         """The elements of a sum that rest on the row that a frame is at."""
         home = self._open(link.instance, site)
         home.update(
-            (Loop(axis, loop.part), there)
+            (Loop(axis, loop.part), around)
             for output, axis in link.axes.items()
-            for loop, there in frame.home.items()
+            for loop, around in frame.home.items()
             if loop.axis == output
         )
         return self._row(link.instance, home)
@@ -297,9 +297,9 @@ class OnlineReductions(Reductions):
 
         def factor() -> Scalar:
             home = {
-                Loop(output, loop.part): there
+                Loop(output, loop.part): around
                 for output, axis in link.axes.items()
-                for loop, there in row.home.items()
+                for loop, around in row.home.items()
                 if loop.axis == axis
             }
             return self._held(self._row(frame.instance, home), factors, WIDE)
@@ -365,16 +365,16 @@ class OnlineReductions(Reductions):
 
     def _divisor(self, row: Frame, link: Link) -> Scalar:
         """The final value of a divisor of the element that a frame is at."""
-        there = self._linked(row, link)
-        dtype = self.shaped.tensors[there.value].dtype
-        return converted(converted(self._final(there, link.instance), dtype), WIDE)
+        divisor = self._linked(row, link)
+        dtype = self.shaped.tensors[divisor.value].dtype
+        return converted(converted(self._final(divisor, link.instance), dtype), WIDE)
 
     def _linked(self, row: Frame, link: Link) -> Frame:
         """The element of a reduction that the element of a sum rests on."""
         home = {
-            Loop(output, loop.part): there
+            Loop(output, loop.part): around
             for output, axis in link.axes.items()
-            for loop, there in row.home.items()
+            for loop, around in row.home.items()
             if loop.axis == axis
         }
         return self._row(link.instance, home)

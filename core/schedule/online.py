@@ -226,11 +226,11 @@ class _Planning:
 
         def known(held: tuple[Affine, ...]) -> tuple[Affine, ...]:
             nonlocal plain
-            there = [moved(each, place) for each in held]
-            plain &= None not in there
-            return tuple(each for each in there if each is not None)
+            carried = [moved(each, place) for each in held]
+            plain &= None not in carried
+            return tuple(each for each in carried if each is not None)
 
-        def there(debts: Debts) -> Debts:
+        def carried(debts: Debts) -> Debts:
             nonlocal plain
             result = {}
             for instance, debt in debts.items():
@@ -240,7 +240,7 @@ class _Planning:
                 result[instance] = _Debt(axes, known(debt.needs), live, of)
             return result
 
-        result = _State(state.kind, there(state.shifts), there(state.divisors), state.exact)
+        result = _State(state.kind, carried(state.shifts), carried(state.divisors), state.exact)
         if not plain:
             text = unscheduled(self.instances.node(number))
             why = f"{text} reads it, or what is made of it, by an index that is no axis of its own"
@@ -387,7 +387,7 @@ class _Planning:
             return None
         pairs = self.instances.by_number[number].sources[result].pairs
         names = {**mapping(producer, result), **pairs}
-        place = {axis: axis_index(there) for axis, there in names.items()}
+        place = {axis: axis_index(carried) for axis, carried in names.items()}
         inside = set(producer.reduced_axes()) - set(pairs)
         for taken_index, read_index in zip(taken.index, read.index, strict=True):
             axis = taken_index.axis()
@@ -435,13 +435,13 @@ class _Planning:
         """What a sum of values that owe something owes: its own guards leave terms out."""
         guards = conditions(self.instances.node(number).guards)
 
-        def there(debts: Debts) -> Debts:
+        def carried(debts: Debts) -> Debts:
             return {
                 instance: replace(debt, live=(*debt.live, *guards), known=(*debt.known, *guards))
                 for instance, debt in debts.items()
             }
 
-        return replace(state, shifts=there(state.shifts), divisors=there(state.divisors))
+        return replace(state, shifts=carried(state.shifts), divisors=carried(state.divisors))
 
     def _check_sum(self, number: int, state: _State) -> None:
         """Conditions (i) to (iii) of the rule on the sum that ends a path."""

@@ -99,8 +99,8 @@ def _others(new: Building, node: Assignment, depth: int, before: bool) -> Read:
     kept = [axis for axis in range(len(node.axes)) if axis not in reduced[depth + 1 :]]
     count = len(node.axes)
     names = {axis: count + n for n, axis in enumerate(moved)}
-    here, there = reduced[depth], names[reduced[depth]]
-    terms = ((1, here), (-1, there)) if before else ((1, there), (-1, here))
+    axis, earlier = reduced[depth], names[reduced[depth]]
+    terms = ((1, axis), (-1, earlier)) if before else ((1, earlier), (-1, axis))
     apart = Within(Affine(terms, -1, window=True), None)
     dims = tuple(node.sizes[axis] for axis in kept)
     dtype = node.scalar.dtype or ""

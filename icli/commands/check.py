@@ -46,16 +46,16 @@ def run(request: Request, screen: Screen) -> int:
     refused: list[Error] = []
     for check in (*_checks(program, request.one("--target") or "c"), *functions):
         try:
-            line, said = check()
+            line, checks = check()
         except Error as error:
             status = max(status, error.status)
             answers.append({"name": check.name, "error": as_object(error)})
             refused.append(error)
         else:
-            told = {what: vars(each) for what, each in said.items()}
-            answers.append({"name": check.name or UNNAMED, "takes": line, **told})
+            report = {what: vars(each) for what, each in checks.items()}
+            answers.append({"name": check.name or UNNAMED, "takes": line, **report})
             if not screen.json:
-                screen.write("   ".join((line, *(each.says for each in said.values()))) + "\n")
+                screen.write("   ".join((line, *(each.says for each in checks.values()))) + "\n")
     if refused and not screen.json:
         screen.complain(gathered(refused))
     if screen.json:
@@ -136,12 +136,14 @@ def _checked(graph: Graph, is_part: bool, target: str) -> Checked:
     if shaped is None:
         return line, {}
     schedule = check_schedules(shaped)
-    told: dict[str, ScheduleCheck | CudaCheck] = {} if schedule is None else {"schedule": schedule}
+    report: dict[str, ScheduleCheck | CudaCheck] = (
+        {} if schedule is None else {"schedule": schedule}
+    )
     if target == "cuda":
         from ilang.codegen.project.emulation import check_cuda
 
-        told["cuda"] = check_cuda(shaped)
-    return line, told
+        report["cuda"] = check_cuda(shaped)
+    return line, report
 
 
 def describe(graph: Graph, is_part: bool, target: str = "c") -> tuple[str, Shaped | None]:

@@ -30,8 +30,8 @@ def run(request: Request, screen: Screen) -> int:
     """Print the page of each component that the operand holds."""
     argument = request.operands[0]
     if is_code(argument) and not is_file(argument):
-        text, told = answer(argument)
-        screen.write(as_json(told) + "\n" if screen.json else text)
+        text, data = answer(argument)
+        screen.write(as_json(data) + "\n" if screen.json else text)
         return 0
     program = open_program(argument)
     name = request.one("--def")
@@ -101,7 +101,7 @@ def _definitions(functions: Sequence[Function], request: Request, screen: Screen
     stage = "schedule" if request.has("--schedule") else request.one("--emit")
     target = _target(request.one("--target"), None if stage == GRADIENTS else stage)
 
-    def told(function: Function) -> dict[str, object]:
+    def answer_of(function: Function) -> dict[str, object]:
         given, config = given_to(function, shapes), settings_of(head_of(function), values)
         if stage is not None:
             text = stage_text(function, given, config, stage, target)
@@ -118,7 +118,7 @@ def _definitions(functions: Sequence[Function], request: Request, screen: Screen
         return page_of(function, given, config, MACHINES[target])
 
     if screen.json:
-        answers = all_of(functions, told)
+        answers = all_of(functions, answer_of)
         whole = {"definitions": answers} if len(functions) > 1 else answers[0]
         screen.write_exact(as_json(whole) + "\n")
         return 0

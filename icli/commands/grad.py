@@ -30,7 +30,7 @@ def run(request: Request, screen: Screen) -> int:
     all_of(graphs, lambda graph: flag_shapes(graph, shapes))
     wrt = request.all("--wrt")
 
-    def told(graph: Graph) -> dict[str, object]:
+    def as_data(graph: Graph) -> dict[str, object]:
         from ilang.core.pipeline import infer
         from ilang.core.transform.reverse import gradient
 
@@ -44,7 +44,7 @@ def run(request: Request, screen: Screen) -> int:
             answer["check"] = vars(check_gradient(forward, _positions(graph, wrt)))
         return answer
 
-    answers = all_of(graphs, told)
+    answers = all_of(graphs, as_data)
     if screen.json:
         screen.write_exact(as_json(answers[0] if len(answers) == 1 else answers) + "\n")
         return 0

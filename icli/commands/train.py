@@ -316,12 +316,12 @@ class _Sessions:
         def mean() -> float | None:
             losses = []
             for batch in batches.epoch(0):
-                for there, here in (
+                for source, copy in (
                     (session.parameters, other.parameters),
                     (session.state, other.state),
                 ):
-                    for path in there:
-                        here.put(path, there.now(path))
+                    for path in source:
+                        copy.put(path, source.now(path))
                 losses.append(loss_of(other(**batch)))
             known = [loss for loss in losses if loss is not None]
             return sum(known) / len(known) if known else None

@@ -56,7 +56,7 @@ MAY_SAY = {
         "codegen/targets/headers/stop.h",
     )
 }
-PRONOUNS = {"found", "its", "made", "mine", "ours", "own", "theirs"}
+PRONOUNS = {"found", "its", "made", "mine", "ours", "own", "said", "theirs", "there"}
 MAY_NAME_OUTSIDE = ("tests/conformance/", ".ci/")
 FENCED = re.compile(r"^([ \t]*)(`{3,}|~{3,}).*?^\1\2", re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"(`+).+?\1", re.DOTALL)

@@ -80,8 +80,8 @@ class _Filling:
                     late[n] = Late(copied.buffer, _whole_lanes(tile), alone)
                     break
         out = list(with_tiles(body, filled))
-        for n, told in late.items():
-            out[n] = replace(out[n], late=told)
+        for n, each in late.items():
+            out[n] = replace(out[n], late=each)
         for n, s in enumerate(out):
             if isinstance(s, For):
                 inside = self.block(s.body, opened | {s.variable})

@@ -290,13 +290,13 @@ def _sorted(b: Building, op: EinxOp, x: Tensor, marked: Sequence[Leaf]) -> Tenso
     return b.scattered(places, [(axis, ranked)], moved, Operand(1), None)
 
 
-def _before(here: int, there: int) -> Scalar:
-    """Whether the second operand, at place ``there``, stands before the first, at ``here``: 1 or 0."""
+def _before(axis: int, other: int) -> Scalar:
+    """Whether the second operand, at place ``other``, stands before the first, at ``axis``: 1 or 0."""
     less = Apply("lt", (Operand(1), Operand(0)))
     odd = Apply("neq", (Operand(0), Operand(0))), Apply("neq", (Operand(1), Operand(1)))
     less = Apply("or", (less, Apply("and", (odd[0], Apply("not", (odd[1],))))))
     same = Apply("or", (Apply("eq", (Operand(1), Operand(0))), Apply("and", odd)))
-    earlier = Apply("lt", (Position(axis_index(there)), Position(axis_index(here))))
+    earlier = Apply("lt", (Position(axis_index(other)), Position(axis_index(axis))))
     return Convert(Apply("or", (less, Apply("and", (same, earlier)))), "i64")
 
 

@@ -210,15 +210,17 @@ class Along:
         sized = self.building.sized
         scopes: dict[tuple[str, int], int] = {}
 
-        def say(value: int, said: Sized, kind: str) -> None:
-            along = () if said.of == "labels" else self.along[value]
-            amounts: tuple[Amount, ...] = (*(None for _ in along), *said.amounts)
-            spans = (*(leaf.span for leaf in along), *said.spans)
-            if said.of == "dims":
+        def say(value: int, constraint: Sized, kind: str) -> None:
+            along = () if constraint.of == "labels" else self.along[value]
+            amounts: tuple[Amount, ...] = (*(None for _ in along), *constraint.amounts)
+            spans = (*(leaf.span for leaf in along), *constraint.spans)
+            if constraint.of == "dims":
                 amounts, spans = self._as_stored(value, amounts), self._as_stored(value, spans)
-            scope = scopes.setdefault((kind, said.scope), -1 - len(sized))
+            scope = scopes.setdefault((kind, constraint.scope), -1 - len(sized))
             value = self.values[value]
-            sized.append(replace(said, value=value, amounts=amounts, spans=spans, scope=scope))
+            sized.append(
+                replace(constraint, value=value, amounts=amounts, spans=spans, scope=scope)
+            )
 
         for each in self.program.constraints:
             if isinstance(each, Sized) and each.value in self.values:

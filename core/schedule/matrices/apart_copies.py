@@ -224,9 +224,9 @@ class Copying:
         for output in self.shaped.outputs:
             users[output].add(None)
         for value in range(len(self.shaped.nodes) - 1, -1, -1):
-            there = users[value] if value in self.inside else {self.home.get(value)}
+            groups = users[value] if value in self.inside else {self.home.get(value)}
             for source in sources(self.shaped.nodes[value]):
-                users[source] |= there
+                users[source] |= groups
         return users
 
     def around(self, number: int) -> set[int]:
