@@ -137,6 +137,24 @@ class Strides:
 
 
 @record
+class Parts:
+    """How many terms of a sum a part has on a GPU, where results alone would not fill it; one more kernel adds parts.
+
+    Fields:
+        least: of a part of a tile: a result that is written and read again costs as much as some terms.
+        instead_of_smaller: the same where smaller tiles would fill the device without parts: they read their operands
+            more often.
+        unshared: the same where no tile shares operands.
+        copied: of a tile with a short side, copied at a time.
+    """
+
+    least: int
+    instead_of_smaller: int
+    unshared: int
+    copied: int
+
+
+@record
 class Device:
     """What a launch of a GPU may ask for, and what blocks of threads share.
 
@@ -149,7 +167,9 @@ class Device:
         most_across: the same along the others.
         multiprocessors: how many run blocks at a time, on the largest device that schedules aim at.
         registers: 32-bit registers of a multiprocessor.
+        register_bytes: of one of them.
         most_registers: of a thread at most.
+        register_step: those of a thread are a multiple of this.
         shared_bytes: shared memory of a block that every device of the family has without being asked.
         sector_bytes: what global memory moves at least.
         banks, bank_bytes: of shared memory, what threads of a warp reach at a time: so many words of so many bytes.
@@ -160,6 +180,9 @@ class Device:
         narrow_elements: arrays with fewer elements may be indexed by 32 bits, also a little past their ends.
         local_bytes: arrays of a thread's own up to this size stand in its local memory, larger ones in the workspace:
             local memory is set aside for all resident threads of the device.
+        parts: how sums with few results are cut.
+        most_products: matrices that are computed again as products in one kernel: a block copies the factors of each,
+            and has no room for more.
     """
 
     warp: int
@@ -170,7 +193,9 @@ class Device:
     most_across: int
     multiprocessors: int
     registers: int
+    register_bytes: int
     most_registers: int
+    register_step: int
     shared_bytes: int
     sector_bytes: int
     banks: int
@@ -180,6 +205,8 @@ class Device:
     most_statements: int
     narrow_elements: int
     local_bytes: int
+    parts: Parts
+    most_products: int
 
 
 @record
@@ -353,7 +380,9 @@ GPU = Machine(
         most_across=65535,
         multiprocessors=132,  # H100 SXM; the limits below hold from sm_75 (CUDA C++ Programming Guide 13, table 30)
         registers=65536,
+        register_bytes=4,
         most_registers=255,
+        register_step=8,
         shared_bytes=48 << 10,
         sector_bytes=32,
         banks=32,
@@ -363,6 +392,8 @@ GPU = Machine(
         most_statements=64,
         narrow_elements=1 << 29,
         local_bytes=1024,
+        parts=Parts(least=64, instead_of_smaller=512, unshared=32, copied=64),
+        most_products=3,
     ),
 )
 """Every GPU that CUDA 13 compiles for, from sm_75 on: a program is compiled for one of them, and right on each."""

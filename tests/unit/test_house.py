@@ -35,9 +35,12 @@ OUTSIDE_MODULES = {
 OUTSIDE_CALLS = {"breakpoint", "exit", "input", "open", "print", "quit"}
 
 # What is chosen, lowered and written holds for a machine: its numbers are fields of core/machine.py.
-FOR_MACHINES = ("core/schedule/", "core/passes/", "core/lower/", "codegen/targets/")
+FOR_MACHINES = (
+    *("core/schedule/", "core/passes/", "core/lower/", "core/transform/"),
+    *("core/cost.py", "codegen/targets/"),
+)
 OF_PROCESSORS = re.compile(
-    r"\b(bytes?|[KM]i?B|caches?|lines?|vectors?|registers?|pages?|threads?|lanes?|cores)\b",
+    r"\b(bytes?|[KM]i?B|banks?|blocks?|caches?|copied|lines?|vectors?|registers?|pages?|threads?|lanes?|cores|warps?)\b",
     re.IGNORECASE,
 )
 

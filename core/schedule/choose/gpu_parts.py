@@ -22,16 +22,8 @@ from ilang.core.machine import Machine
 from ilang.core.record import record
 from ilang.core.schedule.choose.tile import RUN
 
-LEAST = 64
-"""Terms of a part at least, of each element: a result that is written and read again costs as much as some terms."""
-WORTH = 512
-"""The same where smaller tiles would fill a device without parts: they read their operands more often."""
-SHARE = 32
-"""The same where no tile shares operands."""
 COLUMN = 2 * RUN
 """Terms of a part of a column whose length is not known: a part takes 1/256 of what it adds."""
-MOST_TERMS = 64
-"""Terms of a tile with a short side that are copied at a time."""
 MOST_OTHERS = 1
 """Reduced axes that what has parts at run time may have beside the last one: more take too many indices."""
 
@@ -78,7 +70,9 @@ def block_of(
         blocks = around * -(-rows // prod(sides[0])) * -(-lanes // prod(sides[1]))
         if blocks == 0 or machine.device.multiprocessors <= blocks:
             return Block(sides, copied, None)
-        least = LEAST if is_short or number == len(tiles) else WORTH
+        of_parts = machine.device.parts
+        last = is_short or number == len(tiles)
+        least = of_parts.least if last else of_parts.instead_of_smaller
         part = _part(blocks, folded, copied, least, machine) if may_part else None
         parts = 1 if part is None or folded is None else -(-folded // part)
         if number == len(tiles) or machine.device.multiprocessors <= blocks * parts:
@@ -119,7 +113,7 @@ def _fitting(
 ) -> list[tuple[tuple[Side, Side], int, bool]]:
     """Tiles of a result with a short side, which they have all of, the ones with the longest other side first.
 
-    What a block copies at a time is as much as that of the largest square tile, or ``MOST_TERMS`` of each row, but
+    What a block copies at a time is as much as that of the largest square tile, or ``Parts.copied`` of each row, but
     no more than there are along the ``last`` reduced axis.
     """
     assert machine.device is not None
@@ -137,7 +131,8 @@ def _fitting(
         along = min(each, machine.tiles.lanes, width)
         sides = _side(height, max(1, each // along)), _side(width, along)
         copied = machine.tiles.terms * 12 * machine.tiles.threads // (height + width)
-        most = MOST_TERMS if last is None else min(MOST_TERMS, _up(last))
+        most = machine.device.parts.copied
+        most = most if last is None else min(most, _up(last))
         terms = max(machine.tiles.terms, min(most, _up(copied + 1) // 2))
         tiles.append((sides, terms, True))
     return tiles
@@ -169,7 +164,11 @@ def _multiple(count: int, unit: int) -> int:
 
 
 def loops_of(
-    node: Assignment, extents: Extents, block: Block, factors: list[tuple[int, ...]]
+    node: Assignment,
+    extents: Extents,
+    block: Block,
+    factors: list[tuple[int, ...]],
+    machine: Machine,
 ) -> tuple[list[Loop], list[Loop]]:
     """The loops over the reduced axes of a contraction: those that number its parts, and all others, the copies' last.
 
@@ -201,7 +200,9 @@ def loops_of(
         factors[last] = (unit,) if count is not None and count <= RUN else (RUN // unit, unit)
     steps = [Loop(last, part) for part in range(len(factors[last]) + 1)]
     inside = [*rest, *(step for step in steps if step not in parts)]
-    is_long = 2 < len(inside) and (0 in known or WORTH < prod(known))
+    assert machine.device is not None
+    many = machine.device.parts.instead_of_smaller
+    is_long = 2 < len(inside) and (0 in known or many < prod(known))
     if block.shares and is_long and len(others) <= MOST_OTHERS:
         parts, inside = inside[:1], inside[1:]
     return parts, inside
@@ -242,7 +243,7 @@ def part_of_elements(
     threads = machine.threads.most_blocks * machine.device.block_threads
     if not 0 < elements < threads // 2:
         return None
-    wanted = max(SHARE, -(-prod(counts) // (threads // elements)))
+    wanted = max(machine.device.parts.unshared, -(-prod(counts) // (threads // elements)))
     return _outermost(counts, wanted if wanted <= RUN else _multiple(wanted, RUN))
 
 

@@ -22,7 +22,6 @@ from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.gpu_parts import (
-    WORTH,
     block_of,
     largest,
     loops_of,
@@ -78,14 +77,14 @@ def _contraction(
 
     Where each block has a part of the terms only, what all parts of an element have is added after.
     """
-    tile = tiling(node, _long_sides(node, extents), accesses, machine)
+    tile = tiling(node, _long_sides(node, extents, machine), accesses, machine)
     if tile is None or any(part.axis() is None for index in accesses for part in index):
         return None
     axes, last = (tile.rows, tile.lanes), node.reduced_axes()[-1]
     block = block_of(node, extents, axes, machine) or largest(machine)
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
     factors[tile.rows], factors[tile.lanes] = block.sides
-    parts, (*steps, innermost) = loops_of(node, extents, block, factors)
+    parts, (*steps, innermost) = loops_of(node, extents, block, factors, machine)
     batch = [a for a in node.output_axes() if a not in axes]
     outer = (*map(Loop, (*batch, *axes)), *parts, *steps)
     loops, inner = [*outer, innermost], [SEQUENTIAL]
@@ -102,10 +101,12 @@ def _contraction(
     return Tile(tuple(factors), tuple(loops), (*outside, *inner), len(outer), room)
 
 
-def _long_sides(node: Assignment, extents: Extents) -> Extents:
+def _long_sides(node: Assignment, extents: Extents, machine: Machine) -> Extents:
     """The extents of a program, where short sides of a result are known and have many terms: tiles then fit them."""
     counts = [extents.fixed(node.sizes[axis]) for axis in node.reduced_axes()]
-    if None in counts or prod(count or 0 for count in counts) < WORTH:
+    assert machine.device is not None
+    many = machine.device.parts.instead_of_smaller
+    if None in counts or prod(count or 0 for count in counts) < many:
         return extents
     known = {node.sizes[axis] for axis in node.output_axes()}
     sides = {n for n in known if (extents.fixed(n) or 0) > 1}

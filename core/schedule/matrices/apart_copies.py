@@ -22,9 +22,6 @@ from ilang.core.schedule.wide import Apart, Labels, Matrices, Phase
 MOST = 0.75
 """The time that computing matrices again takes at most, of the time of all that has to do with them."""
 
-MOST_PRODUCTS = 3
-"""Matrices that are products, of which a block of a GPU has copies of factors: more have no room."""
-
 
 class Worth:
     """Whether matrices of a program are better computed again than stored."""
@@ -96,7 +93,9 @@ class Worth:
         matrices, copying = self.copying.groups[number], self.copying
         products, exits = self._products(matrices), matrices.exits.values()
         kernels = Counter(phase for value in products for phase in copying.users[value])
-        if MOST_PRODUCTS < max(kernels.values(), default=0):
+        device = self.machine.device
+        assert device is not None
+        if device.most_products < max(kernels.values(), default=0):
             return False
         are_reduced = any(copying.users[each.value] - {None} for each in exits if each.is_row)
         dims = self.shaped.tensors[min(matrices.wide)].dims

@@ -14,7 +14,13 @@ import pytest
 
 from tests.unit.icli.front import ENTRY, environment, i
 
-SHELLS = [shell for shell in ("bash", "zsh", "fish") if shutil.which(shell)]
+SHELLS = [
+    pytest.param(
+        shell,
+        marks=pytest.mark.skipif(not shutil.which(shell), reason=f"{shell} is not installed"),
+    )
+    for shell in ("bash", "zsh", "fish")
+]
 SECONDS = 300
 
 
@@ -160,7 +166,7 @@ def test_in_bash(entry: dict[str, str]) -> None:
     assert in_bash(entry, "i", "run", "(I & +ij~i) >> ij/i~ij", "x") == ["x.npy"]
 
 
-@pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell == "fish"])
+@pytest.mark.parametrize("shell", SHELLS[2:])
 def test_in_fish(shell: str, entry: dict[str, str]) -> None:
     def offers(line: str) -> list[str]:
         code = f"i completion fish | source; complete -C {shlex.quote(line)}"
@@ -195,7 +201,7 @@ PROMPTS = {
 """How a shell starts without set-up, and what it is told: ^T shows the line that is typed, between two bars."""
 
 
-@pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell != "fish"])
+@pytest.mark.parametrize("shell", SHELLS[:2])
 @pytest.mark.parametrize(
     ("typed", "line"),
     [
