@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from ilang.codegen.runtime.target import DEVICES, check_target, source_of
 from ilang.core import pipeline
 from ilang.core.diagnostic import (
     DataError,
@@ -39,10 +40,6 @@ if TYPE_CHECKING:
     from ilang.core.ir.einx import Form
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.shaped import Shaped
-
-DEVICES = ("cuda", "cuda-emulated")
-TARGETS = ("c", "numpy", *DEVICES)
-"""What runs a program; devices are those of ``offload.py``."""
 
 LIKE = attrgetter("__class__", "shape", "dtype", "flags.num")
 """What two arrays must share for one plan to serve both."""
@@ -575,26 +572,3 @@ def component_of(other: object) -> Component:
         f"a component combines with a component or a text, not with {type(other).__name__}",
         help="call a component to run it on arrays: f(x, y)",
     )
-
-
-def check_target(target: object) -> None:
-    """Refuse what is no target. Raises DataError E0712."""
-    if type(target) is not str or target not in TARGETS:
-        from ilang.codegen.runtime.arguments import shown
-
-        listed = [f'"{name}"' for name in TARGETS]
-        known = f"{', '.join(listed[:-1])} and {listed[-1]}"
-        raise DataError("E0712", f"there is no target {shown(target)}", help=f"targets are {known}")
-
-
-def source_of(shaped: Shaped, target: object) -> str:
-    """A program as text for a target. Raises DataError E0712."""
-    from ilang.codegen.targets import c, cuda
-    from ilang.core.machine import GPU
-
-    if target == "c":
-        return c.emit(pipeline.lower(shaped))
-    if target == "cuda":
-        return cuda.emit(pipeline.lower(shaped, GPU))
-    help_line = 'texts are of "c" and "cuda"'
-    raise DataError("E0712", f"there is no text for target {target!r}", help=help_line)

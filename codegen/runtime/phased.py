@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ilang.codegen.runtime.component import DEVICES
 from ilang.codegen.runtime.specialization import Specialization
+from ilang.codegen.runtime.target import DEVICES
 from ilang.core.ir.shaped import Shaped
 from ilang.core.transform.phases import phases
 

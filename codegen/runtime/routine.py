@@ -18,9 +18,10 @@ from ilang.codegen.runtime.arguments import (
     contiguous,
     widened_array,
 )
-from ilang.codegen.runtime.component import DEVICES, LIKE, check_target, source_of
+from ilang.codegen.runtime.component import LIKE
 from ilang.codegen.runtime.plan import Plan
 from ilang.codegen.runtime.specialization import Specialization
+from ilang.codegen.runtime.target import DEVICES, check_target, source_of
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError, counted
 from ilang.core.ir.operation import Operation, Terminal

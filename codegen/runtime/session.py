@@ -27,7 +27,6 @@ from ilang.codegen.runtime.arguments import (
     widened_array,
 )
 from ilang.codegen.runtime.checkpoint import read, write
-from ilang.codegen.runtime.component import check_target
 from ilang.codegen.runtime.given_shapes import rows_of_extents
 from ilang.codegen.runtime.initial import initial_values
 from ilang.codegen.runtime.phased import Phased
@@ -37,6 +36,7 @@ from ilang.codegen.runtime.solved import Solved
 from ilang.codegen.runtime.specialization import Specialization
 from ilang.codegen.runtime.step import NOTHING, Step
 from ilang.codegen.runtime.stored import Arrays, Tensor, fitted
+from ilang.codegen.runtime.target import check_target
 from ilang.core.build.program import Given, plain_number
 from ilang.core.build.routines import Built, Result
 from ilang.core.build.values import Stored

@@ -9,8 +9,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ilang.codegen.runtime.component import DEVICES
 from ilang.codegen.runtime.device import DEFAULT_STREAM
+from ilang.codegen.runtime.target import DEVICES
 from ilang.core.diagnostic import DataError
 
 ATTRIBUTES = ("cuda_stream", "ptr", "handle")

@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, assert_never
 
-from ilang.core.diagnostic import ShapeError
 from ilang.core.infer.arrays import Arrays
 from ilang.core.infer.counting import RowAxis
 from ilang.core.infer.indices import opened_axes
-from ilang.core.infer.notes import Notes, alike, compared
+from ilang.core.infer.notes import Notes, compared
 from ilang.core.infer.rowvars import EMPTY
 from ilang.core.infer.scopes import Scopes
+from ilang.core.infer.stated import StatedSizes, brief
 from ilang.core.ir import spec as notation
 from ilang.core.ir.graph import (
     Annotation,
@@ -38,19 +38,11 @@ from ilang.core.ir.graph import (
     operands,
 )
 from ilang.core.ir.operation import (
-    Alike,
     Compose,
     Einsum,
-    Fits,
     Interleave,
-    Noted,
     Operation,
     Pointwise,
-    SameSize,
-    Scaled,
-    SetSize,
-    SizeConstraint,
-    Sized,
     Slice,
     Stack,
     Terminal,
@@ -123,8 +115,9 @@ class Collecting:
             self._node(value, node)
         for annotation in graph.annotations:
             self._annotate(annotation)
+        stated = StatedSizes(self)
         for constraint in graph.constraints:
-            self._size_constraint(constraint)
+            stated.add(constraint)
 
     def _node(self, value: int, node: Node) -> None:
         match node:
@@ -194,7 +187,7 @@ class Collecting:
                 written = Origin(f"axis {axis.name}", axis.span, "", "written")
                 axes[number] = Known(axis.extent, False, None, written)
         walked = [
-            (read, self._dimensions(read.value, len(read.index), Origin(says, read.span, "", None)))
+            (read, self.dimensions(read.value, len(read.index), Origin(says, read.span, "", None)))
             for read in node.accesses()
         ]
         for read, dims in walked:
@@ -238,7 +231,7 @@ class Collecting:
                 axes[number] = Known(axis.extent, False, None, written)
         unit = Known(1, False, None, Origin(f"an axis of no part in {says}", node.span))
         whole: dict[tuple[int, ...], Dim] = {(): unit}
-        dims = self._dimensions(node.value, len(node.source), origin)
+        dims = self.dimensions(node.value, len(node.source), origin)
         for group, dim in zip(node.source, dims, strict=True):
             held = (
                 axes.setdefault(group[0], dim) if len(group) == 1 else whole.setdefault(group, dim)
@@ -257,7 +250,7 @@ class Collecting:
         self.node_axes[value] = [axes[number] for number in range(len(node.axes))]
         return [axes[group[0]] if len(group) == 1 else whole[group] for group in node.target]
 
-    def _dimensions(self, value: int, rank: int, origin: Origin) -> tuple[Dim, ...]:
+    def dimensions(self, value: int, rank: int, origin: Origin) -> tuple[Dim, ...]:
         """The dimensions of what is read; of a value with rows, new ones that are its axes one after the other."""
         batch, inner, output = self.shapes[value]
         plain = batch is EMPTY and inner is EMPTY and output.variable is None
@@ -299,13 +292,13 @@ class Collecting:
             case Pointwise():
                 for name, operand in zip(self._names(node), operands, strict=True):
                     for kind, row, operand_row in zip(KINDS, shape, operand, strict=True):
-                        self._below(row, operand_row, origin.at(kind, name))
+                        self.below(row, operand_row, origin.at(kind, name))
             case Compose():
                 self._compose(shape, operands[0], operands[1], self._names(node), origin)
             case Transpose():
                 batch, inner, output = operands[0]
                 for row, operand_row in zip(shape, (batch, output, inner), strict=True):
-                    self._below(row, operand_row, origin)
+                    self.below(row, operand_row, origin)
             case Slice():
                 self._slice(node.logic, shape, operands, origin)
             case Einsum():
@@ -318,7 +311,8 @@ class Collecting:
             case _:
                 assert_never(node.logic)
 
-    def _below(self, result: Row, operand: Row, origin: Origin) -> None:
+    def below(self, result: Row, operand: Row, origin: Origin) -> None:
+        """Require that an operand's row fits a result's, repeated where it may be."""
         self.constraints.append(RowBelow(result, operand, origin))
 
     def _equal(self, one: Row, other: Row, origin: Origin) -> None:
@@ -327,13 +321,13 @@ class Collecting:
     def _names(self, node: Operation) -> list[str]:
         """What messages call the operands of an operation."""
         nodes = [self.graph.nodes[operand] for operand in node.operands]
-        return list(map(_brief, nodes))
+        return list(map(brief, nodes))
 
     def _compose(self, c: Shape, a: Shape, b: Shape, names: list[str], origin: Origin) -> None:
         rows = f"the input row of {names[0]} against the output row of {names[1]}"
-        self._below(a[INPUT], b[OUTPUT], Origin(origin.says, origin.span, rows, None))
+        self.below(a[INPUT], b[OUTPUT], Origin(origin.says, origin.span, rows, None))
         for row, side, name in ((BATCH, a, 0), (BATCH, b, 1), (INPUT, b, 1), (OUTPUT, a, 0)):
-            self._below(c[row], side[row], origin.at(KINDS[row], names[name]))
+            self.below(c[row], side[row], origin.at(KINDS[row], names[name]))
 
     def _slice(self, logic: Slice, c: Shape, operands: Sequence[Shape], origin: Origin) -> None:
         a, *position = operands
@@ -496,95 +490,6 @@ class Collecting:
         return window(axis.stride, over, axis.dilation, None if axis.padded else kernel, here)
 
     # -- constraints of sizes ----------------------------------------------------------------------------------------
-
-    def _size_constraint(self, constraint: SizeConstraint) -> None:
-        match constraint:
-            case SetSize():
-                origin = Origin(f'SetSize("{constraint.label}", {constraint.size})', None)
-                if constraint.size < 0:
-                    message = f"the size set for {constraint.label} is {constraint.size}"
-                    raise ShapeError("E0531", message, help="a size is 0 or more")
-                size = Origin(f"the size set for {constraint.label}", None)
-                self._same(
-                    self._named(constraint.label), Known(constraint.size, False, None, size), origin
-                )
-            case SameSize():
-                origin = Origin(f'SameSize("{constraint.one}", "{constraint.other}")', None)
-                self._same(self._named(constraint.one), self._named(constraint.other), origin)
-            case Scaled():
-                self._scaled(constraint)
-            case Sized():
-                self.constraints += self.scopes.constraints(constraint, self._sized(constraint))
-            case Fits():
-                result, operand = (
-                    _brief(self.graph.nodes[value])
-                    for value in (constraint.result, constraint.operand)
-                )
-                says = f"the constraint that {operand} fits {result}"
-                shapes = self.shapes[constraint.result], self.shapes[constraint.operand]
-                for kind, row, operand_row in zip(KINDS, *shapes, strict=True):
-                    self._below(row, operand_row, Origin(says, None, f"their {kind} rows"))
-            case Alike():
-                shapes = self.shapes[constraint.one], self.shapes[constraint.other]
-                self.constraints += alike(constraint, *shapes)
-            case Noted():
-                self.constraints += self.notes.constraints(
-                    constraint, self.shapes[constraint.value]
-                )
-            case _:
-                assert_never(constraint)
-
-    def _sized(self, c: Sized) -> Sequence[Dim]:
-        """The dimensions, axes or labels of which an operation says sizes."""
-        if c.of == "axes":
-            return self.node_axes[c.value]
-        if c.of == "labels":
-            return [self.labels[c.value].dims[label] for label in c.labels]
-        return self._dimensions(c.value, len(c.amounts), Origin(f"`{c.span.text()}`", c.span))
-
-    def _named(self, label: str) -> Dim | int:
-        """What a label means: an axis, or the number of a row variable."""
-        labels = self.latest.get(label)
-        if labels is None:
-            known = ", ".join(name for name in self.latest if not name.startswith(".")) or "none"
-            message = f"no specification has a label {label}"
-            raise ShapeError("E0530", message, help=f"the labels are: {known}")
-        return labels.rows[label] if label in labels.rows else labels.dims[label]
-
-    def _same(self, one: Dim | int, other: Dim | int, origin: Origin) -> None:
-        if isinstance(one, int) or isinstance(other, int):
-            sides = [opened(s) if isinstance(s, int) else closed((s,)) for s in (one, other)]
-            self.constraints.append(Product((sides[0],), (sides[1],), origin))
-        else:
-            self.constraints.append(DimEqual(one, other, origin))
-
-    def _scaled(self, constraint: Scaled) -> None:
-        big, small = self._named(constraint.big), self._named(constraint.small)
-        if isinstance(big, int) or isinstance(small, int) or constraint.factor < 1:
-            message = f"{constraint.big} cannot be {constraint.factor} times {constraint.small}"
-            help_line = "a scale is at least 1, between axes and not rows"
-            raise ShapeError("E0532", message, help=help_line)
-        says = f'Scaled({constraint.factor}, "{constraint.big}", "{constraint.small}")'
-        origin = Origin(says, None)
-        total = weighted([(constraint.factor, small)], 0, origin)
-        self.constraints.append(DimEqual(big, total, origin))
-
-
-def _brief(node: object) -> str:
-    """What messages call a value."""
-    match node:
-        case Terminal():
-            return node.name
-        case Input():
-            return node.name or "an input"
-        case Operation() | Assignment() | Elementwise() | View():
-            return f"`{node.text}`" if len(node.text) <= _BRIEF else "a result"
-        case _:
-            raise AssertionError(node)
-
-
-_BRIEF = 40
-"""The longest text of an operation that stands in a message beside that of another."""
 
 
 def _uses(graph: Graph) -> tuple[set[int], set[int]]:
