@@ -290,7 +290,7 @@ def explain_shaped(
     given: bool = False,
     machine: Machine = CPU,
 ) -> Explanation:
-    """The same of a graph and what was inferred of it; ``given`` says that shapes of the inputs were given."""
+    """What ``i explain`` tells of a graph that was inferred; ``given`` says that shapes of the inputs were given."""
     from ilang.core.explain import explanation
 
     stages = ("schedule", PASSES[machine.kind][-1].stage)
@@ -308,7 +308,7 @@ def stage_texts(text: str, machine: Machine = CPU) -> dict[str, str]:
 
 
 def graph_texts(graph: Graph, machine: Machine = CPU) -> dict[str, str]:
-    """The same of a graph, from the graph on."""
+    """What each step for a machine makes of a graph, by stage, from the graph on."""
     value: Any = graph
     shown = {"graph": graph_text(graph)}
     for step in FRONT[2:]:

@@ -139,7 +139,7 @@ def config_of(texts: Sequence[str], heads: Sequence[Head]) -> dict[str, Given]:
 
 
 def settings_of(head: Head, config: Mapping[str, Given]) -> dict[str, Given]:
-    """Those of some configuration values that one definition has."""
+    """The configuration values, among some, that one definition has."""
     names = {each.name for each in head.configuration or ()}
     return {name: value for name, value in config.items() if name in names}
 
@@ -151,7 +151,7 @@ def head_of(function: Function) -> Head:
 
 
 def given_to(function: Function, shapes: Mapping[str, str]) -> dict[str, str]:
-    """Those of some shapes that are for the inputs of one definition."""
+    """The shapes, among some, that are for the inputs of one definition."""
     names = {each.name for each in head_of(function).tensors}
     return {name: shape for name, shape in shapes.items() if name in names}
 

@@ -52,7 +52,7 @@ class Nothing:
 
 
 class Bar(Lines):
-    """The same lines, and a bar below them on standard error, ten times a second at most."""
+    """Lines of epochs, and a bar below them on standard error, ten times a second at most."""
 
     def __init__(self, screen: Screen, epochs: int, steps: int, done: int, size: int) -> None:
         """For so many steps of batches of some size, a part of them done before."""

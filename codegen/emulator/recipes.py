@@ -90,7 +90,7 @@ class RuntimeRecipe:
         return (*STANDARD, *RUNTIME_SPEED, f"-I{RUNTIME}", *kind, *fibers)
 
     def libraries(self) -> tuple[str, ...]:
-        """Those of the system."""
+        """The libraries of the system that it is linked with."""
         return () if self.is_object else SYSTEM
 
     def files(self) -> Mapping[str, bytes]:

@@ -177,7 +177,7 @@ def supported_array(name: str, value: object) -> Array:
 
 
 def widened_array(name: str, value: object) -> Array:
-    """The same; elements of a type that loses nothing as f32 become f32. Raises DataError E0702, E0703."""
+    """An array as the language takes it, of f32 where its type loses nothing so. Raises DataError E0702, E0703."""
     array = read_array(name, value)
     if array.dtype not in SUPPORTED and np.can_cast(array.dtype, np.float32, "safe"):
         return array.astype(np.float32)

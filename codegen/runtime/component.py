@@ -137,7 +137,7 @@ class Component:
             raise self._found(error, arrays, target) from None
 
     def _call(self, given: Sequence[Any], out: Any, threads: int, target: str, stream: Any) -> Any:
-        """The same, every argument looked at."""
+        """Run on arrays, every argument looked at."""
         from ilang.codegen.runtime import arguments
 
         check_target(target)
@@ -158,7 +158,7 @@ class Component:
         return plan.call(arrays, plain, out, threads)
 
     def _offloaded(self, given: Sequence[Any], out: Any, target: str, stream: Any) -> Any:
-        """The same on a device."""
+        """Run on a device."""
         from ilang.codegen.runtime.offload import device_of, separated
 
         device, graph = device_of(target), self.graph()
@@ -182,7 +182,7 @@ class Component:
             return specialization, arrays, pipeline.fit(specialization.shaped, shapes)
 
     def _found(self, error: DataError, given: Sequence[Any], target: str) -> DataError:
-        """The same error; of an element that is no index, with its place: compiled code tells none.
+        """An error of a call; of an element that is no index, with its place, which compiled code does not tell.
 
         The evaluator looks for it; where it meets none, or arrays are those of a device, the error stays what it is.
         """
@@ -408,7 +408,7 @@ class Component:
         return gradient_of(self, wrt, values=False)
 
     def value_and_grad(self, wrt: Any = None) -> Component:
-        """The same, whose outputs are those of this component, and then the gradients."""
+        """The gradient with the outputs of this component before its own."""
         from ilang.codegen.runtime.gradient import gradient_of
 
         return gradient_of(self, wrt, values=True)

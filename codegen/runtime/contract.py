@@ -160,7 +160,7 @@ def _remember(
 
 
 def _known_names(wanted: Asked) -> Asked:
-    """The same with the layout in capitals. Raises DataError E0748."""
+    """What a call asks, its layout in capitals. Raises DataError E0748."""
     order, casting = wanted.order, wanted.casting
     layout = "K" if order is None else order.upper() if isinstance(order, str) else order
     for name, value, known in (("order", layout, LAYOUTS), ("casting", casting, CASTINGS)):

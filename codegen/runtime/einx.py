@@ -73,7 +73,7 @@ def call(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -
 
 
 def _first(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-    """The same, of what is not kept: calls that are told more than parameters never are."""
+    """Call an operation that is not kept yet; calls that are given more than parameters never are."""
     options = {name: value for name, value in named.items() if name in CALLS}
     parameters = {name: value for name, value in named.items() if name not in CALLS}
     key = (op, text, *parameters.items())

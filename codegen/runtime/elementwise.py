@@ -238,7 +238,7 @@ class ElementwiseKernel(Component):
             raise self._hinted(error, shapes) from None
 
     def _hinted(self, error: ShapeError, shapes: Sequence[tuple[int, ...]]) -> ShapeError:
-        """The same refusal of extents; where the shapes line up in the other order, its help says so."""
+        """A refusal of extents whose help says so where the shapes line up in the other order."""
         shapes = shapes[: len(self._kernel.inputs)]
         other = "c" if self._kernel.order == "f" else "f"
         keyed = [tuple(reversed(shape)) if other == "f" else tuple(shape) for shape in shapes]

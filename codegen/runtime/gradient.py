@@ -163,7 +163,7 @@ class Derived(Component):
         return f"<Component derivative of {self._of!r}>"
 
     def check_combines(self) -> None:
-        """Refuse it. Raises DataError E0716."""
+        """Refuse to combine a derivative. Raises DataError E0716."""
         raise refusal()
 
 

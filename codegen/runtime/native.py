@@ -43,7 +43,7 @@ class Native:
     """The functions of one library."""
 
     def __init__(self, path: str, *, alone: bool = False) -> None:
-        """Load it. Raises OSError where that fails.
+        """Load the library. Raises OSError where that fails.
 
         Where ``alone``, what it needs is looked for in itself and its own libraries first, not in those that somebody
         made known to the whole process, where the system can do that.

@@ -170,7 +170,7 @@ class Offloaded:
     """One shaped program on one device, compiled when it is made. Safe to use from several threads."""
 
     def __init__(self, shaped: Shaped, small: Collection[int], device: Device) -> None:
-        """Compile and load it.
+        """Compile and load the program.
 
         Raises:
             ToolError: it cannot be compiled.
@@ -225,7 +225,7 @@ class Offloaded:
         out: Any,
         asked: int | None,
     ) -> Any:
-        """The same; a signal is heard when it is over."""
+        """Run the program on the device; a signal is heard when it is over."""
         device, outputs = self.device, outputs_of(self.shaped, extents)
         outs, device_arrays = self._outs(out, outputs, arrays)
         streams = [at.stream for at in (*on_device.values(), *device_arrays.values()) if at.stream]

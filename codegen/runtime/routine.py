@@ -176,7 +176,7 @@ class Routine:
     def _prepared(
         self, given: Sequence[Any], out: Any, threads: int, target: str, stream: Any
     ) -> Any:
-        """The same, every argument looked at."""
+        """Run on an array for each leaf, every argument looked at."""
         check_target(target)
         check_threads(threads)
         if stream is not None:
@@ -198,7 +198,7 @@ class Routine:
         return plan.call(arrays, arrays, out, threads)
 
     def _offloaded(self, values: Sequence[Any], out: Any, target: str, stream: Any) -> Any:
-        """The same on a device; arrays that are there are taken where they are."""
+        """Run on a device; arrays in its memory are taken where they are."""
         from ilang.codegen.runtime.offload import device_of, separated
 
         device = device_of(target)

@@ -415,7 +415,7 @@ class Session:
         return None
 
     def _placed(self, error: DataError, given: Sequence[Array]) -> DataError:
-        """The same error; of an element that is no index, with its place: compiled code tells none."""
+        """An error of a run; of an element that is no index, with its place, which compiled code does not tell."""
         if error.code != OUT_OF_RANGE or self._options.ranks is not None:
             return error
         kept = {path: self.parameters.now(path) for path in self.parameters}
@@ -487,7 +487,7 @@ class Session:
 
     @staticmethod
     def _taken(arrays: Arrays, given: Mapping[str, Array], source: str) -> dict[str, Array]:
-        """Those of given arrays that take the place of others, each of the right shape and type."""
+        """The given arrays that take the place of others, each of the right shape and type."""
         places = matched(list(arrays), list(given), source)
         for path, place in places.items():
             tensor, array = arrays.tensors[path], given[place]

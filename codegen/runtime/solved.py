@@ -146,7 +146,7 @@ class Solved:
         ]
 
     def tensors(self, kind: str) -> list[Tensor]:
-        """The same, without what the text has of them."""
+        """The tensors of a kind, without the cells that the text has of them."""
         return [tensor for _, tensor in self.cells(kind)]
 
     def constants(self) -> dict[Stored, Array]:

@@ -48,13 +48,13 @@ class Recipe(Protocol):
 
     @property
     def language(self) -> Language:
-        """Which compiler."""
+        """The language, whose compiler it takes."""
 
     def flags(self) -> tuple[str, ...]:
-        """What stands before the source file; optional ones may yet be dropped."""
+        """The flags, which stand before the source file; optional ones may yet be dropped."""
 
     def libraries(self) -> tuple[str, ...]:
-        """What stands after it."""
+        """The libraries, which stand after the source file."""
 
     def files(self) -> Mapping[str, bytes]:
         """What has to lie beside it; their names or the text tell what is in them."""

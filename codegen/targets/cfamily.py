@@ -281,7 +281,7 @@ class Spelling:
         return " && ".join(words)
 
     def _atom(self, scalar: Scalar) -> str:
-        """The same, in parentheses where it is more than one word."""
+        """A scalar as an expression, in parentheses where it is more than one word."""
         text = self.expression(scalar)
         whole = isinstance(scalar, (Local, Constant)) or (
             isinstance(scalar, Load) and " != 0" not in text

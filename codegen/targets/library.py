@@ -92,7 +92,7 @@ def _wanted(text: str, parts: Sequence[Part]) -> list[Part]:
 
 @functools.lru_cache(maxsize=1024)
 def _named_by_part(text: str) -> frozenset[str]:
-    """The same of a part of a header, which many texts take."""
+    """The names that a part of a header mentions; many texts take it."""
     return frozenset(_named(text))
 
 

@@ -96,7 +96,7 @@ class Frame:
         self.kept = kept
 
     def within(self, names: Mapping[str, Meaning], turn: int | None = None) -> Frame:
-        """The same with other names, in a turn of a ``repeat``."""
+        """A frame like this one with other names, in a turn of a ``repeat``."""
         turns = self.turns if turn is None else (*self.turns, turn)
         return Frame(self.owner, {**self.names, **names}, self.declared, turns, self.kept)
 

@@ -43,7 +43,7 @@ def verify(program: Program, before: Program | None = None) -> None:
 
 
 def verify_trimmed(program: Program, before: Program | None = None) -> None:
-    """The same, and that iterations which loops leave out do nothing."""
+    """Check kernels of a GPU, and that iterations which loops leave out do nothing."""
     verify(program, before)
     for kernel in program.kernels if before is None else kernels.changed(program, before):
         for s in statements_within(kernel.body):
@@ -53,7 +53,7 @@ def verify_trimmed(program: Program, before: Program | None = None) -> None:
 
 
 def verify_ordered(program: Program, before: Program | None = None) -> None:
-    """The same, and that barriers stand where they have to."""
+    """Check kernels of a GPU, and that barriers stand where they have to."""
     verify(program, before)
     for kernel in program.kernels:
         ordered = kernel_to_barriers(replace(program, kernels=(kernel,))).kernels[0]

@@ -273,7 +273,7 @@ class _Loops:
         return f"{name} = combine {name} of {every} with {s.primitive}"
 
     def _is_for_warps(self) -> bool:
-        """Whether a warp does what a block does else."""
+        """Whether warps share iterations, each as a block does elsewhere."""
         return any(isinstance(s, Spread) and s.over == "warps" for s in self.kernel.body)
 
     def _spread(self, s: Spread, indent: str) -> Iterator[str]:

@@ -65,7 +65,7 @@ class _Typing:
         return self._common(tuple(each for each in arguments if each.dtype in FLOATS))
 
     def _typed(self, scalar: Scalar, meets: str | None = None) -> Scalar:
-        """The same without a type for a constant that met nothing; ``meets``: what a scalar of constants will meet."""
+        """A typed part; a constant that met nothing has no type. ``meets``: what a scalar of constants will meet."""
         match scalar:
             case Operand():
                 return self.operands[scalar.number]

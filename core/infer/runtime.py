@@ -23,7 +23,7 @@ class Derived:
     origin: Origin
 
     def key(self) -> object:
-        """The same for sizes that are computed alike."""
+        """A key that sizes which are computed alike share."""
         sizes = tuple((c, part.size) for c, part in self.parts)
         return sizes, self.offset, self.divisor, self.pad is None
 

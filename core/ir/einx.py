@@ -114,7 +114,7 @@ class Form:
     span: Span
 
     def expressions(self) -> tuple[Expression, ...]:
-        """Those of the inputs, then those of the outputs."""
+        """The expressions of the inputs, then those of the outputs."""
         return (*self.inputs, *self.outputs)
 
 

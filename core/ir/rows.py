@@ -44,7 +44,7 @@ class Origin:
     role: Literal["leaf", "result", "written", "slice"] | None = None
 
     def at(self, kind: str, name: str) -> Origin:
-        """The same where a row of one operand meets that of the result."""
+        """This place, where a row of one operand meets that of the result."""
         return Origin(self.says, self.span, f"the {kind} row of {name}")
 
 

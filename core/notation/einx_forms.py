@@ -260,7 +260,7 @@ def _rebuilt(item: Item, change: Callable[[Item], tuple[Item, ...] | None]) -> t
 
 
 def _unmarked(expression: Expression) -> Expression:
-    """The same without brackets."""
+    """An expression without its brackets."""
 
     def bare(item: Item) -> tuple[Item, ...] | None:
         if not isinstance(item, Bracket):
@@ -271,7 +271,7 @@ def _unmarked(expression: Expression) -> Expression:
 
 
 def _marked(expression: Expression, names: set[str]) -> Expression:
-    """The same with brackets around some axes."""
+    """An expression with brackets around the axes of some names."""
 
     def bracketed(item: Item) -> tuple[Item, ...] | None:
         if _single(item) in names:

@@ -177,7 +177,7 @@ class Loops:
     def _over_lanes(
         self, frame: Frame, scope: Scope, loops: tuple[Loop, ...], make: Callable[[Block], None]
     ) -> None:
-        """The same, where the innermost loop is constant wherever all of it is inside its dimension."""
+        """A loop nest whose innermost loop is constant wherever all of it is inside its dimension."""
         again = any(loop.axis == loops[-1].axis for loop in loops[:-1])
         within = () if again else full(frame, self.storage, loops[-1:])
         if not within:

@@ -80,7 +80,7 @@ class Reductions(Loops, ABC):
         return self.plan.instances[frame.instance].accumulation
 
     def _inner(self, frame: Frame, loops: list[Loop]) -> list[Loop]:
-        """Those of some loops that are output loops."""
+        """The output loops among some loops."""
         outputs = set(frame.node.output_axes())
         return [loop for loop in loops if loop.axis in outputs]
 

@@ -48,7 +48,7 @@ class Definitions(dict[str, syntax.Definition]):
     """Definitions by name, and how many expressions each is with its own definitions written out, counted once."""
 
     def __init__(self, definitions: Mapping[str, syntax.Definition]) -> None:
-        """Those that the names of some trees mean."""
+        """Start from the definitions that the names of some trees mean."""
         super().__init__(definitions)
         self.counted: dict[str, int] = {}
 

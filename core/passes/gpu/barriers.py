@@ -46,7 +46,7 @@ class Touched:
         return bool(self.written & (other.read | other.written) or self.read & other.written)
 
     def swapped(self, s: Swap) -> Touched:
-        """The same when two buffers have exchanged their names."""
+        """What is touched, when two buffers have exchanged their names."""
         other = {s.first: s.second, s.second: s.first}
         read, written = ({other.get(n, n) for n in each} for each in (self.read, self.written))
         return Touched(frozenset(read), frozenset(written))

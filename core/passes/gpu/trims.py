@@ -346,7 +346,7 @@ class _Iteration:
                 return None if scalar.dtype in FLOATS else frozenset()
 
     def _of_array(self, load: Load, opened: frozenset[int]) -> frozenset[int] | None:
-        """The same of an element: of an array that the kernel leaves as it is, or of a copy of such elements."""
+        """The arrays that have to be finite for an element to be: one that the kernel leaves alone, or a copy of it."""
         if load.dtype not in FLOATS:
             return frozenset()
         if not self.program.buffers[load.buffer].private:

@@ -39,7 +39,7 @@ class Blocks:
 
     @staticmethod
     def none() -> Blocks:
-        """Those of a program without such matrices."""
+        """The blocks of a program without such matrices."""
         return Blocks({}, (), {})
 
     def site(self, value: int, nest: Nest) -> int:

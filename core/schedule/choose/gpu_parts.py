@@ -234,7 +234,7 @@ def part_of_rows(node: Assignment, extents: Extents, machine: Machine) -> int | 
 def part_of_elements(
     node: Assignment, extents: Extents, columns: bool, machine: Machine
 ) -> int | None:
-    """The same of a reduction of which a thread has an element; of columns also where it is not known how many."""
+    """The terms of a part where each thread has an element; of columns also where it is not known how many."""
     elements, counts = _known(node, extents)
     if elements is None or counts is None:
         is_one = len(node.reduced_axes()) == 1

@@ -34,7 +34,7 @@ class Packed:
     many: int
 
     def inside(self, back: dict[int, list[int]]) -> Packed:
-        """The same in the axes of an inlined producer, -1 where it has no such axis; ``back`` has its axes."""
+        """This record in the axes of an inlined producer, -1 where it has no such axis; ``back`` has its axes."""
         rows, lanes = (back.get(axis, [-1])[0] for axis in (self.rows, self.lanes))
         lengths = {back[axis][0]: n for axis, n in self.lengths.items() if axis in back}
         return Packed(rows, lanes, self.windows, lengths, self.many)
@@ -52,7 +52,7 @@ class Across:
     last: int
 
     def inside(self, back: dict[int, list[int]]) -> Across:
-        """The same in the axes of an inlined producer, -1 where it has no such axis; ``back`` has its axes."""
+        """This record in the axes of an inlined producer, -1 where it has no such axis; ``back`` has its axes."""
         other, last = (back.get(axis, [-1])[0] for axis in (self.other, self.last))
         return Across(other, last)
 

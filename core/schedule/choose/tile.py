@@ -69,7 +69,7 @@ class Tiling:
         return self.outer + self.inner
 
     def by_rows(self) -> Tiling:
-        """The same with all lanes inside a block of rows: what runs along the lanes is packed for all blocks."""
+        """This tiling with all lanes inside a block of rows: what runs along the lanes is packed for all blocks."""
         tiled = (Loop(self.rows), Loop(self.lanes))
         others = (loop for loop in self.outer if loop not in tiled)
         return replace(self, outer=(*others, *tiled))

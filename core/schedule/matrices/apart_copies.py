@@ -72,11 +72,11 @@ class Worth:
         return self._is_gained(number, prod(n or 0 for n in known) * widths)
 
     def _products(self, matrices: Matrices) -> list[int]:
-        """Those of some matrices that are contractions."""
+        """The contractions among some matrices."""
         return [value for value in matrices.wide if self.tiled.tiles[value] is not None]
 
     def _stored(self, matrices: Matrices) -> list[int]:
-        """Those of some matrices that would be stored."""
+        """The ones among some matrices that would be stored."""
         return [value for value in matrices.wide if not self.readers.inlined[value]]
 
     def _bytes(self, values: Iterable[int]) -> float:

@@ -101,7 +101,7 @@ def _wide(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> tuple[set[int
 
 
 def _computed_once(shaped: Shaped, values: Collection[int]) -> set[int]:
-    """Those values that are compared with reductions of themselves, or make what is, by others of them alone."""
+    """The values that are compared with reductions of themselves, or make one that is, through such values alone."""
     once: set[int] = set()
     for _, common in compared(shaped):
         hidden: set[int] = set()

@@ -47,7 +47,7 @@ class _Reaching:
             self.masks.append(mask)
 
     def among(self, value: int, exits: Mapping[int, Exit]) -> dict[int, bool]:
-        """Those of some exits that a value is computed from, which is none of their rows."""
+        """The exits, among some, that a value is computed from which is none of their rows."""
         mask = self.masks[value]
         return {each: False for each in exits if mask >> bisect_left(self.exits, each) & 1}
 
