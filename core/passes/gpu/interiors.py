@@ -10,7 +10,8 @@ Example, where blocks have 64 elements of i, and a thread four of them:
 
 The condition is the same for all threads of a block, so that none of them waits for others. What gives a thread's own
 floats needs no condition that all hold that read them (``unread.py``), where it reads nothing else or copies that are
-filled. Copies for that are filled with 0 where their loops leave what they copy.
+filled. Copies for that are filled with 0 where their loops leave what they copy. Terms of a contraction are written out
+as often as there are in a tile where nothing is tested and registers are left.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.rewriting import parts_of, with_bodies
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
+from ilang.core.occupancy import resources_of
 from ilang.core.passes.gpu.unread import Unread, end_of
 from ilang.core.record import replace
 
@@ -56,7 +58,7 @@ def _freed(program: Program, kernel: Kernel) -> Block:
     assert isinstance(spread, Spread)
     if spread.over == "grid":
         return kernel.body
-    freeing = _Freeing(program)
+    freeing = _Freeing(program, kernel)
     body = freeing.filled(spread.body, spread.body)
     freeing.unread = Unread(body)
     return (replace(spread, body=freeing.regions(body)),)
@@ -65,9 +67,13 @@ def _freed(program: Program, kernel: Kernel) -> Block:
 class _Freeing:
     """One kernel: where all threads of a block are together, and what they test there."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, kernel: Kernel) -> None:
+        device = program.machine.device
+        assert device is not None
         self.program = program
-        self.unrolled = program.machine.tiles.terms
+        # What several iterations load at a time would spill where a thread's own arrays take all registers.
+        full = device.most_registers <= resources_of(program, kernel).registers
+        self.unrolled = 1 if full else program.machine.tiles.terms
         self.whole: set[int] = set()
         self.unread = Unread(())
 
