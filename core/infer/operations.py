@@ -300,14 +300,14 @@ class Collecting:
                 for row, operand_row in zip(shape, (batch, output, inner), strict=True):
                     self.below(row, operand_row, origin)
             case Slice():
-                self._slice(node.logic, shape, operands, origin)
+                self._slice(node, node.logic, shape, operands, origin)
             case Einsum():
                 shapes, names = [*operands, shape], [*self._names(node), "the result"]
                 self._einsum(value, node.logic.spec, shapes, names, origin)
             case Stack():
-                self._stack(node.logic.kind, shape, operands, origin)
+                self._stack(node, node.logic.kind, shape, operands, origin)
             case Interleave():
-                self._interleave(shape, operands, origin)
+                self._interleave(node, shape, operands, origin)
             case _:
                 assert_never(node.logic)
 
@@ -315,8 +315,10 @@ class Collecting:
         """Require that an operand's row fits a result's, repeated where it may be."""
         self.constraints.append(RowBelow(result, operand, origin))
 
-    def _equal(self, one: Row, other: Row, origin: Origin) -> None:
-        self.constraints.append(RowEqual(one, other, origin))
+    def _equal(self, one: Row, other: Row, origin: Origin, read: int | None = None) -> None:
+        """Require that two rows are equal; one of them is that of what is ``read``, if anything is."""
+        computed = read is not None and not isinstance(self.graph.nodes[read], Terminal | Input)
+        self.constraints.append(RowEqual(one, other, origin, computed))
 
     def _names(self, node: Operation) -> list[str]:
         """What messages call the operands of an operation."""
@@ -329,15 +331,17 @@ class Collecting:
         for row, side, name in ((BATCH, a, 0), (BATCH, b, 1), (INPUT, b, 1), (OUTPUT, a, 0)):
             self.below(c[row], side[row], origin.at(KINDS[row], names[name]))
 
-    def _slice(self, logic: Slice, c: Shape, operands: Sequence[Shape], origin: Origin) -> None:
-        a, *position = operands
+    def _slice(
+        self, node: Operation, logic: Slice, c: Shape, operands: Sequence[Shape], origin: Origin
+    ) -> None:
+        (a, *position), read = operands, node.operands[0]
         axis = self._fresh("the first batch axis")
         rest = self._open()
         takes = Origin(origin.says, origin.span, role="slice")
-        self._equal(a[BATCH], Row((axis,), rest.variable, ()), takes)
+        self._equal(a[BATCH], Row((axis,), rest.variable, ()), takes, read)
         self._equal(c[BATCH], rest, origin)
-        self._equal(c[INPUT], a[INPUT], origin)
-        self._equal(c[OUTPUT], a[OUTPUT], origin)
+        self._equal(c[INPUT], a[INPUT], origin, read)
+        self._equal(c[OUTPUT], a[OUTPUT], origin, read)
         for row in (row for shape in position for row in shape):
             self._equal(row, EMPTY, Origin(origin.says, origin.span, "its position has no axes"))
         self.constraints.append(AtLeast(axis, (logic.position or 0) + 1, origin))
@@ -345,21 +349,25 @@ class Collecting:
             extent = Known(logic.extent, False, None, Origin("the declared range", origin.span))
             self.constraints.append(DimEqual(axis, extent, origin))
 
-    def _stack(self, kind: int, c: Shape, operands: Sequence[Shape], origin: Origin) -> None:
+    def _stack(
+        self, node: Operation, kind: int, c: Shape, operands: Sequence[Shape], origin: Origin
+    ) -> None:
         count = Known(len(operands), False, None, origin)
         for row in range(3):
             rest = self._open()
-            for operand in operands:
-                self._equal(operand[row], rest, origin)
+            for read, operand in zip(node.operands, operands, strict=True):
+                self._equal(operand[row], rest, origin, read)
             stacked = Row((count,), rest.variable, ()) if row == kind else rest
             self._equal(c[row], stacked, origin)
 
-    def _interleave(self, c: Shape, operands: Sequence[Shape], origin: Origin) -> None:
+    def _interleave(
+        self, node: Operation, c: Shape, operands: Sequence[Shape], origin: Origin
+    ) -> None:
         half, rest = self._fresh("the last output axis"), self._open()
-        for operand in operands:
-            self._equal(operand[OUTPUT], Row((), rest.variable, (half,)), origin)
+        for read, operand in zip(node.operands, operands, strict=True):
+            self._equal(operand[OUTPUT], Row((), rest.variable, (half,)), origin, read)
             for row in (BATCH, INPUT):
-                self._equal(c[row], operand[row], origin)
+                self._equal(c[row], operand[row], origin, read)
         double = weighted([(2, half)], 0, origin)
         self._equal(c[OUTPUT], Row((), rest.variable, (double,)), origin)
 
@@ -373,6 +381,8 @@ class Collecting:
         names: Sequence[str],
         origin: Origin,
     ) -> None:
+        node = self.graph.nodes[value]
+        assert isinstance(node, Operation)
         labels = self.labels[value] = Labels(value)
         divided = ", names divided by commas," if spec.named else ""
         for number, (shape, tensor, name) in enumerate(
@@ -383,10 +393,11 @@ class Collecting:
                 self._viewed(value, number, shape, Origin(says, shape.span))
                 continue
             meets = self._meets(value, number)
+            read = node.operands[number] if number < len(node.operands) else None
             for kind, row, of_tensor in zip(KINDS, shape.rows, tensor, strict=True):
                 rows = f"its {kind} row{divided} against that of {name}"
                 here = Origin(says, shape.span, rows, meets)
-                self._equal(self._row(labels, row, origin), of_tensor, here)
+                self._equal(self._row(labels, row, origin), of_tensor, here, read)
         for name in (*labels.dims, *labels.rows):
             self.latest[name] = labels
 

@@ -165,30 +165,29 @@ class Solver:
         """Take constraints and draw what follows from them.
 
         A row is split, and a result grows, where the other side has axes, so what comes first matters: equations
-        between rows, those with leading axes before others; then what makes results grow at their start.
+        between rows, those with leading axes before others; then what makes results grow at their start, and all
+        other inequalities; last, how operations read what others compute, which says nothing of where that has axes.
         """
-        equations: list[RowEqual] = []
-        bounds: list[RowBelow] = []
-        for c in map(self._plain, constraints):
-            if isinstance(c, RowBelow):
-                bounds.append(c)
-            elif isinstance(c, RowEqual):
-                equations.append(c)
-            else:
-                self.queue.append(c)
+        plain = list(map(self._plain, constraints))
+        bounds = [c for c in plain if isinstance(c, RowBelow)]
+        equations = [c for c in plain if isinstance(c, RowEqual)]
         equations.sort(key=lambda c: -max(len(c.one.leading), len(c.other.leading)))
-        self.queue.extendleft(reversed(equations))
+        self.queue.extend(c for c in plain if not isinstance(c, RowBelow | RowEqual))
+        self.queue.extendleft(c for c in reversed(equations) if not c.reads)
         self._settle()
         starts = list(map(self.rows.grows_at_start, bounds))
         for first in (True, False):
             self.queue.extend(c for c, start in zip(bounds, starts, strict=True) if start is first)
             self._settle()
+        self.queue.extend(c for c in equations if c.reads)
+        self._settle()
 
     def _plain(self, c: Constraint) -> Constraint:
         """A constraint in whose rows every sum is an axis with a number, which can have a unit."""
         if isinstance(c, RowEqual):
             one, other = self._numbered(c.one, c.origin), self._numbered(c.other, c.origin)
-            return c if one is c.one and other is c.other else RowEqual(one, other, c.origin)
+            same = one is c.one and other is c.other
+            return c if same else RowEqual(one, other, c.origin, c.reads)
         if isinstance(c, RowBelow):
             one, other = self._numbered(c.result, c.origin), self._numbered(c.operand, c.origin)
             return c if one is c.result and other is c.operand else RowBelow(one, other, c.origin)

@@ -153,11 +153,16 @@ class DimBelow:
 
 @record
 class RowEqual:
-    """Two rows have the same axes."""
+    """Two rows have the same axes.
+
+    ``reads`` says that one of them is how an operation reads a value that another one computes: what computes it tells
+    which axes lead, and who reads it does not.
+    """
 
     one: Row
     other: Row
     origin: Origin
+    reads: bool = False
 
 
 @record

@@ -88,7 +88,7 @@ class Drawing:
         if kind < 3:
             return RowBelow(self.row(), self.row(), AT)
         if kind == 3:
-            return RowEqual(self.row(), self.row(), AT)
+            return RowEqual(self.row(), self.row(), AT, self.rng.random() < 0.3)
         if kind < 6:
             return DimBelow(self.dim(), self.dim(), AT)
         if kind == 6:

@@ -87,6 +87,22 @@ def test_leading_axes_align_from_the_left() -> None:
     refusal("E0510", tensor.einsum("..v..ij => ..v..ij", known(2, 3)) + known(2, 7, 8, 3))
 
 
+@pytest.mark.parametrize("read", ["j... => 0", "j... => ...", "...j => ...j", "ij... => 0"])
+def test_who_reads_a_result_does_not_tell_where_its_axes_align(read: str) -> None:
+    # the last axis of h is its last one for whoever meets h, however else h is read
+    sizes = (3, 4) if "i" in read else (4,)
+    h = tensor.relu(known(*sizes, name="y"))
+    met, other = known(2, *sizes) + h, tensor.einsum(read, h)
+    for whole in (met + other, other + met):
+        assert tensor.solve(whole).shape(whole).output == (2, *sizes)
+
+
+def test_a_slice_does_not_tell_where_the_axes_of_what_it_reads_align() -> None:
+    h = tensor.relu(tensor.data(None, (3,), (), (), "y"))
+    z = tensor.data(None, (2, 3), (), (), "x") + (h + tensor.slice_(h, 2))
+    assert tensor.solve(z).shape(z).batch == (2, 3)
+
+
 def test_an_index_of_zero_decides_last_and_yields_to_no_use() -> None:
     eye = tensor.einsum("i => i0", known(3))
     program = tensor.solve(eye + known(3, 5))
