@@ -23,6 +23,9 @@ OUT_OF_MEMORY = 2
 DEFAULT_STREAM = 1
 """What other libraries call the stream that everything waits for: the handle of CUDA's legacy stream."""
 
+STREAM_OF_THREAD = 2
+"""The handle that means another stream in every thread of the host."""
+
 
 @functools.lru_cache(maxsize=1)
 def _text() -> str:
@@ -186,9 +189,17 @@ class DeviceArray:
         return (CPU if self.device.is_host else CUDA, 0)
 
     def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
-        """A capsule of DLPack, for a library that reads it on a stream; -1 for one that waits by itself."""
+        """A capsule of DLPack, for a library that reads it on a stream; -1 for one that waits by itself.
+
+        Raises:
+            DataError: E0767 (0, which DLPack leaves open).
+        """
         from ilang.codegen.runtime.dlpack import capsule_of
 
+        if stream == 0:
+            from ilang.codegen.runtime.streams import ambiguous
+
+            raise ambiguous("__dlpack__ is asked for stream 0")
         if self.device.is_host:
             self.device.wait(self.stream)
         elif stream != -1:

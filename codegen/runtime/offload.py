@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,12 @@ from ilang.codegen.runtime.arguments import (
     result_of,
 )
 from ilang.codegen.runtime.concurrency import ForkSafeLock, hears_signals, interruptible
-from ilang.codegen.runtime.device import DEFAULT_STREAM, Device, DeviceArray
+from ilang.codegen.runtime.device import DEFAULT_STREAM, STREAM_OF_THREAD, Device, DeviceArray
 from ilang.codegen.runtime.load import interface_of
 from ilang.codegen.runtime.memory import LARGEST_SPACE, too_large
 from ilang.codegen.runtime.native import Address
 from ilang.codegen.runtime.plan import failure
+from ilang.codegen.runtime.streams import named_stream
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError, Error
@@ -71,14 +73,14 @@ def located(name: str, value: Any, device: Device, stream: int | None) -> Locate
     ``stream`` is where it will be read, if that is known.
 
     Raises:
-        DataError: E0703 (element type), E0714 (elements that do not lie one after the other).
+        DataError: E0703 (element type), E0714 (elements that do not lie one after the other), E0767 (its stream).
     """
     if isinstance(value, np.ndarray):
         return None
     try:
         interface = getattr(value, "__cuda_array_interface__", None)
         if isinstance(interface, dict):
-            at, strides = _of_interface(interface, value), interface.get("strides")
+            at, strides = _of_interface(name, interface, value), interface.get("strides")
         else:
             handed = _handed(name, value, device, stream)
             if handed is None:
@@ -114,11 +116,11 @@ def _handed(
     return at, tensor.strides
 
 
-def _of_interface(interface: dict[str, Any], owner: Any) -> Located:
-    """What ``__cuda_array_interface__`` says."""
+def _of_interface(name: str, interface: dict[str, Any], owner: Any) -> Located:
+    """What ``__cuda_array_interface__`` says. Raises DataError (E0767): its stream."""
     address, is_readonly = interface["data"]
     shape = tuple(int(n) for n in interface["shape"])
-    stream = int(interface.get("stream") or 0)
+    stream = named_stream(name, interface.get("stream"))
     dtype = np.dtype(interface["typestr"])
     return Located(int(address or 0), shape, dtype, stream, bool(is_readonly), owner)
 
@@ -141,7 +143,7 @@ def separated(
     ``stream`` is where they will be read, if that is known.
 
     Raises:
-        DataError: E0714 (on another device, or strided).
+        DataError: E0714 (on another device, or strided), E0767 (its stream).
     """
     checked, device_arrays = list(given), {}
     for n, value in enumerate(given):
@@ -166,6 +168,14 @@ def _text(shaped: Shaped, small: Collection[int]) -> str:
     return cuda.emit(pipeline.lower(shaped, GPU, small))
 
 
+class _OfThread(threading.local):
+    """Workspaces of one thread, by stream: those of streams that are another one in every thread."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.spaces: dict[int, DeviceArray] = {}
+
+
 class Offloaded:
     """One shaped program on one device, compiled when it is made. Safe to use from several threads."""
 
@@ -187,6 +197,7 @@ class Offloaded:
         self._native = device.load(lambda: _text(shaped, small), f"{self._name}.cu", source)
         self._looks = self._native.has(f"{self._name}_wait")
         self._spaces: dict[int, DeviceArray] = {}
+        self._of_thread = _OfThread()
         self._lock = ForkSafeLock()
 
     def call(
@@ -288,7 +299,8 @@ class Offloaded:
         """A workspace that calls on one stream share: they come one after the other."""
         if not count:
             return None
-        known = self._spaces.get(stream)
+        spaces = self._of_thread.spaces if stream == STREAM_OF_THREAD else self._spaces
+        known = spaces.get(stream)
         if known is None or known.nbytes < count:
-            known = self._spaces[stream] = self.device.empty((count,), np.uint8, stream)
+            known = spaces[stream] = self.device.empty((count,), np.uint8, stream)
         return known

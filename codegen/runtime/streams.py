@@ -1,7 +1,7 @@
 """Streams of CUDA as other libraries have them: a handle, or an object that has one.
 
 Example: 140234, torch.cuda.current_stream(), cupy.cuda.get_current_stream() and whatever has ``__cuda_stream__`` (the
-protocol of cuda.core) are streams; 0 and 1 are the one that everything waits for.
+protocol of cuda.core) are streams; 0 and 1 are the one that everything waits for, 2 is that of the calling thread.
 """
 
 from __future__ import annotations
@@ -35,6 +35,33 @@ def stream_handle(value: Any, target: str) -> int:
         what = f"{value}" if isinstance(value, (bool, int)) else f"of type {type(value).__name__}"
         raise DataError("E0767", f"stream= is {what}, which is no stream of CUDA", help=HELP)
     return handle or DEFAULT_STREAM
+
+
+def named_stream(name: str, value: Any) -> int:
+    """The stream that an array names in its ``__cuda_array_interface__``; 0 where it names none.
+
+    Raises:
+        DataError: E0767 (it is no stream, or 0, which the interface leaves open).
+    """
+    if value is None:
+        return 0
+    handle = None if isinstance(value, bool) else _number(value)
+    if handle is None:
+        message = f"{name} names {value!r} as its stream, which is no stream of CUDA"
+        raise DataError("E0767", message, help="an array names the handle of a stream, or None")
+    if not handle:
+        raise ambiguous(f"{name} names stream 0")
+    return handle
+
+
+def ambiguous(what: str) -> DataError:
+    """The refusal of a 0 where libraries tell each other of streams."""
+    message = f"{what}, which may be the legacy default stream or that of a thread"
+    return DataError(
+        "E0767",
+        message,
+        help="say 1 for the legacy default stream, 2 for that of a thread, or None",
+    )
 
 
 def _handle(value: Any) -> int | None:

@@ -1,12 +1,14 @@
 """The pages agree with the tables of the code, and their Python examples give what they show.
 
-Console blocks are run by `tests/cli`; here are the ```pycon blocks: the examples of one page share their names.
+Console blocks are run by `tests/cli`. Here are the ```pycon blocks, where the examples of one page share their names,
+and the ```python blocks, each of which is a program that asserts what it shows, on the emulator instead of a GPU.
 """
 
 import contextlib
 import doctest
 import io
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -26,14 +28,19 @@ README, LANGUAGE, ARCHITECTURE = (
 )
 README_LINES = 150
 EXAMPLES = re.compile(r"^```pycon\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+PROGRAM = re.compile(r"^ *```python\n(?P<body>.*?)^ *```$", re.DOTALL | re.MULTILINE)
+FENCED = re.compile(r"^ *```(?P<kind>[^\n]*)\n.*?^ *```$", re.DOTALL | re.MULTILINE)
+KINDS = {"console", "pycon", "python", "sh", ""}
+"""Kinds of blocks. Those that are `sh` need a network, a GPU, MPI or minutes; those of no kind are no program."""
 ROW = re.compile(r"^\| `([\w/]+)/` \| (.*) \|$", re.MULTILINE)
 """A row of the code map: a folder, and what is in it."""
 DIVIDER = re.compile(r"^\|[-| ]+\|$")
 
-PAGES = [
-    path
-    for path in (README, *(ROOT / "docs").rglob("*.md"))
-    if EXAMPLES.search(path.read_text("utf-8"))
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
+PROGRAMS = [
+    pytest.param(textwrap.dedent(match["body"]), id=f"{page.name}-{number}")
+    for page in PAGES
+    for number, match in enumerate(PROGRAM.finditer(page.read_text("utf-8")))
 ]
 
 
@@ -76,10 +83,29 @@ def run(body: str, names: dict[str, object]) -> str:
     return "".join(parts)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if EXAMPLES.search(page.read_text("utf-8"))],
+    ids=lambda page: page.name,
+)
 def test_examples(page: Path, update: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     settle(page, replay(page.read_text("utf-8")), update)
+
+
+@pytest.mark.parametrize("text", PROGRAMS)
+def test_programs(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(text, "<program of a page>", "exec"), {})
+
+
+def test_blocks_are_of_a_known_kind() -> None:
+    """So that none is left out of the tests by the name that it has."""
+    kinds = {
+        page.name: {match["kind"] for match in FENCED.finditer(page.read_text("utf-8"))} - KINDS
+        for page in PAGES
+    }
+    assert {name: kind for name, kind in kinds.items() if kind} == {}
 
 
 def test_readme_is_short() -> None:

@@ -46,11 +46,15 @@ namespace cuda_emulator {
 namespace {
 
 CUstream_st legacy;
+CUstream_st of_threads;  // one for all threads of the host, as a call may run on another one than its caller
 std::shared_ptr<Moment> legacy_moment = std::make_shared<Moment>();
-std::set<CUstream_st*> streams;  // without the legacy one
+std::set<CUstream_st*> streams = {&of_threads};  // without the legacy one
 std::minstd_rand random_order;
 
-CUstream_st* stream_of(cudaStream_t s) { return s == nullptr || s == cudaStreamLegacy ? &legacy : s; }
+CUstream_st* stream_of(cudaStream_t s) {
+  if (s == cudaStreamPerThread) return &of_threads;
+  return s == nullptr || s == cudaStreamLegacy ? &legacy : s;
+}
 
 double now() {
   using namespace std::chrono;

@@ -9,6 +9,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from ilang.codegen.project import emulation
 from ilang.codegen.project.cases import Output
 from ilang.codegen.runtime import cache, gpu, offload
 from ilang.codegen.runtime.compilers import find_compiler
-from ilang.codegen.runtime.device import DeviceArray
+from ilang.codegen.runtime.device import STREAM_OF_THREAD, DeviceArray
 from ilang.codegen.runtime.native import Address
 from ilang.codegen.targets import cuda
 from ilang.icli.main import main
@@ -156,7 +157,7 @@ def test_work_of_the_streams_of_arrays_comes_first(machine: Emulator) -> None:
         assert (
             kernels.call("new_stream", handles[:1]) == kernels.call("new_stream", handles[1:]) == 0
         )
-        one, two = (int(handle) for handle in handles)
+        one, two = int(handles[0]), int(handles[1]) if seed % 2 else STREAM_OF_THREAD
         x, y = new_array((100,), np.float32), new_array((100,), np.float32)
         with machine.settings(streams=seed):
             assert kernels.call("fill", x, np.float32(3), 100, Address(one)) == 0
@@ -164,8 +165,8 @@ def test_work_of_the_streams_of_arrays_comes_first(machine: Emulator) -> None:
             result = f(Foreign(x, stream=one), Foreign(y, stream=two), **ON)
             assert result.stream == one
             assert (result.get() == 7).all()
-        for handle in (one, two):
-            assert kernels.call("free_stream", Address(handle)) == 0
+        for handle in handles:
+            assert kernels.call("free_stream", Address(int(handle))) == 0
 
 
 class Torch:
@@ -242,6 +243,61 @@ def test_streams_that_are_none() -> None:
     with pytest.raises(Error, match="E0767"):
         summed(x, x, stream=1)
     assert summed(there, there, stream=1, **ON).stream == 1
+
+
+def test_streams_that_arrays_name() -> None:
+    """1 is the legacy default stream, 2 that of a thread, None any; 0 would be either (CUDA Array Interface 3)."""
+    f, x = i("ij~ji"), rand(3, 4)
+    there = on_device(x)
+    for named, given, stream in [(2, None, 2), (1, 2, 2), (2, 1, 1), (None, 2, 2), (None, None, 1)]:
+        result = f(Foreign(there, stream=named), stream=given, **ON)
+        assert result.__cuda_array_interface__["stream"] == result.stream == stream
+        assert (result.get() == x.T).all()
+        assert (f(result, **ON).get() == x).all()
+    out = new_array((4, 3), np.float32)
+    f(there, out=Foreign(out, stream=2), stream=2, **ON)
+    assert (out.get() == x.T).all()
+    wrong: list[tuple[object, str]] = [(0, "may be the legacy"), (-1, "is no stream"), (True, "no")]
+    for value, says in wrong:
+        at = Foreign(there, stream=value)
+        calls: list[Callable[[], Any]] = [partial(f, at, **ON), partial(f, x, out=at, **ON)]
+        for call in calls:
+            with pytest.raises(Error, match=says) as refusal:
+                call()
+            assert refusal.value.code == "E0767"
+    with pytest.raises(Error, match="E0767"):
+        there.__dlpack__(stream=0)
+
+
+@pytest.mark.parametrize(("stream", "new"), [(1, 0), (2, 2)])
+def test_threads_share_workspaces_of_streams_that_they_share(
+    monkeypatch: pytest.MonkeyPatch, stream: int, new: int
+) -> None:
+    """Calls on one stream come one after the other; those on the streams of two threads may meet."""
+    f, x = i("+ij~j >> ^j~j >> (I & (+j~.)) >> j/.~j"), on_device(rand(5, 4))
+    device, both = emulated(), threading.Barrier(2, timeout=60)
+    spaces: list[DeviceArray] = []
+    f(x, stream=1, **ON)
+    empty = device.empty
+
+    def counted(shape: tuple[int, ...], dtype: Any, stream: int = 1) -> DeviceArray:
+        array = empty(shape, dtype, stream)
+        if dtype is np.uint8:
+            spaces.append(array)
+        return array
+
+    def call() -> None:
+        both.wait()
+        f(x, stream=stream, **ON)
+        both.wait()
+
+    monkeypatch.setattr(device, "empty", counted)
+    threads = [threading.Thread(target=call) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(spaces) == new
 
 
 def test_kernels_take_the_rank_of_an_array_that_tells_its_shape_alone() -> None:

@@ -89,6 +89,7 @@ typedef struct CUevent_st* cudaEvent_t;
 #define cudaStreamDefault 0u
 #define cudaStreamNonBlocking 1u
 #define cudaStreamLegacy ((cudaStream_t)0x1)
+#define cudaStreamPerThread ((cudaStream_t)0x2)
 #define cudaEventDefault 0u
 #define cudaEventDisableTiming 2u
 
