@@ -19,13 +19,14 @@ from typing import assert_never
 from ilang.codegen.targets import (
     c_scalar,
     c_session,
+    cuda_combine,
     cuda_header,
     cuda_library,
     cuda_session,
     cuda_vectors,
 )
 from ilang.codegen.targets.c_entry import wrapped
-from ilang.codegen.targets.cfamily import INDENT, Spelling, combined, comment
+from ilang.codegen.targets.cfamily import INDENT, Spelling, comment
 from ilang.codegen.targets.cuda_entry import TRY, Entry
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.library import linked
@@ -61,8 +62,8 @@ INCLUDES = (
 
 
 SESSION_INCLUDES = (*c_session.INCLUDES, "#include <string.h>")
-AT = {"grid": "at", "blocks": "block", "warps": "warp", "threads": "lane"}
-"""The number of an iteration that is shared out."""
+AT = {"grid": "at", "blocks": "block", "warps": "warp", "threads": "element"}
+"""The number of an iteration of several loops that is shared out."""
 WORD = re.compile(r"\w+")
 THREAD = re.compile(r"\bthread\b")
 """The number of a thread in a block that has several dimensions."""
@@ -184,12 +185,17 @@ class _Kernel:
 
     def _block(self, body: Sequence[Statement], indent: str) -> Iterator[str]:
         for s in body:
-            yield from self._statement(s, indent)
+            yield from self._statement(s, indent, is_alone=len(body) == 1)
 
-    def _statement(self, s: Statement, indent: str) -> Iterator[str]:
+    def _statement(self, s: Statement, indent: str, *, is_alone: bool) -> Iterator[str]:
+        """A statement, which is the only one of its braces or has others beside it."""
         match s:
+            case For() if s.wide:
+                yield from cuda_vectors.unrolled(self.spelling, s, indent, braces=not is_alone)
             case For():
-                yield from self._for(s, indent)
+                yield from self._opened(s, indent)
+                yield from self._block(s.body, indent + INDENT)
+                yield f"{indent}}}"
             case If():
                 words = self._conditions(s)
                 yield f"{indent}if ({words if s.body else f'!({words})'}) {{"
@@ -205,9 +211,10 @@ class _Kernel:
             case Define() | Change() | Store() | HorizontalReduction():
                 yield from c_scalar.lines(s, self.spelling, indent)
             case Spread():
-                yield from self._spread(s, indent)
+                yield from self._spread(s, indent, is_alone)
             case Combine():
-                yield from self._combine(s, indent)
+                warp = self._device().warp
+                yield from cuda_combine.lines(s, self.spelling, self.thread, warp, indent)
             case Barrier():
                 yield f"{indent}{'__syncwarp' if self.outer.over == 'warps' else '__syncthreads'}();"
             case Swap():
@@ -229,15 +236,6 @@ class _Kernel:
             words.append(f"(size_t){self._name(number)} % {bytes_} == 0")
         return " && ".join(dict.fromkeys(words))
 
-    def _for(self, loop: For, indent: str) -> Iterator[str]:
-        """A loop one iteration after the other, or all of them at once where they move neighbors together."""
-        if loop.wide:
-            yield from cuda_vectors.unrolled(self.spelling, loop, indent)
-            return
-        yield from self._opened(loop, indent)
-        yield from self._block(loop.body, indent + INDENT)
-        yield f"{indent}}}"
-
     def _opened(self, loop: For, indent: str) -> Iterator[str]:
         """The head of a loop."""
         spelling = self.spelling
@@ -256,37 +254,13 @@ class _Kernel:
         else:
             yield spelling.opened(loop, indent)
 
-    def _combine(self, s: Combine, indent: str) -> Iterator[str]:
-        """One value of what all threads have: within each warp by shuffles, then of one warp after the other."""
-        warp = self._device().warp
-        name, kind = self.spelling.local(s.variable), self.spelling.kind(s.variable, s.dtype)
-        update = combined(s.primitive, s.dtype, name, "given")
-        yield f"{indent}for (int half = {warp // 2}; half > 0; half /= 2) {{"
-        yield f"{indent}{INDENT}const {kind} given = __shfl_xor_sync(0xffffffffu, {name}, half);"
-        yield f"{indent}{INDENT}{update}"
-        yield f"{indent}}}"
-        if s.threads <= warp:
-            return
-        yield f"{indent}{{"
-        inside = indent + INDENT
-        yield f"{inside}__shared__ {kind} sums[{s.threads // warp}];"
-        yield f"{inside}__syncthreads();"
-        yield f"{inside}if ({self.thread} % {warp} == 0) sums[{self.thread} / {warp}] = {name};"
-        yield f"{inside}__syncthreads();"
-        yield f"{inside}{name} = sums[0];"
-        yield f"{inside}for (int part = 1; part < {s.threads // warp}; ++part) {{"
-        yield f"{inside}{INDENT}const {kind} given = sums[part];"
-        yield f"{inside}{INDENT}{update}"
-        yield f"{inside}}}"
-        yield f"{indent}}}"
-
     def _device(self) -> Device:
         """What the program may ask for."""
         device = self.program.machine.device
         assert device is not None
         return device
 
-    def _spread(self, s: Spread, indent: str) -> Iterator[str]:
+    def _spread(self, s: Spread, indent: str, is_alone: bool) -> Iterator[str]:
         """Iterations that are shared out among blocks or threads."""
         if s.over != "threads":
             yield from self._memory(s, indent)
@@ -297,16 +271,16 @@ class _Kernel:
         elif s.over != "threads":
             yield from self._across(s, ("z", "y"), indent)
         elif s.loops[0].role in THREAD_DIMENSIONS:
-            yield from self._along(s, indent)
+            yield from self._along(s, indent, is_alone)
         else:
-            yield from self._one_by_one(s, indent)
+            yield from self._one_by_one(s, indent, is_alone)
 
-    def _one_by_one(self, s: Spread, indent: str, start: str = "") -> Iterator[str]:
+    def _one_by_one(self, s: Spread, indent: str, is_alone: bool, start: str = "") -> Iterator[str]:
         """Iterations of loops that are counted together, those from ``start`` on where one loop has some before."""
         if s.loops[0].chunk is not None:
             yield from self._chunk(s, s.loops[0], indent, start)
         elif s.turns == 1 and not start:
-            yield from self._once(s, indent)
+            yield from self._once(s, indent, is_alone)
         else:
             yield from self._turns(s, s.loops, indent, start)
 
@@ -327,10 +301,10 @@ class _Kernel:
         if start:
             yield f"{indent}{INDENT}{start} += ({end} - {start}) / {some.count} * {some.count};"
             yield f"{indent}}}"
-            yield from self._one_by_one(s, indent, start)
+            yield from self._one_by_one(s, indent, is_alone=False, start=start)
             return
         yield f"{indent}}} else {{"
-        yield from self._one_by_one(s, indent + INDENT)
+        yield from self._one_by_one(s, indent + INDENT, is_alone=True)
         yield f"{indent}}}"
 
     def _neighbors(self, some: Neighbors, indent: str) -> Iterator[str]:
@@ -360,8 +334,9 @@ class _Kernel:
             extent = self.program.sizes[last.size].fixed
             groups = f"{sizes[-1]} / {some.count}" if extent is None else str(extent // some.count)
             sizes[-1] = f"({groups})" if extent is None and len(sizes) > 1 else groups
-            yield f"{indent}for ({self._counted(s, ' * '.join(sizes))}) {{"
-            yield from self._variables(s.loops, AT[s.over], body, inside, sizes, some.count)
+            at, kind = AT[s.over], self._counter(s)
+            yield f"{indent}for ({self._counted(s, kind, at, ' * '.join(sizes))}) {{"
+            yield from self._variables(s.loops, at, body, inside, sizes, some.count)
         yield from body
         yield f"{indent}}}"
 
@@ -388,11 +363,17 @@ class _Kernel:
         """Iterations of which a worker has as many as come to its turn."""
         spelling, inside = self.spelling, indent + INDENT
         sizes = [spelling.size(loop.size) for loop in loops]
+        body = [*self._past(s, inside), *self._block(s.body, inside)]
         if s.at_a_time is not None:
             yield f"#pragma unroll {s.at_a_time}"
-        yield f"{indent}for ({self._counted(s, ' * '.join(sizes), start)}) {{"
-        body = [*self._past(s, inside), *self._block(s.body, inside)]
-        yield from self._variables(loops, AT[s.over], body, inside)
+        if len(loops) == 1:
+            at = spelling.variable(loops[0].variable)
+            kind = self._kind(loops[0]) if s.over == "threads" else self.index
+            yield f"{indent}for ({self._counted(s, kind, at, sizes[0], start)}) {{"
+        else:
+            at, kind = AT[s.over], self._counter(s)
+            yield f"{indent}for ({self._counted(s, kind, at, ' * '.join(sizes), start)}) {{"
+            yield from self._variables(loops, at, body, inside)
         yield from body
         yield f"{indent}}}"
 
@@ -403,7 +384,7 @@ class _Kernel:
                 name = self.spelling.variable(loop.variable)
                 yield f"{indent}if ({name} >= {self.spelling.rest(loop.rest)}) continue;"
 
-    def _along(self, s: Spread, indent: str) -> Iterator[str]:
+    def _along(self, s: Spread, indent: str, is_alone: bool) -> Iterator[str]:
         """Iterations of loops along the dimensions of a block: each thread has one at most."""
         spelling, inside = self.spelling, indent + INDENT
         loops = {loop.role: loop for loop in s.loops}
@@ -417,11 +398,11 @@ class _Kernel:
             if loop is not None:
                 name = spelling.variable(loop.variable)
                 lines[name] = f"{inside}const {self._kind(loop)} {name} = {index};"
-        yield indent + (f"if ({' && '.join(conditions)}) {{" if conditions else "{")
         words = {word for line in body for word in WORD.findall(line)}
-        yield from (line for name, line in lines.items() if name in words)
-        yield from body
-        yield f"{indent}}}"
+        variables = [line for name, line in lines.items() if name in words]
+        declares = bool(variables) or _declares(s)
+        condition = " && ".join(conditions)
+        yield from _once(condition, [*variables, *body], indent, declares and not is_alone)
 
     def _unless_past(self, s: Spread, indent: str) -> Iterator[str]:
         """What a worker does for its one iteration, unless that is past the end of a dimension."""
@@ -473,15 +454,15 @@ class _Kernel:
             else "int"
         )
 
-    def _once(self, s: Spread, indent: str) -> Iterator[str]:
+    def _once(self, s: Spread, indent: str, is_alone: bool) -> Iterator[str]:
         """Iterations of which each thread has one at most."""
         count = prod(self.program.sizes[loop.size].fixed or 0 for loop in s.loops)
         inside = indent + INDENT
-        yield indent + ("{" if count == s.threads else f"if ({self.thread} < {count}) {{")
         body = list(self._unless_past(s, inside))
-        yield from self._variables(s.loops, self.thread, body, inside)
-        yield from body
-        yield f"{indent}}}"
+        variables = list(self._variables(s.loops, self.thread, body, inside))
+        condition = "" if count == s.threads else f"{self.thread} < {count}"
+        declares = bool(variables) or _declares(s)
+        yield from _once(condition, [*variables, *body], indent, declares and not is_alone)
 
     def _chunk(self, s: Spread, loop: For, indent: str, start: str) -> Iterator[str]:
         """The iterations of one chunk of a loop, shared out among the threads of a block."""
@@ -530,9 +511,13 @@ class _Kernel:
         yield from self._block(s.body, indent + INDENT)
         yield f"{indent}}}"
 
-    def _counted(self, s: Spread, iterations: str, start: str = "") -> str:
+    def _counter(self, s: Spread) -> str:
+        """The type of what counts iterations of several loops; unsigned ones are divided in fewer instructions."""
+        narrow = s.over == "threads" and all(self._kind(loop) == "int" for loop in s.loops)
+        return "unsigned" if narrow else self.index
+
+    def _counted(self, s: Spread, kind: str, at: str, iterations: str, start: str = "") -> str:
         """The head of the loop over the iterations of one worker."""
-        at = AT[s.over]
         match s.over:
             case "grid":
                 first, step = f"({self.index}){GRID}", f"({self.index})gridDim.x * blockDim.x"
@@ -547,9 +532,6 @@ class _Kernel:
                 first, step = self.thread, self.threads
             case _:
                 assert_never(s.over)
-        kind = self.index
-        if s.over == "threads" and all(self._kind(loop) == "int" for loop in s.loops):
-            kind = "unsigned"
         first = f"{start} + {first}" if start else first
         return f"{kind} {at} = {first}; {at} < {iterations}; {at} += {step}"
 
@@ -598,3 +580,18 @@ class _Kernel:
                 sizes = [self.spelling.size(size) for size in self.program.buffers[number].dims]
                 product = "".join(f" * (size_t){size}" for size in sizes)
                 yield f"{indent}own += padded(sizeof({c_type}){product});"
+
+
+def _declares(s: Spread) -> bool:
+    """Whether the text of what a worker does declares anything outside of braces."""
+    return any(isinstance(x, Define) or (isinstance(x, For) and x.wide) for x in s.body)
+
+
+def _once(condition: str, lines: Sequence[str], indent: str, scope: bool) -> Iterator[str]:
+    """What a worker does once, under a condition if there is one, else in a scope of its own if it needs one."""
+    if not condition and not scope:
+        yield from (line.removeprefix(INDENT) for line in lines)
+        return
+    yield f"{indent}if ({condition}) {{" if condition else f"{indent}{{"
+    yield from lines
+    yield f"{indent}}}"

@@ -55,11 +55,12 @@ def contracted(s: Change | Store, spelling: Spelling) -> str:
     return f"{'fmaf' if value.dtype == 'f32' else 'fma'}({', '.join(words)})"
 
 
-def unrolled(spelling: Spelling, loop: For, indent: str) -> Iterator[str]:
-    """The iterations of a loop, each with an element of the widest vectors."""
-    first, inside = loop.each[0], indent + INDENT
+def unrolled(spelling: Spelling, loop: For, indent: str, *, braces: bool) -> Iterator[str]:
+    """The iterations of a loop, each with an element of the widest vectors; in braces of their own, or in others."""
+    first, inside = loop.each[0], indent + INDENT if braces else indent
     loads = [[*dict.fromkeys(_loads((store,), loop.wide))] for store in loop.each]
-    yield f"{indent}{{"
+    if braces:
+        yield f"{indent}{{"
     for n, load in enumerate(loads[0]):
         kind = _kind(spelling, load.buffer, _lanes(spelling, load.buffer))
         place = vector(spelling, load.buffer, load.index, _lanes(spelling, load.buffer), "const ")
@@ -74,7 +75,8 @@ def unrolled(spelling: Spelling, loop: For, indent: str) -> Iterator[str]:
     if whole:
         place = vector(spelling, first.buffer, first.index, _lanes(spelling, first.buffer))
         yield f"{inside}{place} = stored;"
-    yield f"{indent}}}"
+    if braces:
+        yield f"{indent}}}"
 
 
 def _lanes(spelling: Spelling, number: int) -> int:

@@ -22,6 +22,7 @@ RESERVED = frozenset(
     ALIGNED FETCH SCALAR STRAIGHT FUSED MOST_DIVIDED largest reciprocal size
     lane half block warp start filled element quad quad_anywhere in_registers quad_past past_end SHUFFLED
     tile_row tile_rows tile_lanes part row first_row first_lane rows_at_once parts_at_once stride step given sums blocks
+    partials
     VECTOR HELD loaded loaded0 loaded1 loaded2 loaded3 stored filling fills sums_of_runs
     run_count
     sizes work plan bytes scratch scratch_bytes arrays lengths status total padded thread threads add array
@@ -262,7 +263,7 @@ def _patterns() -> re.Pattern[str]:
 LOCAL = frozenset(
     """
     lane half block start filled element tile_row tile_rows tile_lanes part row first_row first_lane stride step given
-    sums stored filling plan bytes scratch work arrays lengths status total iterations first last test
+    sums partials stored filling plan bytes scratch work arrays lengths status total iterations first last test
     """.split()  # noqa: SIM905 - as above
 )
 """Reserved words that functions alone use: a type at file scope may have their names."""

@@ -155,6 +155,26 @@ def test_a_call_takes_no_memory_and_does_not_wait() -> None:
     assert not any(word in run for word in ("cudaMalloc", "Synchronize", "cudaMemcpy", "exit"))
 
 
+@pytest.mark.parametrize("name", ["09_softmax", "13_attention"])
+def test_no_braces_have_nothing_but_braces_inside(name: str) -> None:
+    (each,) = exported(ROOT / "samples" / f"{name}.i")
+    lines = cuda.emit(each).splitlines()
+    for number, line in enumerate(lines):
+        if line.strip() == "{" and lines[number - 1].endswith(" {"):
+            end = lines.index(
+                f"{line[:-1]}}}", number
+            )  # where other statements follow, names are of this block alone
+            assert not lines[end + 1].strip().startswith("}"), f"{number}: {lines[number - 1]}"
+
+
+def test_what_counts_is_called_what_it_counts() -> None:
+    text = cuda.emit(program("(I & >ij~i) >> ij-i~ij"))
+    assert "for (Index j = threadIdx.x; j < n_j; j += 256)" in text
+    assert "partials[threadIdx.x / 32] = acc;" in text
+    assert "lane" not in text
+    assert "lane" not in cuda.emit(program("ik*kj~ijk >> +ijk~ij"))
+
+
 def test_headers_are_plain_c() -> None:
     header = cuda_header.emit_header([program("ij+ij~ij")], "model")
     assert "#include <cuda" not in header
