@@ -320,11 +320,15 @@ class _Freeing:
         return replace(loop, rest=None) if not ask(last, inner) else loop
 
     def _whole(self, condition: Within, inner: Extents) -> Within | None:
-        """That a condition holds for all elements, for all threads to test; None where that is no one condition."""
+        """That a condition holds for all elements, for all threads to test; None where that is no one condition.
+
+        Nor is there one where it never holds: a block of more elements than the dimension has.
+        """
         most = _most(condition.index, inner)
         if most is None or condition.size is None:
             return None
-        return Within(most, condition.size)
+        extent = self.program.sizes[condition.size].fixed
+        return None if extent is not None and extent <= most.offset else Within(most, condition.size)
 
 
 def _last(rest: Rest, extent: int) -> Within:

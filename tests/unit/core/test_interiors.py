@@ -1,0 +1,34 @@
+"""Whole blocks without conditions (``passes/gpu/interiors.py``): what they ask, and what they do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from ilang.core.ir.affine import Within
+from ilang.core.ir.kernel import If, Program, statements_within
+from ilang.core.machine import GPU
+from ilang.core.notation.module import parse_module
+from ilang.core.pipeline import infer, lower, module_graph
+from ilang.core.source import Source
+
+
+def asked(program: Program) -> list[Within]:
+    """The conditions of a program's statements."""
+    return [
+        each
+        for kernel in program.kernels
+        for s in statements_within(kernel.body)
+        if isinstance(s, If)
+        for each in s.within
+    ]
+
+
+@pytest.mark.parametrize(("terms", "asks"), [("2", 2), ("15", 2), ("16", 2), ("40", 3), ("k", 3)])
+def test_no_block_asks_for_more_than_a_dimension_has(terms: str, asks: int) -> None:
+    """Tiles of a product have 16 terms: where there are fewer, blocks ask for whole rows and columns alone."""
+    text = f"f(a[m,{terms}], b[{terms},n]) = ik*kj~ijk >> +ijk~ij"
+    program = lower(infer(module_graph(parse_module(Source("<text>", text)), "f")), GPU)
+    blocks = [each for each in asked(program) if each.index.offset and each.size is not None]
+    assert len({each.size for each in blocks}) == asks
+    extents = [(each, program.sizes[each.size or 0].fixed) for each in blocks]
+    assert all(extent is None or each.index.offset < extent for each, extent in extents)
