@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
-from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.affine import Affine, Within, at_least_0
 from ilang.core.ir.kernel import For, Kernel, Program, Rest, Variable
 from ilang.core.ir.scalar import (
     Apply,
@@ -271,13 +271,15 @@ class Spelling:
         words = []
         for condition in within:
             part = condition.index
+            if condition.size is None:
+                left, relation, right = at_least_0(part)
+                words.append(f"{self.index(left)} {relation} {self.index(right)}")
+                continue
             index = self.index(part)
             parts = (*part.terms, *part.sizes, *part.looked)
-            falls = part.offset < 0 or any(c < 0 for c, _ in parts)
-            if falls or condition.size is None:
+            if part.offset < 0 or any(c < 0 for c, _ in parts):
                 words.append(f"{index} >= 0")
-            if condition.size is not None:
-                words.append(f"{index} < {self.size(condition.size)}")
+            words.append(f"{index} < {self.size(condition.size)}")
         return " && ".join(words)
 
     def _atom(self, scalar: Scalar) -> str:

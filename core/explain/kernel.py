@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
 from ilang.core.explain.expression import INFIX, affine_text, scalar_text
-from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.affine import Affine, Within, at_least_0
 from ilang.core.ir.cpu import Bound, Cut, Fetch, Late, Left, Outline, Sharing, Transpose
 from ilang.core.ir.gpu import Barrier, Combine, Neighbors, Spread, Swap, Trim
 from ilang.core.ir.kernel import (
@@ -428,8 +428,11 @@ class _Loops:
     def _conditions(self, within: Sequence[Within]) -> str:
         words = []
         for each in within:
-            end = "" if each.size is None else f" < {self._end(each.size)}"
-            words.append(f"0 <= {self._affine(each.index)}{end}")
+            if each.size is None:
+                left, relation, right = at_least_0(each.index)
+                words.append(f"{self._affine(left)} {relation} {self._affine(right)}")
+            else:
+                words.append(f"0 <= {self._affine(each.index)} < {self._end(each.size)}")
         return " and ".join(words)
 
     def _end(self, number: int) -> str:

@@ -98,6 +98,28 @@ def axis_index(axis: int) -> Affine:
     return Affine(((1, axis),))
 
 
+def at_least_0(index: Affine) -> tuple[Affine, str, Affine]:
+    """That an index is at least 0, as a comparison: what it subtracts on the left, what that may be on the right.
+
+    Example: `0 <= -8k - k1 + 254` as `8k + k1 <= 254`, `0 <= -k + n - 2` as `k + 1 < n`, `0 <= i - 3` as `i >= 3`.
+    """
+    if index.looked:
+        return index, ">=", Affine(())
+    less = Affine(
+        tuple((-c, axis) for c, axis in index.terms if c < 0),
+        sizes=tuple((-c, size) for c, size in index.sizes if c < 0),
+    )
+    more = Affine(
+        tuple(each for each in index.terms if each[0] > 0),
+        sizes=tuple(each for each in index.sizes if each[0] > 0),
+    )
+    if less == Affine(()):
+        return more, ">=", Affine((), -index.offset)
+    if index.offset < 0:
+        return less.plus((), -index.offset - 1), "<", more
+    return less, "<=", more.plus((), index.offset)
+
+
 @record
 class Within:
     """Holds where an index is inside a dimension: at least 0 and below the extent of size number ``size``.

@@ -226,7 +226,7 @@ class Iterations:
             counted.append((steps, other.variable))
             self.outer.append(other)
             last, inner = other, program.sizes[other.size].fixed
-        self._counted = counted
+        self._counted = counted[::-1]
         self._left = Affine(
             (), steps * (inner or 0), sizes=() if inner is not None else ((steps, last.size),)
         )

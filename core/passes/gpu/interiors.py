@@ -328,7 +328,9 @@ class _Freeing:
         if most is None or condition.size is None:
             return None
         extent = self.program.sizes[condition.size].fixed
-        return None if extent is not None and extent <= most.offset else Within(most, condition.size)
+        return (
+            None if extent is not None and extent <= most.offset else Within(most, condition.size)
+        )
 
 
 def _last(rest: Rest, extent: int) -> Within:

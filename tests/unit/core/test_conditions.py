@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ilang.core.ir.affine import Affine
+import pytest
+
+from ilang.core.ir.affine import Affine, at_least_0
 from ilang.core.ir.shaped import Assignment
 from ilang.core.pipeline import graph_of, infer, text_component
 from ilang.core.schedule.conditions import Bounds, conditions
@@ -90,3 +93,35 @@ def test_narrower_guards() -> None:
         assert all(bounds.follows(need, known) for need in needs)
         bounds, needs = summed(narrow)
         assert not all(bounds.follows(need, summed(wide)[1]) for need in needs)
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (Affine(((-8, 0), (-1, 1)), 254), "8a + b <= 254"),
+        (Affine(((-1, 0),), -2, sizes=((1, 5),)), "a + 1 < n5"),
+        (Affine(((-1, 0),), -1, sizes=((1, 5),)), "a < n5"),
+        (Affine(((1, 0), (-1, 1))), "b <= a"),
+        (Affine(((1, 0), (-1, 1)), 3), "b <= a + 3"),
+        (Affine(((2, 0), (1, 1)), -3), "2a + b >= 3"),
+        (Affine(((1, 0),), sizes=((-1, 5),)), "n5 <= a"),
+        (Affine(((-1, 0),), -3), "a + 2 < 0"),
+    ],
+)
+def test_conditions_are_compared_without_subtracting(index: Affine, expected: str) -> None:
+    left, relation, right = at_least_0(index)
+    assert f"{written(left)} {relation} {written(right)}" == expected
+    for a, b, size in itertools.product(range(9), repeat=3):
+        values = {0: a, 1: b, 5: size}
+        holds = {"<": operator.lt, "<=": operator.le, ">=": operator.ge}[relation]
+        assert holds(value(left, values), value(right, values)) == (value(index, values) >= 0)
+
+
+def written(index: Affine) -> str:
+    named = [(c, "ab"[axis]) for c, axis in index.terms] + [(c, f"n{n}") for c, n in index.sizes]
+    words = [name if c == 1 else f"{c}{name}" for c, name in named]
+    return " + ".join(words + [str(index.offset)] * (index.offset != 0 or not words))
+
+
+def value(index: Affine, values: Mapping[int, int]) -> int:
+    return index.offset + sum(c * values[n] for c, n in (*index.terms, *index.sizes))
