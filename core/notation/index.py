@@ -40,8 +40,7 @@ from ilang.core.ir.syntax import (
 )
 from ilang.core.notation.expression_rules import check_expression
 from ilang.core.notation.lookahead import is_index, opens_argument, opens_schedule, past_leaf
-from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, TILDE_HELP, WORD, Reader, no_program
-from ilang.core.source import Source
+from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, TILDE_HELP, WORD, Reader
 
 if TYPE_CHECKING:  # few expressions have schedules
     from ilang.core.notation.schedule_rules import Form
@@ -55,17 +54,6 @@ GROUP_HELP = "an affine index is like `(2y+u-1)`, or `(2y+u:3)` for a window of 
 GUARD_HELP = "guards compare sums of axes and numbers: `ij[j<=i,i<3]~ij`"
 NUMBER_DIGITS = 10
 """Numbers in an index are below the limit: no more digits than this can be."""
-
-
-def parse_expression(source: Source, start: int = 0, end: int | None = None) -> Expression:
-    """One index expression that fills the text."""
-    reader = Reader(source, start, end)
-    if not reader.skip():
-        raise no_program(reader)
-    tree = read_expression(reader)
-    if reader.skip():
-        raise reader.unexpected("E0109", "the end of the expression", "write one expression alone")
-    return tree
 
 
 def read_expression(reader: Reader) -> Expression:

@@ -3,14 +3,14 @@
 import pytest
 
 from ilang.core.ir.syntax import Expression
-from ilang.core.notation.index import parse_expression
 from ilang.core.ops import OPS
-from ilang.core.source import Source
 from tests.unit.notation.refusal import check_error, parse
 
 
 def expression(text: str) -> Expression:
-    return parse_expression(Source("<text>", text))
+    tree = parse(text)
+    assert isinstance(tree, Expression)
+    return tree
 
 
 def parts(text: str) -> tuple[str | None, str, str | None, str]:
@@ -140,10 +140,3 @@ def test_help(text: str, words: str) -> None:
     with pytest.raises(Exception, match=r"E0\d\d\d") as caught:
         parse(text)
     assert words in (getattr(caught.value, "help", None) or "")
-
-
-def test_one_expression_fills_the_text() -> None:
-    with pytest.raises(Exception, match="E0109"):
-        expression("i~i >> i~i")
-    with pytest.raises(Exception, match="E0101"):
-        expression(" ")
