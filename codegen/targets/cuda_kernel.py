@@ -1,0 +1,526 @@
+"""Kernels of CUDA: each function that a grid of threads runs, statement by statement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import assert_never
+
+from ilang.codegen.targets import c_scalar, cuda_combine, cuda_vectors
+from ilang.codegen.targets.c_entry import wrapped
+from ilang.codegen.targets.cfamily import INDENT, Spelling, comment
+from ilang.codegen.targets.identifiers import identifier
+from ilang.core.ir.cpu import Bound, Transpose
+from ilang.core.ir.gpu import Barrier, Combine, Neighbors, Spread, Swap
+from ilang.core.ir.host import Host, Launch
+from ilang.core.ir.kernel import (
+    Change,
+    Define,
+    For,
+    HorizontalReduction,
+    If,
+    Kernel,
+    Statement,
+    Store,
+    Tile,
+    statements_within,
+)
+from ilang.core.ir.scalar import Apply
+from ilang.core.ir.schedule import THREAD_DIMENSIONS
+from ilang.core.machine import Device
+
+AT = {"grid": "at", "blocks": "block", "warps": "warp", "threads": "element"}
+"""The number of an iteration of several loops that is shared out."""
+WORD = re.compile(r"\w+")
+THREAD = re.compile(r"\bthread\b")
+"""The number of a thread in a block that has several dimensions."""
+GRID = "blockIdx.x * blockDim.x + threadIdx.x"
+"""The number of a thread of the grid."""
+
+
+class KernelText:
+    """The text of one kernel."""
+
+    def __init__(self, host: Host, launch: Launch) -> None:
+        """For a kernel of a host program, by its first launch."""
+        self.program = host.program
+        self.launch = launch
+        self.kernel: Kernel = host.program.kernels[launch.kernel]
+        spans = self.kernel.spans
+        self.index = "int64_t" if spans is None else "Index" if spans else "int"
+        self.spelling = Spelling(self.program, self.kernel, self.index)
+        self.private = self._private(host)
+        self.looks = bool(host.ranges)
+        (spread,) = self.kernel.body
+        assert isinstance(spread, Spread)
+        self.outer = spread
+        self.thread, self.threads = self._numbers()
+
+    def _private(self, host: Host) -> tuple[int, ...]:
+        """The buffers in scratch storage, in order."""
+        kernels = [launch.kernel for launch in host.kernels() if launch.scratch]
+        placed = dict(zip(kernels, host.layout.scratch, strict=True))
+        return placed.get(self.launch.kernel, ())
+
+    def _numbers(self) -> tuple[str, str]:
+        """The number of a thread among those that share iterations, and how many these are."""
+        if self.outer.over == "warps":
+            warp = self._device().warp
+            return f"threadIdx.x % {warp}", str(warp)
+        return (
+            ("thread", str(self.outer.threads))
+            if self.outer.shape
+            else ("threadIdx.x", str(self.outer.threads))
+        )
+
+    def lines(self) -> Iterator[str]:
+        """The kernel."""
+        assert self.launch.grid is not None
+        yield "/*"
+        yield from (comment(f" * {line}") for line in self.kernel.comments)
+        yield " */"
+        if self.index == "Index":
+            yield "template <typename Index>"
+        yield f"static __global__ void __launch_bounds__({self.launch.grid.threads}, {self.outer.blocks})"
+        name = f"{identifier(self.program.name)}_{self.kernel.name}"
+        yield wrapped(f"{name}(", self._parameters(), ")")
+        yield "{"
+        body = list(self._block(self.kernel.body, INDENT))
+        if self.outer.shape and any(THREAD.search(line) for line in body):
+            x, y, _ = self.outer.shape
+            number = f"threadIdx.x + {x} * (threadIdx.y + {y} * threadIdx.z)"
+            yield f"{INDENT}const int thread = {number};"
+        if self.looks:
+            yield f"{INDENT}if (*outside != 0) return; /* an index is out of range */"
+        yield from body
+        yield "}"
+        yield ""
+
+    def _parameters(self) -> list[str]:
+        words = [f"{self.index} {self.spelling.size(n)}" for n in self.launch.sizes]
+        for number in self.launch.buffers:
+            const = "" if number in self.launch.writes else "const "
+            words.append(f"{const}{self._type(number)} *__restrict__ {self._name(number)}")
+        words += ["char *scratch", "size_t scratch_bytes"] if self.launch.scratch else []
+        words += ["const int *__restrict__ outside"] if self.looks else []
+        return words + (["const int *__restrict__ infinite"] * (self.launch.finite is not None))
+
+    def _type(self, number: int) -> str:
+        return self.spelling.element_kind(number)
+
+    def _name(self, number: int) -> str:
+        return identifier(self.program.buffers[number].name)
+
+    def _block(self, body: Sequence[Statement], indent: str) -> Iterator[str]:
+        for s in body:
+            yield from self._statement(s, indent, is_alone=len(body) == 1)
+
+    def _statement(self, s: Statement, indent: str, *, is_alone: bool) -> Iterator[str]:
+        """A statement, which is the only one of its braces or has others beside it."""
+        match s:
+            case For() if s.wide:
+                yield from cuda_vectors.unrolled(self.spelling, s, indent, braces=not is_alone)
+            case For():
+                yield from self._opened(s, indent)
+                yield from self._block(s.body, indent + INDENT)
+                yield f"{indent}}}"
+            case If():
+                words = self._conditions(s)
+                yield f"{indent}if ({words if s.body else f'!({words})'}) {{"
+                yield from self._block(s.body or s.otherwise, indent + INDENT)
+                if s.body and s.otherwise:
+                    yield f"{indent}}} else {{"
+                    yield from self._block(s.otherwise, indent + INDENT)
+                yield f"{indent}}}"
+            case Change() | Store() if s.contracts:
+                assert isinstance(s.value, Apply)
+                target = self.spelling.expression(s.value.arguments[0])
+                yield f"{indent}{target} = {cuda_vectors.contracted(s, self.spelling)};"
+            case Define() | Change() | Store() | HorizontalReduction():
+                yield from c_scalar.lines(s, self.spelling, indent)
+            case Spread():
+                yield from self._spread(s, indent, is_alone)
+            case Combine():
+                warp = self._device().warp
+                yield from cuda_combine.lines(s, self.spelling, self.thread, warp, indent)
+            case Barrier():
+                yield f"{indent}{'__syncwarp' if self.outer.over == 'warps' else '__syncthreads'}();"
+            case Swap():
+                yield from self._swap(s, indent)
+            case Tile() | Transpose():
+                raise AssertionError("CUDA has no statement of a CPU")
+            case _:
+                assert_never(s)
+
+    def _conditions(self, s: If) -> str:
+        """The conditions of a statement; rows are aligned where the first one is, and all are so long."""
+        words = [self.spelling.conditions(s.within)] if s.within else []
+        for number in s.aligned:
+            buffer = self.program.buffers[number]
+            lanes = self.program.machine.vector_lanes(buffer.dtype)
+            if len(buffer.dims) > 1 and self.program.sizes[buffer.dims[-1]].fixed is None:
+                words.append(f"{self.spelling.size(buffer.dims[-1])} % {lanes} == 0")
+            bytes_ = self.program.machine.vector_bytes()
+            words.append(f"(size_t){self._name(number)} % {bytes_} == 0")
+        return " && ".join(dict.fromkeys(words))
+
+    def _opened(self, loop: For, indent: str) -> Iterator[str]:
+        """The head of a loop."""
+        spelling = self.spelling
+        if loop.role == "u":
+            yield "#pragma unroll"
+        elif loop.copies is not None:
+            yield f"#pragma unroll {loop.copies}"
+        if loop.chunk is not None or loop.trim is not None:
+            name, (start, end) = spelling.variable(loop.variable), self._ends(loop)
+            end = f"min_i64({start} + 1, {end})" if loop.first else end
+            first = f"{self.index} {name} = {start}, end_{name} = {end}"
+            yield f"{indent}for ({first}; {name} < end_{name}; ++{name}) {{"
+        elif loop.rest is None and self._kind(loop) == "int":
+            name, end = spelling.variable(loop.variable), spelling.size(loop.size)
+            yield f"{indent}for (int {name} = 0; {name} < {end}; ++{name}) {{"
+        else:
+            yield spelling.opened(loop, indent)
+
+    def _device(self) -> Device:
+        """What the program may ask for."""
+        device = self.program.machine.device
+        assert device is not None
+        return device
+
+    def _spread(self, s: Spread, indent: str, is_alone: bool) -> Iterator[str]:
+        """Iterations that are shared out among blocks or threads."""
+        if s.over != "threads":
+            yield from self._memory(s, indent)
+        if not s.loops:
+            yield from self._alone(s, indent)
+        elif s.neighbors is not None:
+            yield from self._several(s, s.neighbors, indent)
+        elif s.over != "threads":
+            yield from self._across(s, ("z", "y"), indent)
+        elif s.loops[0].role in THREAD_DIMENSIONS:
+            yield from self._along(s, indent, is_alone)
+        else:
+            yield from self._one_by_one(s, indent, is_alone)
+
+    def _one_by_one(self, s: Spread, indent: str, is_alone: bool, start: str = "") -> Iterator[str]:
+        """Iterations of loops that are counted together, those from ``start`` on where one loop has some before."""
+        if s.loops[0].chunk is not None:
+            yield from self._chunk(s, s.loops[0], indent, start)
+        elif s.turns == 1 and not start:
+            yield from self._once(s, indent, is_alone)
+        else:
+            yield from self._turns(s, s.loops, indent, start)
+
+    def _several(self, s: Spread, some: Neighbors, indent: str) -> Iterator[str]:
+        """Iterations several at a time; one by one those that are left over, or all where the others cannot be."""
+        spelling, last = self.spelling, s.loops[-1]
+        name, size = spelling.variable(last.variable), spelling.size(last.size)
+        start = f"start_{name}" if cuda_vectors.leaves_some(self.program, s) else ""
+        first, end = "0", size
+        if last.chunk is not None:
+            first, end = self._ends(last)
+            yield f"{indent}const {self.index} end_{name} = {end};"
+            end = f"end_{name}"
+        if start:
+            yield f"{indent}{self.index} {start} = {first};"
+        yield f"{indent}if ({cuda_vectors.condition(spelling, some)}) {{"
+        yield from self._groups(s, some, start or first, indent + INDENT)
+        if start:
+            yield f"{indent}{INDENT}{start} += ({end} - {start}) / {some.count} * {some.count};"
+            yield f"{indent}}}"
+            yield from self._one_by_one(s, indent, is_alone=False, start=start)
+            return
+        yield f"{indent}}} else {{"
+        yield from self._one_by_one(s, indent + INDENT, is_alone=True)
+        yield f"{indent}}}"
+
+    def _neighbors(self, some: Neighbors, indent: str) -> Iterator[str]:
+        """What a worker does for some neighbors, inside of the loops that an iteration is."""
+        inside = indent
+        for loop in some.loops:
+            yield from self._opened(loop, inside)
+            inside += INDENT
+        yield from cuda_vectors.together(self.spelling, some, inside)
+        for _ in some.loops:
+            inside = inside.removesuffix(INDENT)
+            yield f"{inside}}}"
+
+    def _groups(self, s: Spread, some: Neighbors, first: str, indent: str) -> Iterator[str]:
+        """Iterations several at a time, of those that are whole groups; of a chunk from the ``first`` one on."""
+        inside, last = indent + INDENT, s.loops[-1]
+        body = [*self._past(s, inside), *self._neighbors(some, inside)]
+        if last.chunk is not None:
+            name = self.spelling.variable(last.variable)
+            thread = f"({self.thread})" if " " in self.thread else self.thread
+            begin = f"{first} + {some.count} * {thread}"
+            until = f"{name} + {some.count - 1} < end_{name}"
+            step = int(self.threads) * some.count
+            yield f"{indent}for ({self.index} {name} = {begin}; {until}; {name} += {step}) {{"
+        else:
+            sizes = [self.spelling.size(loop.size) for loop in s.loops]
+            extent = self.program.sizes[last.size].fixed
+            groups = f"{sizes[-1]} / {some.count}" if extent is None else str(extent // some.count)
+            sizes[-1] = f"({groups})" if extent is None and len(sizes) > 1 else groups
+            at, kind = AT[s.over], self._counter(s)
+            yield f"{indent}for ({self._counted(s, kind, at, ' * '.join(sizes))}) {{"
+            yield from self._variables(s.loops, at, body, inside, sizes, some.count)
+        yield from body
+        yield f"{indent}}}"
+
+    def _across(self, s: Spread, dimensions: Sequence[str], indent: str) -> Iterator[str]:
+        """Iterations of loops along the further dimensions of a grid, then those of all others."""
+        spelling = self.spelling
+        for n, dimension in enumerate(dimensions):
+            for loop in s.loops:
+                if loop.role != dimension:
+                    continue
+                name, size = spelling.variable(loop.variable), spelling.size(loop.size)
+                first, step = f"blockIdx.{dimension}", f"gridDim.{dimension}"
+                head = f"{self.index} {name} = {first}; {name} < {size}; {name} += {step}"
+                yield f"{indent}for ({head}) {{"
+                yield from self._across(s, dimensions[n + 1 :], indent + INDENT)
+                yield f"{indent}}}"
+                return
+        others = tuple(loop for loop in s.loops if loop.role not in ("y", "z"))
+        yield from self._turns(s, others, indent) if others else self._unless_past(s, indent)
+
+    def _turns(
+        self, s: Spread, loops: Sequence[For], indent: str, start: str = ""
+    ) -> Iterator[str]:
+        """Iterations of which a worker has as many as come to its turn."""
+        spelling, inside = self.spelling, indent + INDENT
+        sizes = [spelling.size(loop.size) for loop in loops]
+        body = [*self._past(s, inside), *self._block(s.body, inside)]
+        if s.at_a_time is not None:
+            yield f"#pragma unroll {s.at_a_time}"
+        if len(loops) == 1:
+            at = spelling.variable(loops[0].variable)
+            kind = self._kind(loops[0]) if s.over == "threads" else self.index
+            yield f"{indent}for ({self._counted(s, kind, at, sizes[0], start)}) {{"
+        else:
+            at, kind = AT[s.over], self._counter(s)
+            yield f"{indent}for ({self._counted(s, kind, at, ' * '.join(sizes), start)}) {{"
+            yield from self._variables(loops, at, body, inside)
+        yield from body
+        yield f"{indent}}}"
+
+    def _past(self, s: Spread, indent: str) -> Iterator[str]:
+        """That nothing is done for an iteration past the end of a dimension, where a worker has several."""
+        for loop in s.loops:
+            if loop.rest is not None:
+                name = self.spelling.variable(loop.variable)
+                yield f"{indent}if ({name} >= {self.spelling.rest(loop.rest)}) continue;"
+
+    def _along(self, s: Spread, indent: str, is_alone: bool) -> Iterator[str]:
+        """Iterations of loops along the dimensions of a block: each thread has one at most."""
+        spelling, inside = self.spelling, indent + INDENT
+        loops = {loop.role: loop for loop in s.loops}
+        conditions, lines, body = [], {}, list(self._unless_past(s, inside))
+        for at, role in enumerate(THREAD_DIMENSIONS):
+            count, index = self.outer.shape[at], f"threadIdx.{'xyz'[at]}"
+            loop = loops.get(role)
+            extent = 1 if loop is None else self.program.sizes[loop.size].fixed
+            if extent != count:
+                conditions.append(f"{index} < {extent}")
+            if loop is not None:
+                name = spelling.variable(loop.variable)
+                lines[name] = f"{inside}const {self._kind(loop)} {name} = {index};"
+        words = {word for line in body for word in WORD.findall(line)}
+        variables = [line for name, line in lines.items() if name in words]
+        declares = bool(variables) or _declares(s)
+        condition = " && ".join(conditions)
+        yield from _once(condition, [*variables, *body], indent, declares and not is_alone)
+
+    def _unless_past(self, s: Spread, indent: str) -> Iterator[str]:
+        """What a worker does for its one iteration, unless that is past the end of a dimension."""
+        spelling = self.spelling
+        rests = [
+            f"{spelling.variable(loop.variable)} < {spelling.rest(loop.rest)}"
+            for loop in s.loops
+            if loop.rest is not None
+        ]
+        if not rests:
+            yield from self._block(s.body, indent)
+            return
+        yield f"{indent}if ({' && '.join(rests)}) {{"
+        yield from self._block(s.body, indent + INDENT)
+        yield f"{indent}}}"
+
+    def _variables(
+        self,
+        loops: Sequence[For],
+        at: str,
+        body: Sequence[str],
+        indent: str,
+        groups: Sequence[str] = (),
+        count: int = 1,
+    ) -> Iterator[str]:
+        """The variables of loops that are counted together, from the number of an iteration, where a body has them.
+
+        Of ``groups`` of the last loop, that variable is the first one of ``count``.
+        """
+        words = {word for line in body for word in WORD.findall(line)}
+        at = f"({at})" if " " in at else at
+        sizes = groups or [self.spelling.size(loop.size) for loop in loops]
+        for n, loop in enumerate(loops):
+            inner = " * ".join(sizes[n + 1 :])
+            value = f"{at} / ({inner})" if len(sizes[n + 1 :]) > 1 else f"{at} / {inner}"
+            value = (value if inner else at) + (f" % {sizes[n]}" if n else "")
+            if not inner and 1 < count:
+                value = f"{count} * ({value})" if " " in value else f"{count} * {value}"
+            kind = self._kind(loop) if at not in AT.values() or at == AT["threads"] else self.index
+            name = self.spelling.variable(loop.variable)
+            if name in words:
+                yield f"{indent}const {kind} {name} = {value};"
+
+    def _kind(self, loop: For) -> str:
+        """The type of the variable of a loop: narrow where its iterations are known, and no index is large."""
+        return (
+            self.index
+            if self.program.sizes[loop.size].fixed is None or not self.kernel.narrow
+            else "int"
+        )
+
+    def _once(self, s: Spread, indent: str, is_alone: bool) -> Iterator[str]:
+        """Iterations of which each thread has one at most."""
+        count = prod(self.program.sizes[loop.size].fixed or 0 for loop in s.loops)
+        inside = indent + INDENT
+        body = list(self._unless_past(s, inside))
+        variables = list(self._variables(s.loops, self.thread, body, inside))
+        condition = "" if count == s.threads else f"{self.thread} < {count}"
+        declares = bool(variables) or _declares(s)
+        yield from _once(condition, [*variables, *body], indent, declares and not is_alone)
+
+    def _chunk(self, s: Spread, loop: For, indent: str, start: str) -> Iterator[str]:
+        """The iterations of one chunk of a loop, shared out among the threads of a block."""
+        first, end = self._ends(loop)
+        first = start or first
+        name = self.spelling.variable(loop.variable)
+        if s.neighbors is None:
+            yield f"{indent}const {self.index} end_{name} = {end};"
+        step = f"{name} += {self.threads}"
+        head = f"{self.index} {name} = {first} + {self.thread}; {name} < end_{name}; {step}"
+        yield f"{indent}for ({head}) {{"
+        yield from self._block(s.body, indent + INDENT)
+        yield f"{indent}}}"
+
+    def _ends(self, loop: For) -> tuple[str, str]:
+        """The first iteration of those of a loop that run, and that after the last one."""
+        size, chunk = self.spelling.size(loop.size), loop.chunk
+        start, end = "0", size
+        if chunk is not None:
+            count, block = self.spelling.size(chunk.count), self.spelling.variable(chunk.block)
+            words = f"{size}, {count}, {chunk.multiple}, {block}"
+            start, end = f"start_of({words})", f"start_of({words} + 1)"
+        if loop.trim is None:
+            return start, end
+        first, last = start, end
+        for bound in loop.trim.least:
+            start = f"max_i64({start}, {self._bound(bound)})"
+        for bound in loop.trim.most:
+            end = f"min_i64({end}, {self._bound(bound)})"
+        if loop.trim.finite:
+            start = start if start == first else f"(*infinite ? {first} : {start})"
+            end = end if end == last else f"(*infinite ? {last} : {end})"
+        return start, end
+
+    def _bound(self, bound: Bound) -> str:
+        """An end of an interval of iterations; 0 or less where it is before the first one."""
+        text = self.spelling.index(bound.index.plus((), bound.step - 1))
+        return text if bound.step == 1 else f"({text}) / {bound.step}"
+
+    def _alone(self, s: Spread, indent: str) -> Iterator[str]:
+        """The one iteration of no loops: the first thread's."""
+        if s.over != "threads":
+            yield from self._block(s.body, indent)
+            return
+        yield f"{indent}if ({self.thread} == 0) {{"
+        yield from self._block(s.body, indent + INDENT)
+        yield f"{indent}}}"
+
+    def _counter(self, s: Spread) -> str:
+        """The type of what counts iterations of several loops; unsigned ones are divided in fewer instructions."""
+        narrow = s.over == "threads" and all(self._kind(loop) == "int" for loop in s.loops)
+        return "unsigned" if narrow else self.index
+
+    def _counted(self, s: Spread, kind: str, at: str, iterations: str, start: str = "") -> str:
+        """The head of the loop over the iterations of one worker."""
+        match s.over:
+            case "grid":
+                first, step = f"({self.index}){GRID}", f"({self.index})gridDim.x * blockDim.x"
+            case "blocks":
+                first, step = "blockIdx.x", "gridDim.x"
+            case "warps":
+                warp = self._device().warp
+                per_block = self.outer.threads // warp
+                first = f"({self.index})blockIdx.x * {per_block} + threadIdx.x / {warp}"
+                step = f"({self.index})gridDim.x * {per_block}"
+            case "threads":
+                first, step = self.thread, self.threads
+            case _:
+                assert_never(s.over)
+        first = f"{start} + {first}" if start else first
+        return f"{kind} {at} = {first}; {at} < {iterations}; {at} += {step}"
+
+    def _memory(self, s: Spread, indent: str) -> Iterator[str]:
+        """The private buffers of a thread, and those of a block or of its warps."""
+        yield from self._scratch(f"(int64_t){GRID}", indent)
+        warp, inside = self._device().warp, list(statements_within(s.body))
+        touched = {x.buffer for x in inside if isinstance(x, Store)}
+        swapped = {n for x in inside if isinstance(x, Swap) for n in (x.first, x.second)}
+        for number in sorted(touched | swapped):
+            buffer = self.program.buffers[number]
+            if buffer.space:
+                elements = prod(self.program.sizes[size].fixed or 0 for size in buffer.dims)
+                shared = "__shared__ " if buffer.space == "shared" else ""
+                if len(buffer.dims) > 1 and shared:
+                    shared = f"__shared__ __align__({self.program.machine.vector_bytes()}) "
+                name, kind, count = self._name(number), self._type(number), max(1, elements)
+                if shared and s.over == "warps":
+                    every = f"{name}_of_warps"
+                    yield f"{indent}__shared__ {kind} {every}[{s.threads // warp}][{count}];"
+                    yield f"{indent}{kind} *{name} = {every}[threadIdx.x / {warp}];"
+                elif number in swapped:
+                    yield f"{indent}{shared}{kind} {name}_memory[{count}];"
+                    yield f"{indent}{kind} *{name} = {name}_memory;"
+                else:
+                    yield f"{indent}{shared}{kind} {name}[{count}];"
+
+    def _swap(self, s: Swap, indent: str) -> Iterator[str]:
+        """Two pointers to what a block shares are exchanged."""
+        first, second = self._name(s.first), self._name(s.second)
+        yield f"{indent}{{"
+        yield f"{indent}{INDENT}{self._type(s.first)} *const other = {first};"
+        yield f"{indent}{INDENT}{first} = {second};"
+        yield f"{indent}{INDENT}{second} = other;"
+        yield f"{indent}}}"
+
+    def _scratch(self, worker: str, indent: str) -> Iterator[str]:
+        """The private buffers of a thread in the workspace."""
+        if not self.private:
+            return
+        yield f"{indent}char *own = scratch + ({worker}) * scratch_bytes;"
+        for n, number in enumerate(self.private):
+            c_type = self._type(number)
+            yield f"{indent}{c_type} *{self._name(number)} = ({c_type} *)own;"
+            if n + 1 < len(self.private):
+                sizes = [self.spelling.size(size) for size in self.program.buffers[number].dims]
+                product = "".join(f" * (size_t){size}" for size in sizes)
+                yield f"{indent}own += padded(sizeof({c_type}){product});"
+
+
+def _declares(s: Spread) -> bool:
+    """Whether the text of what a worker does declares anything outside of braces."""
+    return any(isinstance(x, Define) or (isinstance(x, For) and x.wide) for x in s.body)
+
+
+def _once(condition: str, lines: Sequence[str], indent: str, scope: bool) -> Iterator[str]:
+    """What a worker does once, under a condition if there is one, else in a scope of its own if it needs one."""
+    if not condition and not scope:
+        yield from (line.removeprefix(INDENT) for line in lines)
+        return
+    yield f"{indent}if ({condition}) {{" if condition else f"{indent}{{"
+    yield from lines
+    yield f"{indent}}}"
