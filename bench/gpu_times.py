@@ -19,6 +19,8 @@ import numpy as np
 
 from bench import gpu_rows, references, steps
 from bench.workloads import Array, arrays_of
+from ilang.codegen.emulator import program as emulator
+from ilang.codegen.runtime import gpu
 from ilang.codegen.runtime.library import library
 from ilang.codegen.runtime.offload import device_of
 from ilang.core.notation.module import parse_module
@@ -178,7 +180,11 @@ def seconds(contestant: Contestant, samples: int) -> float:
 def _copied(target: str, row: gpu_rows.GpuRow, arrays: dict[str, Array], copies: int) -> Contestant:
     """The copy that NVIDIA's runtime makes from one array of the device to another one."""
     device = device_of(target)
-    native = device.load(lambda: COPYING, "copy.cu", "")
+    native = (
+        gpu.library(lambda: COPYING, "copy.cu")
+        if target == "cuda"
+        else emulator.load(COPYING, "copy.cu")
+    )
     (array,) = arrays.values()
     (shape,) = row.workload.outputs
     out = device.empty(shape, array.dtype)

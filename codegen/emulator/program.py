@@ -9,8 +9,10 @@ from ilang.codegen.emulator.recipes import ProgramRecipe, identity
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.emulator.translate import translate
 from ilang.codegen.runtime import cache
-from ilang.codegen.runtime.device import Device
+from ilang.codegen.runtime.device import Device, LibraryRuntime
+from ilang.codegen.runtime.executable import LibraryProgram, Source
 from ilang.codegen.runtime.native import Native
+from ilang.codegen.targets import cuda
 
 
 def load(text: str, name: str = "program.cu", *, checked: bool = False) -> Native:
@@ -24,10 +26,10 @@ def load(text: str, name: str = "program.cu", *, checked: bool = False) -> Nativ
     Raises:
         ToolError: E0901 to E0909 (the C++ compiler), E0920 (a construct that cannot be translated).
     """
-    return _load(lambda: text, name, "", checked=checked)
+    return _load(lambda: text, name, checked=checked)
 
 
-def _load(text: Callable[[], str], name: str, source: str, *, checked: bool) -> Native:
+def _load(text: Callable[[], str], name: str, source: str = "", *, checked: bool) -> Native:
     def translated() -> str:
         return f"// {identity()}\n{translate(text(), name)}"
 
@@ -43,8 +45,15 @@ def emulated(*, checked: bool = False) -> Device:
     Raises:
         ToolError: E0901 to E0909 (no C++ compiler, or it fails).
     """
-    loading = functools.partial(_load, checked=checked)
-    return Device("the emulated GPU", loading, _findings_text, emulator().stop, is_host=True)
+
+    def load_program(source: Source) -> LibraryProgram:
+        text, name = (lambda: cuda.emit(source.program())), f"{source.name}.cu"
+        native = _load(text, name, source.follows_from, checked=checked)
+        return LibraryProgram(native, source.name)
+
+    runtime = LibraryRuntime(functools.partial(_load, checked=checked))
+    name, stop = "the emulated GPU", emulator().stop
+    return Device(name, runtime, load_program, _findings_text, stop, is_host=True)
 
 
 def _findings_text() -> str:

@@ -22,7 +22,7 @@ CPP = Language(
     "C++",
     "CXX",
     ("g++", "c++"),
-    None,
+    (),
     "program.cpp",
     "the emulator needs one that takes the flags of g++: apt install g++",
 )

@@ -250,6 +250,13 @@ def is_whole(entry: str) -> bool:
     return trailer == MAGIC + _sha256(body)
 
 
+def content_of(path: str) -> bytes:
+    """What was compiled, as it stands in an entry or as the compiler wrote it: for what the system does not load."""
+    with open(path, "rb") as file:
+        content = file.read()
+    return content[:-TRAILER] if content[-TRAILER:].startswith(MAGIC) else content
+
+
 def _store(folder: str, entry: str, text: str, variant: Recipe) -> None:
     """Build an entry beside the others and put it in place in one step."""
     sweep_now = _count_store()

@@ -23,7 +23,7 @@ class Language:
         name: in messages.
         variable: of the environment, which names the compiler.
         programs: the compilers to look for, in this order.
-        package: of Python, where none of them is; None: no package has one.
+        packages: of Python, to look for in this order where none of them is.
         source: the file of a text.
         install: what to do where there is none.
     """
@@ -31,7 +31,7 @@ class Language:
     name: str
     variable: str
     programs: tuple[str, ...]
-    package: Package | None
+    packages: tuple[Package, ...]
     source: str
     install: str
 
@@ -40,7 +40,7 @@ C = Language(
     "C",
     "CC",
     ("cc", "gcc", "clang"),
-    Package("ziglang", "", ("cc",)),
+    (Package("ziglang", "", ("cc",)),),
     "program.c",
     "install one: apt install gcc, or xcode-select --install, or pip install ziglang",
 )
@@ -48,10 +48,11 @@ C = Language(
 
 @record
 class Compiler:
-    """A compiler: the command that runs it, and what tells it apart from any other (paths, sizes, dates)."""
+    """A compiler: its command, what tells it apart from any other (paths, sizes, dates), the package that has it."""
 
     command: tuple[str, ...]
     identity: str
+    package: Package | None = None
 
 
 def find_compiler(language: Language = C) -> Compiler:
@@ -65,23 +66,27 @@ def find_compiler(language: Language = C) -> Compiler:
 
 @functools.lru_cache(maxsize=16)
 def _find(language: Language, wanted: str, path: str | None) -> Compiler:
+    packages = language.packages
+    looked = [f"${language.variable} (not set)", *language.programs]
     if wanted:
-        command = _wanted(language, wanted, path)
-        return Compiler(command, _identity(command))
-    for name in language.programs:
+        packages = tuple(package for package in packages if package.tool == wanted)
+        looked = []
+        if not packages:
+            command = _wanted(language, wanted, path)
+            return Compiler(command, _identity(command))
+    for name in () if wanted else language.programs:
         program = _program(name, path)
         if program is not None:
             return Compiler((program,), _identity((program,)))
-    looked = [f"${language.variable} (not set)", *language.programs]
-    if language.package is not None:
-        packaged = language.package.command()
+    for package in packages:
+        packaged = package.command()
         if packaged is not None:
             command, file = packaged
-            return Compiler(command, _identity((*command, file)))
-        looked.append(language.package.says())
+            return Compiler(command, _identity((*command, file)), package)
+        looked.append(package.says())
     raise ToolError(
         "E0901",
-        f"no {language.name} compiler was found: looked for {', '.join(looked[:-1])} and {looked[-1]}",
+        f"no {language.name} compiler was found: looked for {' and '.join(_listed(looked))}",
         help=language.install,
     )
 

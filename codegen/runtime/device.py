@@ -1,7 +1,8 @@
 """Devices of CUDA, and arrays in their memory: a GPU, or what emulates one.
 
-A device is a way to load CUDA texts. All that is asked of it beside programs is in ``device.cu``, itself such a text,
-so that a GPU and its emulation go the same way.
+A device is a way to load programs, and a runtime: all that is asked of it beside them. Where CUDA texts are compiled
+to libraries, that is ``device.cu``, itself such a text, so that a GPU and its emulation go the same way; where kernels
+alone are compiled, it is the driver.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import functools
 import math
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from ilang.codegen.runtime.executable import Executable, Source
 from ilang.codegen.runtime.native import Address, Native
 from ilang.core.diagnostic import DataError, ToolError
 
@@ -34,11 +36,76 @@ def _text() -> str:
     return Path(__file__).with_name("device.cu").read_text("utf-8")
 
 
-Load = Callable[[Callable[[], str], str, str], Native]
-"""Compiles and loads a CUDA text: what writes it, the name of its file, and what it follows from, if that is known.
+class Runtime(Protocol):
+    """What is asked of a device beside programs; functions give statuses of CUDA, the first one an address as well."""
 
-The text is written where the cache does not know what it gave for what it follows from.
-"""
+    def allocate(self, count: int) -> tuple[int, int]:
+        """So many bytes."""
+
+    def free(self, address: int) -> int:
+        """Give memory back."""
+
+    def write(self, address: int, array: Any, stream: int) -> int:
+        """Copy a contiguous array to the device, and wait for that."""
+
+    def read(self, address: int, array: Any, stream: int) -> int:
+        """Copy from the device into a contiguous array, and wait for that."""
+
+    def wait(self, stream: int) -> int:
+        """Wait for all that a stream has to do."""
+
+    def order(self, first: int, then: int) -> int:
+        """Let a stream wait for what another one has to do now."""
+
+    def holds(self, address: int) -> bool:
+        """Whether an address is memory of a device."""
+
+    def error(self, status: int) -> str:
+        """What a status means."""
+
+
+class LibraryRuntime:
+    """What ``device.cu`` does, compiled to a library."""
+
+    def __init__(self, load: Callable[[Callable[[], str], str], Native]) -> None:
+        """Compile and load it: ``load`` takes what gives a text, and the name of its file."""
+        self._native = load(_text, "device.cu")
+
+    def allocate(self, count: int) -> tuple[int, int]:
+        """The status, and the address of so many bytes."""
+        box = np.zeros(1, np.uintp)
+        return self._native.call("device_allocate", box, np.uint64(count)), int(box[0])
+
+    def free(self, address: int) -> int:
+        """Give memory back."""
+        return int(self._native.call("device_free", Address(address)))
+
+    def write(self, address: int, array: Any, stream: int) -> int:
+        """Copy a contiguous array to the device, and wait for that."""
+        words = (Address(address), array, np.uint64(array.nbytes), Address(stream))
+        return int(self._native.call("device_write", *words))
+
+    def read(self, address: int, array: Any, stream: int) -> int:
+        """Copy from the device into a contiguous array, and wait for that."""
+        words = (array, Address(address), np.uint64(array.nbytes), Address(stream))
+        return int(self._native.call("device_read", *words))
+
+    def wait(self, stream: int) -> int:
+        """Wait for all that a stream has to do."""
+        return int(self._native.call("device_wait", Address(stream)))
+
+    def order(self, first: int, then: int) -> int:
+        """Let a stream wait for what another one has to do now."""
+        return int(self._native.call("device_order", Address(first), Address(then)))
+
+    def holds(self, address: int) -> bool:
+        """Whether an address is memory of a device."""
+        box = np.zeros(1, np.int32)
+        return self._native.call("device_holds", Address(address), box) == 0 and bool(box[0])
+
+    def error(self, status: int) -> str:
+        """What a status means."""
+        return str(self._native.call("device_error", status, gives="text"))
 
 
 class Device:
@@ -47,7 +114,8 @@ class Device:
     def __init__(
         self,
         name: str,
-        load: Load,
+        runtime: Runtime,
+        load: Callable[[Source], Executable],
         report: Callable[[], str] = lambda: "",
         stop: Callable[[], None] | None = None,
         *,
@@ -57,28 +125,23 @@ class Device:
 
         Args:
             name: in messages.
-            load: compiles and loads a CUDA text.
+            runtime: what is asked of it beside programs.
+            load: compiles and loads a program.
             report: what the device says of a failure, beside its status; it then works again, if it can.
             stop: gives up what runs, where that is possible; the device fails until it has told so.
             is_host: its memory is that of the process, as other libraries see it.
-
-        Raises:
-            ToolError: those of ``load``.
         """
         self.name = name
         self.is_host = is_host
         self.load = load
         self.report = report
         self.stop = stop
-        self._native = load(_text, "device.cu", "")
-
-    def _call(self, function: str, *arguments: Any) -> None:
-        self.check(self._native.call(function, *arguments))
+        self._runtime = runtime
 
     def check(self, status: int) -> None:
         """Raise ToolError (E0922) for a status of CUDA that is an error."""
         if status:
-            message = self._native.call("device_error", status, gives="text")
+            message = self._runtime.error(status)
             raise ToolError(
                 "E0922",
                 f"{self.name} failed: {message} (status {status} of CUDA){self.report()}",
@@ -87,8 +150,7 @@ class Device:
 
     def allocate(self, count: int) -> int:
         """The address of so many bytes; 0 for none. Raises DataError (E0713): there is no room."""
-        box = np.zeros(1, np.uintp)
-        status = self._native.call("device_allocate", box, np.uint64(count)) if count else 0
+        status, address = self._runtime.allocate(count) if count else (0, 0)
         if status == OUT_OF_MEMORY:
             raise DataError(
                 "E0713",
@@ -96,38 +158,35 @@ class Device:
                 help="use smaller arrays, or give up those that are not needed",
             )
         self.check(status)
-        return int(box[0])
+        return address
 
     def free(self, address: int) -> None:
         """Give memory back that ``allocate`` gave; waits for what uses it."""
         if address:
-            self._native.call("device_free", Address(address))
+            self._runtime.free(address)
 
     def write(self, address: int, array: Any, stream: int = DEFAULT_STREAM) -> None:
         """Copy a contiguous array to the device."""
-        self._copy("device_write", Address(address), array, array.nbytes, stream)
+        if array.nbytes:
+            self.check(self._runtime.write(address, array, stream))
 
     def read(self, address: int, array: Any, stream: int = DEFAULT_STREAM) -> None:
         """Copy from the device into a contiguous array."""
-        self._copy("device_read", array, Address(address), array.nbytes, stream)
-
-    def _copy(self, name: str, to: Any, origin: Any, count: int, stream: int) -> None:
-        if count:
-            self._call(name, to, origin, np.uint64(count), Address(stream))
+        if array.nbytes:
+            self.check(self._runtime.read(address, array, stream))
 
     def wait(self, stream: int = DEFAULT_STREAM) -> None:
         """Wait for all that a stream has to do."""
-        self._call("device_wait", Address(stream))
+        self.check(self._runtime.wait(stream))
 
     def order(self, first: int, then: int) -> None:
         """Let a stream wait for what another one has to do now."""
         if first != then:
-            self._call("device_order", Address(first), Address(then))
+            self.check(self._runtime.order(first, then))
 
     def holds(self, address: int) -> bool:
         """Whether an address is memory of the device."""
-        box = np.zeros(1, np.int32)
-        return self._native.call("device_holds", Address(address), box) == 0 and bool(box[0])
+        return self._runtime.holds(address)
 
     def array(self, array: Any, stream: int = DEFAULT_STREAM) -> DeviceArray:
         """A copy of a NumPy array on the device."""

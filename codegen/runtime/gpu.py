@@ -1,49 +1,52 @@
-"""The GPU of this machine: asked of NVIDIA's driver, programs compiled by nvcc through the cache."""
+"""The GPU of this machine: programs compiled through the cache, by nvcc, or by NVRTC where there is no nvcc."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from pathlib import Path
 
-import _cffi_backend as backend
-
-from ilang.codegen.runtime import cache
-from ilang.codegen.runtime.compilers import Language
-from ilang.codegen.runtime.device import Device
+from ilang.codegen.runtime import cache, nvrtc
+from ilang.codegen.runtime.compilers import Language, find_compiler
+from ilang.codegen.runtime.device import Device, LibraryRuntime
+from ilang.codegen.runtime.driver import EMULATE, Driver
+from ilang.codegen.runtime.executable import LibraryProgram, Source
+from ilang.codegen.runtime.launched import Kernels, LaunchedProgram, kernels_in, text_of
 from ilang.codegen.runtime.native import Native
 from ilang.codegen.runtime.packages import Package
-from ilang.core.diagnostic import ToolError
+from ilang.codegen.targets import cuda
 from ilang.core.record import record
 
-EMULATE = 'emulate one, slowly: --emulate on the command line, target="cuda-emulated" in Python'
-
-WHEELS = Package("nvidia", "cu*/bin/nvcc", ("-L{root}/lib",), extra="cuda")
+WHEELS = Package("nvidia", "cu*/bin/nvcc", ("-L{root}/lib",), extra="nvcc")
 """nvcc as NVIDIA has it in the registry of Python; it does not find its own libraries there."""
+
+NVRTC = Package(
+    "nvidia",
+    "cu*/lib/libnvrtc.so.*",
+    (),
+    extra="cuda",
+    tool="nvrtc",
+    script=str(Path(nvrtc.__file__).resolve()),
+    machine=190,
+)
+"""NVIDIA's library that compiles kernels alone, from the registry of Python; 190 is EM_CUDA."""
 
 CUDA = Language(
     "CUDA",
     "NVCC",
     ("nvcc",),
-    WHEELS,
+    (WHEELS, NVRTC),
     "program.cu",
-    f"install NVIDIA's CUDA toolkit, or pip install 'ilang[cuda]'; or {EMULATE}",
+    f"pip install 'ilang[cuda]', or install NVIDIA's CUDA toolkit; or {EMULATE}",
 )
-
-DRIVERS = ("libcuda.so.1", "libcuda.so")
-MAJOR, MINOR = 75, 76
-"""What the driver calls the two numbers of a compute capability."""
-
-_INT = backend.new_primitive_type("int")
-_UNSIGNED = backend.new_primitive_type("unsigned int")
-_INTS = backend.new_pointer_type(_INT)
 
 
 @record
 class GpuRecipe:
-    """A CUDA text for one kind of GPU: 90 is a compute capability of 9.0."""
+    """A CUDA text for one kind of GPU: 90 is a compute capability of 9.0. As a library, or of ``kernels`` alone."""
 
     capability: int
+    kernels: bool = False
 
     @property
     def language(self) -> Language:
@@ -52,10 +55,10 @@ class GpuRecipe:
 
     def flags(self) -> tuple[str, ...]:
         """Products and sums stay two roundings, as they are in C (docs/decisions/0026-cuda.md)."""
-        return (
-            *("-std=c++17", "-O3", "-fmad=false", f"-arch=sm_{self.capability}"),
-            *("--shared", "-Xcompiler", "-fPIC", "-cudart", "static"),
-        )
+        flags = ("-std=c++17", "-fmad=false", f"-arch=sm_{self.capability}")
+        if self.kernels:
+            return flags
+        return (*flags, "-O3", "--shared", "-Xcompiler", "-fPIC", "-cudart", "static")
 
     def libraries(self) -> tuple[str, ...]:
         """None."""
@@ -67,45 +70,38 @@ class GpuRecipe:
 
 
 def capability() -> int:
-    """The compute capability of the first GPU, as nvcc writes it.
+    """The compute capability of the first GPU, as nvcc writes it. Raises ToolError E0923: there is none."""
+    return Driver().capability()
+
+
+def library(text: Callable[[], str], name: str, follows_from: str = "") -> Native:
+    """A CUDA text as a library; where the cache knows what it follows from, it is not written.
 
     Raises:
-        ToolError: E0923 (no driver, or no GPU).
+        ToolError: E0901 to E0909 (no nvcc, or it fails), E0923 (no GPU).
     """
-    driver = _driver()
-    count, major, minor = (backend.newp(_INTS, 0) for _ in range(3))
-    _ask(driver, "cuInit", (_UNSIGNED,), 0)
-    _ask(driver, "cuDeviceGetCount", (_INTS,), count)
-    if not count[0]:
-        raise _no_gpu("the driver of NVIDIA knows of none")
-    takes = (_INTS, _INT, _INT)
-    _ask(driver, "cuDeviceGetAttribute", takes, major, MAJOR, 0)
-    _ask(driver, "cuDeviceGetAttribute", takes, minor, MINOR, 0)
-    return int(major[0]) * 10 + int(minor[0])
+    recipe = GpuRecipe(capability())
+    return cache.library_of(follows_from, lambda: f"// {name}\n{text()}", recipe, Native)
 
 
-def _driver() -> Any:
-    for name in DRIVERS:
-        try:
-            return backend.load_library(name, backend.RTLD_NOW | backend.RTLD_LOCAL)
-        except OSError:
-            continue
-    raise _no_gpu(f"no driver of NVIDIA is installed ({DRIVERS[0]})")
+def load_library(source: Source) -> LibraryProgram:
+    """A program that nvcc compiles."""
+    native = library(lambda: cuda.emit(source.program()), f"{source.name}.cu", source.follows_from)
+    return LibraryProgram(native, source.name)
 
 
-def _ask(driver: Any, name: str, takes: tuple[Any, ...], *arguments: Any) -> None:
-    """Call a function of the driver. Raises ToolError E0923 where it fails."""
-    try:
-        function = driver.load_function(backend.new_function_type(takes, _INT, False), name)
-    except AttributeError:
-        raise _no_gpu(f"the driver of NVIDIA has no {name}") from None
-    status = function(*arguments)
-    if status:
-        raise _no_gpu(f"{name} of the driver gave status {status}")
+def kernels_of(source: Source, capability: int) -> Kernels:
+    """The kernels of a program, which NVRTC compiles.
 
-
-def _no_gpu(reason: str) -> ToolError:
-    return ToolError("E0923", f"there is no GPU that CUDA can use: {reason}", help=EMULATE)
+    Raises:
+        ToolError: E0901 to E0909 (no NVRTC, or it fails).
+    """
+    return cache.library_of(
+        source.follows_from,
+        lambda: text_of(source.program()),
+        GpuRecipe(capability, kernels=True),
+        lambda path: kernels_in(cache.content_of(path)),
+    )
 
 
 @functools.lru_cache(maxsize=1)
@@ -113,11 +109,14 @@ def gpu() -> Device:
     """The first GPU of this machine.
 
     Raises:
-        ToolError: E0901 to E0909 (no nvcc, or it fails), E0923 (no GPU).
+        ToolError: E0901 to E0909 (no compiler, or it fails), E0923 (no GPU).
     """
-    recipe = GpuRecipe(capability())
+    driver = Driver()
+    kind = driver.capability()
+    if find_compiler(CUDA).package != NVRTC:
+        return Device("the GPU", LibraryRuntime(library), load_library)
 
-    def load(text: Callable[[], str], name: str, source: str) -> Native:
-        return cache.library_of(source, lambda: f"// {name}\n{text()}", recipe, Native)
+    def load(source: Source) -> LaunchedProgram:
+        return LaunchedProgram(driver, kernels_of(source, kind))
 
-    return Device("the GPU", load)
+    return Device("the GPU", driver, load)

@@ -76,7 +76,16 @@ class Native:
             kind = backend.new_function_type(kinds, GIVES[gives], False)
             function = self._functions[name, kinds] = self._library.load_function(kind, name)
         result = function(*(value for _, value in given))
-        return backend.string(result).decode("utf-8", "replace") if gives == "text" else result
+        return _text(result) if gives == "text" else result
+
+    def text_at(self, address: int) -> str:
+        """The text at an address, which some functions write."""
+        return _text(backend.cast(_TEXT, address))
+
+
+def _text(pointer: Any) -> str:
+    text: str = backend.string(pointer).decode("utf-8", "replace")
+    return text
 
 
 def _argument(value: Any) -> tuple[Any, Any]:

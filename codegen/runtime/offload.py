@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from ilang.codegen.runtime.arguments import (
 )
 from ilang.codegen.runtime.concurrency import ForkSafeLock, hears_signals, interruptible
 from ilang.codegen.runtime.device import DEFAULT_STREAM, STREAM_OF_THREAD, Device, DeviceArray
+from ilang.codegen.runtime.executable import Source
 from ilang.codegen.runtime.load import interface_of
 from ilang.codegen.runtime.memory import LARGEST_SPACE, too_large
 from ilang.codegen.runtime.native import Address
@@ -161,13 +163,6 @@ def separated(
     return checked, device_arrays
 
 
-def _text(shaped: Shaped, small: Collection[int]) -> str:
-    """A program as CUDA: a function of what is inferred and the size class, and of nothing else."""
-    from ilang.codegen.targets import cuda
-
-    return cuda.emit(pipeline.lower(shaped, GPU, small))
-
-
 class _OfThread(threading.local):
     """Workspaces of one thread, by stream: those of streams that are another one in every thread."""
 
@@ -187,15 +182,15 @@ class Offloaded:
         """
         self.shaped = shaped
         self.device = device
-        self._name = identifier(shaped.name)
+        name = identifier(shaped.name)
         self._arguments = interface_of(shaped, GPU).arguments
         self._names = (
             [shaped.tensors[value].name for value in shaped.inputs],
             [shaped.tensors[value].name for value in shaped.outputs],
         )
-        source = repr(("cuda", self._name, shaped, sorted(small)))
-        self._native = device.load(lambda: _text(shaped, small), f"{self._name}.cu", source)
-        self._looks = self._native.has(f"{self._name}_wait")
+        source = repr(("cuda", name, shaped, sorted(small)))
+        lowered = functools.partial(pipeline.lower, shaped, GPU, small)
+        self._executable = device.load(Source(name, source, lowered))
         self._spaces: dict[int, DeviceArray] = {}
         self._of_thread = _OfThread()
         self._lock = ForkSafeLock()
@@ -281,15 +276,14 @@ class Offloaded:
         self, inputs: Sequence[Any], results: Sequence[Any], extents: Sequence[int], stream: int
     ) -> None:
         sizes = np.array([extents[n] for n in self._arguments] or [0], np.int64)
-        count = int(self._native.call(f"{self._name}_work", sizes, gives="size"))
+        count = self._executable.space(sizes)
         if LARGEST_SPACE < count:
             raise too_large("the workspace", count)
         with self._lock.taken():  # kernels of two calls would meet in the workspace
             space = self._space(count, stream)
-            status = self._native.call(self._name, sizes, *inputs, *results, space, Address(stream))
-            if not status and self._looks:  # a result that is no result is worse than a wait
-                wait = f"{self._name}_wait"
-                status = self._native.call(wait, sizes, space, Address(stream))
+            status = self._executable.run(sizes, [*inputs, *results], space, stream)
+            if not status:  # a result that is no result is worse than a wait
+                status = self._executable.wait(sizes, space, stream)
         if status < 0:
             self.device.check(-status)
         if status:

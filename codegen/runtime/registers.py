@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ilang.codegen.runtime.compiler_process import run_compiler
 from ilang.codegen.runtime.compilers import find_compiler
-from ilang.codegen.runtime.gpu import CUDA
+from ilang.codegen.runtime.gpu import CUDA, NVRTC
 from ilang.codegen.targets import cuda
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.diagnostic import ToolError
@@ -26,6 +26,8 @@ def registers_of(program: Program) -> dict[str, int] | None:
     try:
         compiler = find_compiler(CUDA)
     except ToolError:
+        return None
+    if compiler.package == NVRTC:
         return None
     flags = ["-std=c++17", "-O3", "-fmad=false", f"-arch=sm_{MULTIPROCESSORS[-1].capability}"]
     with tempfile.TemporaryDirectory() as folder:

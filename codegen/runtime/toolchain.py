@@ -109,7 +109,7 @@ def build(text: str, folder: Path, variant: Recipe) -> bytes:
         command = [*compiler.command, *flags, language.source, "-o", "program.so", *libraries]
         status, output = run_compiler(command, folder, language)
         if status == 0:
-            return _result(command, folder, output, language)
+            return _result(command, folder, output, language, compiler)
         dropped = [flag for flag in flags if _refuses(output, flag)]
         if status < 0 or not dropped:
             raise failure(command, folder, status, output, language)
@@ -144,14 +144,17 @@ def _refuses(output: str, flag: str) -> bool:
     return any(word in output for word in OPTIONAL.get(flag, ()))
 
 
-def _result(command: list[str], folder: Path, output: str, language: Language) -> bytes:
-    """What the compiler wrote, if it is a whole library for this machine."""
+def _result(
+    command: list[str], folder: Path, output: str, language: Language, compiler: Compiler
+) -> bytes:
+    """What the compiler wrote, if it is a whole library for the machine that it compiles for."""
+    machine = None if compiler.package is None else compiler.package.machine
     library = folder / "program.so"
     try:
         content = library.read_bytes() if library.exists() else None
     except OSError as error:
         raise cannot_write(folder, reason_of(error)) from None
-    wrong = "wrote no library" if content is None else broken(content)
+    wrong = "wrote no library" if content is None else broken(content, machine)
     if content is not None and not wrong:
         return content
     raise ToolError(
@@ -167,8 +170,8 @@ def _others(language: Language) -> str:
     return " or ".join(f"{language.variable}={name}" for name in names)
 
 
-def broken(content: bytes) -> str:
-    """What is wrong with the content of a shared library, or of an object, or nothing.
+def broken(content: bytes, machine: int | None = None) -> str:
+    """What is wrong with the content of a shared library, or of an object, or nothing; ``machine`` None is this one.
 
     A library cut short is found here: loading one ends the process with a signal that nobody can catch.
     """
@@ -183,8 +186,8 @@ def broken(content: bytes) -> str:
     def number(at: int, width: int) -> int:
         return int.from_bytes(content[at : at + width], "little")
 
-    here = _machine()
-    if here is not None and number(18, 2) != here:
+    machine = _machine() if machine is None else machine
+    if machine is not None and number(18, 2) != machine:
         return "wrote a library for another machine"
     headers, size, count = number(32, 8), number(54, 2), number(56, 2)
     is_object = number(16, 2) == OBJECT

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets import c_session, cuda_header, cuda_library, cuda_session
+from ilang.codegen.targets import c_session, cuda_call, cuda_header, cuda_library, cuda_session
 from ilang.codegen.targets.cuda_entry import TRY, Entry
 from ilang.codegen.targets.cuda_kernel import KernelText
 from ilang.codegen.targets.library import linked
@@ -32,6 +32,19 @@ INCLUDES = (
 
 
 SESSION_INCLUDES = (*c_session.INCLUDES, "#include <string.h>")
+
+WITHOUT_HEADERS = (
+    "typedef signed int int32_t;",
+    "typedef signed long int64_t;",
+    "typedef unsigned char uint8_t;",
+    "typedef unsigned int uint32_t;",
+    "typedef unsigned long uint64_t;",
+    "#define INT32_MIN (-2147483647 - 1)",
+    "#define INT64_MIN (-9223372036854775807L - 1)",
+    "#define INT64_C(value) value##L",
+    "#define INFINITY __int_as_float(0x7f800000)",
+)
+"""What kernels take from headers, for a compiler that has none."""
 
 
 def emit(program: Program) -> str:
@@ -57,6 +70,14 @@ def emit_source(programs: Sequence[Program], stem: str, sessions: Sequence[Sessi
     return "\n".join(lines) + "\n"
 
 
+def emit_kernels(hosts: Sequence[Host]) -> str:
+    """The kernels of host programs alone, as they stand in ``emit``, for a compiler that has no headers."""
+    body = [line for host in hosts for line in _kernels(host)]
+    started = " ".join(f"{name}()" for host in hosts for name in cuda_call.kernels_of(host))
+    parts = linked("\n".join([*body, started]), cuda_library.parts())
+    return "\n".join([*WITHOUT_HEADERS, "", *parts, *body])
+
+
 def _implementation(programs: Sequence[Program], more: Sequence[str] = ()) -> Iterator[str]:
     """The parts of the library that programs use, and the programs; ``more`` after them."""
     body = [line for program in programs for line in _program(host_of(program))]
@@ -69,6 +90,11 @@ def _implementation(programs: Sequence[Program], more: Sequence[str] = ()) -> It
 
 def _program(host: Host) -> Iterator[str]:
     """The kernels of a program, and what is around them."""
+    yield from _kernels(host)
+    yield from Entry(host).lines()
+
+
+def _kernels(host: Host) -> Iterator[str]:
+    """The kernels of a program."""
     for launch in host.kernels():
         yield from KernelText(host, launch).lines()
-    yield from Entry(host).lines()

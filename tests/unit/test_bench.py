@@ -293,7 +293,7 @@ def test_a_part_that_fails_on_a_gpu_is_told(
     with pytest.raises(SystemExit):
         gpu.main(["--parts", "none"])
     assert "no part is called none" in capsys.readouterr().err
-    monkeypatch.setattr("ilang.codegen.runtime.gpu.DRIVERS", ("libnone.so",))
+    monkeypatch.setattr("ilang.codegen.runtime.driver.DRIVERS", ("libnone.so",))
     assert gpu.main(["--parts", "times"]) == 3
 
 

@@ -23,6 +23,7 @@ from ilang.codegen.emulator.runtime import Emulator
 from ilang.codegen.project import emulation
 from ilang.codegen.project.cases import Output
 from ilang.codegen.runtime import cache, gpu, offload
+from ilang.codegen.runtime import driver as driver_module
 from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.runtime.device import STREAM_OF_THREAD, DeviceArray
 from ilang.codegen.runtime.native import Address
@@ -420,7 +421,7 @@ def test_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
         2,
         "error[E0822]: --emulate is for CUDA, not for numpy",
     )
-    monkeypatch.setattr(gpu, "DRIVERS", ("libnone.so",))
+    monkeypatch.setattr(driver_module, "DRIVERS", ("libnone.so",))
     gpu.gpu.cache_clear()
     status, _, error = front(capsys, *words, "cuda")
     assert status == 3
@@ -508,7 +509,7 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int, in
             str(library),
         ]
         subprocess.run(command, check=True)
-        monkeypatch.setattr(gpu, "DRIVERS", (str(library),))
+        monkeypatch.setattr(driver_module, "DRIVERS", (str(library),))
         gpu.gpu.cache_clear()
 
     return install
@@ -556,17 +557,24 @@ def test_components_check_their_cuda() -> None:
     assert refusal.value.code == "E0712"
 
 
-def test_no_nvcc(driver: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_compiler(
+    driver: Callable[[int, int], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     driver(0, 1)
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("NVCC", raising=False)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(Error) as refusal:
-        i("-i~i")(np.ones(3), target="cuda")
-    assert refusal.value.code == "E0901"
-    looked = "looked for $NVCC (not set), nvcc and the packages of ilang[cuda]"
-    assert f"no CUDA compiler was found: {looked}" in refusal.value.message
-    assert "cuda-emulated" in (refusal.value.help or "")
+    status, out, error = front(capsys, "run", "-i~i", "[1]", "--target", "cuda")
+    looked = "looked for $NVCC (not set), nvcc, the packages of ilang[nvcc] and the packages of ilang[cuda]"
+    help_line = (
+        "pip install 'ilang[cuda]', or install NVIDIA's CUDA toolkit; or emulate one, slowly"
+    )
+    first, second = error.splitlines()
+    assert (status, out) == (3, "")
+    assert first == f"error[E0901]: no CUDA compiler was found: {looked}"
+    assert second.startswith(f"help: {help_line}: --emulate on the command line")
 
 
 def test_nvcc_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -585,6 +593,14 @@ def test_nvcc_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     spec.submodule_search_locations.append(str(sites / "nvidia"))
     monkeypatch.setattr("importlib.util.find_spec", lambda _: spec)
     assert find_compiler(gpu.CUDA).command == (str(root / "bin" / "nvcc"), f"-L{root / 'lib'}")
+    for release in ("cu12/lib/libnvrtc.so.12", "cu13/lib/libnvrtc.so.13"):
+        library = sites / "nvidia" / release
+        library.parent.mkdir(exist_ok=True)
+        library.write_text("")
+    assert find_compiler(gpu.CUDA).package == gpu.WHEELS
+    monkeypatch.setenv("NVCC", "nvrtc")
+    assert find_compiler(gpu.CUDA).command[-1] == str(root / "lib" / "libnvrtc.so.13")
+    monkeypatch.delenv("NVCC")
     monkeypatch.setenv("PATH", str(sites / "nvidia" / "cu12" / "bin"))
     assert find_compiler(gpu.CUDA).command == (str(sites / "nvidia/cu12/bin/nvcc"),)
 

@@ -1,0 +1,451 @@
+"""A call of a host program at given sizes, as data: where arrays stand, and what is enqueued, in order.
+
+The text of ``cuda_entry.py`` does the same when it runs. Where kernels alone are compiled, a runtime does what this
+says by way of NVIDIA's driver; tests compare the two, launch by launch.
+
+Example: `(+ij~i & I) >> i+ij~ij` with i = 3, j = 5
+    bytes 512: 12 of t1, then 1 to align it; f_k0<int> in 1 block of 256 takes 3, 5, in0, t1; f_k1<int> ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import assert_never
+
+from ilang.codegen.targets.identifiers import identifier
+from ilang.core.dtype import BYTES
+from ilang.core.ir.host import (
+    Count,
+    Derive,
+    Finite,
+    Follow,
+    Grid,
+    Hold,
+    Host,
+    Launch,
+    Ranges,
+    Require,
+    Step,
+    Take,
+)
+from ilang.core.ir.kernel import Blocks, Kernel, Part, Shares, Window
+from ilang.core.ir.shaped import Composition, Reach, Rule
+from ilang.core.record import record
+
+SIZE_MAX = (1 << 64) - 1
+"""The largest ``size_t``."""
+INT64_MAX = (1 << 63) - 1
+"""The largest ``int64_t``."""
+MARK = BYTES["i32"]
+"""Of what tells that an index is out of range, or an element infinite."""
+NARROW, WIDE = "int", "int64_t"
+"""The types of indices."""
+
+
+@record
+class Place:
+    """An address: ``offset`` from the start of argument number ``argument``, or from that of the workspace (None)."""
+
+    argument: int | None
+    offset: int = 0
+
+
+@record
+class Number:
+    """A number of ``width`` bytes."""
+
+    value: int
+    width: int
+
+
+Value = Place | Number
+NULL = Number(0, BYTES["i64"])
+
+
+@record
+class Fill:
+    """So many bytes of the workspace become 0."""
+
+    place: Place
+    count: int
+
+
+@record
+class Start:
+    """A kernel starts on a grid of blocks."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    values: tuple[Value, ...]
+
+
+@record
+class Call:
+    """A call at some sizes.
+
+    Fields:
+        total: bytes of the workspace, which begins at the first multiple of ``alignment`` in them.
+        alignment: of what stands in it.
+        table: the arguments in the order in which they are checked, each with its bytes.
+        read: how many of these are read alone.
+        operations: what is enqueued.
+        outside: where in the workspace it is told at last whether an index is out of range; None where none is read.
+    """
+
+    total: int
+    alignment: int
+    table: tuple[tuple[int, int], ...]
+    read: int
+    operations: tuple[Fill | Start, ...]
+    outside: int | None
+
+    def status(self, addresses: Sequence[int], work: int) -> int:
+        """The status of C for arguments that stand there: 1 where one is missing, 2 where what is written overlaps."""
+        if not work and self.total:
+            return 1
+        stretches: list[tuple[int, int]] = []
+        for number, (argument, count) in enumerate(self.table):
+            start = addresses[argument]
+            if not start and count:
+                return 1
+            others = stretches if self.read <= number else []
+            if any(_overlap((start, count), each) for each in [(work, self.total), *others]):
+                return 2
+            stretches.append((start, count))
+        return 0
+
+    def base(self, work: int) -> int:
+        """Where what is in a workspace begins."""
+        return work + (self.alignment - work % self.alignment) % self.alignment
+
+
+def _overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
+    """Whether two stretches of memory, each a start and so many bytes, share a byte."""
+    return 0 < a[1] and 0 < b[1] and a[0] < b[0] + b[1] and b[0] < a[0] + a[1]
+
+
+def call_of(host: Host, sizes: Sequence[int]) -> Call | None:
+    """A call with the sizes that a caller gives, in order; None where an extent does not fit."""
+    numbers = [n for n, size in enumerate(host.program.sizes) if size.is_argument()]
+    given = dict(zip(numbers, sizes, strict=True))
+    try:
+        return _Caller(host, given).call()
+    except _DoesNotFit:
+        return None
+
+
+def kernels_of(host: Host) -> Iterator[str]:
+    """The kernels that calls start, as C++ names them."""
+    for launch in host.kernels():
+        kernel = host.program.kernels[launch.kernel]
+        yield from (
+            _name(host, kernel, index) for index in ((NARROW, WIDE) if kernel.spans else ("",))
+        )
+    yield from dict.fromkeys(_looker(host, each) for each in host.ranges)
+    looked = (host.program.buffers[n].dtype for each in host.finite for n in each.buffers)
+    yield from dict.fromkeys(f"infinite_{dtype}" for dtype in looked)
+
+
+def _name(host: Host, kernel: Kernel, index: str) -> str:
+    """A kernel, with the type of its indices where it has two forms."""
+    name = f"{identifier(host.program.name)}_{kernel.name}"
+    return f"{name}<{index}>" if kernel.spans else name
+
+
+def _looker(host: Host, ranges: Ranges) -> str:
+    """The kernel that looks at indices."""
+    return f"outside_{host.program.buffers[ranges.buffer].dtype}"
+
+
+class _DoesNotFit(Exception):
+    """An extent, or what follows from extents, does not fit."""
+
+
+def _demand(holds: bool) -> None:
+    if not holds:
+        raise _DoesNotFit
+
+
+class _Caller:
+    """What a call is made of, step by step."""
+
+    def __init__(self, host: Host, given: Mapping[int, int]) -> None:
+        self.host = host
+        self.program = host.program
+        self.given = given
+        device = host.program.machine.device
+        assert device is not None
+        self.device = device
+        self.arguments = {each.buffer: n for n, each in enumerate(host.arguments)}
+        self.extents: dict[int, int] = {}
+        self.total = 0
+        self.at: dict[int, int] = {}
+        self.groups = len({each.launch for each in host.ranges})
+        self.looks = 0
+
+    def call(self) -> Call:
+        """The call. Raises _DoesNotFit."""
+        host = self.host
+        self._settle(host.checks)
+        table = host.in_table()
+        counts = tuple((self.arguments[a.buffer], self._measured(a.buffer)) for a in table)
+        self._lay_out()
+        self._settle(host.sizes)
+        read = sum(argument.role == "input" for argument in table)
+        last = self.outside + MARK * (self.groups - 1) if self.groups else None
+        operations = tuple(self._operations())
+        return Call(self.total, host.layout.alignment, counts, read, operations, last)
+
+    def _settle(self, steps: Sequence[Step]) -> None:
+        """Take every extent from some steps, and refuse what they refuse."""
+        sizes = enumerate(self.program.sizes)
+        self.extents = {n: size.fixed for n, size in sizes if size.fixed is not None}
+        for step in steps:
+            match step:
+                case Take():
+                    self.extents[step.size] = extent = self.given[step.size]
+                    _demand(not step.limited or 0 <= extent <= INT64_MAX // 8)
+                case Derive():
+                    derived = self._derived(step)
+                    _demand(not step.known or derived == self.extents[step.rule.size])
+                    self.extents[step.rule.size] = derived
+                case Follow():
+                    self.extents[step.rule.size] = self._formula(step.rule)
+                case Require():
+                    _demand(step.bound.position < self.extents[step.bound.size])
+                case Hold():
+                    _demand(self._holds(step.reach))
+                case Count():
+                    self.extents[step.part.size] = self._count(step.part)
+                case _:
+                    assert_never(step)
+
+    def _derived(self, step: Derive) -> int:
+        """An extent that follows from others, where there is one."""
+        rule = step.rule
+        if isinstance(rule, Composition):
+            whole, part = self._product(rule.over), self._product(rule.under)
+            _demand(0 < part and whole % part == 0)
+            return whole // part
+        total = rule.offset
+        for factor, size in rule.terms:
+            _demand(self.extents[size] <= INT64_MAX // 8 // abs(factor))
+            _demand(-(INT64_MAX // 2) <= total <= INT64_MAX // 2)
+            total += factor * self.extents[size]
+        spread = any(1 < self.extents[size] for size in step.spread)
+        least = int(spread) if step.spread else step.least
+        _demand(least <= total // rule.divisor <= INT64_MAX // 8)
+        _demand(not rule.exact or total % rule.divisor == 0)
+        return total // rule.divisor
+
+    def _product(self, sizes: Sequence[int]) -> int:
+        """The product of extents, which is an extent."""
+        extents = [self.extents[size] for size in sizes]
+        _demand(0 in extents or prod(extents) <= INT64_MAX // 8)
+        return prod(extents)
+
+    def _formula(self, rule: Rule) -> int:
+        """An extent that follows from others, where there is known to be one."""
+        if isinstance(rule, Composition):
+            over, under = (prod(self.extents[n] for n in each) for each in (rule.over, rule.under))
+            return over // under
+        return (sum(c * self.extents[n] for c, n in rule.terms) + rule.offset) // rule.divisor
+
+    def _holds(self, reach: Reach) -> bool:
+        """Whether positions are what their type holds, counted in f64 as in C."""
+        for sign in (1, -1):
+            total = 0.0
+            for factor, size in reach.terms:
+                if 0 < factor * sign:
+                    total += factor * (float(self.extents[size]) - 1)
+            if reach.limit < sign * (total + reach.offset):
+                return False
+        return True
+
+    def _count(self, part: Part | Window | Blocks | Shares) -> int:
+        """How many parts, elements or blocks there are."""
+        extents = self.extents
+        match part:
+            case Part():
+                return _parts(extents[part.whole], part.step)
+            case Window():
+                if any(extents[n] < 1 for _, n in part.reach):
+                    return 0
+                return sum(c * (extents[n] - 1) for c, n in part.reach) + 1
+            case Blocks():
+                threads, terms = self.program.machine.threads, 1.0
+                for n in part.loops:
+                    terms *= extents[n]
+                most, each = threads.most_blocks, threads.block_work
+                return int(terms / each) + 1 if terms < float(most) * each else most
+            case Shares():
+                parts = part.most
+                for n in part.tiles:
+                    parts //= max(1, extents[n])
+                return max(1, min(parts, extents[part.whole] // part.least))
+            case _:
+                assert_never(part)
+
+    def _measured(self, number: int) -> int:
+        """The bytes of a buffer."""
+        buffer = self.program.buffers[number]
+        extents = [self.extents[size] for size in buffer.dims]
+        if buffer.instead is not None and extents[0] == 1:
+            extents[0] = 0
+        most = BYTES[buffer.dtype]
+        for extent in extents:
+            _demand(0 <= extent <= SIZE_MAX // 4 // most)
+            most *= max(1, extent)
+        return 0 if 0 in extents else most
+
+    def _padded(self, count: int) -> int:
+        return _parts(count, self.host.layout.alignment) * self.host.layout.alignment
+
+    def _added(self, total: int, count: int, times: int = 1) -> int:
+        """A number of bytes, and so many more, so many times."""
+        _demand(count <= SIZE_MAX // 8)
+        _demand(self._padded(count) <= (SIZE_MAX // 4 - total) // times)
+        return total + self._padded(count) * times
+
+    def _lay_out(self) -> None:
+        """Where temporaries, marks and scratch storage stand in the workspace."""
+        host, layout = self.host, self.host.layout
+        for number in layout.temporaries:
+            self.at[number] = self.total
+            self.total = self._added(self.total, self._measured(number))
+        self.outside = self.total
+        if host.ranges:
+            self.total = self._added(self.total, self.groups * MARK)
+        self.infinite = self.total
+        if host.finite:
+            self.total = self._added(self.total, len(host.finite) * MARK)
+        self.scratch, self.scratch_bytes, self.workers = self.total, 0, 0
+        if layout.scratch:
+            for private in layout.scratch:
+                count = 0
+                for number in private:
+                    count = self._added(count, self._measured(number))
+                self.scratch_bytes = max(self.scratch_bytes, count)
+            self.workers = layout.most_threads
+            if self.scratch_bytes:
+                share = (layout.most_scratch >> 20 << 20) // self.scratch_bytes
+                self.workers = max(1, min(share, layout.most_threads))
+            self.total = self._added(self.total, self.scratch_bytes, self.workers)
+        if not (layout.is_empty() and not host.ranges and not host.finite):
+            self.total = self._added(self.total, 1)
+
+    def _place(self, number: int) -> Place:
+        """Where a buffer is."""
+        owner = self.program.owner(number)
+        if owner in self.arguments:
+            return Place(self.arguments[owner])
+        buffer = self.program.buffers[owner]
+        if buffer.instead is not None and self.extents[buffer.dims[0]] == 1:
+            return self._place(buffer.instead)
+        return Place(None, self.at[owner])
+
+    def _operations(self) -> Iterator[Fill | Start]:
+        """What is enqueued."""
+        host = self.host
+        if self.groups:
+            yield Fill(Place(None, self.outside), self.groups * MARK)
+        if host.finite:
+            yield Fill(Place(None, self.infinite), len(host.finite) * MARK)
+        for number, launch in enumerate(host.launches):
+            ranges = [each for each in host.ranges if each.launch == number]
+            yield from self._ranges(ranges) if ranges else ()
+            for mark, each in enumerate(host.finite):
+                yield from self._looked(mark, each) if each.launch == number else ()
+            yield from self._launch(launch)
+
+    def _ranges(self, ranges: Sequence[Ranges]) -> Iterator[Start]:
+        """What looks at arrays of indices."""
+        before: Value = self._outside() if self.looks else NULL
+        self.looks += 1
+        for each in ranges:
+            count, extent = self._elements(each.buffer), self.extents[each.size]
+            if count or before != NULL:
+                numbers = (_wide(count), _wide(extent))
+                values = (self._place(each.buffer), *numbers, before, self._outside())
+                yield _looking(_looker(self.host, each), count, values)
+
+    def _looked(self, mark: int, finite: Finite) -> Iterator[Start]:
+        """What looks for an element that is not finite."""
+        before: Value = self._outside() if self.looks else NULL
+        for number in finite.buffers:
+            count = self._elements(number)
+            if count:
+                values = (self._place(number), _wide(count), before, self._infinite(mark))
+                yield _looking(f"infinite_{self.program.buffers[number].dtype}", count, values)
+
+    def _elements(self, number: int) -> int:
+        return prod(self.extents[n] for n in self.program.buffers[number].dims)
+
+    def _outside(self) -> Place:
+        """Where kernels are told of an index out of range: by the last one that has looked at indices so far."""
+        return Place(None, self.outside + MARK * max(0, self.looks - 1))
+
+    def _infinite(self, mark: int) -> Place:
+        """Where a kernel is told that an element is not finite."""
+        return Place(None, self.infinite + MARK * mark)
+
+    def _launch(self, launch: Launch) -> Iterator[Start]:
+        """The launch of a kernel, unless it has nothing to do."""
+        grid, kernel = launch.grid, self.program.kernels[launch.kernel]
+        assert grid is not None
+        counts = [
+            self.extents[n] for n in (*grid.sizes, *(n for n in grid.across if n is not None))
+        ]
+        if min(counts, default=1) < 1:
+            return
+        if launch.parts is not None and self.extents[launch.parts] < 2:
+            return
+        index = NARROW if kernel.spans is not None and self._is_narrow(kernel.spans) else WIDE
+        width = BYTES["i32" if index == NARROW else "i64"]
+        values: list[Value] = [Number(self.extents[n], width) for n in launch.sizes]
+        values += map(self._place, launch.buffers)
+        if launch.scratch:
+            values += [Place(None, self.scratch), _wide(self.scratch_bytes)]
+        values += [self._outside()] if self.host.ranges else []
+        values += [] if launch.finite is None else [self._infinite(launch.finite)]
+        blocks, block = self._shape(grid, launch.scratch)
+        yield Start(_name(self.host, kernel, index), blocks, block, tuple(values))
+
+    def _is_narrow(self, spans: Sequence[Sequence[int]]) -> bool:
+        """Whether products of extents are all so small that indices need no more than 32 bits."""
+        most = self.device.narrow_elements
+        extents = [[max(1, self.extents[n]) for n in span] for span in spans]
+        return all(prod(each) < most for each in extents)
+
+    def _shape(
+        self, grid: Grid, scratch: bool
+    ) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """The blocks of a launch, and the threads of each."""
+        threads, most = grid.threads, grid.most_blocks
+        if scratch and grid.sizes:
+            threads = min(self.workers, threads)
+            most = self.workers // threads
+        grid_each = threads if grid.neighbors == 1 else grid.threads * grid.neighbors
+        each = {"grid": grid_each, "warps": grid.threads // self.device.warp}.get(grid.over, 1)
+        iterations = prod(self.extents[n] for n in grid.sizes)
+        first = min(_parts(iterations, each), most) if grid.sizes else 1
+        y, z = (1 if n is None else min(self.extents[n], grid.most_across) for n in grid.across)
+        shape = (*(grid.shape or (threads,)), 1, 1)
+        return (first, y, z), (shape[0], shape[1], shape[2])
+
+
+def _parts(count: int, each: int) -> int:
+    """How many parts of so many there are."""
+    return -(-count // each)
+
+
+def _wide(value: int) -> Number:
+    return Number(value, BYTES["i64"])
+
+
+def _looking(kernel: str, count: int, values: tuple[Value, ...]) -> Start:
+    """A kernel of ``headers/cuda.cuh`` that looks at elements, on as many blocks as are launched there."""
+    blocks = max(1, min(_parts(count, 256), 1024))
+    return Start(kernel, (blocks, 1, 1), (256, 1, 1), values)

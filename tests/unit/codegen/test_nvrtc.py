@@ -1,0 +1,127 @@
+"""Kernels alone: their text is that of the whole program, and NVRTC compiles it where there is one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ilang import Error
+from ilang.codegen.runtime import cache, gpu, launched
+from ilang.codegen.runtime.compiler_process import run_compiler
+from ilang.codegen.runtime.compilers import find_compiler
+from ilang.codegen.runtime.executable import Source
+from ilang.codegen.runtime.launched import Kernels
+from ilang.codegen.runtime.nvrtc import MARK
+from ilang.codegen.targets import cuda
+from ilang.codegen.targets.cuda_call import kernels_of
+from ilang.core.ir.kernel import Program
+from ilang.core.machine import GPU
+from ilang.core.pipeline import graph_of, host_of, infer, lower, text_component
+from ilang.core.record import replace
+from tests.golden.test_golden import graph_in
+from tests.property.test_cuda import GOLDEN, SCHEDULED
+from tests.unit.codegen.test_cuda import SAMPLES, exported
+
+needs_nvrtc = pytest.mark.skipif(
+    gpu.NVRTC.command() is None, reason="needs NVRTC: pip install '.[cuda]'"
+)
+EM_CUDA = 190
+
+
+@pytest.fixture(autouse=True)
+def nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVRTC, whatever else there is."""
+    monkeypatch.setenv("NVCC", "nvrtc")
+
+
+def program(text: str) -> Program:
+    return lower(infer(graph_of(text_component(text), "f")), GPU)
+
+
+@pytest.mark.parametrize("name", ["product", "softmax", "total", "online"])
+def test_the_text_is_that_of_the_whole_program(name: str) -> None:
+    """Each function, macro and kernel of it stands there as well, in the same order."""
+    lowered = program(SCHEDULED[name][0])
+    whole, alone = cuda.emit(lowered), cuda.emit_kernels([host_of(lowered)])
+    head = "\n".join(cuda.WITHOUT_HEADERS)
+    assert alone.startswith(head)
+    paragraphs = [part for part in alone.removeprefix(head).split("\n\n") if part.strip()]
+    places = [whole.index(part.strip("\n")) for part in paragraphs]
+    assert places == sorted(places)
+    assert len(paragraphs) >= len(lowered.kernels)
+
+
+@needs_nvrtc
+@pytest.mark.early
+def test_kernels_compile_without_a_warning(tmp_path: Path) -> None:
+    """Of all pages of what a program becomes and all samples, with indices of one width each."""
+    shaped = [replace(infer(graph_in(path)), name=f"g{n}") for n, path in enumerate(GOLDEN)]
+    programs = [lower(each, GPU) for each in shaped]
+    programs += [each for path in SAMPLES for each in exported(path)]
+    hosts = [host_of(each) for each in programs]
+    widths = [
+        name
+        for n, host in enumerate(hosts)
+        for name in kernels_of(host)
+        if not name.endswith(("<int>", "<int64_t>")[n % 2])
+    ]
+    text = f"{MARK}{json.dumps({'kernels': sorted(set(widths))})}\n{cuda.emit_kernels(hosts)}"
+    (tmp_path / "all.cu").write_text(text, "ascii")
+    flags = [*gpu.GpuRecipe(80, kernels=True).flags(), "--Ofast-compile=max"]
+    command = [*find_compiler(gpu.CUDA).command, *flags, "all.cu", "-o", "all.so"]
+    assert run_compiler(command, tmp_path, gpu.CUDA) == (0, "")
+    known = json.loads((tmp_path / "all.so").read_bytes().rpartition(b"\n")[2])
+    assert len(set(known["kernels"].values())) == len(known["kernels"]) > 100
+
+
+def compiled(lowered: Program, follows_from: str = "") -> Kernels:
+    return gpu.kernels_of(Source("f", follows_from, lambda: lowered), 90)
+
+
+@needs_nvrtc
+def test_machine_code_and_the_host_program_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    lowered = program("ij~ji")
+    first = compiled(lowered, "transpose")
+    assert first.code.startswith(b"\x7fELF")
+    assert int.from_bytes(first.code[18:20], "little") == EM_CUDA
+    assert list(first.names) == list(kernels_of(host_of(lowered)))
+    assert all(name.encode() in first.code for name in first.names.values())
+    assert first.host.launches == host_of(lowered).launches
+    monkeypatch.setattr(launched, "text_of", None)
+    monkeypatch.setattr(gpu, "text_of", None)
+    assert compiled(lowered, "transpose") == first
+
+
+@needs_nvrtc
+def test_what_nvrtc_says_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "emit_kernels", lambda _: "static __global__ void f_k0(nothing) {}")
+    with pytest.raises(Error, match='identifier "nothing" is undefined') as refusal:
+        compiled(program("-i~i"))
+    assert refusal.value.code == "E0903"
+
+
+@needs_nvrtc
+def test_it_is_taken_where_there_is_no_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NVCC", "")
+    monkeypatch.setenv("PATH", "")
+    assert find_compiler(replace(gpu.CUDA, packages=(gpu.NVRTC,))).package == gpu.NVRTC
+
+
+def test_without_it_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "nowhere")  # compilers are looked for anew
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(Error) as refusal:
+        compiled(program("-i~i"))
+    assert (refusal.value.code, refusal.value.status) == ("E0901", 3)
+    assert refusal.value.message.endswith("looked for the packages of ilang[cuda]")
+    assert (refusal.value.help or "").startswith("pip install 'ilang[cuda]'")
+
+
+def test_a_broken_entry_is_compiled_anew(tmp_path: Path) -> None:
+    path = tmp_path / "entry.so"
+    for content in (b"", b"\x7fELF", b"\x7fELF\n{}", b'\x7fELF\n{"host": "AAAA", "kernels": {}}'):
+        path.write_bytes(content)
+        with pytest.raises(OSError, match="not what"):
+            launched.kernels_in(cache.content_of(str(path)))

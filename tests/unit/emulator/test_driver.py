@@ -1,0 +1,195 @@
+"""Programs whose kernels alone are compiled: launched by way of a driver, which the emulator plays."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ilang
+from ilang import Error, i, tensor
+from ilang.codegen.emulator import recipes
+from ilang.codegen.emulator.runtime import Emulator, emulator
+from ilang.codegen.emulator.translate import translate
+from ilang.codegen.runtime import cache, driver, gpu, launched
+from ilang.codegen.runtime.compilers import Compiler
+from ilang.codegen.runtime.device import DeviceArray
+from ilang.codegen.runtime.driver import Driver
+from ilang.codegen.runtime.executable import Source
+from ilang.codegen.runtime.launched import Kernels, LaunchedProgram, kernels_in
+from ilang.codegen.runtime.native import Address
+from ilang.codegen.runtime.nvrtc import MARK
+from ilang.codegen.targets import cuda
+from tests.unit.emulator.conftest import program
+
+HERE = Path(__file__).parent
+STARTER = """
+#include <cstring>
+#include <utility>
+
+template <class... P, size_t... N>
+static int started(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+                   void **values, std::index_sequence<N...>)
+{
+    ::cuda_emulator::Configured(name, grid, block, shared, stream)(kernel, *(std::decay_t<P> *)values[N]...);
+    return cudaGetLastError();
+}
+
+template <class... P>
+static int start(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+                 void **values)
+{
+    return started(name, kernel, grid, block, shared, stream, values, std::index_sequence_for<P...>());
+}
+
+extern "C" int start_kernel(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream, void **values)
+{
+"""
+ON: dict[str, Any] = {"target": "cuda"}
+
+
+def emulated_kernels(source: Source) -> Kernels:
+    """What a compiler of kernels makes of a program: the path of a library, every access of which is checked."""
+    head, _, text = launched.text_of(source.program()).partition("\n")
+    known = json.loads(head.removeprefix(MARK))
+    plain = text.replace("\n".join(cuda.WITHOUT_HEADERS), "\n".join(cuda.INCLUDES))
+    assert plain != text
+    starts = "".join(
+        f'    if (!strcmp(name, "{name}")) return start(name, {name}, grid, block, shared, stream, values);\n'
+        for name in known["kernels"]
+    )
+    whole = f"{translate(plain, 'kernels.cu')}{STARTER}{starts}    return 500;\n}}\n"
+    path = cache.library(whole, recipes.ProgramRecipe(emulator().content, checked=True), str)
+    known["kernels"] = {name: name for name in known["kernels"]}
+    return kernels_in(path.encode() + b"\0\n" + json.dumps(known).encode())
+
+
+@pytest.fixture(autouse=True)
+def machine(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    """The emulated machine behind a driver, on which the compiler is one of kernels alone."""
+    text = f"// {recipes.identity()}\n{(HERE / 'driver.cpp').read_text('utf-8')}"
+    library = cache.library(text, recipes.ProgramRecipe(machine.content), str)
+    monkeypatch.setattr(driver, "DRIVERS", (library,))
+    monkeypatch.setattr(gpu, "find_compiler", lambda _: Compiler((), "", gpu.NVRTC))
+    monkeypatch.setattr(gpu, "kernels_of", lambda source, _: emulated_kernels(source))
+    gpu.gpu.cache_clear()
+    yield machine
+    gpu.gpu.cache_clear()
+
+
+def rand(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    return np.random.default_rng(sum(shape)).normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("ik*kj~ijk >> +ijk~ij", ((33, 20), (20, 45))),
+        ("(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij", ((5, 70),)),
+        ("+ij~.", ((50, 700),)),
+        ("ik*jk~ijk >> +ijk[j<=i]~ij", ((20, 8), (35, 8))),
+        ("ijk+ijk~ijk | k:8 | i j k k' | i:z,j:y,k:x,k':tx", ((3, 4, 70), (3, 4, 70))),
+        ("ij~ji", ((0, 3),)),
+    ],
+)
+def test_results_are_those_of_the_reference(text: str, shapes: tuple[tuple[int, ...], ...]) -> None:
+    f, given = i(text), [rand(*shape) for shape in shapes]
+    wanted = f(*given, target="numpy")
+    np.testing.assert_allclose(f(*given, **ON), wanted, rtol=1e-4, atol=1e-5)
+    there = [gpu.gpu().array(array) for array in given]
+    result = f(*there, **ON)
+    assert isinstance(result, DeviceArray)
+    np.testing.assert_allclose(result.get(), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_indices_out_of_range_are_told() -> None:
+    f, table = i("bt@vd~btd"), rand(7, 3)
+    indices = np.array([[1, 6], [0, 2]], np.int32)
+    assert np.array_equal(f(indices, table, **ON), table[indices])
+    with pytest.raises(Error, match="no index of axis v") as refusal:
+        f(indices + 1, table, **ON)
+    assert refusal.value.code == "E0746"
+    assert np.array_equal(f(indices, table, **ON), table[indices])
+
+
+def test_streams_and_arrays_of_the_device(machine: Emulator) -> None:
+    """Work of the streams of arrays comes before, and what they are given later after, in whatever order they run."""
+    kernels, f, x = program("kernels.cu", checked=True), i("i+i~i"), rand(50)
+    for seed in range(1, 5):
+        handles = np.zeros(2, np.uintp)
+        for place in (handles[:1], handles[1:]):
+            assert kernels.call("new_stream", place) == 0
+        one, two = map(int, handles)
+        with machine.settings(streams=seed):
+            device = gpu.gpu()
+            first = device.empty((50,), np.float32, one)
+            assert kernels.call("fill", first, np.float32(3), 50, Address(one)) == 0
+            second = f(first, device.array(x), stream=two, **ON)
+            assert second.__cuda_array_interface__["stream"] == two
+            out = device.empty((50,), np.float32)
+            assert f(second, device.array(x), out=out, **ON) is out
+            np.testing.assert_allclose(out.get(), 3 + 2 * x, rtol=1e-6)
+            assert device.holds(out.address)
+            assert not device.holds(x.ctypes.data)
+        assert out.__dlpack_device__()[0] == 2
+        for handle in (one, two):
+            assert kernels.call("free_stream", Address(handle)) == 0
+
+
+def test_training_runs_there(tmp_path: Path) -> None:
+    path = tmp_path / "m.i"
+    path.write_text(
+        'op f(x) = "w" *. x\n'
+        "cd step(x, t; lr = 0.1) {\n  d = f(x) - t\n"
+        '  loss = d *. d ++ "...|... => 0"\n  backprop(loss)\n'
+        "  for p in params(loss) { p =- lr *. p.grad }\n  return loss\n}\n"
+    )
+    x, t = rand(8, 3), rand(8, 3)
+    losses = []
+    for target in ("numpy", "cuda"):
+        session = ilang.load(str(path)).session("step", {"x": "8|3", "t": "8|3"}, target=target)
+        losses.append([float(np.sum(session(x=x, t=t))) for _ in range(3)])
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+    assert losses[0][2] < losses[0][0]
+
+
+def test_tensor_programs() -> None:
+    x = tensor.data(None, (4,), (), (2,), "x")
+    y = tensor.relu(tensor.param("w") @ x + tensor.param("b", output=(3,), value=1.0))
+    f, given, weights = tensor.solve(y), rand(4, 2), rand(3, 2)
+    assert np.allclose(f(weights, given, **ON), f(weights, given), rtol=1e-5)
+
+
+def test_what_fails_is_told(machine: Emulator) -> None:
+    x = rand(100)
+    device = gpu.gpu()
+    with machine.settings(memory=1 << 10), pytest.raises(Error) as refusal:
+        device.empty((1 << 20,), np.float32)
+    assert refusal.value.code == "E0713"
+    with pytest.raises(Error, match=r"the GPU failed: invalid argument \(status 1 of CUDA\)"):
+        device.check(1)
+    launching = LaunchedProgram(Driver(), kernels_of_product())
+    sizes, there = np.array([100], np.int64), device.array(x)
+    assert launching.space(np.array([-1])) > 1 << 62
+    assert launching.run(np.array([-1]), [there] * 3, None, 1) == 3
+    assert launching.run(sizes, [there] * 3, None, 1) in (1, 2)
+    with pytest.raises(Error, match="does not take the kernels") as refusal:
+        LaunchedProgram(Driver(), Kernels(b"no path\0", {}, kernels_of_product().host))
+    assert refusal.value.code == "E0922"
+    with machine.settings(devices=0), pytest.raises(Error, match="gave status 100"):
+        Driver()
+
+
+@functools.cache
+def kernels_of_product() -> Kernels:
+    """Kernels of a program that is launched without Python's own checks."""
+    from ilang.core.machine import GPU
+    from ilang.core.pipeline import graph_of, infer, lower, text_component
+
+    shaped = infer(graph_of(text_component("i*i~i"), "f"))
+    return emulated_kernels(Source("f", "", lambda: lower(shaped, GPU)))
