@@ -149,4 +149,4 @@ def begun(
 
 
 def _number(loss: Any) -> float:
-    return float(np.asarray(loss).reshape(()))
+    return float(np.asarray(loss).item())

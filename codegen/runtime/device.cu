@@ -4,8 +4,6 @@
 
 extern "C" {
 
-int device_count(int *count) { return (int)cudaGetDeviceCount(count); }
-
 int device_allocate(void **memory, size_t bytes) { return (int)cudaMalloc(memory, bytes); }
 
 int device_free(void *memory) { return (int)cudaFree(memory); }
