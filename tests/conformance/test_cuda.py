@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from ilang import Error, I, i
-from ilang.codegen.runtime.gpu import capability
+from ilang.codegen.runtime import gpu
+from ilang.codegen.runtime.compilers import find_compiler
 from ilang.core.ir.kernel import Program
 from ilang.core.machine import GPU
 from ilang.core.pipeline import fit, infer, lower
@@ -66,10 +67,14 @@ def many() -> Any:
 
 
 @pytest.mark.cuda
-def test_cases_on_a_gpu() -> None:
+@pytest.mark.parametrize("compiler", ["nvcc", "nvrtc"])
+def test_cases_on_a_gpu(compiler: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One by one, by the public door; compiled by as many processes as there are processors."""
+    monkeypatch.setenv("NVCC", os.environ.get("NVCC", "") if compiler == "nvcc" else compiler)
+    gpu.gpu.cache_clear()
     try:
-        capability()
+        gpu.capability()
+        find_compiler(gpu.CUDA)
     except Error as none:
         pytest.skip(none.message)
 
@@ -83,7 +88,9 @@ def test_cases_on_a_gpu() -> None:
         return ""
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        assert not [said for said in pool.map(run, cases()) if said]
+        wrong = [said for said in pool.map(run, cases()) if said]
+    gpu.gpu.cache_clear()
+    assert not wrong
 
 
 @functools.cache
