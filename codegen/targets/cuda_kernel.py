@@ -251,13 +251,17 @@ class KernelText:
         """Iterations several at a time, of those that are whole groups; of a chunk from the ``first`` one on."""
         inside, last = indent + INDENT, s.loops[-1]
         body = [*self._past(s, inside), *self._neighbors(some, inside)]
-        if last.chunk is not None:
+        if s.over == "threads" and len(s.loops) == 1:
             name = self.spelling.variable(last.variable)
             thread = f"({self.thread})" if " " in self.thread else self.thread
-            begin = f"{first} + {some.count} * {thread}"
-            until = f"{name} + {some.count - 1} < end_{name}"
+            begin = (
+                f"{some.count} * {thread}" if first == "0" else f"{first} + {some.count} * {thread}"
+            )
+            of_last = name if last.size in some.whole else f"{name} + {some.count - 1}"
+            end = self.spelling.size(last.size) if last.chunk is None else f"end_{name}"
             step = int(self.threads) * some.count
-            yield f"{indent}for ({self.index} {name} = {begin}; {until}; {name} += {step}) {{"
+            kind = self._kind(last) if first == "0" else self.index
+            yield f"{indent}for ({kind} {name} = {begin}; {of_last} < {end}; {name} += {step}) {{"
         else:
             sizes = [self.spelling.size(loop.size) for loop in s.loops]
             extent = self.program.sizes[last.size].fixed

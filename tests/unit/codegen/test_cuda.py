@@ -170,6 +170,7 @@ def test_no_braces_have_nothing_but_braces_inside(name: str) -> None:
 def test_what_counts_is_called_what_it_counts() -> None:
     text = cuda.emit(program("(I & >ij~i) >> ij-i~ij"))
     assert "for (Index j = threadIdx.x; j < n_j; j += 256)" in text
+    assert "for (Index j = 4 * threadIdx.x; j < n_j; j += 1024)" in text
     assert "partials[threadIdx.x / 32] = acc;" in text
     assert "lane" not in text
     assert "lane" not in cuda.emit(program("ik*kj~ijk >> +ijk~ij"))
