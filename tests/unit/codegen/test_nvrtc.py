@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from ilang.codegen.runtime.launched import Kernels
 from ilang.codegen.runtime.nvrtc import MARK
 from ilang.codegen.targets import cuda
 from ilang.codegen.targets.cuda_call import kernels_of
+from ilang.core.ir.host import Host
 from ilang.core.ir.kernel import Program
 from ilang.core.machine import GPU
 from ilang.core.pipeline import graph_of, host_of, infer, lower, text_component
@@ -53,23 +55,29 @@ def test_the_text_is_that_of_the_whole_program(name: str) -> None:
     assert len(paragraphs) >= len(lowered.kernels)
 
 
-@needs_nvrtc
-@pytest.mark.early
-def test_kernels_compile_without_a_warning(tmp_path: Path) -> None:
-    """Of all pages of what a program becomes and all samples, with indices of one width each."""
+@functools.cache
+def hosts() -> list[Host]:
+    """The host program of each page of what a program becomes, and of each sample."""
     shaped = [replace(infer(graph_in(path)), name=f"g{n}") for n, path in enumerate(GOLDEN)]
     programs = [lower(each, GPU) for each in shaped]
     programs += [each for path in SAMPLES for each in exported(path)]
-    hosts = [host_of(each) for each in programs]
+    return [host_of(each) for each in programs]
+
+
+@needs_nvrtc
+@pytest.mark.early
+@pytest.mark.parametrize("first", [0, 1], ids=["sm_80", "sm_90"])
+def test_kernels_compile_without_a_warning(first: int, tmp_path: Path) -> None:
+    """With indices of one width for each architecture, by turns."""
     widths = [
         name
-        for n, host in enumerate(hosts)
+        for n, host in enumerate(hosts(), first)
         for name in kernels_of(host)
         if not name.endswith(("<int>", "<int64_t>")[n % 2])
     ]
-    text = f"{MARK}{json.dumps({'kernels': sorted(set(widths))})}\n{cuda.emit_kernels(hosts)}"
+    text = f"{MARK}{json.dumps({'kernels': sorted(set(widths))})}\n{cuda.emit_kernels(hosts())}"
     (tmp_path / "all.cu").write_text(text, "ascii")
-    flags = [*gpu.GpuRecipe(80, kernels=True).flags(), "--Ofast-compile=max"]
+    flags = [*gpu.GpuRecipe(80 + 10 * first, kernels=True).flags(), "--Ofast-compile=max"]
     command = [*find_compiler(gpu.CUDA).command, *flags, "all.cu", "-o", "all.so"]
     assert run_compiler(command, tmp_path, gpu.CUDA) == (0, "")
     known = json.loads((tmp_path / "all.so").read_bytes().rpartition(b"\n")[2])
