@@ -34,6 +34,7 @@ class Goal:
 BANDWIDTH = Goal("85 % of the bandwidth of a copy", 0.85, COPY)
 PRODUCT = Goal("60 % of cuBLAS", 0.60, "PyTorch")
 WRITTEN = Goal("80 % of cuBLAS", 0.80, "PyTorch")
+IN_TF32 = Goal("50 % of cuBLAS in TF32", 0.50, "PyTorch")
 ATTENTION = Goal("faster than PyTorch's math path", 1.0, "PyTorch math")
 
 
@@ -41,13 +42,15 @@ ATTENTION = Goal("faster than PyTorch's math path", 1.0, "PyTorch math")
 class GpuRow:
     """A row of the table: a workload; with ``known`` extents, which its text then has; the gradient of its program.
 
-    A gradient takes the inputs and what flows back to the output, and gives what flows back to each input.
+    A gradient takes the inputs and what flows back to the output, and gives what flows back to each input. Results are
+    right within the ``tolerance``, of the largest one.
     """
 
     workload: Workload
     known: bool = False
     gradient: bool = False
     goal: Goal | None = None
+    tolerance: float = references.TOLERANCE
 
 
 def text_of(row: GpuRow) -> str:
@@ -100,10 +103,17 @@ def _attention_back(
     return by_scores @ k, by_scores.T @ q, weights.T @ back
 
 
+def _to_tf32(x: Array) -> Array:
+    """Numbers of 11 significant bits, of two nearest ones that further from zero."""
+    parts, exponents = np.frexp(x)
+    return np.asarray(np.ldexp(np.trunc(parts * 2048 + np.copysign(0.5, parts)) / 2048, exponents))
+
+
 MORE: Mapping[str, Callable[..., Array]] = {
     COPY: lambda x: x,
     "causal": _causal,
     "matmul_written": lambda a, b: np.asarray(a @ b),
+    "matmul_tf32": lambda a, b: np.asarray(_to_tf32(a) @ _to_tf32(b)),
 }
 """What the programs of ``bench/gpu_programs`` compute."""
 
@@ -119,6 +129,11 @@ def _product(
 ) -> GpuRow:
     inputs = {"a": (m, k), "b": (k, n)}
     return GpuRow(Workload(name, program, inputs, ((m, n),), 2 * m * k * n), goal=goal)
+
+
+def _in_tf32(name: str, m: int, k: int, n: int) -> GpuRow:
+    """A product on tensor cores, which others round to TF32 in other ways: off by 2^-10 of a term."""
+    return replace(_product(name, m, k, n, "matmul_tf32", IN_TF32), tolerance=2**-10)
 
 
 def _sums(name: str, program: str, m: int, n: int) -> GpuRow:
@@ -194,12 +209,14 @@ FULL = (
     _copy(1 << 27),
     *map(_with_goal, ON_GPU),
     _both(_product("matmul 4096, written", 4096, 4096, 4096, "matmul_written", WRITTEN))[1],
+    *_both(_in_tf32("matmul 4096, TF32", 4096, 4096, 4096)),
     *_rows(1 << 17, 16, 512, (4001, 4000, 3999), (8, 4096)),
 )
 QUICK = (
     _copy(101),
     *map(_with_goal, QUICK_WORKLOADS),
     _both(_product("matmul, written", 5, 7, 19, "matmul_written", WRITTEN))[1],
+    *_both(_in_tf32("matmul, TF32", 5, 7, 19)),
     *_rows(300, 3, 33, (5, 7, 19), (2, 9)),
 )
 """Every kind of row, tiny."""

@@ -113,7 +113,7 @@ def _timed(
     for name, prepare in table.items():
         try:
             contestant = prepare(row, arrays, 1 if is_quick else copies)
-            mistaken = references.mistake(contestant.result(), right)
+            mistaken = references.mistake(contestant.result(), right, row.tolerance)
             if not mistaken:
                 taken[name] = seconds(contestant, 1 if is_quick else SAMPLES)
         except Exception as error:  # whatever a device or a foreign package raises

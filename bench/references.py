@@ -27,19 +27,19 @@ def _outputs(result: Any) -> tuple[Array, ...]:
     return tuple(np.asarray(output) for output in several)
 
 
-def mistake(result: object, right: tuple[Array, ...]) -> str | None:
-    """What is wrong with a result, if anything."""
+def mistake(result: object, right: tuple[Array, ...], tolerance: float = TOLERANCE) -> str | None:
+    """What is wrong with a result, if anything; elements may be off by so much of the largest one."""
     found = _outputs(result)
     if len(found) != len(right):
         return f"there are {len(found)} outputs, not {len(right)}"
-    mistakes = (_mistake(*pair) for pair in zip(found, right, strict=True))
+    mistakes = (_mistake(*pair, tolerance) for pair in zip(found, right, strict=True))
     return next((mistaken for mistaken in mistakes if mistaken), None)
 
 
-def _mistake(found: Array, right: Array) -> str | None:
+def _mistake(found: Array, right: Array, tolerance: float) -> str | None:
     if found.shape != right.shape:
         return f"the shape is {found.shape}, not {right.shape}"
-    most = TOLERANCE * float(np.abs(right).max(initial=0))
+    most = tolerance * float(np.abs(right).max(initial=0))
     off = float(np.abs(found - right).max(initial=0))
     return None if off <= most else f"off by {off:.3g}, where {most:.3g} is allowed"
 

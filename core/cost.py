@@ -19,6 +19,7 @@ from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.scalar import Apply, Scalar, walk
 from ilang.core.ir.shaped import Assignment, Shaped, Size
 from ilang.core.machine import Machine
+from ilang.core.matrix_unit import ROUNDED
 from ilang.core.ops import COSTS, PRIMITIVES
 from ilang.core.record import record
 
@@ -140,7 +141,8 @@ def _time(scalars: Iterable[Scalar]) -> float:
 
 def _operations(scalars: Iterable[Scalar]) -> int:
     """How many operations an iteration does: what only moves is none."""
-    return sum(PRIMITIVES[part.primitive].kind != "move" for part in _applied(scalars))
+    names = (part.primitive for part in _applied(scalars))
+    return sum(PRIMITIVES[name].kind != "move" and name != ROUNDED for name in names)
 
 
 def _applied(scalars: Iterable[Scalar]) -> Iterator[Apply]:

@@ -155,6 +155,27 @@ class Parts:
 
 
 @record
+class MatrixUnit:
+    """An instruction by which the lanes of a warp multiply two matrices of TF32, and add the product to one of f32.
+
+    Of lane n, n // ``across`` is the group, and n % ``across`` the place in it. A group has a row of the left matrix, a
+    column of the right one and a row of the sums, and each number of groups further on. Its lanes have the terms one by
+    one, and columns of the sums side by side: as many as there are for each.
+
+    Fields:
+        rows, columns, terms: the left matrix has rows and terms, the right one terms and columns.
+        across: lanes of a group.
+        capability: of devices that have it, at least: 80 is 8.0.
+    """
+
+    rows: int
+    columns: int
+    terms: int
+    across: int
+    capability: int
+
+
+@record
 class Device:
     """What a launch of a GPU may ask for, and what blocks of threads share.
 
@@ -183,6 +204,7 @@ class Device:
         parts: how sums with few results are cut.
         most_products: matrices that are computed again as products in one kernel: a block copies the factors of each,
             and has no room for more.
+        matrix: what multiplies matrices.
     """
 
     warp: int
@@ -207,6 +229,7 @@ class Device:
     local_bytes: int
     parts: Parts
     most_products: int
+    matrix: MatrixUnit
 
 
 @record
@@ -394,6 +417,9 @@ GPU = Machine(
         local_bytes=1024,
         parts=Parts(least=64, instead_of_smaller=512, unshared=32, copied=64),
         most_products=3,
+        matrix=MatrixUnit(  # PTX ISA 9.0, mma.m16n8k8 with .tf32: its fragments
+            rows=16, columns=8, terms=8, across=4, capability=80
+        ),
     ),
 )
 """Every GPU that CUDA 13 compiles for, from sm_75 on: a program is compiled for one of them, and right on each."""

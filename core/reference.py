@@ -44,6 +44,7 @@ MEANING: dict[str, Callable[..., Any]] = {
     "exp": np.exp,
     "sqrt": np.sqrt,
     "square": np.square,
+    "tf32": lambda x: _rounded(x, 11),
     "log": lambda base, x: np.divide(np.log(x), np.log(base)),
     "ln": np.log,
     "sin": np.sin,
@@ -62,6 +63,15 @@ MEANING: dict[str, Callable[..., Any]] = {
     "not": np.logical_not,
     "truth": lambda x: np.not_equal(x, 0),
 }
+
+
+def _rounded(x: Array, bits: int) -> Array:
+    """A float with so many significant bits, the nearest one; of two the one further from zero."""
+    integer: Any = np.uint32 if x.dtype == np.float32 else np.uint64
+    unit = integer(1 << np.finfo(x.dtype).nmant + 1 - bits)
+    pattern: Any = np.asarray(x).view(integer)
+    nearest = (pattern + unit // integer(2)) & ~(unit - integer(1))
+    return np.where(np.isfinite(x), nearest.view(x.dtype), x)
 
 
 def evaluate(

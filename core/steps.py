@@ -116,6 +116,12 @@ GPU_PASSES = (
         "launches",
         "kernels in parts that are launched in order",
     ),
+    _kernel_pass(
+        "gpu.fragments",
+        "kernel_to_fragments",
+        "fragments",
+        "tiles of matrix units that lanes of warps share",
+    ),
     _gpu_pass("bind", "kernel_to_bound", "loops that blocks and threads share"),
     _gpu_pass("spaces", "kernel_to_spaces", "where private buffers are"),
     _gpu_pass("contractions", "kernel_to_contractions", "products that are rounded with sums"),
@@ -132,6 +138,7 @@ GPU_PASSES = (
     _gpu_pass("stores", "kernel_to_stores", "results that threads store side by side"),
     _gpu_pass("buffers", "kernel_to_buffers", "two buffers for what is double-buffered"),
     _gpu_pass("turns", "kernel_to_turns", "how often each thread comes to its turn"),
+    _gpu_pass("matrices", "kernel_to_matrices", "products of matrix units"),
     _gpu_pass("indices", "kernel_to_indices", "indices of 32 bits"),
     _gpu_pass(
         "barriers",

@@ -1,4 +1,4 @@
-"""PyTorch on a GPU: its operations one by one, products of float32 in full, and the same by torch.compile."""
+"""PyTorch on a GPU: its operations one by one, and the same by torch.compile; products in TF32 where ours are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from bench.gpu_rows import ATTENTION, GpuRow
+from bench.gpu_rows import ATTENTION, IN_TF32, GpuRow
 from bench.gpu_times import Contestant, Prepare
 from bench.peers.on_torch import FUNCTIONS
 from bench.workloads import Array
@@ -21,6 +21,7 @@ MORE: Mapping[str, Callable[..., Any]] = {
         q[None], k[None], v[None], is_causal=True
     )[0],
     "matmul_written": lambda a, b: a @ b,
+    "matmul_tf32": lambda a, b: a @ b,
 }
 """What is timed on a GPU only."""
 
@@ -40,7 +41,7 @@ def _prepared(
     """What it returns is new in each call."""
     function = (FUNCTIONS | dict(MORE))[row.workload.program]
     function = change(partial(_gradients, function) if row.gradient else function)
-    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = row.goal == IN_TF32
     torch.backends.cudnn.allow_tf32 = False
     given = [[torch.from_numpy(a).cuda() for a in arrays.values()] for _ in range(copies)]
 

@@ -29,7 +29,10 @@ from ilang.codegen.targets.cuda_session import declarations, example_session, ra
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.session import Session
 from ilang.core.dtype import BYTES
+from ilang.core.ir.gpu import MatrixProduct
+from ilang.core.ir.kernel import Program, statements_within
 from ilang.core.ir.shaped import Assignment
+from ilang.core.machine import GPU, MULTIPROCESSORS
 
 LIMITS = {"large": (1 << 26, 1 << 36), "small": (1 << 10, 1 << 13)}
 """Elements of all arrays of a case of the benchmark, and iterations of one assignment of it, at most."""
@@ -53,6 +56,7 @@ def render_cuda(
     example, rules = (
         (f"{stem}_example.cu", EXAMPLE_IN_CUDA) if written else (f"{stem}_example.c", EXAMPLE_IN_C)
     )
+    devices = _devices([*programs, *(stage.program for each in written for stage in each.stages)])
     return {
         f"{stem}.h": "\n".join(_header_comment(functions, written, stem))
         + "\n"
@@ -60,7 +64,9 @@ def render_cuda(
         f"{stem}.cu": "\n".join(source_comment(source_text, f"{stem}.cu"))
         + "\n"
         + emit_source(programs, stem, written),
-        "Makefile": switched(MAKEFILE.replace("EXAMPLE", rules), switch).replace("STEM", stem),
+        "Makefile": switched(MAKEFILE.replace("EXAMPLE", rules), switch)
+        .replace("STEM", stem)
+        .replace("DEVICES", " ".join(devices)),
         f"{stem}_test.c": selftest(functions, stem, on_device=True, sessions=sessions),
         f"{stem}_bench.cu": "\n".join(_bench(functions, stem)) + "\n",
         example: "\n".join(
@@ -68,8 +74,22 @@ def render_cuda(
         )
         + "\n",
         f"{stem}.pc": package(stem, "-lcudart -lstdc++"),
-        "README.md": _readme(functions, written, stem),
+        "README.md": _readme(functions, written, stem).replace("DEVICE", devices[0]),
     }
+
+
+def _devices(programs: Sequence[Program]) -> list[str]:
+    """What `make compile` compiles for: each kind of device, but those without what kernels have instructions for."""
+    device = GPU.device
+    assert device is not None
+    multiplies = any(
+        isinstance(s, MatrixProduct)
+        for program in programs
+        for kernel in program.kernels
+        for s in statements_within(kernel.body)
+    )
+    least = device.matrix.capability if multiplies else 0
+    return [f"sm_{each.capability}" for each in MULTIPROCESSORS if least <= each.capability]
 
 
 def _header_comment(
@@ -302,7 +322,7 @@ MPI_TEXT#
 
 NVCC ?= nvcc
 ARCH ?= native
-ARCHS ?= sm_75 sm_80 sm_90
+ARCHS ?= DEVICES
 NVCCFLAGS ?= -O3
 CFLAGS ?= -O2
 PREFIX ?= /usr/local
@@ -440,7 +460,7 @@ A library of CUDA functions on arrays, written by `i build`.
 FUNCTIONS
 
 `STEM.h` says what each takes and gives; it is plain C.
-CUDA 12 or newer compiles `STEM.cu`, for devices from sm_75 on:
+CUDA 12 or newer compiles `STEM.cu`, for devices from DEVICE on:
 
 ```sh
 make ARCH=sm_90       # libSTEM.a and libSTEM.so

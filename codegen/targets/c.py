@@ -42,7 +42,7 @@ from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.library import linked
 from ilang.codegen.targets.session import Session
 from ilang.core.ir.cpu import Late, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Spread, Swap
+from ilang.core.ir.gpu import Barrier, Combine, MatrixProduct, Spread, Swap
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -187,7 +187,7 @@ class _Emission:
                 yield from self._tile(s, functions, indent)
             case Transpose():
                 yield indent + c_transpose.call(s, spelling)
-            case Spread() | Barrier() | Combine() | Swap():
+            case Spread() | Barrier() | Combine() | Swap() | MatrixProduct():
                 raise AssertionError("C has no grid")
             case _:
                 assert_never(s)

@@ -419,7 +419,7 @@ LIBM = {
     "cos": {"f64": "cos"},
 }
 """What the C library serves for; ``mathlib`` has the others."""
-HELPERS = frozenset({"max", "min", "square", "floor_divide"})
+HELPERS = frozenset({"max", "min", "square", "tf32", "floor_divide"})
 CALLS = HELPERS | LIBM.keys() | {"exp", "ln", "tanh"}
 """Primitives spelled as a call."""
 

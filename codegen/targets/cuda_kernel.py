@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import assert_never
 
-from ilang.codegen.targets import c_scalar, cuda_combine, cuda_vectors
+from ilang.codegen.targets import c_scalar, cuda_together, cuda_vectors
 from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.cfamily import INDENT, Spelling, comment
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.cpu import Bound, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Neighbors, Spread, Swap
+from ilang.core.ir.gpu import Barrier, Combine, MatrixProduct, Neighbors, Spread, Swap
 from ilang.core.ir.host import Host, Launch
 from ilang.core.ir.kernel import (
     Change,
@@ -141,13 +141,10 @@ class KernelText:
                 yield from c_scalar.lines(s, self.spelling, indent)
             case Spread():
                 yield from self._spread(s, indent, is_alone)
-            case Combine():
-                warp = self._device().warp
-                yield from cuda_combine.lines(s, self.spelling, self.thread, warp, indent)
+            case Combine() | Swap() | MatrixProduct():
+                yield from cuda_together.lines(s, self.spelling, self.thread, indent)
             case Barrier():
                 yield f"{indent}{'__syncwarp' if self.outer.over == 'warps' else '__syncthreads'}();"
-            case Swap():
-                yield from self._swap(s, indent)
             case Tile() | Transpose():
                 raise AssertionError("CUDA has no statement of a CPU")
             case _:
@@ -491,15 +488,6 @@ class KernelText:
                     yield f"{indent}{kind} *{name} = {name}_memory;"
                 else:
                     yield f"{indent}{shared}{kind} {name}[{count}];"
-
-    def _swap(self, s: Swap, indent: str) -> Iterator[str]:
-        """Two pointers to what a block shares are exchanged."""
-        first, second = self._name(s.first), self._name(s.second)
-        yield f"{indent}{{"
-        yield f"{indent}{INDENT}{self._type(s.first)} *const other = {first};"
-        yield f"{indent}{INDENT}{first} = {second};"
-        yield f"{indent}{INDENT}{second} = other;"
-        yield f"{indent}}}"
 
     def _scratch(self, worker: str, indent: str) -> Iterator[str]:
         """The private buffers of a thread in the workspace."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ilang.core.check import kernel as kernels
+from ilang.core.check import matrices
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.affine import Affine
@@ -121,6 +122,7 @@ def _kernel(program: Program, kernel: Kernel) -> None:
     others = any(isinstance(s, (Tile, Transpose)) for s in every)
     _demand(program, kernel, not others, "what only a CPU has is not on a GPU")
     _independent(program, kernel, spread, set())
+    matrices.verify(program, kernel, _demand)
 
 
 def _turns(program: Program, kernel: Kernel, s: Spread) -> None:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 
 from ilang.core.cost import Total, of_assignments, of_transfers
 from ilang.core.dtype import BYTES, DTYPES
-from ilang.core.explain.expression import affine_text, group_text, number_text, size_text, view_text
+from ilang.core.explain.expression import (
+    OF_UNIT,
+    affine_text,
+    group_text,
+    number_text,
+    size_text,
+    view_text,
+)
 from ilang.core.explain.kernel import loops_text
 from ilang.core.explain.projection import ProjectionRow, projection_row
 from ilang.core.ir.affine import Affine
@@ -22,6 +29,7 @@ from ilang.core.ir.rewriting import substituted_index
 from ilang.core.ir.scalar import Apply, Constant, Convert, Position, walk
 from ilang.core.ir.schedule import Nest, Scheduled, loop_text, schedule_text, unscheduled
 from ilang.core.ir.shaped import START, Assignment, Read, Shaped, View
+from ilang.core.matrix_unit import is_rounded
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import mapping
@@ -472,6 +480,11 @@ def _written(node: Assignment) -> str:
 
 def words(node: Assignment, name: str) -> str:
     """What an expression says: ``sum over k, for each i j``; ``name`` is that of its result."""
+    text = _words(node, name)
+    return f"{text}{OF_UNIT}" if is_rounded(node.scalar) else text
+
+
+def _words(node: Assignment, name: str) -> str:
     outputs = " ".join(dict.fromkeys(node.axes[axis].name for axis in node.output_axes()))
     if node.scatters():
         text = OPS[node.acc].reduction_says if node.acc else "store"

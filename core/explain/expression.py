@@ -15,6 +15,9 @@ INFIX = {
     "and": "and", "or": "or", "xor": "xor",
 }  # fmt: skip
 
+OF_UNIT = ", factors rounded to TF32"
+"""What the role m of a schedule says of a product."""
+
 
 def affine_text(
     index: Affine,

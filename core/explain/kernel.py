@@ -16,7 +16,7 @@ from typing import assert_never
 from ilang.core.explain.expression import INFIX, affine_text, scalar_text
 from ilang.core.ir.affine import Affine, Within, at_least_0
 from ilang.core.ir.cpu import Bound, Cut, Fetch, Late, Left, Outline, Sharing, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Neighbors, Spread, Swap, Trim
+from ilang.core.ir.gpu import Barrier, Combine, MatrixProduct, Neighbors, Spread, Swap, Trim
 from ilang.core.ir.kernel import (
     Buffer,
     Call,
@@ -117,6 +117,8 @@ def _role_text(role: Role) -> str:
             return " unrolled"
         case "v":
             return " in lanes"
+        case "m":
+            return " by a matrix unit"
         case "" | "p" | "t" | "q" | "x" | "y" | "z" | "tx" | "ty" | "tz" | "l":
             return ""
         case _:
@@ -182,8 +184,8 @@ class _Loops:
                     yield from self._tile(s, indent)
                 case Transpose():
                     yield from self._transpose(s, indent)
-                case Barrier() | Combine() | Swap():
-                    yield indent + self._together(s)
+                case Barrier() | Combine() | Swap() | MatrixProduct():
+                    yield from (indent + line for line in self._together(s))
                 case Spread():
                     yield from self._spread(s, indent)
                 case Store():
@@ -261,16 +263,25 @@ class _Loops:
         yield f"{indent}{self._head(s.loops)} in squares{past}"
         yield from self.lines(s.loops.body, indent + "  ")
 
-    def _together(self, s: Barrier | Combine | Swap) -> str:
-        """What all threads of a block do together."""
-        if isinstance(s, Barrier):
-            return "barrier"
-        if isinstance(s, Swap):
-            names = [self.program.buffers[number].name for number in (s.first, s.second)]
-            return f"swap {' and '.join(names)}"
-        name = self.kernel.locals[s.variable].name
-        every = "all lanes" if self._is_for_warps() else "all threads"
-        return f"{name} = combine {name} of {every} with {s.primitive}"
+    def _together(self, s: Barrier | Combine | Swap | MatrixProduct) -> Iterator[str]:
+        """What all threads of a block, or the lanes of a warp, do together."""
+        match s:
+            case Barrier():
+                yield "barrier"
+            case Swap():
+                names = [self.program.buffers[number].name for number in (s.first, s.second)]
+                yield f"swap {' and '.join(names)}"
+            case Combine():
+                name = self.kernel.locals[s.variable].name
+                every = "all lanes" if self._is_for_warps() else "all threads"
+                yield f"{name} = combine {name} of {every} with {s.primitive}"
+            case MatrixProduct():
+                sums, left, right = (
+                    " ".join(map(self._scalar, side)) for side in (s.sums, s.left, s.right)
+                )
+                yield f"matrix unit adds to {sums}"
+                yield f"  {left}"
+                yield f"  times {right}"
 
     def _is_for_warps(self) -> bool:
         """Whether warps share iterations, each as a block does elsewhere."""

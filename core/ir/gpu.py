@@ -9,6 +9,8 @@ Invariants of a kernel for a GPU:
     - A ``Barrier`` stands there too, so that all threads of a block, or lanes of a warp, arrive; between two accesses
       by different threads to one element, one of them a write, there is one.
     - Buffers that are swapped are two that a block shares, alike but for their names; all threads swap them.
+    - A ``MatrixProduct`` stands in a spread over threads whose last two loops count the lanes of a warp. No condition
+      or loop around it depends on these: a warp is there with all of its lanes, or not at all.
     - A scalar variable that changes in a spread over threads is combined right after it, and started right before.
     - ``Neighbors`` say what the loops of their spread say; what threads keep to themselves or share, they leave alone.
     - A private buffer stands in the local memory of a thread, which alone touches it, in memory that a block shares,
@@ -20,6 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from ilang.core.ir.cpu import Bound
+from ilang.core.ir.scalar import Load, Scalar
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # a kernel has these statements, and these statements have loops
@@ -103,6 +106,20 @@ class Combine:
     primitive: str
     dtype: str
     threads: int
+
+
+@record
+class MatrixProduct:
+    """The lanes of a warp add the product of two matrices to a third: one instruction of the matrix unit of a device.
+
+    Each lane has elements of all three: it gives those of ``left`` and ``right``, which are rounded to TF32, and has
+    the ``sums`` in its registers. Which they are of the matrices, the machine says (``MatrixUnit``); the lane is that
+    of the last two loops of the spread around.
+    """
+
+    sums: tuple[Load, ...]
+    left: tuple[Scalar, ...]
+    right: tuple[Scalar, ...]
 
 
 @record

@@ -26,7 +26,7 @@ from typing import Literal, assert_never
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Spread, Swap, Trim
+from ilang.core.ir.gpu import Barrier, Combine, MatrixProduct, Spread, Swap, Trim
 from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import Asked, MicroTile, Role, Runs
 from ilang.core.ir.shaped import Bound, Reach, Rule, Size
@@ -248,6 +248,7 @@ Statement = (
     | Barrier
     | Combine
     | Swap
+    | MatrixProduct
 )
 Block = tuple[Statement, ...]
 
@@ -422,7 +423,16 @@ def blocks_of(s: Statement) -> tuple[Block, ...]:
             return (s.body,)
         case Transpose():
             return ((s.loops,),)
-        case Define() | Change() | Store() | HorizontalReduction() | Barrier() | Combine() | Swap():
+        case (
+            Define()
+            | Change()
+            | Store()
+            | HorizontalReduction()
+            | Barrier()
+            | Combine()
+            | Swap()
+            | MatrixProduct()
+        ):
             return ()
         case _:
             assert_never(s)
@@ -460,6 +470,7 @@ def map_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
             | Barrier()
             | Combine()
             | Swap()
+            | MatrixProduct()
         ):
             return s
         case _:
@@ -487,7 +498,9 @@ def has_spread(s: Statement) -> bool:
     return any(isinstance(inner, Spread) for inner in statements_within((s,)))
 
 
-LEAVES = frozenset({Store, Define, Change, HorizontalReduction, Barrier, Combine, Swap})
+LEAVES = frozenset(
+    {Store, Define, Change, HorizontalReduction, Barrier, Combine, Swap, MatrixProduct}
+)
 """The statements that no others stand in."""
 
 
@@ -496,7 +509,16 @@ def children(s: Statement) -> tuple[Statement, ...]:
     match s:
         case For():
             return s.body
-        case Define() | Change() | Store() | HorizontalReduction() | Barrier() | Combine() | Swap():
+        case (
+            Define()
+            | Change()
+            | Store()
+            | HorizontalReduction()
+            | Barrier()
+            | Combine()
+            | Swap()
+            | MatrixProduct()
+        ):
             return ()
         case If():
             return (*s.body, *s.otherwise)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Neighbors, Spread, Swap, Trim
+from ilang.core.ir.gpu import Barrier, Combine, MatrixProduct, Neighbors, Spread, Swap, Trim
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -66,6 +66,9 @@ def parts_of(s: Statement) -> Iterator[Scalar]:
         yield from walk(s.value)
     elif isinstance(s, Tile):
         yield from walk(s.start)
+    elif isinstance(s, MatrixProduct):
+        for each in (*s.sums, *s.left, *s.right):
+            yield from walk(each)
 
 
 def strides(dims: Sequence[int], index: Sequence[Affine]) -> set[int]:
@@ -148,6 +151,13 @@ def substituted(s: Statement, substitution: Substitution) -> Statement:
             return replace(s, loops=opened, body=_block(s.body, substitution), neighbors=some)
         case HorizontalReduction() | Barrier() | Combine() | Swap():
             return s
+        case MatrixProduct():
+            left, right = (
+                tuple(substituted_scalar(each, substitution) for each in side)
+                for side in (s.left, s.right)
+            )
+            sums = tuple(substituted_load(each, substitution) for each in s.sums)
+            return MatrixProduct(sums, left, right)
         case Transpose():
             loops = substituted(s.loops, substitution)
             assert isinstance(loops, For)

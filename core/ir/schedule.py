@@ -40,10 +40,11 @@ from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import record
 
-Role = Literal["", "p", "t", "v", "u", "q", "x", "y", "z", "tx", "ty", "tz", "l"]
+Role = Literal["", "p", "t", "v", "u", "q", "x", "y", "z", "tx", "ty", "tz", "l", "m"]
 """How a loop runs: as it is best, parallel, by threads, in lanes, unrolled, one after the other.
 
-On a GPU x, y and z are the dimensions of the grid, tx, ty and tz those of a block, l the lanes of a warp.
+On a GPU x, y and z are the dimensions of the grid, tx, ty and tz those of a block, l the lanes of a warp, and m
+loops are a product of matrices by a matrix unit.
 """
 BLOCK_ROLES: tuple[Role, ...] = ("x", "y", "z")
 THREAD_DIMENSIONS: tuple[Role, ...] = ("tx", "ty", "tz")

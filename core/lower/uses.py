@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Spread, Swap
+from ilang.core.ir.gpu import Barrier, Combine, MatrixProduct, Spread, Swap
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -78,6 +78,9 @@ def touched(s: Statement) -> Iterator[int]:
         yield from (part.buffer for part in walk(s.value) if isinstance(part, Load))
     if isinstance(s, Store):
         yield s.buffer
+    if isinstance(s, MatrixProduct):
+        parts = (part for each in (*s.sums, *s.left, *s.right) for part in walk(each))
+        yield from (part.buffer for part in parts if isinstance(part, Load))
 
 
 class _Mentions:
@@ -111,19 +114,24 @@ class _Mentions:
             case Change():
                 self.locals.add(s.variable)
                 self._scalar(s.value)
-            case HorizontalReduction():
+            case HorizontalReduction() | Combine():
                 self.locals.add(s.variable)
             case Transpose():
                 if s.stream_from:  # it may go past the caches, by its size
                     self.sizes |= set(self.program.buffers[s.target.buffer].dims)
             case Spread() | Barrier() | Swap():
                 return
-            case Combine():
-                self.locals.add(s.variable)
+            case MatrixProduct():
+                self._product(s)
             case Store():
                 self.written.add(s.buffer)
                 self._element(s.buffer, s.index)
                 self._scalar(s.value)
+
+    def _product(self, s: MatrixProduct) -> None:
+        self.written |= {each.buffer for each in s.sums}
+        for each in (*s.sums, *s.left, *s.right):
+            self._scalar(each)
 
     def _loop(self, loop: For) -> None:
         self.opened.add(loop.variable)

@@ -33,6 +33,7 @@ LOOP_ROLES = {
     "x, y, z": "blocks of a grid",
     "tx, ty, tz": "threads of a block",
     "l": "lanes of a warp",
+    "m": "matrix unit",
 }
 DIGITS = {
     1: "one input, and its digit is 0",
@@ -254,8 +255,7 @@ def _check_role(role: str, legal: dict[str, str], owner: str, span: Span) -> Non
     if role not in {word for names in legal for word in names.split(", ")}:
         help_line = ", ".join(f"{name} ({says})" for name, says in legal.items())
         message = f"{role} is not a role of {owner}"
-        absent = "; products on tensor cores are not in this version" if role == "m" else ""
-        raise ScheduleError("E0310", message, span, f"the roles are {help_line}{absent}")
+        raise ScheduleError("E0310", message, span, f"the roles are {help_line}")
 
 
 def _spelled(loop: LoopPart) -> str:

@@ -59,6 +59,8 @@ class Loops:
         role = frame.nest.role(frame.nest.order.index(loop))
         if role in ("u", "v") and self.storage.sizes[size].fixed is None:
             role = ""
+        if role == "m" and self.storage.machine.device is None:  # what it rounds, it rounds anyway
+            role = ""
         if role == "p" and loop in frame.chunks:  # the loop over the parts has it
             role = ""
         inside = self._inside_of_dimension(frame, loop, scope.variable)

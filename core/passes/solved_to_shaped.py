@@ -22,6 +22,7 @@ from ilang.core.ir import graph, shaped
 from ilang.core.ir.affine import Within, axis_index
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Constant, Convert, Operand, Position, Scalar, walk
+from ilang.core.matrix_unit import with_rounded_factors
 from ilang.core.passes.assignments import Assignments, name_tensors
 from ilang.core.passes.lookups import counted
 from ilang.core.record import replace
@@ -51,10 +52,10 @@ def solved_to_shaped(
     types = dtypes or [None] * len(solved.graph.inputs)
     result = _Shaping(solved, types, least).run(given, solved.needed)
     read = needed_values(solved.graph, given).union(solved.inputs)
-    if all(value in read for value in solved.needed):
-        return result
-    # What is read by nothing has types, and is not computed.
-    return _Shaping(solved, types, least).run(given, read)
+    if not all(value in read for value in solved.needed):
+        # What is read by nothing has types, and is not computed.
+        result = _Shaping(solved, types, least).run(given, read)
+    return with_rounded_factors(result)
 
 
 def with_extents(program: shaped.Shaped, shapes: Sequence[tuple[int, ...]]) -> shaped.Shaped:

@@ -436,7 +436,11 @@ def _thread_tile(reduction: _Reduction) -> ThreadTile | None:
         return None
     most = reduction.program.machine.tiles.most_elements
     positions = [n for n, loop in enumerate(elements, last + 1) if loop not in threads]
-    if None in counts[last + 1 :] or most < prod(counts[n] or 0 for n in positions):
+    each = prod(counts[n] or 0 for n in positions)
+    device = reduction.program.machine.device
+    if device is not None and "m" in roles.values():  # the lanes of a warp share what a unit adds
+        each //= device.warp
+    if None in counts[last + 1 :] or most < each:
         return None
     if reduction.inside(elements[:-1]):
         return None

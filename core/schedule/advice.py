@@ -2,8 +2,9 @@
 
 Small changes are tried one by one, and the first with which the program lowers is told: a producer takes
 the splits and the order of what stages it; a digit moves outwards, or is left out; a role is left out. Where a block
-has no room for so many threads or elements, parts become smaller, or loops for threads sequential. Where no change
-alone makes the program legal, because another schedule is wrong too, a digit or a role to leave out is told.
+has no room for so many threads or elements, parts become smaller, or loops for threads sequential; where a matrix unit
+has no whole matrices, they become larger. Where no change alone makes the program legal, because another schedule is
+wrong too, a digit or a role to leave out is told.
 """
 
 from __future__ import annotations
@@ -105,6 +106,8 @@ def _candidates(shaped: Shaped, error: ScheduleError) -> Iterator[Candidate]:
     ]
     for node in nodes if error.code == "E0334" else ():
         yield from _along_x(node)
+    for node in nodes if error.code == "E0338" else ():
+        yield from _larger(node)
     for node in nodes if error.code in LIMITS else ():
         yield from _smaller(node)
         yield from _sequential(node)
@@ -153,6 +156,22 @@ def _smaller(node: Assignment) -> Iterator[Candidate]:
             split = replace(splits[n], factors=(*others[:at], 1 << power, *others[at + 1 :]))
             schedule = replace(node.schedule, splits=(*splits[:n], split, *splits[n + 1 :]))
             yield Candidate(node, schedule)
+
+
+def _larger(node: Assignment) -> Iterator[Candidate]:
+    """The innermost part of each axis that a matrix unit takes as a larger power of two."""
+    if node.schedule is None:
+        return
+    splits = node.schedule.splits
+    asked = {x.loop.axis for x in node.schedule.roles if isinstance(x, LoopRole) and x.role == "m"}
+    for n, split in enumerate(splits):
+        *others, last = split.factors
+        first = (last - 1).bit_length()
+        for power in range(first, first + 5) if split.axis in asked else ():
+            changed = replace(split, factors=(*others, 1 << power))
+            if changed != split:
+                schedule = replace(node.schedule, splits=(*splits[:n], changed, *splits[n + 1 :]))
+                yield Candidate(node, schedule)
 
 
 def _along_x(node: Assignment) -> Iterator[Candidate]:

@@ -19,6 +19,7 @@ from ilang.core.ir.size_class import Extents, extents_of
 from ilang.core.machine import CPU, Machine
 from ilang.core.schedule.accumulation import accumulated, copies
 from ilang.core.schedule.check.legal import check_equalities, check_nests, check_storage
+from ilang.core.schedule.check.units import check_loops_of_units, check_units
 from ilang.core.schedule.choose.choice import choose
 from ilang.core.schedule.choose.nests import Choice
 from ilang.core.schedule.fuse import Provenance, nested
@@ -45,6 +46,7 @@ def shaped_to_schedule(
     written = [
         written_nest(node) if isinstance(node, Assignment) else None for node in shaped.nodes
     ]
+    check_units(shaped)
     if machine.device is None:
         check_nests(shaped, written)
         written = [nest if nest is None else without_blocks(nest) for nest in written]
@@ -71,6 +73,7 @@ def shaped_to_schedule(
     if machine.device is not None:
         from ilang.core.schedule.check.device import check_device
 
+        check_loops_of_units(scheduled, machine.device)
         check_device(scheduled, machine.device)
     check_equalities(shaped, plans.computations.count)
     for group in scheduled.groups:

@@ -60,7 +60,7 @@ def written_nest(node: Assignment) -> Nest | None:
         tuple(roles.get(loop, "") for loop in order),
         spaces,
         bool(schedule.order),
-        "role" if set(roles.values()) & {*BLOCK_ROLES, *THREAD_ROLES} else "",
+        "role" if set(roles.values()) & {*BLOCK_ROLES, *THREAD_ROLES, "m"} else "",
     )
 
 

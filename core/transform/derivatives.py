@@ -10,6 +10,7 @@ Conventions where a function has no derivative, or several (those of JAX and PyT
     - comparisons and logic pass nothing back: exactly 0, not something small
     - a power of exponent 0 passes nothing back to its base, a power of base 0 and an exponent that is not negative
       nothing to the exponent: no NaN where the limit is 0
+    - what is rounded to fewer bits passes back what flows back to it, as a conversion does
 """
 
 from __future__ import annotations
@@ -180,6 +181,7 @@ PARTIALS: dict[str, Partial] = {
     "exp": lambda g, _a, z: (times(g, z),),
     "sqrt": lambda g, _a, z: (over(g, times(constant(2.0, g), z)),),
     "square": lambda g, a, _z: (times(g, times(constant(2.0, g), a[0])),),
+    "tf32": lambda g, _a, _z: (g,),
     "log": _logarithm,
     "ln": lambda g, a, _z: (over(g, a[0]),),
     "sin": lambda g, a, _z: (times(g, _call("cos", a[0])),),

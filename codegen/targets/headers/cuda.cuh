@@ -402,3 +402,35 @@ static __device__ inline int64_t i64_of_f64(double a)
 {
     return a >= -9223372036854775808.0 && a < 9223372036854775808.0 ? (int64_t)a : INT64_MIN;
 }
+
+/*
+ * The product of a matrix of 16 rows and 8 terms by one of 8 terms and 8 columns, all of TF32, added to one of f32 by
+ * the lanes of a warp. Lane n has rows n / 4 and n / 4 + 8; of each of them sums in columns 2 * (n % 4) and the next,
+ * and terms n % 4 (a0, a1) and n % 4 + 4 (a2, a3); and these terms of column n / 4 (b0, b1).
+ */
+static __device__ inline void add_product_16x8x8(float &sum0, float &sum1, float &sum2, float &sum3, float a0, float a1,
+                                                 float a2, float a3, float b0, float b1)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#error "matrix units multiply TF32 from sm_80 on: compile with ARCH=sm_80, or leave the role m out of the schedule"
+#elif defined(__CUDA_ARCH__)
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sum0), "+f"(sum1), "+f"(sum2), "+f"(sum3)
+        : "r"(bits_of_f32(a0)), "r"(bits_of_f32(a1)), "r"(bits_of_f32(a2)), "r"(bits_of_f32(a3)), "r"(bits_of_f32(b0)),
+          "r"(bits_of_f32(b1)));
+#else
+    const int lane = (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;
+    const int row = lane / 4 * 4, column = lane % 4 * 8;
+    for (int term = 0; term < 8; ++term) {
+        const int at = term % 4;
+        const float upper = __shfl_sync(0xffffffffu, term < 4 ? a0 : a2, row + at);
+        const float lower = __shfl_sync(0xffffffffu, term < 4 ? a1 : a3, row + at);
+        const float left = __shfl_sync(0xffffffffu, term < 4 ? b0 : b1, column + at);
+        const float right = __shfl_sync(0xffffffffu, term < 4 ? b0 : b1, column + at + 4);
+        sum0 = fmaf(upper, left, sum0);
+        sum1 = fmaf(upper, right, sum1);
+        sum2 = fmaf(lower, left, sum2);
+        sum3 = fmaf(lower, right, sum3);
+    }
+#endif
+}

@@ -73,6 +73,19 @@ INLINED double f64_of_bits(uint64_t bits)
     return both.x;
 }
 
+/* the nearest float with the 11 significant bits of TF32, of two the one further from zero; a NaN becomes a quiet one */
+INLINED float tf32_f32(float x)
+{
+    const uint32_t bits = bits_of_f32(x);
+    return (bits & 0x7f800000u) == 0x7f800000u ? x + x : f32_of_bits((bits + 0x1000u) & ~0x1fffu);
+}
+
+INLINED double tf32_f64(double x)
+{
+    const uint64_t bits = bits_of_f64(x), unit = (uint64_t)1 << 42;
+    return (bits >> 52 & 0x7ff) == 0x7ff ? x + x : f64_of_bits((bits + unit / 2) & ~(unit - 1));
+}
+
 /* e to the power r, |r| <= ln(2) / 2 */
 INLINED float power_f32(float r)
 {

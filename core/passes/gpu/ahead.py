@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
+from typing import TypeGuard
 
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine, Within
@@ -32,7 +33,8 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.rewriting import accesses, parts_of, step_of, substituted
-from ilang.core.ir.scalar import Load, Local, Position, Scalar, Select
+from ilang.core.ir.scalar import Apply, Load, Local, Position, Scalar, Select
+from ilang.core.matrix_unit import ROUNDED
 from ilang.core.passes.gpu.added import Added
 from ilang.core.record import record, replace
 
@@ -56,14 +58,18 @@ class Copy:
     filled: int = -1
 
     def loads(self) -> Statement:
-        """The copy into registers."""
+        """The copy into registers; what it is rounded to is computed later, from there: nothing waits for it."""
         wide = tuple(number for number in self.wide if number != self.store.buffer)
-        return self._around(Store(self.held, (self.at,), self.store.value), wide)
+        value = self.store.value
+        loaded = value.arguments[0] if _is_rounded(value) else value
+        return self._around(Store(self.held, (self.at,), loaded), wide)
 
     def fills(self) -> Statement:
         """The copy from there."""
         assert self.store.value.dtype is not None
-        value = Load(self.held, (self.at,), self.store.value.dtype)
+        value: Scalar = Load(self.held, (self.at,), self.store.value.dtype)
+        if _is_rounded(self.store.value):
+            value = replace(self.store.value, arguments=(value,))
         wide = (self.filled,) if self.store.buffer in self.wide else ()
         return self._around(Store(self.filled, self.store.index, value), wide)
 
@@ -75,6 +81,11 @@ class Copy:
         if wide:
             body = _moving(body, wide, self.lanes)
         return replace(self.spread, body=body)
+
+
+def _is_rounded(value: Scalar) -> TypeGuard[Apply]:
+    """Whether a value is rounded to fewer bits."""
+    return isinstance(value, Apply) and value.primitive == ROUNDED
 
 
 def _moving(body: Block, wide: tuple[int, ...], lanes: int) -> Block:

@@ -16,11 +16,20 @@ from math import prod
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.gpu import Spread
-from ilang.core.ir.kernel import Block, For, Program, Store, blocks_of
+from ilang.core.ir.kernel import (
+    Block,
+    For,
+    Program,
+    Statement,
+    Store,
+    blocks_of,
+    statements_within,
+)
 from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Load
+from ilang.core.passes.gpu.matrices import product_of
 
-MOST = ((0, 0), (0, 1), (1, 0), (1, 1))
+MOST: tuple[tuple[int, int], ...] = ((0, 0), (0, 1), (1, 0), (1, 1))
 """How many elements more the last two dimensions may have, the least storage first."""
 TIMES = 16
 """How often a loop runs whose extent is not known."""
@@ -51,8 +60,12 @@ def rows_of(
         (lanes, index, times)
         for spread in spreads
         for lanes in [_lanes(program, spread, min(device.warp, banks))]
-        for index, times in _touched(program, spread.body, number, 1)
+        for index, times in _touched(program, spread, spread.body, number, 1)
     ]
+    most = MOST
+    if any(_multiplies(s) for spread in spreads for s in statements_within(spread.body)):
+        wide = program.machine.vector_lanes(program.buffers[number].dtype)
+        most = tuple((0, more) for more in range(0, banks, wide))  # rows stay whole vectors
 
     def padded(more: tuple[int, int]) -> list[int]:
         return [*extents[:-2], extents[-2] + more[0], extents[-1] + more[1]]
@@ -62,7 +75,7 @@ def rows_of(
         steps = [prod(dims[d + 1 :]) for d in range(len(dims))]
         return sum(times * _cycles(lanes, index, steps, banks) for lanes, index, times in touched)
 
-    return padded(min(MOST, key=cycles))
+    return padded(min(most, key=cycles))
 
 
 def _lanes(program: Program, spread: Spread, count: int) -> Lanes:
@@ -80,9 +93,20 @@ def _lanes(program: Program, spread: Spread, count: int) -> Lanes:
     return lanes
 
 
-def _touched(program: Program, body: Block, number: int, times: int) -> Iterator[tuple[Index, int]]:
-    """Every index of a buffer, and how often a thread is there."""
+def _multiplies(s: Statement) -> bool:
+    """Whether a matrix unit will multiply what a statement does."""
+    return isinstance(s, For) and s.role == "m"
+
+
+def _touched(
+    program: Program, spread: Spread, body: Block, number: int, times: int
+) -> Iterator[tuple[Index, int]]:
+    """Every index of a buffer, and how often a thread is there; of what a matrix unit multiplies, as that has it."""
     for s in body:
+        if isinstance(s, For) and _multiplies(s):
+            _, product = product_of(program, s, spread.loops)
+            yield from _touched(program, spread, (product,), number, times)
+            continue
         if isinstance(s, Store) and s.buffer == number:
             yield s.index, times
         for part in parts_of(s):
@@ -90,7 +114,7 @@ def _touched(program: Program, body: Block, number: int, times: int) -> Iterator
                 yield part.index, times
         more = (program.sizes[s.size].fixed or TIMES) if isinstance(s, For) else 1
         for block in blocks_of(s):
-            yield from _touched(program, block, number, times * more)
+            yield from _touched(program, spread, block, number, times * more)
 
 
 def _cycles(lanes: Lanes, index: Index, steps: Sequence[int], banks: int) -> int:

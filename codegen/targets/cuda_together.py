@@ -1,0 +1,76 @@
+"""What the threads of a block, or the lanes of a warp, do together, as CUDA text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from ilang.codegen.targets.cfamily import INDENT, Spelling, combined
+from ilang.codegen.targets.identifiers import identifier
+from ilang.core.ir.gpu import Combine, MatrixProduct, Swap
+from ilang.core.machine import MatrixUnit
+
+
+def lines(
+    s: Combine | Swap | MatrixProduct, spelling: Spelling, thread: str, indent: str
+) -> Iterator[str]:
+    """A statement; ``thread`` is the number of a thread."""
+    device = spelling.program.machine.device
+    assert device is not None
+    match s:
+        case Combine():
+            return _combining(s, spelling, thread, device.warp, indent)
+        case Swap():
+            return _swapping(s, spelling, indent)
+        case MatrixProduct():
+            return _multiplying(s, spelling, device.matrix, indent)
+        case _:
+            assert_never(s)
+
+
+def _combining(
+    s: Combine, spelling: Spelling, thread: str, warp: int, indent: str
+) -> Iterator[str]:
+    """One value of what all threads have: within each warp by shuffles, then of one warp after the other."""
+    name, kind = spelling.local(s.variable), spelling.kind(s.variable, s.dtype)
+    update = combined(s.primitive, s.dtype, name, "given")
+    yield f"{indent}for (int half = {warp // 2}; half > 0; half /= 2) {{"
+    yield f"{indent}{INDENT}const {kind} given = __shfl_xor_sync(0xffffffffu, {name}, half);"
+    yield f"{indent}{INDENT}{update}"
+    yield f"{indent}}}"
+    if s.threads <= warp:
+        return
+    inside, warps = indent + INDENT, s.threads // warp
+    yield f"{indent}{{"
+    yield f"{inside}__shared__ {kind} partials[{warps}];"
+    yield f"{inside}__syncthreads();"
+    yield f"{inside}if ({thread} % {warp} == 0) partials[{thread} / {warp}] = {name};"
+    yield f"{inside}__syncthreads();"
+    yield f"{inside}{name} = partials[0];"
+    yield f"{inside}for (int part = 1; part < {warps}; ++part) {{"
+    yield f"{inside}{INDENT}const {kind} given = partials[part];"
+    yield f"{inside}{INDENT}{update}"
+    yield f"{inside}}}"
+    yield f"{indent}}}"
+
+
+def _swapping(s: Swap, spelling: Spelling, indent: str) -> Iterator[str]:
+    """Two pointers to what a block shares are exchanged."""
+    buffers = spelling.program.buffers
+    first, second = (identifier(buffers[number].name) for number in (s.first, s.second))
+    yield f"{indent}{{"
+    yield f"{indent}{INDENT}{spelling.element_kind(s.first)} *const other = {first};"
+    yield f"{indent}{INDENT}{first} = {second};"
+    yield f"{indent}{INDENT}{second} = other;"
+    yield f"{indent}}}"
+
+
+def _multiplying(
+    s: MatrixProduct, spelling: Spelling, unit: MatrixUnit, indent: str
+) -> Iterator[str]:
+    """The product of matrices that the lanes of a warp have, added to one."""
+    yield f"{indent}add_product_{unit.rows}x{unit.columns}x{unit.terms}("
+    sides = [", ".join(map(spelling.expression, side)) for side in (s.sums, s.left, s.right)]
+    yield from (
+        f"{indent}{INDENT}{side}{end}" for side, end in zip(sides, (",", ",", ");"), strict=True)
+    )

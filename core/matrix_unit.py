@@ -1,0 +1,173 @@
+"""Products of matrices that a schedule gives to a matrix unit, the role m: which they are, and how they are rounded.
+
+Example:
+    in:   t1 = a[i,k] * b[k,j];  out[i,j] = sum t1[i,j,k]   i'':m, j'':m, k'':m
+    out:  t1 = tf32(a[i,k]) * tf32(b[k,j])                  rows i, columns j, terms k
+
+A matrix unit multiplies numbers of TF32, which have 11 significant bits. The role says that both factors are rounded to
+them; each product is then exact in f32, and is added in f32. It is the same on every machine, with a unit or without.
+"""
+
+from __future__ import annotations
+
+from ilang.core.ir.scalar import Apply, Operand, Scalar, walk
+from ilang.core.ir.schedule import Loop
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ir.syntax import LoopPart, LoopRole
+from ilang.core.record import record, replace
+
+ROUNDED = "tf32"
+"""The primitive that rounds what a unit multiplies."""
+
+
+@record
+class MatrixLoops:
+    """The loops of a sum that a matrix unit takes: over ``rows`` and ``columns`` of a result, and over ``terms``."""
+
+    rows: Loop
+    columns: Loop
+    terms: Loop
+
+
+@record
+class MatrixSum:
+    """A sum of products for a matrix unit, which value ``product`` computes: the sum itself, or what it reads."""
+
+    loops: MatrixLoops
+    product: int
+
+
+def is_rounded(scalar: Scalar) -> bool:
+    """Whether a scalar multiplies what is rounded for a matrix unit."""
+    return any(isinstance(part, Apply) and part.primitive == ROUNDED for part in walk(scalar))
+
+
+def asks_for_unit(node: Assignment) -> bool:
+    """Whether a schedule gives loops of an assignment to a matrix unit."""
+    return node.schedule is not None and any(each.role == "m" for each in node.schedule.roles)
+
+
+def with_rounded_factors(shaped: Shaped) -> Shaped:
+    """The program in which what matrix units multiply is rounded; what they cannot do is refused later."""
+    nodes = list(shaped.nodes)
+    for value, node in enumerate(shaped.nodes):
+        if not isinstance(node, Assignment) or not asks_for_unit(node):
+            continue
+        matched = sum_of_products(shaped, value)
+        if isinstance(matched, MatrixSum):
+            product = nodes[matched.product]
+            assert isinstance(product, Assignment)
+            factors = (_rounded(factor) for factor in _factors(product))
+            scalar = Apply("mul", tuple(factors), product.scalar.dtype)
+            nodes[matched.product] = replace(product, scalar=scalar)
+    same = all(a is b for a, b in zip(nodes, shaped.nodes, strict=True))
+    return shaped if same else replace(shaped, nodes=tuple(nodes))
+
+
+def _rounded(factor: Operand) -> Scalar:
+    return Apply(ROUNDED, (factor,), factor.dtype)
+
+
+def sum_of_products(shaped: Shaped, value: int) -> MatrixSum | str:
+    """What a unit does of an assignment that asks for one, or why it cannot."""
+    node = shaped.nodes[value]
+    assert isinstance(node, Assignment)
+    if node.acc != "+" or node.base is not None or node.guards:
+        return "it is no plain sum"
+    loops = _loops(node)
+    if isinstance(loops, str):
+        return loops
+    product, axes = value, {axis: axis for axis in range(len(node.axes))}
+    if isinstance(node.scalar, Operand):
+        product = node.reads[node.scalar.number].value
+        matched = _axes_of_product(shaped, value, product)
+        if isinstance(matched, str):
+            return matched
+        axes = matched
+    factors = shaped.nodes[product]
+    assert isinstance(factors, Assignment)
+    problem = _problem(shaped, factors, axes, loops)
+    return problem or MatrixSum(loops, product)
+
+
+def _loops(node: Assignment) -> MatrixLoops | str:
+    """The loops that are a unit's, or why they cannot be."""
+    assert node.schedule is not None
+    number = {axis.name: n for n, axis in enumerate(node.axes)}
+    parts = {split.axis: len(split.factors) for split in node.schedule.splits}
+    order = [each for each in node.schedule.order if isinstance(each, LoopPart)]
+    asked = {
+        (role.loop.axis, role.loop.part)
+        for role in node.schedule.roles
+        if isinstance(role, LoopRole) and role.role == "m"
+    }
+    reduced = set(node.reduced_axes())
+    results = [each for each in order if number[each.axis] not in reduced]
+    terms = [each for each in order if number[each.axis] in reduced]
+    last = (*results[-2:], *terms[-1:])
+    if {(each.axis, each.part) for each in last} != asked or len(asked) != 3:
+        return "its loops are the last two over the result, and the last reduced one, of a written order"
+    if len({each.axis for each in last}) < 3 or any(parts.get(x.axis, 0) != x.part for x in last):
+        return "its loops are the innermost parts of three axes"
+    rows, columns, term = (Loop(number[each.axis], each.part) for each in last)
+    return MatrixLoops(rows, columns, term)
+
+
+def _axes_of_product(shaped: Shaped, value: int, product: int) -> dict[int, int] | str:
+    """The axis of a sum that each axis of the product that it reads is, or why it reads no product."""
+    node, factors = shaped.nodes[value], shaped.nodes[product]
+    assert isinstance(node, Assignment)
+    if not isinstance(factors, Assignment) or factors.acc is not None or factors.base is not None:
+        return "what it adds is no product"
+    read = node.reads[0]
+    pairs = [(to.axis(), at.axis()) for to, at in zip(factors.target, read.index, strict=True)]
+    if read.guards or factors.guards or any(None in pair for pair in pairs):
+        return "what it adds is not all of a product, element by element"
+    readers = (
+        other
+        for other, each in enumerate(shaped.nodes)
+        if other != value
+        and product in (each.values() if isinstance(each, Assignment) else (_viewed(each),))
+    )
+    if product in shaped.outputs or any(True for _ in readers):
+        return "the product has other readers, for which its factors would be rounded, too"
+    return {inner: outer for inner, outer in pairs if inner is not None and outer is not None}
+
+
+def _viewed(node: object) -> int | None:
+    return getattr(node, "value", None)
+
+
+def _factors(node: Assignment) -> tuple[Operand, ...]:
+    """The two operands that an assignment multiplies, rounded or not; none where it does anything else."""
+    scalar = node.scalar
+    if not isinstance(scalar, Apply) or scalar.primitive != "mul":
+        return ()
+    bare = [
+        part.arguments[0] if isinstance(part, Apply) and part.primitive == ROUNDED else part
+        for part in scalar.arguments
+    ]
+    return tuple(part for part in bare if isinstance(part, Operand)) if len(bare) == 2 else ()
+
+
+def _problem(
+    shaped: Shaped, node: Assignment, axes: dict[int, int], loops: MatrixLoops
+) -> str | None:
+    """Why a unit cannot multiply what an assignment does, whose ``axes`` are those of the sum."""
+    factors = _factors(node)
+    if len(factors) != 2:
+        return "it adds no products of two factors"
+    if any(shaped.tensors[node.reads[each.number].value].dtype != "f32" for each in factors):
+        return "its factors are not both f32, and a matrix unit multiplies f32 rounded to TF32"
+    walked = []
+    for each in factors:
+        read = node.reads[each.number]
+        index = [part.axis() for part in read.index]
+        if read.guards or None in index or len(set(index)) < len(index):
+            return "a factor is not read element by element, each axis along a dimension of its own"
+        walked.append({axes[axis] for axis in index if axis is not None})
+    rows, columns, terms = (each.axis for each in (loops.rows, loops.columns, loops.terms))
+    sides = [{rows, columns} & each for each in walked]
+    if not all(terms in each for each in walked) or sorted(map(len, sides)) != [1, 1]:
+        return "each factor has the axis that is reduced, and one of the two others"
+    return "the factors have the same axes" if sides[0] == sides[1] else None

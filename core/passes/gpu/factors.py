@@ -1,0 +1,272 @@
+"""What a matrix unit multiplies: the elements of copies and arrays that a nest reads, and copies as a unit needs them.
+
+Example, of a copy of rows and terms whose ends are not whole matrices:
+    in:   for k1 in 0..min(8, n_k - 8k)                  out:  for k1 in 0..8
+            for i1 in 0..min(16, n_i - 16i)                      for i1 in 0..16
+              copy[k1,i1] = a[16i+i1,8k+k1]                        copy[i1,k1] = tf32((a[16i+i1,8k+k1] if ... else 0))
+          ... tf32(copy[k1,i1]) * tf32(...)                    ... copy[i1,k1] * ...
+
+Past the ends of dimensions a unit multiplies zeros: copies are filled with them. What it multiplies is rounded where it
+is copied, once for all lanes. A copy has the dimensions of what it copies, in their order: neighbors stay neighbors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
+
+from ilang.core.diagnostic import ScheduleError
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.kernel import (
+    Block,
+    Buffer,
+    Define,
+    For,
+    Kernel,
+    Statement,
+    Store,
+    map_statements,
+    statements_within,
+)
+from ilang.core.ir.rewriting import accesses, parts_of, replaced_loads
+from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
+from ilang.core.matrix_unit import ROUNDED
+from ilang.core.passes.gpu.added import Added
+from ilang.core.passes.gpu.blocks import chain_of
+from ilang.core.record import record, replace
+
+Indexed = Callable[[tuple[Affine, ...]], tuple[Affine, ...]]
+"""Another index of an element."""
+
+
+@record
+class Products:
+    """A nest that adds products: its loops, those over rows, columns and terms, and both factors, rows first."""
+
+    chain: tuple[For, ...]
+    rows: For
+    columns: For
+    terms: For
+    left: Load
+    right: Load
+
+
+class Factors:
+    """One kernel, the buffers of its program, and what a pass adds to them."""
+
+    def __init__(self, kernel: Kernel, buffers: list[Buffer], added: Added) -> None:
+        """For a kernel; buffers are changed in place."""
+        self.kernel = kernel
+        self.buffers = buffers
+        self.added = added
+
+    def refusal(self, problem: str, help_line: str) -> ScheduleError:
+        """E0337: why a unit cannot do what a person asked of it."""
+        wish = self.kernel.wishes[-1]
+        message = f"{wish.text} cannot be a matrix unit's: {problem}"
+        return ScheduleError("E0337", message, wish.span, help_line)
+
+    def products(self, chain: Sequence[For]) -> Products:
+        """What a nest multiplies and adds.
+
+        Raises:
+            ScheduleError: E0337.
+        """
+        *before, last = chain[-1].body
+        factors = _factors(_term(before, last))
+        if not isinstance(last, Store) or len(factors) != 2:
+            raise self.refusal(
+                "what it adds is not the product of two elements",
+                "stage the product where it is added, by a digit at the end of the order",
+            )
+        kept = {v for part in last.index for v in part.axes()}
+        unit = [loop for loop in chain if loop.role == "m"]
+        rows, columns = (loop for loop in unit if loop.variable in kept)
+        (terms,) = (loop for loop in unit if loop.variable not in kept)
+        left, right = factors if rows.variable in _axes(factors[0]) else reversed(factors)
+        assert {rows.variable, terms.variable} <= _axes(left)
+        assert {columns.variable, terms.variable} <= _axes(right)
+        return Products(tuple(chain), rows, columns, terms, left, right)
+
+    def endless(self, loop: For, within: list[Within]) -> For:
+        """A loop that does not end early, ``within`` taking the condition.
+
+        Raises:
+            ScheduleError: E0337.
+        """
+        rest = loop.rest
+        if rest is None:
+            return loop
+        if rest.until is not None or self.added.sizes[loop.size].fixed is None:
+            raise self.refusal("its tiles end where a condition says", "leave out the role m")
+        within.append(Within(rest.start.plus(((rest.step, loop.variable),)), rest.size))
+        return replace(loop, rest=None)
+
+    def copied(self, body: Block, products: Sequence[Products]) -> Block:
+        """A block whose copies are what a unit needs.
+
+        Raises:
+            ScheduleError: E0337.
+        """
+        loads = [load for each in products for load in (each.left, each.right)]
+        for number in dict.fromkeys(load.buffer for load in loads):
+            if self.buffers[number].private:
+                body = self._copied(body, number, sum(load.buffer == number for load in loads))
+        return body
+
+    def _copied(self, body: Block, number: int, reads: int) -> Block:
+        """A block in which a copy is filled, rounded where nothing else reads it, and laid out as what it copies."""
+        filling = list(_fills(body, number))
+        store = filling[0][-1].body[0] if len(filling) == 1 else None
+        if not isinstance(store, Store) or len(filling[0][-1].body) > 1:
+            raise self.refusal(
+                f"{self.buffers[number].name} is filled in several steps, and a unit has zeros past its end",
+                "leave out the digit that stages it, so that it is computed whole, before",
+            )
+        alone = sum(buffer == number for buffer, _ in accesses(body)) == 1 + reads
+        chain, filled = filling[0], self._filled(filling[0], store, alone)
+        body = map_statements(body, lambda s: filled if s is chain[0] else s)
+        if alone:
+            body = map_statements(body, lambda s: _bare(s, number))
+        return self._laid_out(body, number, chain, store)
+
+    def _filled(self, chain: Sequence[For], store: Store, rounds: bool) -> For:
+        """A nest that fills a copy: 0 where its loops would end, rounded if all that read it would."""
+        within: list[Within] = []
+        loops = [self.endless(loop, within) for loop in chain]
+        value, dtype = store.value, self.buffers[store.buffer].dtype
+        if within:
+            value = Select(tuple(within), value, Constant(0, dtype), dtype)
+        if rounds:
+            value = Apply(ROUNDED, (value,), dtype)
+        nest = replace(loops[-1], body=(replace(store, value=value),))
+        for loop in reversed(loops[:-1]):
+            nest = replace(loop, body=(nest,))
+        return nest
+
+    def _laid_out(self, body: Block, number: int, chain: Sequence[For], store: Store) -> Block:
+        """A block in which a copy has the dimensions of the array that it copies, where it copies one."""
+        loads = [part for part in parts_of(store) if isinstance(part, Load)]
+        variables = [part.axis() for part in store.index]
+        extents = {loop.variable: self.added.sizes[loop.size].fixed for loop in chain}
+        if len(loads) != 1 or None in variables or None in extents.values():
+            return body
+        groups = [
+            [variables.index(v) for _, v in sorted(part.terms, reverse=True) if v in variables]
+            for part in loads[0].index
+        ]
+        groups = [group for group in groups if group]
+        if sorted(d for group in groups for d in group) != list(range(len(variables))):
+            return body
+        buffer = self.buffers[number]
+        widths = [self.added.sizes[size].fixed or 0 for size in buffer.dims]
+        dims = (self.added.size(prod(widths[d] for d in group)) for group in groups)
+        self.buffers[number] = replace(buffer, dims=tuple(dims), padded=False)
+
+        def joined(index: tuple[Affine, ...]) -> tuple[Affine, ...]:
+            return tuple(_joined(index, group, widths) for group in groups)
+
+        return map_statements(body, lambda s: moved(s, number, joined))
+
+    def guarded(self, body: Block, within: Mapping[int, Within]) -> Block:
+        """Statements that read 0 of arrays past the ends of loops."""
+
+        def change(scalar: Scalar) -> Scalar:
+            match scalar:
+                case Load() if not self.buffers[scalar.buffer].private:
+                    ends = tuple(within[v] for v in sorted(_axes(scalar)) if v in within)
+                    zero = Constant(0, scalar.dtype)
+                    return Select(ends, scalar, zero, scalar.dtype) if ends else scalar
+                case Apply():
+                    return replace(scalar, arguments=tuple(map(change, scalar.arguments)))
+                case _:
+                    return scalar
+
+        return tuple(
+            replace(s, value=change(s.value)) if isinstance(s, (Define, Store)) else s for s in body
+        )
+
+
+def moved(s: Statement, number: int, change: Indexed) -> Statement:
+    """A statement in which a buffer has other indices."""
+    if not isinstance(s, (Define, Store)):
+        return s
+
+    def load(each: Load) -> Load:
+        return replace(each, index=change(each.index)) if each.buffer == number else each
+
+    value = replaced_loads(s.value, load)
+    if isinstance(s, Store) and s.buffer == number:
+        return replace(s, index=change(s.index), value=value)
+    return replace(s, value=value)
+
+
+def _term(before: Sequence[Statement], last: Statement) -> Scalar | None:
+    """What the last statement adds to an element, with what is computed for it right before; None for any other."""
+    value = last.value if isinstance(last, Store) else None
+    if not isinstance(last, Store) or not isinstance(value, Apply) or value.primitive != "add":
+        return None
+    old, term = value.arguments
+    if not isinstance(old, Load) or (old.buffer, old.index) != (last.buffer, last.index):
+        return None
+    match before:
+        case []:
+            return term
+        case [Define() as s] if term == Local(s.variable, s.dtype):
+            return s.value
+        case _:
+            return None
+
+
+def _factors(term: Scalar | None) -> tuple[Load, ...]:
+    """The elements that a term is the product of, rounded or not; none where it is anything else."""
+    if not isinstance(term, Apply) or term.primitive != "mul":
+        return ()
+    parts = [
+        part.arguments[0] if isinstance(part, Apply) and part.primitive == ROUNDED else part
+        for part in term.arguments
+    ]
+    bare = [part.then if isinstance(part, Select) else part for part in parts]
+    return tuple(part for part in bare if isinstance(part, Load))
+
+
+def _axes(load: Load) -> set[int]:
+    return {v for part in load.index for v in part.axes()}
+
+
+def _fills(body: Block, number: int) -> Iterator[list[For]]:
+    """The nests that store in a buffer, as far out as they have nothing beside."""
+    for s in body:
+        chain = chain_of((s,))
+        if not any(isinstance(x, Store) and x.buffer == number for x in statements_within((s,))):
+            continue
+        if chain and any(isinstance(x, For) for x in chain[-1].body):
+            yield from _fills(chain[-1].body, number)
+        elif chain:
+            yield chain
+
+
+def _bare(s: Statement, number: int) -> Statement:
+    """A statement that reads elements of a buffer that are rounded as they are."""
+
+    def change(scalar: Scalar) -> Scalar:
+        if not isinstance(scalar, Apply):
+            return scalar
+        inner = scalar.arguments[0]
+        if scalar.primitive == ROUNDED and isinstance(inner, Load) and inner.buffer == number:
+            return inner
+        return replace(scalar, arguments=tuple(map(change, scalar.arguments)))
+
+    return replace(s, value=change(s.value)) if isinstance(s, (Define, Store)) else s
+
+
+def _joined(index: Sequence[Affine], group: Sequence[int], widths: Sequence[int]) -> Affine:
+    """Some parts of an index as one, the last one fastest."""
+    if len(group) == 1:
+        return index[group[0]]
+    joined, step = Affine(()), 1
+    for d in reversed(group):
+        part = index[d]
+        joined = joined.plus(((step * c, v) for c, v in part.terms), step * part.offset)
+        step *= widths[d]
+    return replace(joined, terms=tuple(reversed(joined.terms)))

@@ -1,0 +1,263 @@
+"""Share the tiles of a matrix unit among the lanes of a warp: the elements that each of them holds of a sum.
+
+Example, of 16 rows and 8 columns, where lane n is i2g = n // 4 and j2t = n % 4:
+    in:   for i2 in 0..16 (m)                            out:  for i2g in 0..8 (t): for j2t in 0..4 (t)
+            for j2 in 0..8 (m)                                   for i2e in 0..2: for j2f in 0..2
+              run[i2,j2] = 0                                       run[i2e,i2g,j2t,j2f] = 0
+
+The loops i2g and j2t are for threads, so that a warp stands for a thread of the loops around; larger tiles have loops
+over matrices around, which are written out. What adds products is the same, a term after the other, in loops that keep
+the role m: each lane then reads rows and columns of its own elements, where a matrix unit has it read other ones, which
+``matrices.py`` says. What is read of arrays past the ends of dimensions is 0, as in copies (``factors.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.kernel import (
+    Block,
+    Buffer,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    map_blocks,
+    statements_within,
+)
+from ilang.core.ir.rewriting import accesses, substituted
+from ilang.core.ir.schedule import Role
+from ilang.core.ir.shaped import Size
+from ilang.core.machine import MatrixUnit
+from ilang.core.passes.gpu.added import Added
+from ilang.core.passes.gpu.blocks import chain_of
+from ilang.core.passes.gpu.factors import Factors, Products, moved
+from ilang.core.record import record, replace
+
+
+def kernel_to_fragments(program: Program) -> Program:
+    """The program whose matrix units have the lanes of warps."""
+    if not any(_asks(kernel.body) for kernel in program.kernels):
+        return program
+    sizes, buffers = list(program.sizes), list(program.buffers)
+    kernels = tuple(
+        _Fragments(program, kernel, sizes, buffers).run() if _asks(kernel.body) else kernel
+        for kernel in program.kernels
+    )
+    return replace(program, kernels=kernels, sizes=tuple(sizes), buffers=tuple(buffers))
+
+
+def _asks(body: Block) -> bool:
+    return any(isinstance(s, For) and s.role == "m" for s in statements_within(body))
+
+
+@record
+class _Lanes:
+    """What stands for a loop over rows or columns of a tile: loops, outermost first, and their weights.
+
+    Those over ``matrices`` stand around what a unit does, where there are several; ``in_lane`` ones are of a lane, and
+    those ``across_lanes`` are for threads.
+    """
+
+    loops: tuple[For, ...]
+    weights: tuple[int, ...]
+    matrices: tuple[For, ...]
+    in_lane: For
+    across_lanes: For
+
+    def index(self) -> Affine:
+        """The row or column."""
+        pairs = zip(self.weights, self.loops, strict=True)
+        return Affine(tuple((weight, loop.variable) for weight, loop in pairs))
+
+
+class _Fragments:
+    """One kernel, and what a pass adds to its program."""
+
+    def __init__(
+        self, program: Program, kernel: Kernel, sizes: list[Size], buffers: list[Buffer]
+    ) -> None:
+        device = program.machine.device
+        assert device is not None
+        self.kernel = kernel
+        self.unit: MatrixUnit = device.matrix
+        self.groups = device.warp // device.matrix.across
+        self.buffers = buffers
+        self.added = Added(sizes, kernel.names)
+        self.factors = Factors(kernel, buffers, self.added)
+        self.held: dict[int, tuple[int, int]] = {}
+        self.variables: dict[str, int] = {}
+
+    def run(self) -> Kernel:
+        """The kernel with loops over what lanes hold."""
+        chains = self._chains(self.kernel.body, 3)
+        body = self.factors.copied(self.kernel.body, [*map(self.factors.products, chains)])
+        for chain in self._chains(body, 2):
+            self._find_held(chain)
+        body = self._block(body)
+        for number, (rows, columns) in self.held.items():
+            self._split_dims(number, rows, columns)
+        return replace(self.kernel, body=body, names=tuple(self.added.names))
+
+    def _chains(self, body: Block, count: int) -> Iterator[list[For]]:
+        """The nests of a block with so many loops of a unit."""
+        for s in body:
+            if not isinstance(s, For):
+                continue
+            chain = chain_of((s,))
+            asked = sum(loop.role == "m" for loop in chain)
+            if asked == count:
+                yield chain
+            elif not asked:
+                yield from self._chains(chain[-1].body, count)
+
+    # -- what lanes hold ---------------------------------------------------------------------------------------------
+
+    def _find_held(self, chain: Sequence[For]) -> None:
+        """The sums that a nest touches, and which of their dimensions are rows and columns."""
+        rows, columns = (loop.variable for loop in chain if loop.role == "m")
+        for number, index in accesses(chain[-1].body):
+            axes = [part.axis() for part in index]
+            if self.buffers[number].private and rows in axes and columns in axes:
+                self.held[number] = axes.index(rows), axes.index(columns)
+
+    def _split_dims(self, number: int, rows: int, columns: int) -> None:
+        """A buffer of sums with dimensions of lanes, and of what each of them holds."""
+        dims: list[int] = []
+        buffer = self.buffers[number]
+        for n, size in enumerate(buffer.dims):
+            extent = self.added.sizes[size].fixed or 0
+            if n == rows:
+                dims += [self.added.size(each) for each in self._row_parts(extent)]
+            elif n == columns:
+                dims += [self.added.size(each) for each in self._column_parts(extent)]
+            else:
+                dims.append(size)
+        self.buffers[number] = replace(buffer, dims=tuple(dims), padded=False)
+
+    def _row_parts(self, extent: int) -> tuple[int, ...]:
+        """Matrices among rows, where there are several; rows of a lane in each, and groups."""
+        unit = self.unit.rows
+        return *_several(extent // unit), unit // self.groups, self.groups
+
+    def _column_parts(self, extent: int) -> tuple[int, ...]:
+        """Matrices among columns, where there are several; lanes of a group, and columns of each."""
+        unit = self.unit.columns
+        return *_several(extent // unit), self.unit.across, unit // self.unit.across
+
+    def _block(self, body: Block) -> Block:
+        """A block whose nests over tiles are over lanes."""
+        out: list[Statement] = []
+        for s in body:
+            chain = chain_of((s,))
+            asked = sum(loop.role == "m" for loop in chain)
+            if asked == 3:
+                out.append(self._adding(self.factors.products(chain)))
+            elif asked == 2:
+                out.append(self._each(chain))
+            elif asked or (not chain and _asks((s,))):
+                raise self.factors.refusal("something else is in its loops", "leave out the role m")
+            else:
+                out.append(map_blocks(s, self._block))
+        return tuple(out)
+
+    def _loop(self, loop: For, extent: int, letter: str, role: Role) -> For:
+        """A new loop beside one."""
+        name = self.added.names[loop.variable] + letter  # loops of one name are in no other
+        if name not in self.variables:
+            self.variables[name] = self.added.variable(name, letter)
+        return For(self.variables[name], self.added.size(extent), (), role=role)
+
+    def _rows(self, loop: For, role: Role) -> _Lanes:
+        """The loops that stand for one over rows."""
+        extent = self.added.sizes[loop.size].fixed or 0
+        *many, each, groups = self._row_parts(extent)
+        matrices = tuple(self._loop(loop, count, "u", "u") for count in many)
+        in_lane, across_lanes = (
+            self._loop(loop, each, "e", role),
+            self._loop(loop, groups, "g", "t"),
+        )
+        weights = (*(self.unit.rows for _ in many), self.groups, 1)
+        return _Lanes((*matrices, in_lane, across_lanes), weights, matrices, in_lane, across_lanes)
+
+    def _columns(self, loop: For, role: Role) -> _Lanes:
+        """The loops that stand for one over columns."""
+        extent = self.added.sizes[loop.size].fixed or 0
+        *many, across, each = self._column_parts(extent)
+        matrices = tuple(self._loop(loop, count, "u", "u") for count in many)
+        across_lanes, in_lane = (
+            self._loop(loop, across, "t", "t"),
+            self._loop(loop, each, "f", role),
+        )
+        weights = (*(self.unit.columns for _ in many), each, 1)
+        return _Lanes((*matrices, across_lanes, in_lane), weights, matrices, in_lane, across_lanes)
+
+    def _each(self, chain: Sequence[For]) -> Statement:
+        """A nest over the elements of a tile."""
+        first, second = (loop for loop in chain if loop.role == "m")
+        rows, columns = self._rows(first, "u"), self._columns(second, "u")
+        body = self._within(chain[-1].body, {first.variable: rows, second.variable: columns})
+        private = all(self.buffers[number].private for number, _ in accesses(chain[-1].body))
+        within: list[Within] = []
+        for loop in (first, second):
+            self.factors.endless(loop, within)
+        if within and not private:
+            index = {first.variable: rows.index(), second.variable: columns.index()}
+            (guarded,) = (substituted(If(tuple(within), ()), index),)
+            assert isinstance(guarded, If)
+            body = (replace(guarded, body=body),)
+        around = [loop for loop in chain if loop.role != "m"]
+        inside = (*rows.matrices, rows.in_lane, *columns.matrices, columns.in_lane)
+        return _nest((*around, rows.across_lanes, columns.across_lanes, *inside), body)
+
+    def _adding(self, products: Products) -> Statement:
+        """A nest that adds products, in whole matrices."""
+        rows, columns = self._rows(products.rows, "m"), self._columns(products.columns, "m")
+        loop, unit = products.terms, self.unit.terms
+        extent = self.added.sizes[loop.size].fixed or 0
+        many = [self._loop(loop, count, "u", "") for count in _several(extent // unit)]
+        each = self._loop(loop, unit, "m", "m")
+        term = Affine((*((unit, x.variable) for x in many), (1, each.variable)))
+        within: dict[int, Within] = {}
+        for loop in (products.rows, products.columns, products.terms):
+            ends: list[Within] = []
+            self.factors.endless(loop, ends)
+            for end in ends:
+                within[loop.variable] = end
+        body = self.factors.guarded(products.chain[-1].body, within)
+        lanes = {products.rows.variable: rows, products.columns.variable: columns}
+        at_terms = {products.terms.variable: term}
+        body = tuple(substituted(s, at_terms) for s in self._within(body, lanes))
+        around = [loop for loop in products.chain if loop.role != "m"]
+        inside = (*many, *rows.matrices, *columns.matrices, each, rows.in_lane, columns.in_lane)
+        return _nest((*around, rows.across_lanes, columns.across_lanes, *inside), body)
+
+    def _within(self, body: Block, lanes: Mapping[int, _Lanes]) -> Block:
+        """Statements at the elements of lanes, which sums have dimensions for."""
+        index = {variable: each.index() for variable, each in lanes.items()}
+
+        def split(parts: tuple[Affine, ...]) -> tuple[Affine, ...]:
+            out: list[Affine] = []
+            for part in parts:
+                axis = part.axis()
+                each = lanes.get(axis) if axis is not None else None
+                out += [part] if each is None else [Affine(((1, x.variable),)) for x in each.loops]
+            return tuple(out)
+
+        for number in self.held:
+            body = tuple(moved(s, number, split) for s in body)
+        return tuple(substituted(s, index) for s in body)
+
+
+def _several(count: int) -> tuple[int, ...]:
+    """A number of matrices, where there are several."""
+    return (count,) if count > 1 else ()
+
+
+def _nest(loops: Sequence[For], body: Block) -> Statement:
+    """Loops right inside each other."""
+    for loop in reversed(loops):
+        body = (replace(loop, body=body),)
+    return body[0]

@@ -1,0 +1,213 @@
+"""Let a matrix unit multiply what the lanes of a warp add: one instruction for all terms of a tile.
+
+Example, of 16 rows, 8 columns and 8 terms, where lane n is g = n // 4 and t = n % 4:
+    in:   for k in 0..8 (m): for e in 0..2 (m): for f in 0..2 (m)
+            run[e,f] += a_copy[8e+g,k] * b_copy[k,2t+f]
+    out:  run[0,0] run[0,1] run[1,0] run[1,1] += a_copy[g,t] a_copy[8+g,t] a_copy[g,t+4] a_copy[8+g,t+4]
+                                                 times b_copy[t,g] b_copy[t+4,g]
+
+Both add the same products. Before, each lane reads rows and columns of its own sums; the unit has each element once in
+the registers of one lane, which is another one for what is multiplied than for what is added to. Of several matrices,
+which stand in loops around, a lane reads each once, into registers:
+    in:   for i: for j: product of a_copy[16i+...] and b_copy[...,8j+...]
+    out:  for i: a_copy_held[i,0] = a_copy[16i+g,t] ...
+          for j: b_copy_held[j,0] = b_copy[t,8j+g] ...
+          for i: for j: product of a_copy_held[i,0] ... and b_copy_held[j,0] ...
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.gpu import MatrixProduct, Spread
+from ilang.core.ir.kernel import (
+    Block,
+    Buffer,
+    Define,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    Store,
+    map_blocks,
+)
+from ilang.core.ir.rewriting import (
+    Substitution,
+    replaced_loads,
+    substituted_scalar,
+    unless_same,
+    with_body,
+)
+from ilang.core.ir.scalar import Apply, Load, Scalar, Select, walk
+from ilang.core.passes.gpu.added import Added
+from ilang.core.record import replace
+
+
+def kernel_to_matrices(program: Program) -> Program:
+    """The program with products of a matrix unit."""
+    multiplying = _Multiplying(program)
+    kernels = tuple(multiplying.kernel(kernel) for kernel in program.kernels)
+    if all(a is b for a, b in zip(kernels, program.kernels, strict=True)):
+        return program
+    buffers, sizes = tuple(multiplying.buffers), tuple(multiplying.added.sizes)
+    return replace(program, kernels=kernels, buffers=buffers, sizes=sizes)
+
+
+class _Multiplying:
+    """A program, and the registers that lanes hold factors in."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.buffers = list(program.buffers)
+        self.added = Added(list(program.sizes), ())
+        self.registers: dict[tuple[int, tuple[int, ...]], int] = {}
+
+    def kernel(self, kernel: Kernel) -> Kernel:
+        """A kernel with products; registers of each are others."""
+        self.registers.clear()
+        return with_body(kernel, self._block(kernel.body, ()))
+
+    def _block(self, body: Block, lanes: tuple[For, ...]) -> Block:
+        """A block in loops that threads share, of which the last two count lanes."""
+        out: list[Statement] = []
+        for s in body:
+            around = _around(s)
+            if around is None:
+                inside = s.loops if isinstance(s, Spread) and s.over == "threads" else lanes
+                out.append(map_blocks(s, partial(self._block, lanes=inside)))
+                continue
+            *matrices, nest = around
+            within, product = product_of(self.program, nest, lanes)
+            if matrices and not within:
+                loads, left = self._held(product.left, matrices)
+                more, right = self._held(product.right, matrices)
+                out += (*loads, *more)
+                product = replace(product, left=left, right=right)
+            whole: Statement = If(within, (product,)) if within else product
+            for loop in reversed(matrices):
+                whole = replace(loop, body=(whole,))
+            out.append(whole)
+        return unless_same(body, out)
+
+    def _held(
+        self, side: tuple[Scalar, ...], matrices: Sequence[For]
+    ) -> tuple[Block, tuple[Scalar, ...]]:
+        """What lanes read of one side for all matrices, and what stands for it there."""
+        loops = [loop for loop in matrices if loop.variable in _variables(side[0])]
+        sizes = (*(loop.size for loop in loops), self.added.size(len(side)))
+        at = tuple(Affine(((1, loop.variable),)) for loop in loops)
+        buffer = self._registers(side[0], sizes)
+        held = tuple(Load(buffer, (*at, Affine((), n)), "f32") for n in range(len(side)))
+        body: Block = tuple(
+            Store(buffer, load.index, value) for load, value in zip(held, side, strict=True)
+        )
+        for loop in reversed(loops):
+            body = (replace(loop, body=body),)
+        return body, held
+
+    def _registers(self, read: Scalar, sizes: tuple[int, ...]) -> int:
+        """The registers for what is read of a buffer."""
+        (number,) = {part.buffer for part in walk(read) if isinstance(part, Load)}
+        key = number, sizes
+        if key not in self.registers:
+            name = f"{self.buffers[number].name}_held"
+            while any(buffer.name == name for buffer in self.buffers):
+                name += "_"
+            buffer = Buffer(name, "f32", sizes, "temporary", private=True, space="local")
+            self.buffers.append(buffer)
+            self.registers[key] = len(self.buffers) - 1
+        return self.registers[key]
+
+
+def _around(s: Statement) -> list[For] | None:
+    """Unrolled loops over matrices right inside each other, and the loops of a unit in them; None for any other."""
+    loops: list[For] = []
+    while isinstance(s, For):
+        loops.append(s)
+        if s.role == "m":
+            return loops
+        if s.role != "u" or s.rest is not None or len(s.body) > 1:
+            return None
+        s = s.body[0]
+    return None
+
+
+def product_of(
+    program: Program, nest: For, lanes: tuple[For, ...]
+) -> tuple[tuple[Within, ...], MatrixProduct]:
+    """What a unit does of loops over terms, and over rows and columns of a lane; where conditions hold."""
+    loops, body = [nest], nest.body
+    within: tuple[Within, ...] = ()
+    while isinstance(body[0], (For, If)):
+        if isinstance(body[0], For):
+            loops.append(body[0])
+        else:
+            within += body[0].within
+        body = body[0].body
+    *before, store = body
+    assert isinstance(store, Store)
+    assert isinstance(store.value, Apply)
+    old, product = store.value.arguments
+    for s in before:  # the product by itself, until a pass rounds it with the sum
+        assert isinstance(s, Define)
+        product = s.value
+    assert isinstance(product, Apply)
+    left, right = product.arguments
+    (terms, of_terms), (row, rows), (column, columns) = (
+        (loop.variable, program.sizes[loop.size].fixed or 0) for loop in loops
+    )
+    if row not in _variables(left):
+        left, right = right, left
+    group, place = (loop.variable for loop in lanes[-2:])
+    across = program.sizes[lanes[-1].size].fixed or 1
+    sums = tuple(
+        _at(old, {row: Affine((), r), column: Affine((), c)})
+        for r in range(rows)
+        for c in range(columns)
+    )
+    shares = [Affine(((1, place),), n) for n in range(0, of_terms, across)]
+    lefts = tuple(
+        _at(left, {terms: term, row: Affine((), r)}) for term in shares for r in range(rows)
+    )
+    turned = Affine(((1, group), (-columns, place)))
+    rights = tuple(_at(right, {terms: term, column: turned}) for term in shares)
+    return within, MatrixProduct(tuple(x for x in sums if isinstance(x, Load)), lefts, rights)
+
+
+def _variables(scalar: Scalar) -> set[int]:
+    """The loop variables that a scalar reads at."""
+    loads = (part for part in walk(scalar) if isinstance(part, Load))
+    return {v for load in loads for part in load.index for v in part.axes()}
+
+
+def _at(scalar: Scalar, substitution: Substitution) -> Scalar:
+    """A scalar at other indices, each variable once in every one of them."""
+    scalar = replaced_loads(
+        substituted_scalar(scalar, substitution),
+        lambda load: replace(load, index=tuple(map(_merged, load.index))),
+    )
+    return _conditions(scalar)
+
+
+def _conditions(scalar: Scalar) -> Scalar:
+    """A scalar with each variable once in every condition."""
+    match scalar:
+        case Select():
+            within = tuple(replace(each, index=_merged(each.index)) for each in scalar.within)
+            return replace(scalar, within=within)
+        case Apply():
+            return replace(scalar, arguments=tuple(map(_conditions, scalar.arguments)))
+        case _:
+            return scalar
+
+
+def _merged(index: Affine) -> Affine:
+    """An index with each variable once, and none that adds nothing."""
+    terms = Counter[int]()
+    for c, variable in index.terms:
+        terms[variable] += c
+    return replace(index, terms=tuple((c, variable) for variable, c in terms.items() if c))

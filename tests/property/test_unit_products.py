@@ -1,0 +1,132 @@
+"""Products on matrix units: right and the same on all machines, in whole sectors and banks, within registers."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ilang.codegen.emulator.program import load
+from ilang.codegen.emulator.runtime import emulator
+from ilang.codegen.targets import cuda
+from ilang.core.ir.gpu import MatrixProduct
+from ilang.core.ir.kernel import Program, statements_within
+from ilang.core.machine import CPU, GPU
+from ilang.core.pipeline import fit, graph_of, infer, lower, text_component
+from ilang.core.reference import evaluate
+from tests.property import emulated, native
+from tests.property.native import Call
+from tests.property.unit_products import draw, failures, lowered
+
+SEEDS = range(6)
+
+PRODUCT = "{0}*{1}~ijk | i:2:32,j:2:32,k:4:16 | i j k k' 0 1 k'' i' j' i'' j'' | 0:s2,1:s2"
+SUM = "+ijk~ij | i:2:32,j:2:32,k:4:16 | i j k k' k'' i' j' i'' j'' 0 | i:p,j:p,i':t,j':t,i'':m,j'':m,k'':m"
+LAYOUTS = ("ik", "kj"), ("ki", "kj"), ("ik", "jk"), ("ki", "jk")
+"""Of both factors: with terms in rows or down columns."""
+
+needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+
+
+def product_of(left: str, right: str, name: str = "f") -> Program:
+    """A product of blocks of 64 rows and columns, by four warps."""
+    text = f"{PRODUCT.format(left, right)} >> {SUM}"
+    return lower(infer(graph_of(text_component(text), name)), GPU)
+
+
+@needs_compiler
+def test_random_products() -> None:
+    count, found = failures(SEEDS, ("cuda-checked", "cuda", "fast"))
+    assert not found, "\n".join(found)
+    assert count >= len(SEEDS) // 2
+
+
+def test_random_products_are_on_matrix_units() -> None:
+    """Staged in shared memory or not, several matrices of a warp or one, whole blocks or ragged ones."""
+    kept = 0
+    for seed in range(24):
+        made = lowered(draw(seed), "f", GPU)
+        if made is None:
+            continue
+        kept += 1
+        kernel = made[1].kernels[0]
+        assert any(isinstance(s, MatrixProduct) for s in statements_within(kernel.body))
+    assert kept >= 16
+
+
+@needs_compiler
+def test_what_is_no_number_stays_so_and_what_is_large_becomes_infinite() -> None:
+    """NaN with any bits, infinities, the largest floats, subnormal ones, and halves between numbers of TF32."""
+    bits = [0x7F800001, 0xFFC00000, 0x7F800000, 0xFF800000, 0x7F7FFFFF, 0x7F7FF000, 0x7F7FEFFF]
+    bits += [0x00000001, 0x00001000, 0x00000FFF, 0x80001000, 0x3F801000, 0x3F800FFF, 0xBF803000]
+    column = np.array(bits, np.uint32).view(np.float32)[:, None]
+    arrays = column, np.ones((1, 2), np.float32)
+    text = "ik*kj~ijk | i:16,j:8,k:8 | i j k 0 1 k' i' j' >> "
+    text += "+ijk~ij | i:16,j:8,k:8 | i j k k' i' j' 0 | i':m,j':m,k':m"
+    shaped = infer(graph_of(text_component(text), "f"))
+    extents = fit(shaped, [array.shape for array in arrays])
+    (want,) = evaluate(shaped, arrays, extents)
+    assert np.isnan(want[:2]).all()
+    assert np.isinf(want[2:6]).all()
+    assert want[6, 0] == np.float32(3.4011621342146535e38)
+    assert want[11:, 0].tolist() == [1.0009765625, 1.0, -1.001953125]
+    free = [n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument()]
+    call = Call(0, tuple(free), arrays, (want.shape,))
+    for run, machine, mode in ((emulated.run, GPU, "cuda"), (native.run, CPU, "fast")):
+        (answer,) = run([lower(shaped, machine)], [call], mode)
+        assert not answer.trouble
+        np.testing.assert_array_equal(answer.outputs[0], want)
+
+
+@needs_compiler
+def test_lanes_meet_in_no_bank_and_move_whole_sectors() -> None:
+    """Whatever way around factors are stored; each lane reads a factor once for all of its matrices."""
+    programs = [product_of(*layout, f"f{n}") for n, layout in enumerate(LAYOUTS)]
+    text = cuda.emit_together(programs)
+    loaded = load(text, "units.cu", checked=True)
+    lines = text.splitlines()
+    for program, (left, right) in zip(programs, LAYOUTS, strict=True):
+        extents = {"i": 64, "j": 64, "k": 64}
+        arrays = [np.ones([extents[axis] for axis in each], np.float32) for each in (left, right)]
+        with emulator().settings(profile=1):
+            sizes = np.array([64, 64, 64, 0], np.int64)
+            out = np.zeros((64, 64), np.float32)
+            assert loaded.call(f"{program.name}_host", sizes, *arrays, out) == 0
+            found = emulator().take_profile()
+        reads = [each for each in found if "_copy_held" in lines[each.line - 1]]
+        assert len(reads) == 6
+        assert all(each.ratio() == 1 for each in reads), left + right
+        assert all(each.ratio() == 1 for each in found if each.space == "global")
+        bytes_read = (
+            4 * 32 * 16 * 4 * 64 // 8
+        )  # of 16 elements by each lane of 4 warps, for 8 terms
+        assert 64**3 == 4 * bytes_read
+        assert (out == 64).all()
+
+
+@needs_nvcc
+def test_registers_hold_what_a_lane_has(tmp_path: Path) -> None:
+    """Of indices of both widths, without a warning."""
+    (tmp_path / "all.cu").write_text(cuda.emit(product_of(*LAYOUTS[0])), "ascii")
+    command = ["nvcc", "-std=c++17", "--fmad=false", "-O3", "-fatbin"]
+    command += ["-gencode=arch=compute_80,code=[sm_80,sm_90]"]
+    command += ["-Xptxas", "-v", "-Xcompiler", "-Wall", "-o", "all.out", "all.cu"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "warning" not in done.stderr
+    spilled = re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr)
+    assert len(spilled) == 4
+    assert {number for pair in spilled for number in pair} == {"0"}
+
+
+@needs_nvcc
+def test_a_device_without_units_is_told(tmp_path: Path) -> None:
+    (tmp_path / "all.cu").write_text(cuda.emit(product_of(*LAYOUTS[0])), "ascii")
+    command = ["nvcc", "-std=c++17", "-arch=sm_75", "-cubin", "-o", "all.out", "all.cu"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "matrix units multiply TF32 from sm_80 on" in done.stderr

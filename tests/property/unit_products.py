@@ -1,0 +1,150 @@
+"""Random products of matrices that a schedule gives to a matrix unit.
+
+Each is refused by a rule, or runs on the CPU and on the emulator, in several orders of threads, every access checked.
+
+What is rounded to TF32 is exact in what is wanted, and each product of two such numbers in f32. Sums of n terms, in
+any order, are then off by n units of 2^-24 of the sum of sizes at most; a result is rounded once more.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ilang.core.diagnostic import ScheduleError
+from ilang.core.ir.kernel import Program
+from ilang.core.ir.shaped import Shaped
+from ilang.core.machine import CPU, GPU, Machine
+from ilang.core.pipeline import fit, graph_of, infer, lower, text_component
+from ilang.core.record import record
+from ilang.core.reference import evaluate
+from tests.property import emulated, native
+from tests.property.native import Answer, Call
+
+ROWS = ((16,), (16,), (32,), (2, 16), (2, 32), (2, 2, 16), (3, 16))
+COLUMNS = ((8,), (8,), (16,), (24,), (2, 8), (2, 16), (2, 2, 8))
+TERMS = ((8,), (16,), (2, 8), (4, 8), (3, 16), (2, 32))
+EXTENTS = ((33, 20, 19), (16, 32, 16), (1, 1, 1), (5, 0, 3), (17, 3, 40), (0, 4, 2), (64, 64, 48))
+"""Of rows, terms and columns."""
+
+
+@record
+class UnitProduct:
+    """A program text, and the shapes of what it is called on."""
+
+    text: str
+    shapes: tuple[tuple[tuple[int, ...], ...], ...]
+
+
+def draw(seed: int) -> UnitProduct:
+    """A product of two inputs, in any order and each transposed or not, perhaps in a batch."""
+    rng = random.Random(seed)
+    batch = rng.choice(("", "", "b"))
+    rows, columns = rng.sample("ij", 2)
+    left = batch + "".join(rng.sample((rows, "k"), 2))
+    right = batch + "".join(rng.sample((columns, "k"), 2))
+    first, second = rng.sample((left, right), 2)
+    splits = {rows: rng.choice(ROWS), columns: rng.choice(COLUMNS), "k": rng.choice(TERMS)}
+    last = {axis: len(splits[axis]) for axis in splits}
+    between = [
+        (axis, part)
+        for part in range(1, 4)
+        for axis in rng.sample((rows, columns), 2)
+        if part < last[axis]
+    ]
+    outer = [*batch, *rng.sample("ij", 2)]
+    terms = [loop("k", part) for part in range(last["k"])]
+    inside = [loop("k", last["k"]), *(loop(*each) for each in between)]
+    inside += [loop(rows, last[rows]), loop(columns, last[columns])]
+    around = [*outer, *terms]
+    sites = [rng.choice((len(around), len(around), len(around) - 1, None)) for _ in range(2)]
+    staged = [
+        word
+        for depth, each in enumerate(around, 1)
+        for word in (each, *(str(n) for n in range(2) if sites[n] == depth))
+    ]
+    spaces = [
+        f"{n}:{space}"
+        for n in range(2)
+        if sites[n] is not None and (space := rng.choice(("s2", "s2", "s", "")))
+    ]
+    written = ",".join(f"{axis}:{':'.join(map(str, parts))}" for axis, parts in splits.items())
+    roles = [f"{loop(axis, part)}:{'t' if part == 1 else 'u'}" for axis, part in between]
+    roles += [f"{loop(axis, last[axis])}:m" for axis in (rows, columns, "k")]
+    blocks = [f"{axis}:p" for axis in outer]
+    roles += rng.choice(
+        (blocks, [f"{a}:{b}" for a, b in zip(reversed(outer), "xyz", strict=False)])
+    )
+    roles += ["k:p"] if rng.random() < 0.2 else []
+    product = f"{first}*{second}~{batch}ijk | {written} | {' '.join((*staged, *inside))}"
+    product += f" | {','.join(spaces)}" if spaces else ""
+    total = (
+        f"+{batch}ijk~{batch}ij | {written} | {' '.join((*around, *inside))} 0 | {','.join(roles)}"
+    )
+    shapes = []
+    for n, k, m in rng.sample(EXTENTS, 3):
+        extent = {rows: n, "k": k, columns: m, "b": 2}
+        shapes.append(tuple(tuple(extent[axis] for axis in each) for each in (first, second)))
+    return UnitProduct(f"{product} >> {total}", tuple(shapes))
+
+
+def loop(axis: str, part: int) -> str:
+    """A loop as it is written."""
+    return axis + "'" * part
+
+
+def lowered(product: UnitProduct, name: str, machine: Machine) -> tuple[Shaped, Program] | None:
+    """A product inferred and lowered; None where its schedule is refused."""
+    shaped = infer(graph_of(text_component(product.text), name))
+    try:
+        return shaped, lower(shaped, machine)
+    except ScheduleError:
+        return None
+
+
+def failures(seeds: Sequence[int], modes: Sequence[str]) -> tuple[int, list[str]]:
+    """How many products were run on a GPU, and what was wrong with which in a mode of it or of C."""
+    programs: dict[str, list[Program]] = {"cpu": [], "gpu": []}
+    calls: list[Call] = []
+    texts: list[str] = []
+    wanted: list[tuple[Any, Any]] = []
+    for seed in seeds:
+        product, numbers = draw(seed), np.random.default_rng(seed)
+        name = f"u{len(programs['gpu'])}"
+        on_cpu, on_gpu = (lowered(product, name, machine) for machine in (CPU, GPU))
+        if on_cpu is None or on_gpu is None:
+            continue
+        shaped, program = on_gpu
+        programs["cpu"].append(on_cpu[1])
+        programs["gpu"].append(program)
+        for shapes in product.shapes:
+            arrays = tuple(numbers.normal(size=shape).astype(np.float32) for shape in shapes)
+            extents = fit(shaped, shapes)
+            (want,) = evaluate(shaped, arrays, extents, exact=True)
+            (sizes,) = evaluate(shaped, [np.abs(array) for array in arrays], extents, exact=True)
+            terms = max(max(shape) for shape in shapes)
+            wanted.append((want, (terms + 1) * 2.0**-24 * sizes))
+            free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
+            calls.append(Call(len(programs["gpu"]) - 1, tuple(free), arrays, (want.shape,)))
+            texts.append(f"seed {seed}, {shapes}: {product.text}")
+    found = []
+    for mode in modes:
+        for text, answer, (want, most) in zip(
+            texts, _run(programs, calls, mode), wanted, strict=True
+        ):
+            if answer.trouble:
+                found.append(f"{mode}: {text}\n{answer.trouble}")
+            elif (np.abs(answer.outputs[0] - want) > most).any():
+                found.append(
+                    f"{mode}: {text}\nis wrong by {np.abs(answer.outputs[0] - want).max()}"
+                )
+    return len(programs["gpu"]), found
+
+
+def _run(programs: dict[str, list[Program]], calls: Sequence[Call], mode: str) -> list[Answer]:
+    if mode in emulated.MODES:
+        return emulated.run(programs["gpu"], calls, mode)
+    return native.run(programs["cpu"], calls, mode)

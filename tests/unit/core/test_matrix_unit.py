@@ -1,0 +1,198 @@
+"""The role m: which products a matrix unit does, what it rounds, what is refused, and what the verifier holds of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ilang.core.check.gpu import verify
+from ilang.core.diagnostic import InternalError, ScheduleError
+from ilang.core.explain.page import explanation_text
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.gpu import MatrixProduct, Spread
+from ilang.core.ir.kernel import If, Program, Statement, map_statements
+from ilang.core.ir.scalar import Apply, Load, Operand
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.machine import CPU, GPU
+from ilang.core.matrix_unit import MatrixSum, sum_of_products
+from ilang.core.pipeline import (
+    explain,
+    graph_of,
+    infer,
+    lower,
+    shapes_text,
+    stage_text,
+    text_component,
+)
+from ilang.core.record import replace
+
+TERMS = "ik*kj~ijk | i:16,j:8,k:8 | i j k 0 1 k' i' j'"
+SUMS = "+ijk~ij | i:16,j:8,k:8 | i j k k' i' j' 0 | i':m,j':m,k':m"
+PRODUCT = f"{TERMS} >> {SUMS}"
+HALF = PRODUCT.replace("k 0 1", "k 0")
+"""Of which one factor is copied, and the other one read where it is."""
+
+
+def shaped_of(text: str) -> Shaped:
+    return infer(graph_of(text_component(text), "f"))
+
+
+def scalar_of(shaped: Shaped, value: int) -> object:
+    node = shaped.nodes[value]
+    assert isinstance(node, Assignment)
+    return node.scalar
+
+
+def rounded(number: int) -> Apply:
+    return Apply("tf32", (Operand(number, "f32"),), "f32")
+
+
+@pytest.mark.parametrize(
+    "text", [PRODUCT, "einsum(\"ik,kj->ij\") | i:16,j:8,k:8 | i j k k' i' j' | i':m,j':m,k':m"]
+)
+def test_factors_are_rounded_where_a_schedule_asks(text: str) -> None:
+    shaped = shaped_of(text)
+    (output,) = shaped.outputs
+    found = sum_of_products(shaped, output)
+    assert isinstance(found, MatrixSum)
+    assert scalar_of(shaped, found.product) == Apply("mul", (rounded(0), rounded(1)), "f32")
+    assert "factors rounded to TF32" in shapes_text(shaped)
+
+
+def test_and_nowhere_else() -> None:
+    shaped = shaped_of(PRODUCT.replace(" | i':m,j':m,k':m", ""))
+    assert scalar_of(shaped, 2) == Apply("mul", (Operand(0, "f32"), Operand(1, "f32")), "f32")
+    assert "TF32" not in shapes_text(shaped)
+
+
+def test_a_processor_rounds_alike_and_is_told_the_same_schedule() -> None:
+    graph = graph_of(text_component(PRODUCT), "f")
+    for machine in (CPU, GPU):
+        page = explanation_text(explain(graph, machine=machine))
+        assert "multiply over i j k, factors rounded to TF32" in page
+        assert "2·i·j·k flops" in page
+        assert "k':m,i':m,j':m" in stage_text(graph, "schedule", machine=machine)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("ij+ij~ij | i:16 | i j i' | i':m", "no plain sum"),
+        (PRODUCT.replace("+ijk", ">ijk"), "no plain sum"),
+        (PRODUCT.replace("+ijk~", "+ijk[k<=i]~"), "no plain sum"),
+        (PRODUCT.replace(",k':m", ""), "the last two over the result"),
+        (PRODUCT.replace("k' i' j'", "i' j' k'"), "128 terms at a time"),
+        (PRODUCT.replace("| i':m", "| i:m"), "the last two over the result"),
+        (PRODUCT.replace("ik*kj", "ik+kj"), "no products"),
+        (PRODUCT.replace("ik*kj", "ik*ij"), "the axis that is reduced"),
+        (PRODUCT.replace("ik*kj", "ijk*kj"), "the axis that is reduced"),
+        (f"{TERMS} >> ({SUMS} & >ijk~ij)", "other readers"),
+        (f"{SUMS}", "no product"),
+        (f"{PRODUCT} >> -ij~ij | i:16,j:8 | i j 0 i' j'", "staged inside"),
+        (PRODUCT.replace("| i':m", "| i:tx,i':m"), "by the role tx"),
+        (PRODUCT.replace("k:8", "k:256"), "128 terms at a time"),
+    ],
+)
+def test_what_no_unit_does_is_refused(text: str, says: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        lower(shaped_of(text), GPU)
+    assert caught.value.code == "E0337"
+    assert says in caught.value.message
+    assert caught.value.fix is not None
+
+
+@pytest.mark.parametrize("what", ["ij+ij~ij | i:16 | i j i' | i':m", PRODUCT.replace(",k':m", "")])
+def test_on_any_machine(what: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        lower(shaped_of(what), CPU)
+    assert caught.value.code == "E0337"
+
+
+@pytest.mark.parametrize(
+    ("split", "numbers", "instead"),
+    [
+        ("i:12,j:8,k:8", ("12 rows", "16"), "i:16,j:8,k:8"),
+        ("i:16,j:4,k:8", ("4 columns", "8"), "i:16,j:8,k:8"),
+        ("i:16,j:8,k:5", ("5 terms", "8"), "i:16,j:8,k:8"),
+        ("i:40,j:8,k:8", ("40 rows", "16"), "i:64,j:8,k:8"),
+    ],
+)
+def test_matrices_are_whole(split: str, numbers: tuple[str, ...], instead: str) -> None:
+    text = f"ik*kj~ijk >> {SUMS}".replace("i:16,j:8,k:8", split)
+    lower(shaped_of(text), CPU)
+    with pytest.raises(ScheduleError) as caught:
+        lower(shaped_of(text), GPU)
+    assert caught.value.code == "E0338"
+    assert all(number in caught.value.message for number in numbers), caught.value.message
+    assert caught.value.fix is not None
+    assert caught.value.fix.text == SUMS.replace("i:16,j:8,k:8", instead)[len("+ijk~ij ") :]
+
+
+def test_a_block_has_so_many_warps() -> None:
+    text = "ik*kj~ijk >> +ijk~ij | i:64:16,j:8,k:8 | i j k k' i' i'' j' 0 | i':t,i'':m,j':m,k':m"
+    with pytest.raises(ScheduleError) as caught:
+        lower(shaped_of(text), GPU)
+    assert caught.value.code == "E0332"
+    assert "2,048" in caught.value.message
+    assert "1,024" in caught.value.message
+
+
+def planted(program: Program, change: Callable[[Statement], Statement | None]) -> Program:
+    """A program with one thing wrong in it."""
+    kernels = tuple(
+        replace(kernel, body=map_statements(kernel.body, change)) for kernel in program.kernels
+    )
+    assert kernels != program.kernels
+    return replace(program, kernels=kernels)
+
+
+def of_product(change: Callable[[MatrixProduct], Statement]) -> Callable[[Statement], Statement]:
+    return lambda s: change(s) if isinstance(s, MatrixProduct) else s
+
+
+def bare(s: MatrixProduct) -> MatrixProduct:
+    """What is read of an array, not rounded."""
+    assert all(isinstance(part, Apply) for part in s.right)
+    return replace(s, right=tuple(p.arguments[0] for p in s.right if isinstance(p, Apply)))
+
+
+def other_lanes(s: Statement) -> Statement:
+    """Lanes the other way around."""
+    if isinstance(s, Spread) and len(s.loops) == 2 and s.over == "threads":
+        return replace(s, loops=s.loops[::-1])
+    return s
+
+
+def under_a_condition_of_lanes(s: Statement) -> Statement:
+    if isinstance(s, Spread) and any(isinstance(x, MatrixProduct) for x in s.body):
+        lane = Affine(((-1, s.loops[-1].variable),), 2)
+        return replace(s, body=(If((Within(lane, None),), s.body),))
+    return s
+
+
+@pytest.mark.parametrize(
+    ("change", "invariant"),
+    [
+        (of_product(bare), "multiplies what is rounded"),
+        (of_product(lambda s: replace(s, left=s.left[::-1])), "rows by group"),
+        (of_product(lambda s: replace(s, right=s.right[::-1])), "columns by group"),
+        (of_product(lambda s: replace(s, left=s.left[:2])), "as many elements"),
+        (of_product(lambda s: replace(s, sums=s.sums[:1] * 4)), "each of its sums once"),
+        (of_product(lambda s: replace(s, sums=_loads(s))), "sums of its own"),
+        (other_lanes, "the last loops are of lanes"),
+        (under_a_condition_of_lanes, "come to a product together"),
+    ],
+)
+def test_the_verifier_finds(
+    change: Callable[[Statement], Statement | None], invariant: str
+) -> None:
+    program = lower(shaped_of(HALF), GPU)
+    verify(program)
+    with pytest.raises(InternalError, match=invariant):
+        verify(planted(program, change))
+
+
+def _loads(s: MatrixProduct) -> tuple[Load, ...]:
+    """The factors of a product, which are a block's."""
+    return tuple(part for part in s.left if isinstance(part, Load))
