@@ -23,7 +23,7 @@ from ilang.core.ir.kernel import (
     blocks_of,
     statements_within,
 )
-from ilang.core.ir.rewriting import accesses, named, strides, substituted
+from ilang.core.ir.rewriting import accesses, chosen_loads, named, strides, substituted
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.passes.gpu.barriers import kernel_to_barriers
 from ilang.core.passes.gpu.blocks import without_changes
@@ -173,6 +173,8 @@ def _together(program: Program, kernel: Kernel, body: Block, aligned: frozenset[
                 for x in s.body
             )
             _demand(program, kernel, out == s.each, "vectors are made of all iterations")
+            chosen = {load.buffer for x in s.body for load in chosen_loads(x)}
+            _demand(program, kernel, chosen.isdisjoint(s.wide), "vectors are read whatever holds")
             for number in s.wide:
                 lanes = program.machine.vector_lanes(program.buffers[number].dtype)
                 whole = program.sizes[s.size].fixed == lanes and s.rest is None

@@ -71,6 +71,13 @@ def parts_of(s: Statement) -> Iterator[Scalar]:
             yield from walk(each)
 
 
+def chosen_loads(s: Statement) -> Iterator[Load]:
+    """The elements that a statement itself reads where conditions hold only."""
+    for each in parts_of(s):
+        if isinstance(each, Select):
+            yield from (part for part in walk(each) if isinstance(part, Load))
+
+
 def strides(dims: Sequence[int], index: Sequence[Affine]) -> set[int]:
     """The sizes that the position of an element rests on: none before the first index that is not always 0."""
     first = next(

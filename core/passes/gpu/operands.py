@@ -28,8 +28,8 @@ from ilang.core.ir.kernel import (
     Store,
     map_blocks,
 )
-from ilang.core.ir.rewriting import parts_of, replaced_loads, unless_same
-from ilang.core.ir.scalar import Load, Select, walk
+from ilang.core.ir.rewriting import chosen_loads, parts_of, replaced_loads, unless_same
+from ilang.core.ir.scalar import Load
 from ilang.core.record import replace
 
 
@@ -72,7 +72,7 @@ class _Holding:
     def _held(self, nest: Sequence[For]) -> Block:
         """What a nest reads, and the nest that reads it from registers; nothing where it stays as it is."""
         parts = [part for s in nest[-1].body for part in parts_of(s)]
-        chosen = [part for each in parts if isinstance(each, Select) for part in walk(each)]
+        chosen = [load for s in nest[-1].body for load in chosen_loads(s)]
         reads: dict[Load, Load] = {}
         before: list[For] = []
         for load in dict.fromkeys(part for part in parts if isinstance(part, Load)):

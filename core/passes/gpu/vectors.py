@@ -32,7 +32,7 @@ from ilang.core.ir.kernel import (
     map_statements,
     statements_within,
 )
-from ilang.core.ir.rewriting import accesses, parts_of, substituted
+from ilang.core.ir.rewriting import accesses, chosen_loads, parts_of, substituted
 from ilang.core.ir.scalar import Load, Local
 from ilang.core.ir.shaped import Size
 from ilang.core.passes.gpu.added import Added
@@ -157,8 +157,10 @@ class _Moving:
     def _runs(self, store: Store, variable: int, space: Space) -> Iterator[int]:
         """The buffers along whose rows a statement goes with a loop, beginning where a group of neighbors does.
 
-        They are those of a caller and of the workspace, or those that a block shares.
+        They are those of a caller and of the workspace, or those that a block shares. What is read under a condition
+        is none of them: a vector is read whatever holds.
         """
+        chosen = {load.buffer for load in chosen_loads(store)}
         touched = [(store.buffer, store.index)]
         touched += [(part.buffer, part.index) for part in parts_of(store) if isinstance(part, Load)]
         for number in dict.fromkeys(number for number, _ in touched):
@@ -166,6 +168,7 @@ class _Moving:
             buffer = self.program.buffers[number]
             plain = buffer.private == bool(space) and buffer.owner is None
             plain = plain and buffer.space == space and buffer.dtype in FLOATS
+            plain = plain and number not in chosen
             if plain and all(self._is_along(number, index, variable) for index in indices):
                 yield number
 

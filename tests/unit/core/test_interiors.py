@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ilang.core.ir.affine import Within
-from ilang.core.ir.kernel import If, Program, statements_within
+from ilang.core.ir.kernel import For, If, Program, statements_within
+from ilang.core.ir.rewriting import chosen_loads
 from ilang.core.machine import GPU
 from ilang.core.notation.module import parse_module
 from ilang.core.pipeline import infer, lower, module_graph
@@ -32,3 +33,18 @@ def test_no_block_asks_for_more_than_a_dimension_has(terms: str, asks: int) -> N
     assert len({each.size for each in blocks}) == asks
     extents = [(each, program.sizes[each.size or 0].fixed) for each in blocks]
     assert all(extent is None or each.index.offset < extent for each, extent in extents)
+
+
+@pytest.mark.parametrize("rows", ["48", "10", "k"])
+def test_vectors_are_read_whatever_holds(rows: str) -> None:
+    """Of a factor with fewer rows than a tile, a block that is whole otherwise tests each row as it reads elements."""
+    text = f"f(x[n,64], w[{rows},64]) = bi*oi~boi >> +boi~bo"
+    program = lower(infer(module_graph(parse_module(Source("<text>", text)), "f")), GPU)
+    moved = [
+        s
+        for kernel in program.kernels
+        for s in statements_within(kernel.body)
+        if isinstance(s, For) and s.wide
+    ]
+    assert moved
+    assert not any(load.buffer in s.wide for s in moved for x in s.body for load in chosen_loads(x))
