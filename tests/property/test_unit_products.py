@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,13 +17,15 @@ from ilang.codegen.targets import cuda
 from ilang.core.ir.gpu import MatrixProduct
 from ilang.core.ir.kernel import Program, statements_within
 from ilang.core.machine import CPU, GPU
-from ilang.core.pipeline import fit, graph_of, infer, lower, text_component
+from ilang.core.notation.module import parse_module
+from ilang.core.pipeline import fit, graph_of, infer, lower, module_graph, text_component
 from ilang.core.reference import evaluate
+from ilang.core.source import Source
 from tests.property import emulated, native
 from tests.property.native import Call
 from tests.property.unit_products import draw, failures, lowered
 
-SEEDS = range(6)
+SEEDS = range(10)
 
 PRODUCT = "{0}*{1}~ijk | i:2:32,j:2:32,k:4:16 | i j k k' 0 1 k'' i' j' i'' j'' | 0:s2,1:s2"
 SUM = "+ijk~ij | i:2:32,j:2:32,k:4:16 | i j k k' k'' i' j' i'' j'' 0 | i:p,j:p,i':t,j':t,i'':m,j'':m,k'':m"
@@ -44,6 +47,51 @@ def test_random_products() -> None:
     count, found = failures(SEEDS, ("cuda-checked", "cuda", "fast"))
     assert not found, "\n".join(found)
     assert count >= len(SEEDS) // 2
+
+
+TEXT = """
+terms = ik*kj~ijk | i:2:16,j:2:8,k:2:8 | i j k k' 0 1 k'' i' j' i'' j'' | 0:s2,1:s2
+turned = ik*jk~ijk | i:2:16,j:2:8,k:2:8 | i j k k' 0 1 k'' i' j' i'' j''
+copied = ik*kj~ijk | i:2:16,j:2:8,k:2:8 | i j k k' 0 1 k'' i' j' i'' j'' | 0:c2,1:c
+ending = ik*kj~ijk | i:2:16,j:2:8,k:2:8 | i j 1 k k' 0 k'' i' j' i'' j''
+sums = +ijk~ij | i:2:16,j:2:8,k:2:8 | i j k k' k'' i' j' i'' j'' 0 | i:p,j:p,i':t,j':t,i'':m,j'':m,k'':m
+negative = -ik~ik | i:2:16,k:2:8 | i k k' k'' i' i''
+two(a[m,k], b[k,n], c[k,n]) = { x = sums(terms(a, b))
+  y = sums(terms(a, c))
+  x, y }
+squared(a[m,k]) = sums(turned(a, a))
+staged(a[m,k], b[k,n]) = sums(terms(negative(a), b))
+before(a[m,k], b[k,n]) = sums(copied((-ik~ik)(a), b))
+short(a[m,20], b[20,n]) = sums(ending(a, b))
+after(a[m,k], b[k,n], s[n]) = (ij+j~ij)(sums(terms(a, b)), s)
+"""
+"""Two in one kernel, of one array twice, of what is computed where it is copied or before, of a copy that has fewer
+terms than the tiles that read it, and a sum that something else reads."""
+
+
+@needs_compiler
+def test_products_of_and_for_others() -> None:
+    module = parse_module(Source("<text>", TEXT))
+    programs, calls, wanted = list[Program](), list[Call](), list[list[Any]]()
+    numbers = np.random.default_rng(7)
+    for name in ("two", "squared", "staged", "before", "short", "after"):
+        shaped = infer(module_graph(module, name))
+        sizes = {"m": 37, "k": 20, "n": 19}
+        extents = [sizes.get(size.name, size.fixed or 0) for size in shaped.sizes]
+        dims = [shaped.tensors[value].dims for value in shaped.inputs]
+        shapes = [tuple(extents[size] for size in each) for each in dims]
+        arrays = tuple(numbers.normal(size=shape).astype(np.float32) for shape in shapes)
+        extents = list(fit(shaped, shapes))
+        wanted.append(evaluate(shaped, arrays, extents, exact=True))
+        free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
+        results = tuple(array.shape for array in wanted[-1])
+        calls.append(Call(len(programs), tuple(free), arrays, results))
+        programs.append(lower(shaped, GPU))
+        kernels = [kernel.body for kernel in programs[-1].kernels]
+        assert any(
+            isinstance(s, MatrixProduct) for body in kernels for s in statements_within(body)
+        )
+    emulated.agree(programs, calls, wanted, "cuda-checked", 1e-5)
 
 
 def test_random_products_are_on_matrix_units() -> None:

@@ -33,10 +33,11 @@ EXTENTS = ((33, 20, 19), (16, 32, 16), (1, 1, 1), (5, 0, 3), (17, 3, 40), (0, 4,
 
 @record
 class UnitProduct:
-    """A program text, and the shapes of what it is called on."""
+    """A program text, and the shapes of what it is called on, those that are ``known`` before or several."""
 
     text: str
     shapes: tuple[tuple[tuple[int, ...], ...], ...]
+    known: tuple[tuple[int, ...], ...] | None = None
 
 
 def draw(seed: int) -> UnitProduct:
@@ -88,6 +89,8 @@ def draw(seed: int) -> UnitProduct:
     for n, k, m in rng.sample(EXTENTS, 3):
         extent = {rows: n, "k": k, columns: m, "b": 2}
         shapes.append(tuple(tuple(extent[axis] for axis in each) for each in (first, second)))
+    if rng.random() < 0.4:
+        return UnitProduct(f"{product} >> {total}", tuple(shapes[:1]), shapes[0])
     return UnitProduct(f"{product} >> {total}", tuple(shapes))
 
 
@@ -98,7 +101,7 @@ def loop(axis: str, part: int) -> str:
 
 def lowered(product: UnitProduct, name: str, machine: Machine) -> tuple[Shaped, Program] | None:
     """A product inferred and lowered; None where its schedule is refused."""
-    shaped = infer(graph_of(text_component(product.text), name))
+    shaped = infer(graph_of(text_component(product.text), name), shapes=product.known)
     try:
         return shaped, lower(shaped, machine)
     except ScheduleError:

@@ -6,8 +6,9 @@ Example, of a copy of rows and terms whose ends are not whole matrices:
               copy[k1,i1] = a[16i+i1,8k+k1]                        copy[i1,k1] = tf32((a[16i+i1,8k+k1] if ... else 0))
           ... tf32(copy[k1,i1]) * tf32(...)                    ... copy[i1,k1] * ...
 
-Past the ends of dimensions a unit multiplies zeros: copies are filled with them. What it multiplies is rounded where it
-is copied, once for all lanes. A copy has the dimensions of what it copies, in their order: neighbors stay neighbors.
+Past the ends of dimensions a unit multiplies zeros: copies are filled with them, and what is read of arrays is 0 there,
+as is what is read of copies that end where dimensions do. What is copied is rounded then, once for all lanes. Copies
+have the dimensions of what they copy, in their order: neighbors stay neighbors.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class Factors:
         self.kernel = kernel
         self.buffers = buffers
         self.added = added
+        self.whole: set[int] = set()
 
     def refusal(self, problem: str, help_line: str) -> ScheduleError:
         """E0337: why a unit cannot do what a person asked of it."""
@@ -103,16 +105,31 @@ class Factors:
         return replace(loop, rest=None)
 
     def copied(self, body: Block, products: Sequence[Products]) -> Block:
-        """A block whose copies are what a unit needs.
+        """A block whose copies are what a unit needs, but those that end where dimensions do: they are read as arrays.
 
         Raises:
             ScheduleError: E0337.
         """
         loads = [load for each in products for load in (each.left, each.right)]
         for number in dict.fromkeys(load.buffer for load in loads):
-            if self.buffers[number].private:
-                body = self._copied(body, number, sum(load.buffer == number for load in loads))
+            reads = [load for load in loads if load.buffer == number]
+            if self.buffers[number].private and all(map(self._is_inside, reads)):
+                self.whole.add(number)
+                body = self._copied(body, number, len(reads))
         return body
+
+    def _is_inside(self, load: Load) -> bool:
+        """Whether all that whole tiles read of a buffer is in it."""
+        loops = (s for s in statements_within(self.kernel.body) if isinstance(s, For))
+        extents = {loop.variable: self.added.sizes[loop.size].fixed for loop in loops}
+        for part, size in zip(load.index, self.buffers[load.buffer].dims, strict=True):
+            extent, counts = self.added.sizes[size].fixed, [extents[v] for _, v in part.terms]
+            if extent is None or None in counts or part.sizes or part.looked:
+                return False
+            steps = (c * ((extents[v] or 1) - 1) for c, v in part.terms)
+            if min((c for c, _ in part.terms), default=0) < 0 or extent <= part.offset + sum(steps):
+                return False
+        return True
 
     def _copied(self, body: Block, number: int, reads: int) -> Block:
         """A block in which a copy is filled, rounded where nothing else reads it, and laid out as what it copies."""
@@ -168,12 +185,13 @@ class Factors:
 
         return map_statements(body, lambda s: moved(s, number, joined))
 
-    def guarded(self, body: Block, within: Mapping[int, Within]) -> Block:
-        """Statements that read 0 of arrays past the ends of loops."""
+    def guarded(self, products: Products, within: Mapping[int, Within]) -> Block:
+        """What a nest does, reading 0 past the ends of loops of factors that have no zeros there."""
+        ending = {products.left.buffer, products.right.buffer} - self.whole
 
         def change(scalar: Scalar) -> Scalar:
             match scalar:
-                case Load() if not self.buffers[scalar.buffer].private:
+                case Load() if scalar.buffer in ending:
                     ends = tuple(within[v] for v in sorted(_axes(scalar)) if v in within)
                     zero = Constant(0, scalar.dtype)
                     return Select(ends, scalar, zero, scalar.dtype) if ends else scalar
@@ -183,7 +201,8 @@ class Factors:
                     return scalar
 
         return tuple(
-            replace(s, value=change(s.value)) if isinstance(s, (Define, Store)) else s for s in body
+            replace(s, value=change(s.value)) if isinstance(s, (Define, Store)) else s
+            for s in products.chain[-1].body
         )
 
 

@@ -226,7 +226,7 @@ class _Fragments:
             self.factors.endless(loop, ends)
             for end in ends:
                 within[loop.variable] = end
-        body = self.factors.guarded(products.chain[-1].body, within)
+        body = self.factors.guarded(products, within)
         lanes = {products.rows.variable: rows, products.columns.variable: columns}
         at_terms = {products.terms.variable: term}
         body = tuple(substituted(s, at_terms) for s in self._within(body, lanes))
