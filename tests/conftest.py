@@ -9,6 +9,7 @@ from itertools import islice
 import pytest
 
 from ilang.codegen.runtime import toolchain
+from tests import shares
 from tests.property import native
 
 YOUNG = 50_000
@@ -29,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="try N times as many random programs and schedules",
+        help="try N times as many random programs and schedules; 3: all that a run takes a third of",
     )
 
 
@@ -63,6 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     `--cache-clear` compiles everything anew.
     """
     gc.set_threshold(YOUNG)
+    shares.fuzz = config.getoption("--fuzz")
     # A job in the background is started with signals ignored that its tests still send.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

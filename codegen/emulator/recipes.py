@@ -36,7 +36,7 @@ RUNTIME_SPEED = ("-O2",)
 FAST = ("-Og",)
 """Of programs, which are compiled more often than they run for long."""
 CHECKED = (
-    *("-Og", "-DEMULATOR_CHECK", "-fno-tree-loop-distribute-patterns", "-fno-tree-sra"),
+    *("-O0", "-DEMULATOR_CHECK", "-fno-tree-loop-distribute-patterns", "-fno-tree-sra"),
     "-fsanitize=thread",
     "-fsanitize=alignment,bounds,shift,signed-integer-overflow,integer-divide-by-zero",
 )

@@ -94,12 +94,12 @@ def test_cases_on_a_gpu(compiler: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @functools.cache
-def batch() -> tuple[list[Program], list[Call], list[tuple[str, Any]]]:
-    """The programs of all cases, a call of each, and what it gives."""
+def batch(mode: str) -> tuple[list[Program], list[Call], list[tuple[str, Any]]]:
+    """The programs of the cases of a mode, a call of each, and what it gives."""
     programs: list[Program] = []
     calls: list[Call] = []
     wanted: list[tuple[str, Any]] = []
-    for text, inputs, expected in cases():
+    for text, inputs, expected in emulated.of_mode([*cases()], mode):
         arrays = tuple(np.array(each, order="C") for each in inputs)
         component = eval(text, {"__builtins__": {}, "i": i, "I": I})
         dtypes = [next(name for name, kind in TYPES.items() if kind == a.dtype) for a in arrays]
@@ -116,7 +116,7 @@ def batch() -> tuple[list[Program], list[Call], list[tuple[str, Any]]]:
 
 @pytest.mark.parametrize("mode", emulated.MODES)
 def test_index_cases(mode: str) -> None:
-    programs, calls, wanted = batch()
+    programs, calls, wanted = batch(mode)
     answers = emulated.run(programs, calls, mode, in_all_modes=True)
     for (text, outputs), answer in zip(wanted, answers, strict=True):
         assert not answer.trouble, f"{text}: {answer.trouble}"

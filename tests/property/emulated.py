@@ -25,6 +25,7 @@ from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.kernel import Program
 from tests.property.meaning import TYPES
 from tests.property.native import Answer, Call
+from tests.shares import Item, share
 
 MODES = ("cuda", "cuda-checked")
 ORDERS = (0, 1, 7)
@@ -32,6 +33,11 @@ ORDERS = (0, 1, 7)
 UNWRITTEN = 0xFF
 LAUNCH = re.compile(r"\b(\w+)(_k\d+)<(?:int|int64_t)><<<")
 """Of a kernel that has indices of two widths."""
+
+
+def of_mode(items: Sequence[Item], mode: str) -> Sequence[Item]:
+    """What runs in a mode: all of it with every load and store checked, a share without, where less would be told."""
+    return items if mode == "cuda-checked" else share(items)
 
 
 def run(

@@ -24,6 +24,7 @@ from tests.property.meaning import TYPES
 from tests.property.native import Array, Call
 from tests.property.test_apart import ATTENTION, LONG, fixed, heads, shaped_of, stored
 from tests.property.test_online import difference
+from tests.shares import share
 from tests.unit.codegen.test_cuda import INFORMED, TARGETS, compiled, needs_nvcc
 
 SHAPES = ((70, 45), (64, 64), (3, 0), (1, 130))
@@ -78,12 +79,12 @@ def test_sums_that_something_else_reads_do_not_run() -> None:
 
 
 @functools.cache
-def programs() -> tuple[list[Program], list[Call], list[list[Array]]]:
+def programs(mode: str) -> tuple[list[Program], list[Call], list[list[Array]]]:
     """Some ways to write attention, forwards and backwards by turns, at several extents."""
     lowered: list[Program] = []
     calls: list[Call] = []
     wanted: list[list[Array]] = []
-    for n, way in enumerate(RUN):
+    for n, way in emulated.of_mode([*enumerate(RUN)], mode):
         forward = shaped_of(heads(ATTENTION[way], middle=True) if n % 3 == 1 else ATTENTION[way])
         for shaped in (forward, gradient(forward, range(len(forward.inputs)))):
             lowered.append(lower(replace(shaped, name=f"a{len(lowered)}"), GPU))
@@ -114,7 +115,7 @@ def _call(
 @pytest.mark.parametrize("mode", emulated.MODES)
 def test_attention(mode: str) -> None:
     """In three orders of threads, and with every load and store checked."""
-    lowered, calls, wanted = programs()
+    lowered, calls, wanted = programs(mode)
     emulated.agree(lowered, calls, wanted, mode, 1e-5)
 
 
@@ -184,8 +185,8 @@ def test_what_guards_leave_out_is_in_no_sum(dtype: str, mode: str) -> None:
 def test_nvcc_spills_nothing_of_guarded_attention(tmp_path: Path) -> None:
     programs = [each for dtype in ("f32", "f64") for each in guarded(dtype)[0][:2]]
     programs = [replace(each, name=f"p{n}") for n, each in enumerate(programs)]
-    for names, options in TARGETS:
-        text = cuda.emit_together(programs)
-        (tmp_path / "all.cu").write_text(of_one_width(programs, text), "ascii")
+    for number, (names, options) in enumerate(TARGETS):
+        chosen = share(programs, number)
+        (tmp_path / "all.cu").write_text(of_one_width(chosen, cuda.emit_together(chosen)), "ascii")
         lines = compiled(tmp_path, *options, "-Xptxas", "-v").splitlines()
         assert [line for line in lines if not INFORMED.match(line)] == [], names

@@ -122,10 +122,11 @@ def test_a_grid_has_few_blocks_along_y() -> None:
     lower(shaped_of("i-ij~ij || i j | i:y"), GPU)  # known at run time only: blocks take turns
 
 
-def test_suggested_blocks_are_legal() -> None:
+@pytest.mark.batches(1)
+def test_suggested_blocks_are_legal(batch: int) -> None:
     """Pasting what a refusal suggests, again where another schedule is wrong too, gives a program for a GPU."""
     pasted = 0
-    for seed in range(200):
+    for seed in range(70 * batch, 70 * batch + 70):
         trial = draw(seed)
         error = refusal(trial, GPU)
         if error is None:
@@ -138,7 +139,7 @@ def test_suggested_blocks_are_legal() -> None:
             error = refusal(trial, GPU)
             pasted += 1
         assert error is None, f"{error}\n{trial.written.text}"
-    assert pasted >= 15
+    assert pasted >= 5
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)

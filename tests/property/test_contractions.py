@@ -9,15 +9,17 @@ import pytest
 from ilang.core.ir.gpu import Swap
 from ilang.core.ir.kernel import statements_within
 from tests.property.contractions import draw, failures, lowered
+from tests.shares import share
 
 SEEDS = range(4000, 4024)
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
 def test_random_contractions() -> None:
-    count, found = failures(SEEDS)
+    seeds = share(SEEDS)
+    count, found = failures(seeds)
     assert not found, "\n".join(found)
-    assert count >= len(SEEDS) // 2
+    assert count >= len(seeds) // 2
 
 
 def test_many_take_turns() -> None:

@@ -86,12 +86,12 @@ def test_random_programs(seed: int, mode: str) -> None:
 
 
 @functools.cache
-def samples() -> tuple[list[Program], list[Call], list[Any]]:
-    """The program of each lesson, a call of it on the inputs that it names, and the results."""
+def samples(mode: str) -> tuple[list[Program], list[Call], list[Any]]:
+    """The program of each lesson of a mode, a call of it on the inputs that it names, and the results."""
     programs: list[Program] = []
     calls: list[Call] = []
     wanted: list[Any] = []
-    for path in SAMPLES:
+    for path in emulated.of_mode(SAMPLES, mode):
         shaped, arrays = sample(path)
         extents = fit(shaped, [array.shape for array in arrays])
         wanted.append(evaluate(shaped, arrays, extents))
@@ -104,9 +104,12 @@ def samples() -> tuple[list[Program], list[Call], list[Any]]:
 
 @pytest.mark.parametrize("mode", emulated.MODES)
 def test_samples(mode: str) -> None:
-    programs, calls, wanted = samples()
+    programs, calls, wanted = samples(mode)
     for path, answer, results in zip(
-        SAMPLES, emulated.run(programs, calls, mode, in_all_modes=True), wanted, strict=True
+        emulated.of_mode(SAMPLES, mode),
+        emulated.run(programs, calls, mode, in_all_modes=True),
+        wanted,
+        strict=True,
     ):
         assert not answer.trouble, f"{path.name}: {answer.trouble}"
         for got, want in zip(answer.outputs, results, strict=True):
@@ -114,12 +117,12 @@ def test_samples(mode: str) -> None:
 
 
 @functools.cache
-def golden_programs() -> tuple[list[Program], list[Call], list[tuple[str, Case]]]:
+def golden_programs(mode: str) -> tuple[list[Program], list[Call], list[tuple[str, Case]]]:
     """Each at small extents, each 0, all 1, and more than tiles: what the self-test of a project runs."""
     programs: list[Program] = []
     calls: list[Call] = []
     cases: list[tuple[str, Case]] = []
-    for path in GOLDEN:
+    for path in emulated.of_mode(GOLDEN, mode):
         shaped = replace(infer(graph_in(path)), name=f"g{len(programs)}")
         function = Function(shaped, lower(shaped, GPU))
         for extents in extents_of(function)[0]:
@@ -137,7 +140,7 @@ def golden_programs() -> tuple[list[Program], list[Call], list[tuple[str, Case]]
 
 @pytest.mark.parametrize("mode", emulated.MODES)
 def test_golden_programs(mode: str) -> None:
-    programs, calls, cases = golden_programs()
+    programs, calls, cases = golden_programs(mode)
     for (name, case), answer in zip(
         cases, emulated.run(programs, calls, mode, in_all_modes=True), strict=True
     ):
@@ -258,13 +261,13 @@ SCHEDULED = {
 
 
 @functools.cache
-def written_schedules() -> tuple[list[Program], list[Call], list[Any]]:
+def written_schedules(mode: str) -> tuple[list[Program], list[Call], list[Any]]:
     """The programs above, calls of each with numbers drawn, and the results."""
     programs: list[Program] = []
     calls: list[Call] = []
     wanted: list[Any] = []
     numbers = np.random.default_rng(1)
-    for name, (text, shapes) in SCHEDULED.items():
+    for name, (text, shapes) in emulated.of_mode([*SCHEDULED.items()], mode):
         shaped = infer(graph_of(text_component(text), name))
         programs.append(lower(shaped, GPU))
         for given in shapes:
@@ -279,7 +282,7 @@ def written_schedules() -> tuple[list[Program], list[Call], list[Any]]:
 
 @pytest.mark.parametrize("mode", emulated.MODES)
 def test_written_schedules(mode: str) -> None:
-    programs, calls, wanted = written_schedules()
+    programs, calls, wanted = written_schedules(mode)
     emulated.agree(programs, calls, wanted, mode, TOLERANCE)
 
 

@@ -27,6 +27,7 @@ from ilang.icli.arrays import array_of
 from tests.conformance.test_samples import INPUT, LESSONS
 from tests.property import native
 from tests.property.test_fuzz import needs_compiler
+from tests.shares import share
 
 Array = npt.NDArray[Any]
 
@@ -127,33 +128,33 @@ def drawn(letters: Sequence[str], dtype: str, numbers: random.Random) -> list[Ar
 
 
 def drawn_for(
-    programs: Mapping[str, Sequence[str]], dtype: str
+    programs: Mapping[str, Sequence[str]], dtype: str, number: int
 ) -> Iterator[tuple[str, Graph, list[list[Array]]]]:
-    """Programs by their text, each with arrays of several shapes."""
+    """A share of programs by their text, each with arrays of several shapes."""
     numbers = random.Random(0)
-    for text, letters in programs.items():
+    for text, letters in share([*programs.items()], number):
         runs = [drawn(letters, dtype, numbers) for _ in range(DRAWN)]
         yield text, pipeline.graph_of(pipeline.text_component(text), "f"), runs
 
 
 @needs_compiler
 @pytest.mark.parametrize(
-    ("mode", "dtype"),
+    ("number", "mode", "dtype"),
     [
-        *(("sanitized", "float32"), ("fast", "float32"), ("fast", "float64")),
-        *(("baseline", "float64"), ("threads", "float32")),
-        pytest.param("avx2", "float32", marks=native.needs_avx2),
+        *((0, "sanitized", "float32"), (1, "fast", "float32"), (2, "fast", "float64")),
+        *((3, "baseline", "float64"), (4, "threads", "float32")),
+        pytest.param(5, "avx2", "float32", marks=native.needs_avx2),
     ],
 )
-def test_ragged_products(mode: str, dtype: str) -> None:
-    unchanged(list(drawn_for(RAGGED, dtype)), mode)
+def test_ragged_products(number: int, mode: str, dtype: str) -> None:
+    unchanged(list(drawn_for(RAGGED, dtype, number)), mode)
 
 
 @needs_compiler
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("number", "dtype"), [(0, "float32"), (1, "float64")])
 @pytest.mark.parametrize("mode", ["fast", "sanitized", native.AVX2])
-def test_windows_that_leave_their_array(mode: str, dtype: str) -> None:
-    unchanged(list(drawn_for(PADDED, dtype)), mode)
+def test_windows_that_leave_their_array(mode: str, number: int, dtype: str) -> None:
+    unchanged(list(drawn_for(PADDED, dtype, number)), mode)
 
 
 @needs_compiler
@@ -161,7 +162,7 @@ def test_windows_that_leave_their_array(mode: str, dtype: str) -> None:
 def test_programs_of_the_benchmarks(mode: str) -> None:
     """Each on its small extents, which fill no vector; open, so that tiles are for many."""
     cases = []
-    for workload in QUICK:
+    for workload in share(QUICK):
         path = PROGRAMS / f"{workload.program}.i"
         runs = [list(arrays_of(workload).values())]
         cases.append((workload.name, module_graph(path, workload.program), runs))
@@ -172,7 +173,7 @@ def test_programs_of_the_benchmarks(mode: str) -> None:
 @pytest.mark.parametrize("mode", ["fast"])
 def test_samples(mode: str) -> None:
     cases = []
-    for lesson in LESSONS:
+    for lesson in share(LESSONS):
         words = INPUT.findall(lesson.read_text("utf-8"))
         arrays = [array_of(word, None, n) for n, word in enumerate(words)]
         cases.append((lesson.stem, module_graph(lesson), [arrays]))

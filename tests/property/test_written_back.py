@@ -8,24 +8,28 @@ from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from tests.property import schedules
 from tests.replay.replay import PROGRAMS, shaped_of
+from tests.shares import share
 
-pytestmark = pytest.mark.early
+pytestmark = [
+    pytest.mark.early,
+    pytest.mark.parametrize(
+        ("number", "machine"), [(0, CPU), (1, GPU)], ids=lambda each: getattr(each, "kind", "")
+    ),
+]
 
 
-@pytest.mark.parametrize("machine", [CPU, GPU], ids=lambda machine: machine.kind)
-def test_of_samples_benchmarks_and_random_programs(machine: Machine) -> None:
+def test_of_samples_benchmarks_and_random_programs(number: int, machine: Machine) -> None:
     lines = PROGRAMS.read_text("utf-8").splitlines()
     assert len(lines) >= 300
-    for line in lines:
+    for line in share(lines, number):
         shaped = schedules.unwritten(shaped_of(line))
         again = schedules.written_back(shaped, machine)
         assert schedules.same_code(shaped, again, machine), line
 
 
-@pytest.mark.parametrize("machine", [CPU, GPU], ids=lambda machine: machine.kind)
-def test_any_part_of_what_is_chosen(machine: Machine) -> None:
+def test_any_part_of_what_is_chosen(number: int, machine: Machine) -> None:
     """One expression alone with what is chosen for it, or all but one: all others are as they were."""
-    for line in PROGRAMS.read_text("utf-8").splitlines()[::6]:
+    for line in share(PROGRAMS.read_text("utf-8").splitlines()[::6], number):
         shaped = schedules.unwritten(shaped_of(line))
         again = schedules.written_back(shaped, machine)
         chosen = shaped_to_schedule(shaped, machine)
