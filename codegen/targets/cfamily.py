@@ -432,6 +432,26 @@ GCC writes each of them out else, which is a sixth of the time that a program of
 
 
 def _is_operator(scalar: Apply) -> bool:
-    return scalar.primitive in OPERATORS and not (
-        scalar.primitive in WRAPPING and scalar.dtype in INTEGERS
+    return (
+        scalar.primitive in OPERATORS
+        and not (scalar.primitive in WRAPPING and scalar.dtype in INTEGERS)
+        and not _keeps_the_sign_of_zero(scalar)
     )
+
+
+def _keeps_the_sign_of_zero(scalar: Apply) -> bool:
+    """Whether a sum or a difference of floats has a constant zero beside what is more than a variable or an element.
+
+    Its operands are passed to a function: GCC 12 takes ``0 - (float)n`` and ``0 + -(float)n`` for ``-(float)n``, which
+    is -0 where ``n`` is 0.
+    """
+    if scalar.primitive not in ("add", "sub") or scalar.dtype not in FLOATS:
+        return False
+    zeros = [_is_zero(argument) for argument in scalar.arguments]
+    plain = [isinstance(a, (Local, Load, Constant)) for a in scalar.arguments]
+    return (zeros[0] and not plain[1]) or (scalar.primitive == "add" and zeros[1] and not plain[0])
+
+
+def _is_zero(scalar: Scalar) -> bool:
+    scalar = scalar.argument if isinstance(scalar, Convert) else scalar
+    return isinstance(scalar, Constant) and scalar.value == 0

@@ -280,6 +280,30 @@ static __device__ inline float min_f32(float a, float b)
     return b != b ? b : one;
 }
 
+/* a + b, one of which is 0: as C has it */
+static __device__ inline float add_f32(float a, float b)
+{
+    return a + b;
+}
+
+/* a + b, one of which is 0: as C has it */
+static __device__ inline double add_f64(double a, double b)
+{
+    return a + b;
+}
+
+/* a - b, one of which is 0: as C has it */
+static __device__ inline float sub_f32(float a, float b)
+{
+    return a - b;
+}
+
+/* a - b, one of which is 0: as C has it */
+static __device__ inline double sub_f64(double a, double b)
+{
+    return a - b;
+}
+
 /* one of two */
 static __device__ inline float where_f32(int which, float a, float b)
 {

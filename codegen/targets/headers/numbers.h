@@ -35,6 +35,30 @@ static inline int64_t i64_of_f64(double a)
     return (a >= -9223372036854775808.0 && a < 9223372036854775808.0) ? (int64_t)a : INT64_MIN;
 }
 
+/* a + b, one of which is 0: GCC 12 makes -b of 0 - b and of 0 + -b where it thinks that b is no -0 */
+static inline float add_f32(float a, float b)
+{
+    return a + b;
+}
+
+/* a + b, one of which is 0: GCC 12 makes -b of 0 - b and of 0 + -b where it thinks that b is no -0 */
+static inline double add_f64(double a, double b)
+{
+    return a + b;
+}
+
+/* a - b, one of which is 0: GCC 12 makes -b of 0 - b and of 0 + -b where it thinks that b is no -0 */
+static inline float sub_f32(float a, float b)
+{
+    return a - b;
+}
+
+/* a - b, one of which is 0: GCC 12 makes -b of 0 - b and of 0 + -b where it thinks that b is no -0 */
+static inline double sub_f64(double a, double b)
+{
+    return a - b;
+}
+
 /* one of two, both read: GCC 12 makes wrong vector code of loads under a condition in small nested loops */
 static inline float where_f32(int which, float a, float b)
 {

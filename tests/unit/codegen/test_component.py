@@ -223,6 +223,16 @@ def test_element_types(dtype: Any, target: str, plus: Component) -> None:
     np.testing.assert_array_equal(result, x + x)
 
 
+@pytest.mark.parametrize(
+    "text", ["(0 | I) >> .-i~i", "(0 | f32) >> .-i~i", "(0 | f64) >> .-i~i", "(0 | -i~i) >> .+i~i"]
+)
+def test_nothing_minus_nothing_is_no_negative_zero(text: str) -> None:
+    """C compilers that take ``0 - (float)n`` for ``-(float)n`` give -0 where ``n`` is 0."""
+    result = i(text)(np.array([False, True]))
+    assert list(np.signbit(result)) == [False, True]
+    assert list(result) == [0, -1]
+
+
 def test_booleans() -> None:
     x = np.array([True, False, True, False])
     result = i("i&&i~i")(x, x[::-1])
