@@ -16,7 +16,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from ilang.core.dtype import BYTES, FLOATS
-from ilang.core.ir.scalar import Apply, Scalar, walk
+from ilang.core.ir.scalar import Apply, Scalar, scalars_within
 from ilang.core.ir.shaped import Assignment, Shaped, Size
 from ilang.core.machine import Machine
 from ilang.core.matrix_unit import ROUNDED
@@ -92,8 +92,8 @@ def of_assignments(shaped: Shaped, machine: Machine) -> dict[int, Work]:
 
 def _contracts(node: Assignment, product: Assignment) -> bool:
     """Whether an assignment sums products in which each operand is met again and again."""
-    walked = [{axis for part in r.index for _, axis in part.terms} for r in product.reads]
-    again = all(len(axes) < len(product.axes) for axes in walked)
+    operands = [{axis for part in r.index for _, axis in part.terms} for r in product.reads]
+    again = all(len(axes) < len(product.axes) for axes in operands)
     return again and node.acc == "+" and node.scalar.dtype in FLOATS
 
 
@@ -147,7 +147,7 @@ def _operations(scalars: Iterable[Scalar]) -> int:
 
 def _applied(scalars: Iterable[Scalar]) -> Iterator[Apply]:
     for scalar in scalars:
-        yield from (part for part in walk(scalar) if isinstance(part, Apply))
+        yield from (part for part in scalars_within(scalar) if isinstance(part, Apply))
 
 
 def of_transfers(shaped: Shaped) -> Iterator[Transfer]:
@@ -155,7 +155,7 @@ def of_transfers(shaped: Shaped) -> Iterator[Transfer]:
 
     A diagonal has one axis for two dimensions, so as many elements as that has iterations.
     """
-    walked: dict[int, list[dict[int, int]]] = {}
+    accessed: dict[int, list[dict[int, int]]] = {}
     for node in shaped.nodes:
         if isinstance(node, Assignment):
             for value, index in (
@@ -163,10 +163,10 @@ def of_transfers(shaped: Shaped) -> Iterator[Transfer]:
                 *((read.value, read.index) for read in node.reads),
             ):
                 axes = {axis: node.sizes[axis] for part in index for _, axis in part.terms}
-                walked.setdefault(value, []).append(axes)
+                accessed.setdefault(value, []).append(axes)
     for value in (*shaped.inputs, *shaped.outputs):
         tensor = shaped.tensors[value]
-        most = max(walked.get(value, ()), key=len, default=None)
+        most = max(accessed.get(value, ()), key=len, default=None)
         whole = most is None or len(most) >= len(tensor.dims)
         sizes = tensor.dims if most is None or whole else tuple(most.values())
         yield Transfer(sizes, BYTES[tensor.dtype])

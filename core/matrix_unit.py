@@ -10,7 +10,7 @@ them; each product is then exact in f32, and is added in f32. It is the same on 
 
 from __future__ import annotations
 
-from ilang.core.ir.scalar import Apply, Operand, Scalar, walk
+from ilang.core.ir.scalar import Apply, Operand, Scalar, scalars_within
 from ilang.core.ir.schedule import Loop
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import LoopPart, LoopRole
@@ -39,7 +39,9 @@ class MatrixSum:
 
 def is_rounded(scalar: Scalar) -> bool:
     """Whether a scalar multiplies what is rounded for a matrix unit."""
-    return any(isinstance(part, Apply) and part.primitive == ROUNDED for part in walk(scalar))
+    return any(
+        isinstance(part, Apply) and part.primitive == ROUNDED for part in scalars_within(scalar)
+    )
 
 
 def asks_for_unit(node: Assignment) -> bool:
@@ -159,15 +161,15 @@ def _problem(
         return "it adds no products of two factors"
     if any(shaped.tensors[node.reads[each.number].value].dtype != "f32" for each in factors):
         return "its factors are not both f32, and a matrix unit multiplies f32 rounded to TF32"
-    walked = []
+    factor_axes = []
     for each in factors:
         read = node.reads[each.number]
         index = [part.axis() for part in read.index]
         if read.guards or None in index or len(set(index)) < len(index):
             return "a factor is not read element by element, each axis along a dimension of its own"
-        walked.append({axes[axis] for axis in index if axis is not None})
+        factor_axes.append({axes[axis] for axis in index if axis is not None})
     rows, columns, terms = (each.axis for each in (loops.rows, loops.columns, loops.terms))
-    sides = [{rows, columns} & each for each in walked]
-    if not all(terms in each for each in walked) or sorted(map(len, sides)) != [1, 1]:
+    sides = [{rows, columns} & each for each in factor_axes]
+    if not all(terms in each for each in factor_axes) or sorted(map(len, sides)) != [1, 1]:
         return "each factor has the axis that is reduced, and one of the two others"
     return "the factors have the same axes" if sides[0] == sides[1] else None

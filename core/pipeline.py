@@ -1,7 +1,7 @@
 """The pipeline: every step from text to kernels, as data.
 
 ``STEPS`` drives lowering, the stages of ``i explain --emit``, the sections of golden files, and the page that documents
-it (docs/architecture.md). The functions above it walk parts of it for those who start or stop between. What a step
+it (docs/architecture.md). The functions above it run parts of it for those who start or stop between. What a step
 is, and those of each kind of machine, is in ``steps.py``.
 """
 

@@ -106,7 +106,7 @@ def _decimal(mark: str, span: Span) -> float:
 
 
 class _Reader:
-    """One walk over the tokens; ``open`` counts the items of every list that is still open."""
+    """One traversal of the tokens; ``open`` counts the items of every list that is still open."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ilang.codegen.project.extents import Function
 from ilang.core.diagnostic import DataError
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.scalar import Apply, walk
+from ilang.core.ir.scalar import Apply, scalars_within
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.record import record
 from ilang.core.reference import NUMPY_TYPES, evaluate
@@ -93,7 +93,7 @@ def is_positive(shaped: Shaped) -> bool:
         isinstance(part, Apply) and part.primitive in ("ln", "log", "pow", "sqrt")
         for node in shaped.nodes
         if isinstance(node, Assignment)
-        for part in walk(node.scalar)
+        for part in scalars_within(node.scalar)
     )
 
 

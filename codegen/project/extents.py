@@ -151,12 +151,12 @@ def _spread(
     rules = [rule for rule in shaped.derived if isinstance(rule, Derivation)]
     terms = [term for rule in rules for term in rule.terms]
     bases = {size for coefficient, size in terms if coefficient > 0}
-    walking = {size for coefficient, size in terms if coefficient < 0}
+    windows_inside = {size for coefficient, size in terms if coefficient < 0}
     least = {bound.size: bound.position + 1 for bound in shaped.bounds}
     for number, size in enumerate(shaped.sizes):
         if not size.is_argument():
             extents.append(size.fixed or 0)
-        elif number in walking:
+        elif number in windows_inside:
             extents.append(max(windows[other % len(windows)], least.get(number, 0)))
             other += 1
         else:

@@ -8,7 +8,7 @@ from ilang.codegen.targets.cfamily import C_TYPES, Spelling
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Registers
 from ilang.core.ir.kernel import Define, Store, Tile
-from ilang.core.ir.scalar import Apply, Load, Local, Scalar, walk
+from ilang.core.ir.scalar import Apply, Load, Local, Scalar, scalars_within
 
 
 def vector_type(dtype: str, lanes: int) -> str:
@@ -66,7 +66,7 @@ class VectorSpelling(Spelling):
         return any(
             (isinstance(part, Load) and (part.buffer == self.tile or part in self.along))
             or (isinstance(part, Local) and part.variable in self.vectors)
-            for part in walk(scalar)
+            for part in scalars_within(scalar)
         )
 
     def element(self, buffer: int, index: Sequence[Affine]) -> str:

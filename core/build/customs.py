@@ -168,7 +168,7 @@ class _Slots:
 
     def _slot(self, term: ast.Term) -> int | None:
         """The slot whose rows an operand has: 0 the result, 1 to 3 the operands."""
-        names = {each.name for each in ast.walk(term) if isinstance(each, ast.Reference)}
+        names = {each.name for each in ast.nodes_within(term) if isinstance(each, ast.Reference)}
         places = {_place(name) for name in names} - {None}
         return places.pop() if len(places) == 1 else None
 

@@ -555,7 +555,7 @@ def targets(statements: Sequence[ast.Statement]) -> dict[str, ast.Declared]:
 def expressions(statements: Sequence[ast.Statement]) -> tuple[object, ...]:
     """What is computed in statements: the right sides of names and assignments."""
     expressions_below: list[object] = []
-    for each in ast.walk(tuple(statements)):
+    for each in ast.nodes_within(tuple(statements)):
         if isinstance(each, ast.Assigned):
             expressions_below.append(each.right)
         elif isinstance(each, ast.Bound):

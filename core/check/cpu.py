@@ -19,7 +19,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.rewriting import is_invariant, step_of
-from ilang.core.ir.scalar import Apply, Load, walk
+from ilang.core.ir.scalar import Apply, Load, scalars_within
 from ilang.core.record import replace
 
 Demand = Callable[[bool, str], None]
@@ -161,7 +161,7 @@ def _reads(program: Program, held: Registers, tile: int, demand: Demand) -> None
     lane = held.loops[-1].variable
     for s in held.body:
         demand(isinstance(s, (Define, Store)), "registers define and store")
-        for part in walk(s.value):
+        for part in scalars_within(s.value):
             if isinstance(part, Load) and part.buffer != tile:
                 steps = [step_of(index, lane) for index in part.index]
                 along = part in held.along
@@ -205,7 +205,7 @@ def quotient(loop: For, demand: Demand) -> None:
         part
         for s in loop.body
         if isinstance(s, (Define, Store))
-        for part in walk(s.value)
+        for part in scalars_within(s.value)
         if isinstance(part, Apply) and (part.primitive, part.dtype) == ("div", division.dtype)
     ]
     demand(divisions == [division], "a loop that divides by one number divides once")

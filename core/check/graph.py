@@ -14,7 +14,7 @@ from ilang.core.ir.graph import (
     operands,
 )
 from ilang.core.ir.operation import Alike, Operation, Terminal
-from ilang.core.ir.scalar import Extent, Operand, Position, walk
+from ilang.core.ir.scalar import Extent, Operand, Position, scalars_within
 
 
 def verify(graph: Graph) -> None:
@@ -46,7 +46,7 @@ def verify(graph: Graph) -> None:
                     )
                     _demand(value in related, "what flows back has the rows of a value", value)
             case Operation():
-                used = {p.number for p in walk(node.scalar) if isinstance(p, Operand)}
+                used = {p.number for p in scalars_within(node.scalar) if isinstance(p, Operand)}
                 _demand(used <= set(range(len(node.operands))), "a scalar uses operands", value)
             case Assignment():
                 _assignment(node, value)
@@ -72,16 +72,20 @@ def _assignment(node: Assignment, value: int) -> None:
     guards = [guard for r in node.reads for guard in r.guards]
     read |= {axis for guard in guards for _, axis in guard.index.terms}
     _demand(kept | read <= axes, "axes holds every axis", value)
-    walked = {a for p in walk(node.scalar) if isinstance(p, Position) for _, a in p.index.terms}
-    _demand(walked <= axes, "a position is one along axes", value)
-    extents = {part.axis for part in walk(node.scalar) if isinstance(part, Extent)}
+    positions = {
+        a for p in scalars_within(node.scalar) if isinstance(p, Position) for _, a in p.index.terms
+    }
+    _demand(positions <= axes, "a position is one along axes", value)
+    extents = {part.axis for part in scalars_within(node.scalar) if isinstance(part, Extent)}
     _demand(extents <= axes, "an extent is that of an axis", value)
     looked = _lookups(node, value)
-    _demand(not walked & looked, "a position is one along counted axes", value)
+    _demand(not positions & looked, "a position is one along counted axes", value)
     plain = all(guard.size is None and not guard.index.sizes for guard in guards)
     _demand(plain, "a guard is over axes alone", value)
     measured = set(node.measured)
-    _demand(not measured & (kept | read | walked | looked), "what is measured is not walked", value)
+    _demand(
+        not measured & (kept | read | positions | looked), "what is measured is not walked", value
+    )
     meets = axes - looked - measured != kept - looked or bool(kept & looked)
     _demand(
         node.base is not None or (node.acc is None) == (not meets),

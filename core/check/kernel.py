@@ -35,7 +35,7 @@ from ilang.core.ir.scalar import (
     Position,
     Scalar,
     Select,
-    walk,
+    scalars_within,
 )
 from ilang.core.record import replace
 
@@ -85,7 +85,7 @@ def changed(program: Program, before: Program) -> Sequence[Kernel]:
 
 
 class _Verifier:
-    """One walk over a kernel: the loop variables in scope, the scalar variables defined, the conditions that hold."""
+    """One traversal of a kernel: the loop variables in scope, scalar variables defined, conditions that hold."""
 
     def __init__(self, program: Program, kernel: Kernel, inside: Sequence[Statement]) -> None:
         """For a kernel that has the statements ``inside``, at any depth."""
@@ -186,7 +186,8 @@ class _Verifier:
             self.demand(integers, "what wraps is integers that callers do not have")
             added = isinstance(s.value, Apply) and s.value.primitive in ("add", "mul")
             again = any(
-                isinstance(part, Load) and part.buffer == s.buffer for part in walk(s.value)
+                isinstance(part, Load) and part.buffer == s.buffer
+                for part in scalars_within(s.value)
             )
             self.demand(added or not again, "what wraps is added to, or multiplied")
 
@@ -244,8 +245,8 @@ class _Verifier:
             self.demand(part.axes() <= self.sizes.keys(), "an index uses open loops")
             self._lookups(part)
             axis = part.axis()
-            walked = axis is None or self.sizes[axis] == size
-            self.demand(walked or self._stays(part, size), "a loop has the extent it walks")
+            whole = axis is None or self.sizes[axis] == size
+            self.demand(whole or self._stays(part, size), "a loop has the extent it walks")
             fixed = not part.terms and not part.looked and Within(part, size) not in self.held
             self.demand(not fixed or self._stays(part, size), "a fixed index is inside")
 

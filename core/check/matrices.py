@@ -16,7 +16,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.rewriting import Access
-from ilang.core.ir.scalar import Apply, Load, Scalar, walk
+from ilang.core.ir.scalar import Apply, Load, Scalar, scalars_within
 from ilang.core.machine import Device
 from ilang.core.matrix_unit import ROUNDED
 
@@ -121,7 +121,7 @@ def _is_laid_out(
     side: Sequence[Scalar], steps: Sequence[tuple[int, int]], group: int, place: int
 ) -> bool:
     """Whether each element of a side is so many places and groups further on than the first one."""
-    loads = [part for scalar in side for part in walk(scalar) if isinstance(part, Load)]
+    loads = [part for scalar in side for part in scalars_within(scalar) if isinstance(part, Load)]
     if len(loads) != len(side) or len({load.buffer for load in loads}) != 1:
         return False
     first = loads[0].index

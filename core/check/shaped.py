@@ -7,7 +7,7 @@ from math import prod
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import DTYPES, INTEGERS
 from ilang.core.ir.affine import Within
-from ilang.core.ir.scalar import Apply, Operand, Position, walk
+from ilang.core.ir.scalar import Apply, Operand, Position, scalars_within
 from ilang.core.ir.shaped import Assignment, Shaped, View
 from ilang.core.ops import PRIMITIVES
 
@@ -112,11 +112,11 @@ def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:
                 axis is None or node.sizes[axis] == size, "an axis has the size it walks", value
             )
     _lookups(shaped, value, node)
-    for part in walk(node.scalar):
+    for part in scalars_within(node.scalar):
         _demand(part.dtype in DTYPES, "every scalar is typed", value)
         if isinstance(part, Position):
-            walked = {axis for _, axis in part.index.terms}
-            _demand(walked <= set(range(len(node.axes))), "a position is one along axes", value)
+            axes = {axis for _, axis in part.index.terms}
+            _demand(axes <= set(range(len(node.axes))), "a position is one along axes", value)
             _demand(part.dtype == "i64", "a position is an i64", value)
         if isinstance(part, Operand):
             _demand(

@@ -26,7 +26,7 @@ from ilang.core.ir.graph import Einx, Graph
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.rewriting import substituted_index
-from ilang.core.ir.scalar import Apply, Constant, Convert, Position, walk
+from ilang.core.ir.scalar import Apply, Constant, Convert, Position, scalars_within
 from ilang.core.ir.schedule import Nest, Scheduled, loop_text, schedule_text, unscheduled
 from ilang.core.ir.shaped import START, Assignment, Read, Shaped, View
 from ilang.core.matrix_unit import is_rounded
@@ -496,7 +496,7 @@ def _words(node: Assignment, name: str) -> str:
     if node.acc is not None:
         reduced = " ".join(node.axes[axis].name for axis in node.reduced_axes())
         each = f", for each {outputs}" if outputs else ""
-        if any(isinstance(part, Position) for part in walk(node.scalar)):
+        if any(isinstance(part, Position) for part in scalars_within(node.scalar)):
             reduced = f"positions along {reduced}"
         return f"{OPS[node.acc].reduction_says} over {reduced}{each}"
     return f"{_scalar_words(node)}{f' over {outputs}' if outputs else ''}"
@@ -504,7 +504,7 @@ def _words(node: Assignment, name: str) -> str:
 
 def _scalar_words(node: Assignment) -> str:
     scalar = node.scalar
-    operations = [part for part in walk(scalar) if isinstance(part, Apply)]
+    operations = [part for part in scalars_within(scalar) if isinstance(part, Apply)]
     moved = any(read.index != node.target for read in node.reads)
     if not operations:
         if any(index.looked for read in node.reads for index in read.index):

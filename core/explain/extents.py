@@ -59,9 +59,9 @@ def _shape(solved: Solved, sizes: Sequence[Size], value: int) -> str:
 def _computed(solved: Solved, sizes: Sequence[Size], value: int) -> Iterator[str]:
     """``for i k: n0[i,k], n1[k]``, once per part that is written."""
 
-    def index(walked: int, parts: Sequence[Affine], leaves: bool) -> str:
+    def index(number: int, parts: Sequence[Affine], leaves: bool) -> str:
         text = subscript(parts, axes, lambda number: size_text(sizes[number]))
-        return f"n{walked}{text}{' if inside' if leaves else ''}"
+        return f"n{number}{text}{' if inside' if leaves else ''}"
 
     node = solved.graph.nodes[value]
     match node:

@@ -129,8 +129,8 @@ def formula(rule: Rule, spelled: Callable[[int], str]) -> str:
 
 def _window(derived: Derivation, spelled: Callable[[int], str]) -> str:
     """The steps that a window takes inside its dimension."""
-    (_, walked), *windows = derived.terms
-    text = spelled(walked)
+    (_, base), *windows = derived.terms
+    text = spelled(base)
     if derived.pad:
         text += f" {'+' if derived.pad > 0 else '-'} {abs(2 * derived.pad)}"
     for step, window in windows:

@@ -182,8 +182,8 @@ class _Definition:
         """That an expression reads what the assignment reads, walks its axes, and has its types."""
         if sorted(each for each in reads if each is not None) != list(range(len(node.reads))):
             raise _Unwritten
-        walked = {axis for read in node.reads for index in read.index for _, axis in index.terms}
-        if walked != {*range(len(node.axes))}:
+        axes = {axis for read in node.reads for index in read.index for _, axis in index.terms}
+        if axes != {*range(len(node.axes))}:
             raise _Unwritten  # a value that is repeated, or a sum, along an axis that nothing walks
         types = [Operand(n, self.shaped.tensors[r.value].dtype) for n, r in enumerate(node.reads)]
         try:
@@ -204,15 +204,15 @@ class _Definition:
         ]
         if any(isinstance(each, Convert) for each in arguments):
             raise _Unwritten
-        walked, named = (
+        taken, named = (
             {c for word in words if word.takes() is takes for c in word.letters()}
             for takes in (True, False)
         )
-        if named - walked:
+        if named - taken:
             raise _Unwritten  # a position along an axis that nothing in it walks
-        letters = "".join(axis.name for axis in node.axes if axis.name in walked) or "."
+        letters = "".join(axis.name for axis in node.axes if axis.name in taken) or "."
         name, target = last or (self.names.fresh("t"), letters)
-        if last is not None and {*target} - {"."} != walked:
+        if last is not None and {*target} - {"."} != taken:
             raise _Unwritten  # repeated along an axis that nothing in it walks
         self.lines.append(f"{name} = {_expression(symbol, words, target)}")
         return _Word(letters, name)

@@ -318,7 +318,7 @@ class Dims(Cells):
 
     def positions(self, c: Positions) -> None:
         """The positions of a window, once the dimension that it walks is decided."""
-        axes = [(1, self.resolve(c.walked))]
+        axes = [(1, self.resolve(c.base))]
         axes += [(-step, self.resolve(window)) for step, window in c.windows]
         offset = 2 * c.pad + sum(step for step, _ in c.windows) - 1 + c.stride
         total = weighted(axes, offset, c.origin)

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from ilang.core.diagnostic import ElementTypeError
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS, LARGEST_FLOAT, arithmetic, join
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar, walk
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar, scalars_within
 from ilang.core.ops import PRIMITIVES
 from ilang.core.source import Span
 
@@ -40,7 +40,7 @@ def type_scalar(
 
 def _is_alone(scalar: Scalar) -> bool:
     """Whether a scalar is made of constants alone."""
-    leaves = [part for part in walk(scalar) if not isinstance(part, Apply)]
+    leaves = [part for part in scalars_within(scalar) if not isinstance(part, Apply)]
     return all(isinstance(leaf, Constant) and leaf.dtype is None for leaf in leaves)
 
 

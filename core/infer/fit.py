@@ -44,7 +44,7 @@ def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
             _compose(shaped, rule, extents)
     fitted = []
     for number, (size, extent) in enumerate(zip(shaped.sizes, extents, strict=True)):
-        if extent is None and number in _walked(shaped):
+        if extent is None and number in _sizes_in_use(shaped):
             raise InternalError("E9906", f"nothing gives size {size.name}")
         fitted.append(extent or 0)
     for bound in shaped.bounds:
@@ -54,7 +54,7 @@ def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
     return tuple(fitted)
 
 
-def _walked(shaped: Shaped) -> set[int]:
+def _sizes_in_use(shaped: Shaped) -> set[int]:
     """The sizes that something has; those of an input that is only compared, and not read, nothing has."""
     dims = {size for tensor in shaped.tensors for size in tensor.dims}
     return dims.union(*(node.sizes for node in shaped.nodes if isinstance(node, Assignment)))
@@ -212,9 +212,9 @@ def least_positions(derived: Derivation, extents: Sequence[int | None]) -> int:
 
 def _misfit(derived: Derivation, extents: Sequence[int | None]) -> ShapeError:
     """A window of an index expression that does not fit into the dimension it walks."""
-    (_, walked), *windows = derived.terms
+    (_, base), *windows = derived.terms
     positions = 1 + sum(-c * ((extents[size] or 0) - 1) for c, size in windows)
-    message = f"a window of {positions} positions does not fit into an extent of {extents[walked]}"
+    message = f"a window of {positions} positions does not fit into an extent of {extents[base]}"
     if derived.pad:
         message += f" padded by {derived.pad} on both ends"
     return ShapeError("E0572", message, derived.span, "make the window smaller, or pad: `(y+u-1)`")

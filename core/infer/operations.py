@@ -186,11 +186,11 @@ class Collecting:
             if axis.extent is not None:
                 written = Origin(f"axis {axis.name}", axis.span, "", "written")
                 axes[number] = Known(axis.extent, False, None, written)
-        walked = [
+        accesses = [
             (read, self.dimensions(read.value, len(read.index), Origin(says, read.span, "", None)))
             for read in node.accesses()
         ]
-        for read, dims in walked:
+        for read, dims in accesses:
             for dim, index, span in zip(dims, read.index, read.spans, strict=True):
                 whole = index.axis()
                 if whole is not None:
@@ -213,7 +213,7 @@ class Collecting:
             span = each.read.spans[each.dim]
             windows = tuple((step, axes[axis]) for step, axis in each.windows)
             here = Origin(f"`{span.text()}` in {says}", span)
-            dim = next(dims[each.dim] for read, dims in walked if read is each.read)
+            dim = next(dims[each.dim] for read, dims in accesses if read is each.read)
             c = Positions(axes[each.axis], dim, windows, each.stride, each.pad(), here)
             self.constraints.append(c)
         self.node_axes[value] = [axes[number] for number in range(len(node.axes))]

@@ -1,6 +1,6 @@
 """Nodes of a shaped program read and rewritten: over other axes, of values with other numbers; who reads what.
 
-Example, where axis 1 becomes 2·axis 1 + 3 (``walking``):
+Example, where axis 1 becomes 2·axis 1 + 3 (``reindexed``):
     in:   t[0,1] = x[0,1]      out:  t[0,2·1+3] = x[0,2·1+3]
 """
 
@@ -14,7 +14,7 @@ from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, View
 from ilang.core.record import replace
 
 
-def walking(node: Assignment, place: Mapping[int, Affine]) -> Assignment:
+def reindexed(node: Assignment, place: Mapping[int, Affine]) -> Assignment:
     """An assignment in which some axes are indices over others, wherever they stand."""
 
     def put(part: Affine) -> Affine:
@@ -79,7 +79,7 @@ def _positioned(scalar: Scalar, put: Callable[[Affine], Affine]) -> Scalar:
 def without_axes(node: Assignment, axes: Sequence[int]) -> Assignment:
     """An assignment without axes that nothing in it walks."""
     kept = [axis for axis in range(len(node.axes)) if axis not in axes]
-    moved = walking(node, {axis: axis_index(n) for n, axis in enumerate(kept)})
+    moved = reindexed(node, {axis: axis_index(n) for n, axis in enumerate(kept)})
     return replace(
         moved,
         axes=tuple(node.axes[axis] for axis in kept),

@@ -6,8 +6,8 @@ consumed by ``build/functions.py`` and ``build/routines.py``. The contract is TE
 Invariants:
     - ``parse(print(definition)) == definition``; spans take no part in equality.
     - Nothing is resolved here: a name is a name, whatever it stands for, and a call of ``exp`` is a call.
-    - Expressions nest at most ``DEEPEST`` levels, chains of operators of one level aside, which lean left: walk those
-      with a loop.
+    - Expressions nest at most ``DEEPEST`` levels, chains of operators of one level aside, which lean left: traverse
+      those with a loop.
     - Dots that change nothing are kept: ``a +. b`` is a ``Binary`` with ``+.``.
 """
 
@@ -490,7 +490,7 @@ class Routine:
     span: Span
 
 
-def walk(node: object) -> Iterator[object]:
+def nodes_within(node: object) -> Iterator[object]:
     """Every node of a tree in the order of the text, parents first; programs of other notations are not looked into."""
     todo = [node]
     while todo:
@@ -506,7 +506,7 @@ def walk(node: object) -> Iterator[object]:
 def strings(node: object) -> dict[str, list[Declared]]:
     """The strings that declare tensors in a body, by name, in the order of the text."""
     declared: dict[str, list[Declared]] = {}
-    for each in walk(node):
+    for each in nodes_within(node):
         if isinstance(each, Declared):
             declared.setdefault(each.name, []).append(each)
     return declared
@@ -543,7 +543,7 @@ def bound_names(definition: Function | Routine) -> frozenset[str]:
     head = definition.head
     bound = {each.name for each in head.tensors}
     bound |= {each.name for each in head.configuration or ()}
-    for part in walk(definition):
+    for part in nodes_within(definition):
         match part:
             case Declared(name=name) | Bound(name=str(name)):
                 bound.add(name)

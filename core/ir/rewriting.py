@@ -31,7 +31,7 @@ from ilang.core.ir.scalar import (
     Position,
     Scalar,
     Select,
-    walk,
+    scalars_within,
 )
 from ilang.core.record import replace
 
@@ -63,19 +63,19 @@ def unless_same(block: Block, out: Sequence[Statement]) -> Block:
 def parts_of(s: Statement) -> Iterator[Scalar]:
     """Every scalar of a statement itself, not of the statements in it."""
     if isinstance(s, (Define, Change, Store)):
-        yield from walk(s.value)
+        yield from scalars_within(s.value)
     elif isinstance(s, Tile):
-        yield from walk(s.start)
+        yield from scalars_within(s.start)
     elif isinstance(s, MatrixProduct):
         for each in (*s.sums, *s.left, *s.right):
-            yield from walk(each)
+            yield from scalars_within(each)
 
 
 def chosen_loads(s: Statement) -> Iterator[Load]:
     """The elements that a statement itself reads where conditions hold only."""
     for each in parts_of(s):
         if isinstance(each, Select):
-            yield from (part for part in walk(each) if isinstance(part, Load))
+            yield from (part for part in scalars_within(each) if isinstance(part, Load))
 
 
 def strides(dims: Sequence[int], index: Sequence[Affine]) -> set[int]:

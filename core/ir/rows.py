@@ -185,14 +185,14 @@ class AtLeast:
 
 @record
 class Positions:
-    """The positions of a window of an index expression along the dimension ``walked``, padded by ``pad`` at both ends.
+    """The positions of a window of an index expression along the dimension ``base``, padded by ``pad`` at both ends.
 
     ``windows`` are the other axes of the index with their steps: there are
-    floor((walked + 2*pad - sum of step*(window - 1) - 1) / stride) + 1 positions.
+    floor((base + 2*pad - sum of step*(window - 1) - 1) / stride) + 1 positions.
     """
 
     dim: Dim
-    walked: Dim
+    base: Dim
     windows: tuple[tuple[int, Dim], ...]
     stride: int
     pad: int

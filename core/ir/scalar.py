@@ -98,7 +98,7 @@ class Select:
 Scalar = Operand | Constant | Position | Extent | Convert | Apply | Load | Local | Select
 
 
-def walk(scalar: Scalar) -> Iterator[Scalar]:
+def scalars_within(scalar: Scalar) -> Iterator[Scalar]:
     """Every node of a scalar expression, parents first, left to right."""
     todo = [scalar]
     while todo:
@@ -114,14 +114,14 @@ def walk(scalar: Scalar) -> Iterator[Scalar]:
 
 def reads_both(choice: Apply) -> bool:
     """Whether both sides of a choice are computed: one loads, and neither takes long."""
-    parts = [part for side in choice.arguments[1:] for part in walk(side)]
+    parts = [part for side in choice.arguments[1:] for part in scalars_within(side)]
     slow = any(isinstance(part, Apply) and part.primitive in SLOW for part in parts)
     return not slow and any(isinstance(part, Load) for part in parts)
 
 
 def operands_of(scalar: Scalar) -> tuple[int, ...]:
     """The operands of a scalar expression, each once, in order of appearance."""
-    return tuple(dict.fromkeys(p.number for p in walk(scalar) if isinstance(p, Operand)))
+    return tuple(dict.fromkeys(p.number for p in scalars_within(scalar) if isinstance(p, Operand)))
 
 
 def renumbered(scalar: Scalar, number: Mapping[int, int]) -> Scalar:

@@ -139,7 +139,7 @@ class Opened:
     loop: Loop
 
 
-Walked = tuple[tuple[int, Loop], ...]
+LoopSteps = tuple[tuple[int, Loop], ...]
 """An index as steps of loops: the sum of step times loop."""
 
 
@@ -174,7 +174,7 @@ class Packed:
     """
 
     dim: int
-    walk: Walked
+    steps: LoopSteps
     extent: Extent
     plain: Loop | None
     step: int
@@ -298,7 +298,7 @@ class Source:
 
     instance: int
     pairs: dict[int, int]
-    walks: dict[int, Walked]
+    walks: dict[int, LoopSteps]
 
 
 @record

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 
 from ilang.core.ir.affine import Affine, Looked, Within
 from ilang.core.ir.graph import Axis, Backprop, Custom, Groups
-from ilang.core.ir.scalar import Position, Scalar, walk
+from ilang.core.ir.scalar import Position, Scalar, scalars_within
 from ilang.core.ir.syntax import Schedule
 from ilang.core.record import once, record
 from ilang.core.source import Span
@@ -208,7 +208,7 @@ class Assignment:
                 yield guard.index
         for guard in self.guards:
             yield guard.index
-        for part in walk(self.scalar):
+        for part in scalars_within(self.scalar):
             if isinstance(part, Position):
                 yield part.index
 

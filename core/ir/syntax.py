@@ -4,7 +4,7 @@ Produced by ``notation/``, printed back by ``notation/printer.py``, consumed by 
 
 Invariants:
     - ``parse(print(tree)) == tree`` for every tree a parser can make; spans take no part in equality.
-    - A tree may be deep on its left (a chain of ten thousand expressions): walk it with ``postorder``, compare it
+    - A tree may be deep on its left (a chain of ten thousand expressions): traverse it with ``postorder``, compare it
       with ``same``, never by recursion.
     - ``i("...")`` and a bare expression are the same node.
     - An ``Application`` or a ``Block`` is the whole body of a definition, or an application is an argument or a

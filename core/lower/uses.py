@@ -20,7 +20,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.rewriting import strides
-from ilang.core.ir.scalar import Load, Local, Position, Scalar, Select, walk
+from ilang.core.ir.scalar import Load, Local, Position, Scalar, Select, scalars_within
 from ilang.core.record import record
 
 
@@ -75,11 +75,11 @@ def use_of(
 def touched(s: Statement) -> Iterator[int]:
     """The buffers that a statement itself reads or writes."""
     if isinstance(s, (Define, Change, Store)):
-        yield from (part.buffer for part in walk(s.value) if isinstance(part, Load))
+        yield from (part.buffer for part in scalars_within(s.value) if isinstance(part, Load))
     if isinstance(s, Store):
         yield s.buffer
     if isinstance(s, MatrixProduct):
-        parts = (part for each in (*s.sums, *s.left, *s.right) for part in walk(each))
+        parts = (part for each in (*s.sums, *s.left, *s.right) for part in scalars_within(each))
         yield from (part.buffer for part in parts if isinstance(part, Load))
 
 
@@ -149,7 +149,7 @@ class _Mentions:
             self.variables.add(loop.chunk.block)
 
     def _scalar(self, scalar: Scalar) -> None:
-        for part in walk(scalar):
+        for part in scalars_within(scalar):
             if isinstance(part, Load):
                 self.buffers.add(part.buffer)
                 self._element(part.buffer, part.index)

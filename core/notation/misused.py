@@ -30,7 +30,7 @@ from ilang.core.ir.functions import (
     Statement,
     Text,
     ZeroGradients,
-    walk,
+    nodes_within,
 )
 from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.ir.spec import names_of
@@ -94,7 +94,7 @@ class _Definition(Terms):
     def _strings(self, node: object, environment: Environment) -> None:
         """Bind the names of strings, which hold in the whole definition."""
         targets: dict[str, Declared] = {}
-        for each in walk(node):
+        for each in nodes_within(node):
             if not isinstance(each, Declared):
                 continue
             name = each.name
@@ -115,7 +115,7 @@ class _Definition(Terms):
 
     def _later(self, node: object) -> None:
         """Take note of every name that a statement binds."""
-        for each in walk(node):
+        for each in nodes_within(node):
             if isinstance(each, Bound) and each.name is not None:
                 self.names.later.setdefault(each.name, each.place.span)
 
@@ -215,7 +215,7 @@ class _Definition(Terms):
     def _returns(self, statements: Sequence[Statement]) -> None:
         """`return` is the last statement of a routine."""
         last = statements[-1] if statements else None
-        for each in walk(tuple(statements)):
+        for each in nodes_within(tuple(statements)):
             if isinstance(each, Returned) and each is not last:
                 message = "`return` is not the last statement of the routine"
                 place = Span(each.span.source, each.span.start, each.span.start + len("return"))

@@ -469,10 +469,10 @@ def _uses(definition: Definition | Function | Routine) -> tuple[Name, ...]:
     """The names a definition uses, each once; not what a tensor function or a routine binds itself."""
     uses: dict[str, Name] = {}
     if not isinstance(definition, Definition):
-        from ilang.core.ir.functions import Called, Reference, bound_names, walk
+        from ilang.core.ir.functions import Called, Reference, bound_names, nodes_within
 
         bound = bound_names(definition)
-        for part in walk(definition):
+        for part in nodes_within(definition):
             if isinstance(part, Reference):
                 if part.name in bound:
                     continue

@@ -3,7 +3,7 @@
 In:  ``op f(x; n) = x * n + z``
 Out: E0192 (a number beside ``*``), E0401 (no ``z``)
 
-Terms lean left without end and nest to a depth that is limited: one loop walks them, and a ``repeat`` one call deeper.
+Terms lean left without end and nest to a limited depth: one loop traverses them, and a ``repeat`` one call deeper.
 """
 
 from __future__ import annotations

@@ -22,7 +22,15 @@ from ilang.core.infer.dtypes import type_scalar
 from ilang.core.ir import graph, shaped
 from ilang.core.ir.affine import Affine, Looked, Within, axis_index, inside
 from ilang.core.ir.operation import Operation, Slice
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, operands_of, walk
+from ilang.core.ir.scalar import (
+    Apply,
+    Constant,
+    Convert,
+    Operand,
+    Scalar,
+    operands_of,
+    scalars_within,
+)
 from ilang.core.ir.syntax import Schedule
 from ilang.core.names import Names
 from ilang.core.ops import OPS, PRIMITIVES
@@ -82,14 +90,14 @@ class Assignments:
         names: Sequence[str] = (),
     ) -> int:
         """Every element of a tensor from the same element of ``source``, or from a constant; ``names`` of its axes."""
-        walked = [dim for dim, size in enumerate(dims) if self.fixed(size) != 1]
-        place = {dim: n for n, dim in enumerate(walked)}
+        long = [dim for dim, size in enumerate(dims) if self.fixed(size) != 1]
+        place = {dim: n for n, dim in enumerate(long)}
         target = tuple(
             axis_index(place[dim]) if dim in place else Affine(()) for dim in range(len(dims))
         )
         reads = () if source is None else (shaped.Read(source, target),)
-        axes = tuple(graph.Axis(names[d] if names else f"o{d}", None, span) for d in walked)
-        sizes = tuple(dims[dim] for dim in walked)
+        axes = tuple(graph.Axis(names[d] if names else f"o{d}", None, span) for d in long)
+        sizes = tuple(dims[dim] for dim in long)
         assert scalar.dtype is not None
         assignment = shaped.Assignment(
             axes, sizes, target, reads, scalar, None, scalar.dtype, None, text, span
@@ -207,8 +215,8 @@ class Assignments:
     def _is_whole(self, work: _Work, node: shaped.Assignment) -> bool:
         """Whether an assignment alone writes every element, each once reduced."""
         axes = [index.axis() for index in node.target]
-        walked = [axis for axis in axes if axis is not None]
-        return len(set(walked)) == len(walked) and all(
+        plain = [axis for axis in axes if axis is not None]
+        return len(set(plain)) == len(plain) and all(
             (index == Affine(()) and self.fixed(size) == 1)
             or (axis is not None and node.sizes[axis] == size)
             for index, axis, size in zip(node.target, axes, work.dims, strict=True)
@@ -343,8 +351,10 @@ def _unreduced(projection: Projection) -> Projection:
 
 def _restricted(scalar: Scalar, read: set[int]) -> Scalar:
     """The scalar of a projection that reads some operands only: theirs, the others left out of it."""
-    operands = [part for part in walk(scalar) if isinstance(part, Operand) and part.number in read]
-    primitives = [part.primitive for part in walk(scalar) if isinstance(part, Apply)]
+    operands = [
+        part for part in scalars_within(scalar) if isinstance(part, Operand) and part.number in read
+    ]
+    primitives = [part.primitive for part in scalars_within(scalar) if isinstance(part, Apply)]
     result: Scalar = operands[0]
     for operand in operands[1:]:
         result = Apply(primitives[0] if primitives else "add", (result, operand))

@@ -28,7 +28,7 @@ class Loops:
         self.shaped = scheduled.shaped
         self.storage = storage
         self.names: list[str] = []
-        self.walked: set[str] = set()
+        self.loop_names: set[str] = set()
         self.locals: list[kernel.Variable] = []
         self.taken: set[str] = set()
         self.serial: dict[str, int] = {}
@@ -46,7 +46,7 @@ class Loops:
         name = fresh(axis, parent.names, self.storage.names, self.taken)
         scope = Scope(parent, len(self.names), parent.names | {name})
         self.names.append(name)
-        self.walked.add(name)
+        self.loop_names.add(name)
         frame.home[loop] = scope
         return scope
 
@@ -141,7 +141,7 @@ class Loops:
     def _named(self, name: str) -> str:
         """``name``, or with the first number that makes it new among the variables and buffers of the kernel."""
         whole = self.storage.whole_names
-        chosen = fresh(name, self.taken, whole, self.walked, serial=self.serial)
+        chosen = fresh(name, self.taken, whole, self.loop_names, serial=self.serial)
         self.taken.add(chosen)
         return chosen
 
@@ -157,7 +157,7 @@ class Loops:
         """A buffer for what a scope computes."""
         private = self._is_private(scope)
         chosen = self._named(name) if private else self.storage.unique.fresh(name)
-        while not private and (chosen in self.taken or chosen in self.walked):
+        while not private and (chosen in self.taken or chosen in self.loop_names):
             chosen = self.storage.unique.fresh(name)
         self.taken.add(chosen)
         return self.storage.scratch(chosen, dtype, tuple(dims), private)

@@ -244,7 +244,7 @@ class _Lowering(OnlineReductions):
         if source.instance not in site.places:
             frame = Frame(read.value, node, nest, Place(None, None, ()), source.instance)
             frame.home.update(home)
-            self._walk_intervals(frame)
+            self._place_intervals(frame)
             frame.place = self._running_place(frame.instance) or self._staged_place(frame, site)
             self.frames[frame.instance] = frame
             yield self._assignment(frame, site)
@@ -258,7 +258,7 @@ class _Lowering(OnlineReductions):
         if buffer is not None and reader.nest.space(number) in ("s2", "c2"):
             self.storage.doubles(buffer)
 
-    def _walk_intervals(self, frame: Frame) -> None:
+    def _place_intervals(self, frame: Frame) -> None:
         """Let axes walk intervals, from loops that are open."""
         instance, sizes = self.plan.instances[frame.instance], list(frame.node.sizes)
         for axis, interval in instance.intervals.items():
@@ -302,7 +302,7 @@ class _Lowering(OnlineReductions):
                 assert place.local is not None
                 body.append(kernel.Define(place.local, tensor.dtype, value))
             else:
-                at = tuple(frame.index_of(walk) for walk in copy.at)
+                at = tuple(frame.index_of(each) for each in copy.at)
                 body.append(kernel.Store(place.buffer, at, value))
 
         outer = copy.nest.order[: len(copy.nest.order) - copy.inner] if copy.inner else ()
@@ -319,7 +319,7 @@ class _Lowering(OnlineReductions):
     def _source(self, read: Read, copy: Copy, frame: Frame) -> Scalar:
         """What a copy takes from its input: 0 where its loops leave it."""
         tensor = self.shaped.tensors[read.value]
-        index = tuple(frame.index_of(walk) for walk in copy.source)
+        index = tuple(frame.index_of(each) for each in copy.source)
         load = Load(self.storage.whole(read.value), index, tensor.dtype)
         within = tuple(
             Within(part, size)

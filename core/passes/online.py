@@ -206,8 +206,8 @@ class OnlineReductions(Reductions):
             site.block.append(kernel.Define(place.local, kept.dtype, held))
             return place
         dims = self._dims(frame, rows)
-        walked = tuple(LoopIndex(((1, loop),), None) for loop in rows)
-        place = Place(None, self._scratch(name, kept.dtype, dims, site), walked)
+        indices = tuple(LoopIndex(((1, loop),), None) for loop in rows)
+        place = Place(None, self._scratch(name, kept.dtype, dims, site), indices)
 
         def copy(body: Block) -> None:
             body.append(self._changed(frame, place, self._held(frame, kept.place, kept.dtype)))

@@ -93,15 +93,15 @@ def copy_of(
     strips = _in_strips(storage, tensor, plain, kept) if len(kept) == len(packed) else None
     filling = strips or plain
     walks = tuple(
-        LoopIndex(_walked(plain, filling, terms), _begin(reader, index))
+        LoopIndex(_in_parts(plain, filling, terms), _begin(reader, index))
         for terms, index in zip(source, read.index, strict=True)
     )
     return Copy(
         copy,
         filling,
-        tuple(LoopIndex(entry.walk, None) for entry in kept),
+        tuple(LoopIndex(entry.steps, None) for entry in kept),
         dims,
-        tuple(LoopIndex(_walked(plain, filling, [(1, loop)]), None) for loop in order),
+        tuple(LoopIndex(_in_parts(plain, filling, [(1, loop)]), None) for loop in order),
         walks,
         tuple(
             bool(index.terms)
@@ -145,17 +145,17 @@ def _in_strips(
     return Nest(tuple(factors), order, ())
 
 
-def _walked(
+def _in_parts(
     plain: Nest, filling: Nest, terms: Sequence[tuple[int, Loop]]
 ) -> tuple[tuple[int, Loop], ...]:
     """Steps of the plain loops as those of the loops that fill a copy: of parts, where these split an axis."""
-    walked: list[tuple[int, Loop]] = []
+    steps: list[tuple[int, Loop]] = []
     for step, loop in terms:
         if filling.factors[loop.axis] == plain.factors[loop.axis]:
-            walked.append((step, loop))
+            steps.append((step, loop))
         else:
-            walked += ((step * filling.weight(part), part) for part in filling.parts(loop.axis))
-    return tuple(walked)
+            steps += ((step * filling.weight(part), part) for part in filling.parts(loop.axis))
+    return tuple(steps)
 
 
 def _outside(nest: Nest, index: Affine, home: Container[Loop]) -> list[tuple[int, Loop]]:

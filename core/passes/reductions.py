@@ -340,7 +340,7 @@ class Reductions(Loops, ABC):
         name = fresh("b", parent.names, self.storage.names, self.taken)
         scope = Scope(parent, len(self.names), parent.names | {name})
         self.names.append(name)
-        self.walked.add(name)
+        self.loop_names.add(name)
         return scope
 
     def _whole_tile(self, frame: Frame, scope: Scope, tile: RegisterTile) -> Steps:

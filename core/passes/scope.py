@@ -107,10 +107,10 @@ class Frame:
         self.constant: frozenset[Loop] = frozenset()
         """Loops of a full register tile, which stop nowhere."""
 
-    def index_of(self, walk: LoopIndex) -> Affine:
+    def index_of(self, index: LoopIndex) -> Affine:
         """An index over loops as one over loop variables."""
-        terms = tuple((step, self.variable(loop)) for step, loop in walk.terms)
-        return Affine(terms) if walk.rest is None else walk.rest.plus(terms)
+        terms = tuple((step, self.variable(loop)) for step, loop in index.terms)
+        return Affine(terms) if index.rest is None else index.rest.plus(terms)
 
     def variable(self, loop: Loop) -> int:
         """The variable of an open loop."""

@@ -21,7 +21,7 @@ from ilang.core.infer.solved import Solved
 from ilang.core.ir import graph, shaped
 from ilang.core.ir.affine import Within, axis_index
 from ilang.core.ir.operation import Operation, Terminal
-from ilang.core.ir.scalar import Constant, Convert, Operand, Position, Scalar, walk
+from ilang.core.ir.scalar import Constant, Convert, Operand, Position, Scalar, scalars_within
 from ilang.core.matrix_unit import with_rounded_factors
 from ilang.core.passes.assignments import Assignments, name_tensors
 from ilang.core.passes.lookups import counted
@@ -322,7 +322,7 @@ class _Shaping(Assignments):
         self, scalar: Scalar, sizes: tuple[int, ...], span: Span
     ) -> Iterator[shaped.Reach]:
         """What the positions in a scalar reach, where that may be more than their type holds exactly."""
-        for part in walk(scalar):
+        for part in scalars_within(scalar):
             index, dtype = None, "i64"
             if isinstance(part, Convert) and isinstance(part.argument, Position):
                 index, dtype = part.argument.index, part.dtype or ""

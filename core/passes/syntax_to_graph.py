@@ -8,7 +8,7 @@ Example:
 
 Every leaf starts with open input slots; a combinator binds slots of one side to outputs (or slots) of the other
 (LANGUAGE.md section 2); the slots that stay open are the inputs of the component. An application binds all slots of its
-component to the values that its arguments are, in order. One walk over the tree, linear in the number of expressions.
+component to the values that its arguments are, in order. One traversal of the tree, linear in its expressions.
 
 Example:
     in:   f(x, y) = { n = (ij*j~ij)(x, y); (+ij~i)(n) }
@@ -139,7 +139,7 @@ class _Slot:
 
 
 _Work = tuple[syntax.Tree | syntax.Definition | syntax.Binding, bool]
-"""What a walk has to do: look below a node, or, where what is below is finished, wire it."""
+"""Work of a traversal: look below a node, or, where what is below is finished, wire it."""
 
 
 class _Wiring:
@@ -158,7 +158,7 @@ class _Wiring:
         """What names were bound to, and how deep inside other definitions."""
 
     def run(self, definition: syntax.Definition) -> _Wires:
-        """Wire a definition, those that it uses expanded, by one walk with a stack of finished subtrees."""
+        """Wire a definition, those that it uses expanded, by one traversal with a stack of finished subtrees."""
         finished: list[_Wires] = []
         todo: list[_Work] = [(definition, False)]
         while todo:

@@ -79,10 +79,10 @@ class Bounds:
         """A number that an index is not below; -1 where it may be below 0."""
         offset = index.offset
         sizes: dict[int, int] = {}
-        walked = [(c, self.node.sizes[axis]) for c, axis in index.terms if c < 0]
-        for c, size in (*index.sizes, *walked):
+        falling = [(c, self.node.sizes[axis]) for c, axis in index.terms if c < 0]
+        for c, size in (*index.sizes, *falling):
             sizes[size] = sizes.get(size, 0) + c
-        offset -= sum(c for c, _ in walked)
+        offset -= sum(c for c, _ in falling)
         for size, c in sizes.items():
             fixed = self.sizes[size].fixed
             if c < 0 and fixed is None:

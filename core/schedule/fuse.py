@@ -61,7 +61,7 @@ class Provenance:
             if is_dim:
                 yield -negative, -number
                 continue
-            for v, d in self._walked(-negative, number):
+            for v, d in self._dims_of(-negative, number):
                 maker = self._made(v, d) if v != -negative else None
                 for entry in ((-v, True, -d), *([] if maker is None else [(-v, False, maker[1])])):
                     if entry not in seen:
@@ -76,7 +76,7 @@ class Provenance:
             if key in self.known:
                 stack.pop()
                 continue
-            below = self._walked(*key)
+            below = self._dims_of(*key)
             makers = {(v, d): self._made(v, d) if v != key[0] else None for v, d in below}
             entries = [entry for entry in makers.values() if entry is not None]
             missing = [entry for entry in entries if entry not in self.known]
@@ -89,16 +89,14 @@ class Provenance:
             stack.pop()
         return self.known[(value, axis)]
 
-    def _walked(self, value: int, axis: int) -> list[tuple[int, int]]:
+    def _dims_of(self, value: int, axis: int) -> list[tuple[int, int]]:
         """The dimensions that an axis walks directly: of what is read, and of what is made."""
         node = self.shaped.nodes[value]
         assert isinstance(node, Assignment)
-        walked = [(value, d) for d, index in enumerate(node.target) if index.axis() == axis]
+        dims = [(value, d) for d, index in enumerate(node.target) if index.axis() == axis]
         for read in node.reads:
-            walked += [
-                (read.value, d) for d, index in enumerate(read.index) if index.axis() == axis
-            ]
-        return list(dict.fromkeys(walked))
+            dims += [(read.value, d) for d, index in enumerate(read.index) if index.axis() == axis]
+        return list(dict.fromkeys(dims))
 
     def _made(self, value: int, dim: int) -> tuple[int, int] | None:
         """The axis that writes a dimension of a value, if one alone does."""

@@ -53,7 +53,7 @@ class Kernels:
             int, int
         ] = {}  # value -> the last kernel here that computes it; -1: none
         self.nests: dict[int, Nest] = {}
-        self.walking: dict[tuple[int, int], list[int]] = {}  # dimension -> kernels that begin there
+        self.begun: dict[tuple[int, int], list[int]] = {}  # dimension -> kernels that begin there
 
     def add(
         self, value: int, nest: Nest, readers: Iterable[int], whole: bool, alone: bool = False
@@ -74,9 +74,9 @@ class Kernels:
         if not whole:
             self.computed[value] = after
             return Root(value, value, 0)
-        walked = () if alone or not nest.order else self._origins(value, nest.order[0].axis)
+        dims = () if alone or not nest.order else self._origins(value, nest.order[0].axis)
         group, root, most = len(self.groups), Root(value, value, 0), self._most(value)
-        for number in self._beginning(walked, after):
+        for number in self._beginning(dims, after):
             phase = self.running[number]
             if phase is not None and self.phases.get(value, phase) != phase:
                 continue
@@ -88,8 +88,8 @@ class Kernels:
             self.groups.append([])
             self.owners.append([])
             self.running.append(None)
-            for at in walked:
-                self.walking.setdefault(at, []).append(group)
+            for at in dims:
+                self.begun.setdefault(at, []).append(group)
         if root.shared < most:
             self.owners[group].append(value)
         self.groups[group].append(root)
@@ -125,11 +125,11 @@ class Kernels:
             if later not in self.computed
         )
 
-    def _beginning(self, walked: Iterable[tuple[int, int]], after: int) -> list[int]:
+    def _beginning(self, dims: Iterable[tuple[int, int]], after: int) -> list[int]:
         """The kernels numbered above ``after`` whose first loop walks one of some dimensions, in order."""
         kernels: set[int] = set()
-        for at in walked:
-            groups = self.walking.get(at, [])
+        for at in dims:
+            groups = self.begun.get(at, [])
             kernels.update(groups[bisect_right(groups, after) :])
         return sorted(kernels)
 

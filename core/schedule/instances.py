@@ -20,11 +20,11 @@ from ilang.core.ir.schedule import (
     Instance,
     Interval,
     Loop,
+    LoopSteps,
     Nest,
     Opened,
     Root,
     Source,
-    Walked,
     unscheduled,
 )
 from ilang.core.ir.shaped import Assignment, Read, Shaped
@@ -219,7 +219,7 @@ class Instances:
 
     def _intervals(
         self, reader: Reader, read: Read, producer: Assignment, shared: set[int]
-    ) -> tuple[dict[int, Interval], dict[int, Walked], list[Extent]]:
+    ) -> tuple[dict[int, Interval], dict[int, LoopSteps], list[Extent]]:
         """The intervals that a read needs, by axis of what computes it; how the reader walks each; the extents.
 
         Axes that share loops of the reader walk no interval of their own.
@@ -234,9 +234,9 @@ class Instances:
                 continue
             if outer is not None and outer not in reader.intervals:
                 continue
-            walked = interval_of(self.shaped.sizes, reader, index, producer.sizes[axis])
-            if walked is not None:
-                intervals[axis], extents[axis], walks[dim] = walked
+            interval = interval_of(self.shaped.sizes, reader, index, producer.sizes[axis])
+            if interval is not None:
+                intervals[axis], extents[axis], walks[dim] = interval
         return intervals, walks, extents
 
     def _chain(self, number: int, site: int) -> tuple[Opened, ...]:

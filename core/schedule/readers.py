@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from ilang.core.ir.scalar import Apply, Operand, walk
+from ilang.core.ir.scalar import Apply, Operand, scalars_within
 from ilang.core.ir.schedule import Nest
 from ilang.core.ir.shaped import Assignment, Shaped
 
@@ -73,9 +73,11 @@ def compared(shaped: Shaped) -> Iterator[tuple[Assignment, set[int]]]:
     for node in shaped.nodes:
         if not isinstance(node, Assignment) or len(node.reads) < 2:
             continue
-        for part in walk(node.scalar):
+        for part in scalars_within(node.scalar):
             if isinstance(part, Apply) and part.primitive in EQUALITIES:
-                numbers = {each.number for each in walk(part) if isinstance(each, Operand)}
+                numbers = {
+                    each.number for each in scalars_within(part) if isinstance(each, Operand)
+                }
                 sides = [sources(shaped, node.reads[number].value) for number in sorted(numbers)]
                 for one, other in combinations(sides, 2):
                     yield node, {v for v in one if v in other and (one[v] or other[v])}

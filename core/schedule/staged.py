@@ -18,10 +18,10 @@ from ilang.core.ir.schedule import (
     Interval,
     Kept,
     Loop,
+    LoopSteps,
     Nest,
     Opened,
     Packed,
-    Walked,
 )
 from ilang.core.ir.shaped import Assignment, Read, Size, Tensor
 from ilang.core.record import record
@@ -80,7 +80,7 @@ def kept_dims(
 
 def interval_of(
     sizes: Sequence[Size], reader: Reader, index: Affine, whole: int
-) -> tuple[Interval, Extent, Walked] | None:
+) -> tuple[Interval, Extent, LoopSteps] | None:
     """The interval of a dimension that an index walks, its extent, and how the loops of the reader walk it.
 
     None where it runs backwards, or begins at what is not known at the place.
@@ -163,8 +163,8 @@ def packed_dims(
         reader: what reads there.
         read: by which indices.
     """
-    walked = {axis for index in read.index for _, axis in index.terms}
-    if not all(map(reader.knows, (x for a, x in reader.intervals.items() if a in walked))):
+    axes = {axis for index in read.index for _, axis in index.terms}
+    if not all(map(reader.knows, (x for a, x in reader.intervals.items() if a in axes))):
         return None
     below = reader.below()
     packed: list[Packed] = []
@@ -175,20 +175,20 @@ def packed_dims(
             for loop in reader.nest.parts(axis)
             if loop in below
         ]
-        for walk in _walks(index, steps, below, reader.nest):
-            extent = _walked(sizes, reader, walk, tensor.dims[d])
-            loop = walk[0][1]
+        for terms in _dimensions(index, steps, below, reader.nest):
+            extent = _extent(sizes, reader, terms, tensor.dims[d])
+            loop = terms[0][1]
             falls = any(step < 0 for step, _ in steps)
-            single = (falls or index.axis() is not None) and len(walk) == 1
+            single = (falls or index.axis() is not None) and len(terms) == 1
             step = {part: step for step, part in steps}[loop] if single else 1
-            packed.append(Packed(d, walk, extent, loop if single else None, step))
-    packed.sort(key=lambda entry: max(below.index(loop) for _, loop in entry.walk))
+            packed.append(Packed(d, terms, extent, loop if single else None, step))
+    packed.sort(key=lambda entry: max(below.index(loop) for _, loop in entry.steps))
     return tuple(packed)
 
 
-def _walks(
+def _dimensions(
     index: Affine, steps: list[tuple[int, Loop]], below: list[Loop], nest: Nest
-) -> list[Walked]:
+) -> list[LoopSteps]:
     """The dimensions that the copy has for one of what is copied."""
     if not steps:
         return []
@@ -203,10 +203,10 @@ def _walks(
     return [((1, loop),) for _, loop in steps]
 
 
-def _walked(sizes: Sequence[Size], reader: Reader, walk: Walked, whole: int) -> Extent:
+def _extent(sizes: Sequence[Size], reader: Reader, terms: LoopSteps, whole: int) -> Extent:
     """The extent of a dimension of a copy: of a whole axis its own, of anything else what its loops reach."""
-    if len({loop.axis for _, loop in walk}) == 1:
-        axis = walk[0][1].axis
-        if len(walk) == len(reader.nest.parts(axis)) and walk[-1][0] == 1:
+    if len({loop.axis for _, loop in terms}) == 1:
+        axis = terms[0][1].axis
+        if len(terms) == len(reader.nest.parts(axis)) and terms[-1][0] == 1:
             return reader.extents[axis]
-    return _reach(sizes, reader, [(abs(c), loop) for c, loop in walk], whole)
+    return _reach(sizes, reader, [(abs(c), loop) for c, loop in terms], whole)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ilang.core.diagnostic import MeaningError
 from ilang.core.ir.affine import Affine, Within, axis_index
-from ilang.core.ir.assignments import walking, without_axes
+from ilang.core.ir.assignments import reindexed, without_axes
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.scalar import Constant, Operand, Scalar
 from ilang.core.ir.shaped import Assignment, Read
@@ -104,7 +104,7 @@ def _others(new: Building, node: Assignment, depth: int, before: bool) -> Read:
     apart = Within(Affine(terms, -1, window=True), None)
     dims = tuple(node.sizes[axis] for axis in kept)
     dtype = node.scalar.dtype or ""
-    inner = walking(
+    inner = reindexed(
         replace(node, target=()), {axis: axis_index(new) for axis, new in names.items()}
     )
     inner = replace(

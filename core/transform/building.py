@@ -57,13 +57,13 @@ class Building:
         self, dims: Sequence[int], span: Span
     ) -> tuple[tuple[Axis, ...], tuple[int, ...], tuple[Affine, ...]]:
         """Axes, their sizes, and the index that walks every dimension; one of extent 1 has no axis."""
-        walked = [dim for dim, size in enumerate(dims) if self.fixed(size) != 1]
-        place = {dim: n for n, dim in enumerate(walked)}
+        long = [dim for dim, size in enumerate(dims) if self.fixed(size) != 1]
+        place = {dim: n for n, dim in enumerate(long)}
         index = tuple(
             axis_index(place[dim]) if dim in place else Affine(()) for dim in range(len(dims))
         )
-        axes = tuple(Axis(f"o{dim}", None, span) for dim in walked)
-        return axes, tuple(dims[dim] for dim in walked), index
+        axes = tuple(Axis(f"o{dim}", None, span) for dim in long)
+        return axes, tuple(dims[dim] for dim in long), index
 
     def pointwise(
         self,
@@ -150,7 +150,7 @@ class Building:
             return read
         order = sorted(dims, key=lambda dim: bool(read.index[dim].axes() & kept))
         sizes = [tensor.dims[dim] for dim in order]
-        axes, walked, target = self.whole(sizes, span)
+        axes, extents, target = self.whole(sizes, span)
         source = [target[order.index(dim)] for dim in dims]
         index = tuple(
             _backwards(part, size) if turned else part
@@ -159,7 +159,7 @@ class Building:
         reads, scalar = (Read(read.value, index),), Operand(0, tensor.dtype)
         text = f"{tensor.name} turned round"
         assignment = Assignment(
-            axes, walked, target, reads, scalar, None, tensor.dtype, None, text, span
+            axes, extents, target, reads, scalar, None, tensor.dtype, None, text, span
         )
         copy = self.add(assignment, tensor.name, tensor.dtype, sizes)
         faced = tuple(
@@ -171,8 +171,8 @@ class Building:
     def _is_whole(self, node: Assignment, dims: Sequence[int]) -> bool:
         """Whether the target walks every dimension whole, each by an axis of its own."""
         axes = [index.axis() for index in node.target]
-        walked = [axis for axis in axes if axis is not None]
-        return len(set(walked)) == len(walked) and all(
+        plain = [axis for axis in axes if axis is not None]
+        return len(set(plain)) == len(plain) and all(
             (index == Affine(()) and self.fixed(size) == 1)
             or (axis is not None and node.sizes[axis] == size)
             for index, axis, size in zip(node.target, axes, dims, strict=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ilang.core.ir.affine import Affine, axis_index
-from ilang.core.ir.assignments import renumbered, walking
+from ilang.core.ir.assignments import reindexed, renumbered
 from ilang.core.ir.shaped import Assignment, Input, Node, Shaped, Tensor, View
 from ilang.core.record import replace
 from ilang.core.transform.building import pruned
@@ -49,7 +49,7 @@ def _key(node: Node, tensor: Tensor) -> object:
             return None
         case Assignment():
             order = [*dict.fromkeys((*_met(node), *range(len(node.axes))))]
-            moved = walking(node, {axis: axis_index(n) for n, axis in enumerate(order)})
+            moved = reindexed(node, {axis: axis_index(n) for n, axis in enumerate(order)})
             sizes = tuple(node.sizes[axis] for axis in order)
             what = repr((moved.target, moved.reads, moved.scalar, moved.guards))
             return what, sizes, node.acc, node.acc_dtype, tensor.dtype, tensor.dims
@@ -58,11 +58,11 @@ def _key(node: Node, tensor: Tensor) -> object:
 def _met(node: Assignment) -> Iterator[int]:
     """The axes of an assignment as they are met in its indices: those of the target first."""
     for index in node.indices():
-        yield from _walked(index)
+        yield from _axes_of(index)
 
 
-def _walked(index: Affine) -> Iterator[int]:
+def _axes_of(index: Affine) -> Iterator[int]:
     yield from (axis for _, axis in index.terms)
     for _, each in index.looked:
         for part in each.index:
-            yield from _walked(part)
+            yield from _axes_of(part)

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.ir.affine import Affine, Within, axis_index
-from ilang.core.ir.assignments import walking
+from ilang.core.ir.assignments import reindexed
 from ilang.core.ir.graph import Axis
-from ilang.core.ir.scalar import Position, walk
+from ilang.core.ir.scalar import Position, scalars_within
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import replace
 
@@ -64,25 +64,25 @@ def _solved(node: Assignment, dim: int, axis: int, size: int, factor: int | None
         for _, each in node.target[dim].terms
         if each != axis
     }
-    node = walking(node, turned)
+    node = reindexed(node, turned)
     index = node.target[dim]
     rest = tuple((-c, each) for c, each in index.terms if each != axis)
     sizes = tuple((-c, each) for c, each in index.sizes)
     value = Affine(((1, axis), *rest), -index.offset, True, sizes)
-    moved = walking(node, {axis: value})
+    moved = reindexed(node, {axis: value})
     guard = Within(value, node.sizes[axis])
     named = Axis(f"{node.axes[axis].name}p", None, node.axes[axis].span)
-    walked = tuple(size if n == axis else each for n, each in enumerate(node.sizes))
+    extents = tuple(size if n == axis else each for n, each in enumerate(node.sizes))
     moved = replace(
         moved,
         axes=tuple(named if n == axis else each for n, each in enumerate(node.axes)),
-        sizes=walked,
+        sizes=extents,
         target=tuple(axis_index(axis) if n == dim else each for n, each in enumerate(moved.target)),
-        guards=tuple(held for held in moved.guards if not _holds(held, walked)),
+        guards=tuple(held for held in moved.guards if not _holds(held, extents)),
     )
-    reading = [n for n, read in enumerate(node.reads) if _walks(read, axis)]
+    reading = [n for n, read in enumerate(node.reads) if _depends(read, axis)]
     alone = reading == [factor] and not any(axis in held.index.axes() for held in moved.guards)
-    if not alone or any(isinstance(part, Position) for part in walk(node.scalar)):
+    if not alone or any(isinstance(part, Position) for part in scalars_within(node.scalar)):
         return replace(moved, guards=(guard, *moved.guards))
     reads = list(moved.reads)
     (number,) = reading
@@ -99,7 +99,7 @@ def _holds(held: Within, sizes: Sequence[int]) -> bool:
     return step == 1 and held.size in (None, sizes[axis])
 
 
-def _walks(read: Read, axis: int) -> bool:
+def _depends(read: Read, axis: int) -> bool:
     """Whether a read depends on an axis."""
     parts = (*read.index, *(held.index for held in read.guards))
     return any(axis in part.axes() for part in parts)

@@ -59,14 +59,14 @@ def _followed(node: Assignment, chosen: Mapping[int, Order]) -> Order:
     rank = len(node.target)
     axes = [index.axis() for index in node.target]
     most = max((len(read.index) for read in node.reads), default=0)
-    walked = {
+    orders = {
         tuple(read.index[dim].axis() for dim in chosen[read.value])
         for read in node.reads
         if len(read.index) == most
     }
-    if len(walked) != 1 or None in axes:
+    if len(orders) != 1 or None in axes:
         return _plain(rank)
-    (along,) = walked
+    (along,) = orders
     if any(axis not in along for axis in axes):
         return _plain(rank)
     return tuple(sorted(range(rank), key=lambda dim: along.index(axes[dim])))

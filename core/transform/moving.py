@@ -9,7 +9,7 @@ from ilang.core.infer.unionfind import UnionFind
 from ilang.core.ir.affine import Affine, axis_index
 from ilang.core.ir.assignments import renumbered, sources
 from ilang.core.ir.graph import Axis, Groups
-from ilang.core.ir.scalar import Apply, Operand, Position, walk, with_operands
+from ilang.core.ir.scalar import Apply, Operand, Position, scalars_within, with_operands
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, Tensor, View
 from ilang.core.ir.size_class import Extents
 from ilang.core.names import Names
@@ -369,17 +369,17 @@ def _is_plain(node: Assignment, axes: Collection[int]) -> bool:
     """Whether some axes of an assignment are nothing but whole indices, and nobody has written its loops."""
     if node.schedule is not None or node.base is not None:
         return False
-    walking = [*node.target, *(index for read in node.reads for index in read.index)]
+    indices = [*node.target, *(index for read in node.reads for index in read.index)]
     guards = [*node.guards, *(guard for read in node.reads for guard in read.guards)]
-    others = [index for index in walking if index.axis() is None]
+    others = [index for index in indices if index.axis() is None]
     others += [guard.index for guard in guards]
-    others += [part.index for part in walk(node.scalar) if isinstance(part, Position)]
+    others += [part.index for part in scalars_within(node.scalar) if isinstance(part, Position)]
     return not any(index.axes() & set(axes) for index in others)
 
 
 def _is_slow(node: Assignment) -> bool:
     """Whether an assignment computes an exponential or the like, which short loops do without lanes."""
-    applied = (part.primitive for part in walk(node.scalar) if isinstance(part, Apply))
+    applied = (part.primitive for part in scalars_within(node.scalar) if isinstance(part, Apply))
     return any(primitive in SLOW for primitive in applied)
 
 

@@ -16,7 +16,15 @@ from collections.abc import Sequence
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.assignments import all_reads, substituted
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, walk, with_operands
+from ilang.core.ir.scalar import (
+    Apply,
+    Constant,
+    Convert,
+    Operand,
+    Scalar,
+    scalars_within,
+    with_operands,
+)
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped
 from ilang.core.ops import SLOW
 from ilang.core.record import replace
@@ -49,7 +57,7 @@ def _is_cheap(
     shaped: Shaped, node: Assignment, reads: Sequence[Sequence[tuple[int, Read]]]
 ) -> bool:
     """Whether a value is a few operations on one element that is stored in any case, and on smaller tensors."""
-    parts = [*walk(node.scalar)]
+    parts = [*scalars_within(node.scalar)]
     work = [part for part in parts if isinstance(part, Apply)]
     plain = all(isinstance(part, Apply | Convert | Constant | Operand) for part in parts)
     if node.acc is not None or node.base is not None or node.schedule is not None or not plain:
@@ -90,23 +98,27 @@ def _with_values(node: Assignment, cheap: set[int], nodes: Sequence[Node]) -> As
         return node
     reads: list[Read] = []
     leaves: list[Scalar] = []
-    types = {part.number: part.dtype for part in walk(node.scalar) if isinstance(part, Operand)}
+    types = {
+        part.number: part.dtype for part in scalars_within(node.scalar) if isinstance(part, Operand)
+    }
     for number, read in enumerate(node.reads):
         producer = nodes[read.value]
         if read.value not in cheap or not isinstance(producer, Assignment):
             leaves.append(Operand(_place(reads, read), types.get(number)))
             continue
-        walked = {
+        indices = {
             axis: index
             for target, index in zip(producer.target, read.index, strict=True)
             if (axis := target.axis()) is not None
         }
         inner: list[Scalar] = []
         dtypes = {
-            part.number: part.dtype for part in walk(producer.scalar) if isinstance(part, Operand)
+            part.number: part.dtype
+            for part in scalars_within(producer.scalar)
+            if isinstance(part, Operand)
         }
         for n, each in enumerate(producer.reads):
-            moved = Read(each.value, tuple(substituted(part, walked) for part in each.index))
+            moved = Read(each.value, tuple(substituted(part, indices) for part in each.index))
             inner.append(Operand(_place(reads, moved), dtypes.get(n)))
         leaves.append(with_operands(producer.scalar, inner, lambda index: index))
     scalar = with_operands(node.scalar, leaves, lambda index: index)

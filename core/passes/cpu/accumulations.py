@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.kernel import Blocks, Change, Define, For, Program, Store
 from ilang.core.ir.rewriting import parts_of
-from ilang.core.ir.scalar import Apply, Load, Local, Position, Select, walk
+from ilang.core.ir.scalar import Apply, Load, Local, Position, Select, scalars_within
 
 
 def short_sizes(program: Program) -> set[int]:
@@ -62,7 +62,9 @@ def _accumulates(change: Change) -> bool:
     if not isinstance(value, Apply) or len(value.arguments) != 2:
         return False
     accumulator = Local(change.variable, value.dtype or "")
-    return value.arguments[0] == accumulator and accumulator not in walk(value.arguments[1])
+    return value.arguments[0] == accumulator and accumulator not in scalars_within(
+        value.arguments[1]
+    )
 
 
 def step_in_row(index: Sequence[Affine], variable: int) -> int | None:

@@ -31,7 +31,7 @@ from ilang.core.ir.kernel import (
     map_blocks,
 )
 from ilang.core.ir.rewriting import unless_same, with_bodies
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Scalar, Select, walk
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Scalar, Select, scalars_within
 from ilang.core.record import replace
 
 SHORT = 8
@@ -120,7 +120,7 @@ def _guards(body: Iterator[Statement] | Sequence[Statement]) -> Iterator[Guard]:
                 yield s.within
                 yield from _guards(s.body)
         elif isinstance(s, (Define, Change, Store)):
-            yield from (part.within for part in walk(s.value) if _is_guarded(part))
+            yield from (part.within for part in scalars_within(s.value) if _is_guarded(part))
 
 
 def _is_guarded(scalar: Scalar) -> TypeGuard[Select]:

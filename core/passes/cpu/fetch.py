@@ -24,7 +24,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.rewriting import unless_same, with_bodies
-from ilang.core.ir.scalar import Apply, Load, walk
+from ilang.core.ir.scalar import Apply, Load, scalars_within
 from ilang.core.ops import SLOW
 from ilang.core.passes.cpu.accumulations import step_in_row
 from ilang.core.record import replace
@@ -87,7 +87,7 @@ def _rows(program: Program, fetched: frozenset[int], loop: For) -> tuple[Load, .
     for s in loop.body:
         if not isinstance(s, (Define, Store)) or (isinstance(s, Define) and s.mutable):
             return ()
-        for part in walk(s.value):
+        for part in scalars_within(s.value):
             if isinstance(part, Apply) and part.primitive in SLOW:
                 return ()
             if not isinstance(part, Load):

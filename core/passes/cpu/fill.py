@@ -52,7 +52,7 @@ def _filled_copies(program: Program, kernel: Kernel) -> Block:
 
 
 class _Filling:
-    """One kernel: its blocks are walked from the outside in."""
+    """One kernel: its blocks are traversed from the outside in."""
 
     def __init__(self, program: Program, kernel: Kernel) -> None:
         self.program = program

@@ -148,13 +148,13 @@ class _Lanes:
         moves = [p for p in again if any(v == around for part in p.index for _, v in part.terms)]
         next_rows = (substituted_load(p, following) for p in moves)
         rows_to_fetch = dict.fromkeys((*next_rows, *self._wanted(loop, rows, position)))
-        walked_rows = [p for p in rows_to_fetch if self._is_row(p, loop.variable)]
-        if not walked_rows:
+        array_rows = [p for p in rows_to_fetch if self._is_row(p, loop.variable)]
+        if not array_rows:
             return None
         memory = self.program.machine.memory
-        steps = {p: memory.line_bytes // BYTES[p.dtype] for p in walked_rows}
+        steps = {p: memory.line_bytes // BYTES[p.dtype] for p in array_rows}
         lines = tuple(
-            Lines(step, tuple(p for p in walked_rows if steps[p] == step))
+            Lines(step, tuple(p for p in array_rows if steps[p] == step))
             for step in sorted({*steps.values()}, reverse=True)
         )
         return Fetch(memory.fetched_elements, lines)

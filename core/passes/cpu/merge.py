@@ -80,7 +80,7 @@ def _unread(program: Program) -> dict[str, set[int]]:
 
 
 class _Merging:
-    """One kernel: its blocks are walked from the outside in."""
+    """One kernel: its blocks are traversed from the outside in."""
 
     def __init__(
         self, program: Program, kernel: Kernel, short: set[int], names: frozenset[str]
@@ -169,7 +169,7 @@ class _Merging:
         changes = {s.variable for s in accumulations(loop, self.short)}
         return any(
             (isinstance(s, Change) and s.variable not in changes)
-            or (isinstance(s, Store) and not _walks(s.index, loop.variable))
+            or (isinstance(s, Store) and not _depends(s.index, loop.variable))
             for s in statements_within(loop.body)
         )
 
@@ -208,7 +208,7 @@ class _Merging:
         return len(self.locals) - 1
 
 
-def _walks(index: Sequence[Affine], variable: int) -> bool:
+def _depends(index: Sequence[Affine], variable: int) -> bool:
     """Whether an element is another one in each iteration of a loop."""
     return any(variable in part.axes() for part in index)
 
@@ -241,9 +241,9 @@ def _may_meet(variable: int, first: Sequence[Statement], second: Sequence[Statem
 def _is_apart(variable: int, indices: Sequence[tuple[Affine, ...]], opened: set[int]) -> bool:
     """Whether each iteration has elements of its own: some dimension is walked alike, by the loop alone."""
     for alike in zip(*indices, strict=True):
-        walked = {v for _, v in alike[0].terms}
-        plain = not alike[0].looked and not walked & opened
-        if len(set(alike)) == 1 and variable in walked and plain:
+        variables = {v for _, v in alike[0].terms}
+        plain = not alike[0].looked and not variables & opened
+        if len(set(alike)) == 1 and variable in variables and plain:
             return True
     return False
 

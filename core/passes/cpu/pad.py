@@ -119,7 +119,7 @@ def _guarded(program: Program) -> Program:
 
 
 class _Clearing:
-    """The statements that fill some buffers of a kernel, found in one walk, and where buffers are cleared before."""
+    """The statements that fill some buffers of a kernel, found in one traversal, and where buffers are cleared."""
 
     def __init__(
         self, program: Program, body: Block, buffers: set[int], sizes: Mapping[int | None, int]
@@ -130,23 +130,23 @@ class _Clearing:
         self.buffers = buffers
         self.stores: dict[int, list[tuple[Store, Path]]] = {number: [] for number in buffers}
         self.reads: dict[Spot, frozenset[int]] = {}
-        self._walk(body, ())
+        self._visit(body, ())
         self.fillings = {
             number: [self._filling(store, around) for store, around in stores]
             for number, stores in self.stores.items()
         }
 
-    def _walk(self, body: Block, around: Path) -> None:
+    def _visit(self, body: Block, around: Path) -> None:
         """Find the stores in a block, and what is around each."""
         for place, s in enumerate(body):
             if isinstance(s, Store) and s.buffer in self.buffers:
                 self.stores[s.buffer].append((s, around))
             elif isinstance(s, (For, Transpose)):
                 loop = s if isinstance(s, For) else s.loops
-                self._walk(loop.body, (*around, _Around(loop, place, False)))
+                self._visit(loop.body, (*around, _Around(loop, place, False)))
             elif isinstance(s, If):
-                self._walk(s.body, (*around, _Around(s, place, False)))
-                self._walk(s.otherwise, (*around, _Around(s, place, True)))
+                self._visit(s.body, (*around, _Around(s, place, False)))
+                self._visit(s.otherwise, (*around, _Around(s, place, True)))
 
     def spot(self, buffer: int) -> Spot | None:
         """Where a buffer is cleared: before the statement that fills it first; None where others do elsewhere."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from ilang.core.ir.kernel import Block, Define, For, Program, Statement, Store, Tile, map_blocks
 from ilang.core.ir.rewriting import is_invariant, unless_same, with_bodies
-from ilang.core.ir.scalar import Apply, Load, Local, walk
+from ilang.core.ir.scalar import Apply, Load, Local, scalars_within
 from ilang.core.passes.cpu.cuts import is_guarded
 from ilang.core.record import replace
 
@@ -54,7 +54,7 @@ def quotient(program: Program, loop: For) -> Apply | None:
     for s in loop.body:
         if not isinstance(s, (Define, Store)) or (isinstance(s, Define) and s.mutable):
             return None
-        for part in walk(s.value):
+        for part in scalars_within(s.value):
             if isinstance(part, Load) and part.buffer in stored:
                 return None
             if isinstance(part, Apply) and part.primitive == "div" and part.dtype == "f32":

@@ -30,7 +30,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.rewriting import strides, with_bodies
-from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, walk
+from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, scalars_within
 from ilang.core.record import replace
 
 SUPPORTED = frozenset({"add", "sub", "mul", "div", "neg", "recip", "square", "max", "min"})
@@ -141,7 +141,7 @@ class _Reading:
         ):
             return False
         has_lanes = False
-        for part in walk(s.value):
+        for part in scalars_within(s.value):
             if not isinstance(part, (Apply, Load, Local, Constant)) or part.dtype != self.dtype:
                 return False
             if isinstance(part, Apply) and part.primitive not in SUPPORTED:
@@ -180,7 +180,7 @@ def _contracts(body: Sequence[Define | Store]) -> bool:
     sums = [
         part
         for s in body
-        for part in walk(s.value)
+        for part in scalars_within(s.value)
         if isinstance(part, Apply) and part.primitive in ("add", "sub")
     ]
     stores = [s.value for s in body if isinstance(s, Store)]
@@ -227,7 +227,7 @@ def _captured(program: Program, tile: Tile, whole: bool) -> Captured:
     loads = {
         part
         for s in (*registers.body, *fill)
-        for part in walk(s.value)
+        for part in scalars_within(s.value)
         if isinstance(part, Load) and part.buffer != tile.buffer
     }
     for load in loads:
@@ -252,7 +252,7 @@ def _captured(program: Program, tile: Tile, whole: bool) -> Captured:
 def _locals(body: Sequence[Define | Store]) -> list[Local]:
     """The scalar variables that are computed outside a tile and used in it."""
     defined = {s.variable for s in body if isinstance(s, Define)}
-    used = {part for s in body for part in walk(s.value) if isinstance(part, Local)}
+    used = {part for s in body for part in scalars_within(s.value) if isinstance(part, Local)}
     return sorted(
         (part for part in used if part.variable not in defined), key=lambda p: (p.variable, p.dtype)
     )

@@ -169,16 +169,16 @@ def _parts(
 
 def _end(load: Load, within: Sequence[Within], loops: Mapping[int, For]) -> End | None:
     """Where what is read one element after the other ends: with its loop, or where a condition ceases to hold."""
-    walked = load.index[0].axis() if len(load.index) == 1 else None
-    if walked is None:
+    variable = load.index[0].axis() if len(load.index) == 1 else None
+    if variable is None:
         return None
-    rest = loops[walked].rest
+    rest = loops[variable].rest
     if rest is not None and rest.until is not None and rest.start == Affine(()):
         return End(rest.until, rest.every)
     for each in within:
-        every = -step_of(each.index, walked)
+        every = -step_of(each.index, variable)
         if every > 0 and each.size is None and not each.index.looked:
-            return End(_without(each.index, walked, 1).plus((), 1), every)
+            return End(_without(each.index, variable, 1).plus((), 1), every)
     return None
 
 

@@ -19,7 +19,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.rewriting import parts_of, unless_same, with_bodies
-from ilang.core.ir.scalar import Apply, Load, Scalar, Select, reads_both, walk
+from ilang.core.ir.scalar import Apply, Load, Scalar, Select, reads_both, scalars_within
 from ilang.core.record import replace
 
 PEELED = 16
@@ -74,4 +74,4 @@ def _loads_conditionally(scalar: Scalar) -> bool:
             sides = scalar.arguments[1:]
         case _:
             return False
-    return any(isinstance(part, Load) for side in sides for part in walk(side))
+    return any(isinstance(part, Load) for side in sides for part in scalars_within(side))

@@ -7,9 +7,9 @@ Example:
                                                                  barrier
                                                                  spread i1 j1 over the threads: acc += copy
 
-Statements that all threads do alike are walked in order, with what was read and written since the last barrier; a loop
-is walked again until its next iteration begins with nothing new. What each thread alone touches, always in loops that
-are shared out alike, orders nothing.
+Statements that all threads do alike are traversed in order, with the accesses since the last barrier; a loop is
+traversed again until its next iteration begins with nothing new. Elements that each thread alone touches, always in
+loops that are shared out alike, order nothing.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from ilang.core.ir.kernel import (
     Store,
     statements_within,
 )
-from ilang.core.ir.scalar import Local, walk
+from ilang.core.ir.scalar import Local, scalars_within
 from ilang.core.record import replace
 
 
@@ -71,4 +71,6 @@ def _locals(s: Statement) -> Iterator[int]:
         if isinstance(inner, (Define, Change, HorizontalReduction)):
             yield inner.variable
         if isinstance(inner, (Define, Change, Store)):
-            yield from (part.variable for part in walk(inner.value) if isinstance(part, Local))
+            yield from (
+                part.variable for part in scalars_within(inner.value) if isinstance(part, Local)
+            )

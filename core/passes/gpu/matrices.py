@@ -42,7 +42,7 @@ from ilang.core.ir.rewriting import (
     unless_same,
     with_body,
 )
-from ilang.core.ir.scalar import Apply, Load, Scalar, Select, walk
+from ilang.core.ir.scalar import Apply, Load, Scalar, Select, scalars_within
 from ilang.core.passes.gpu.added import Added
 from ilang.core.record import replace
 
@@ -111,7 +111,7 @@ class _Multiplying:
 
     def _registers(self, read: Scalar, sizes: tuple[int, ...]) -> int:
         """The registers for what is read of a buffer."""
-        (number,) = {part.buffer for part in walk(read) if isinstance(part, Load)}
+        (number,) = {part.buffer for part in scalars_within(read) if isinstance(part, Load)}
         key = number, sizes
         if key not in self.registers:
             name = f"{self.buffers[number].name}_held"
@@ -180,7 +180,7 @@ def product_of(
 
 def _variables(scalar: Scalar) -> set[int]:
     """The loop variables that a scalar reads at."""
-    loads = (part for part in walk(scalar) if isinstance(part, Load))
+    loads = (part for part in scalars_within(scalar) if isinstance(part, Load))
     return {v for load in loads for part in load.index for v in part.axes()}
 
 

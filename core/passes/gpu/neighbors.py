@@ -32,7 +32,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.rewriting import Access, accesses, parts_of, reads_of, strides, substituted
-from ilang.core.ir.scalar import Load, Select, walk
+from ilang.core.ir.scalar import Load, Select, scalars_within
 from ilang.core.passes.gpu.blocks import chain_of
 from ilang.core.record import replace
 
@@ -158,7 +158,7 @@ def _elements(program: Program, body: Block, ends: Ends) -> Iterator[Access]:
             part
             for each in parts_of(s)
             if isinstance(each, Select)
-            for part in (*walk(each.then), *walk(each.otherwise))
+            for part in (*scalars_within(each.then), *scalars_within(each.otherwise))
         }
         for part in parts_of(s):
             if isinstance(part, Load) and (part not in guarded or _is_there(program, part, ends)):

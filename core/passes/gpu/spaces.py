@@ -259,7 +259,7 @@ def owned_dimensions(program: Program, spreads: Sequence[Spread], number: int) -
     dimensions: set[tuple[int | None, ...]] = set()
     for s in spreads:
         dimensions |= {
-            tuple(_walking(index, loop.variable) for loop in s.loops)
+            tuple(_dimension_of(index, loop.variable) for loop in s.loops)
             for buffer, index in accesses(s.body)
             if buffer == number
         }
@@ -270,7 +270,7 @@ def owned_dimensions(program: Program, spreads: Sequence[Spread], number: int) -
     return owned if None not in dims and len(owned) == len(dims) else None
 
 
-def _walking(index: Sequence[Affine], variable: int) -> int | None:
+def _dimension_of(index: Sequence[Affine], variable: int) -> int | None:
     """The one dimension that a variable is the index of; None where there is another, or none."""
     mentions = [d for d, part in enumerate(index) if any(v == variable for _, v in part.terms)]
     if len(mentions) != 1:

@@ -87,7 +87,7 @@ class Unread:
             for other, index in self._reads.get(store.buffer, ())
             if not _is_own(other.statement, store.buffer, index)
         ]
-        if condition.index.axes() & site.turns - _walked(store.index):
+        if condition.index.axes() & site.turns - _whole_variables(store.index):
             again = any(buffer == store.buffer for buffer, _ in reads_of(store))
             if again or any(other.number < site.number for other, _ in held):
                 return False
@@ -102,7 +102,7 @@ def _is_own(s: Statement, buffer: int, index: Sequence[Affine]) -> bool:
     return isinstance(s, Store) and s.buffer == buffer and tuple(s.index) == tuple(index)
 
 
-def _walked(index: Sequence[Affine]) -> set[int]:
+def _whole_variables(index: Sequence[Affine]) -> set[int]:
     """The variables that are indices of dimensions."""
     return {variable for _, variable in _dimensions(index)}
 

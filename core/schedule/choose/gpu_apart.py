@@ -189,8 +189,8 @@ class _Axes:
         depth: int | None = None,
     ) -> Tile:
         """Loops over batches, ``outer`` ones, and those of a block."""
-        walked = {loop.axis for loop in (*outer, *(loop for loop, _ in inner))}
-        batch = [Loop(axis) for axis in self.node.output_axes() if axis not in walked]
+        looped = {loop.axis for loop in (*outer, *(loop for loop, _ in inner))}
+        batch = [Loop(axis) for axis in self.node.output_axes() if axis not in looped]
         order = (*batch, *outer, *(loop for loop, _ in inner))
         plain: list[Role] = [SEQUENTIAL for _ in (*batch, *outer)]
         roles = (*plain, *(role for _, role in inner))

@@ -170,9 +170,9 @@ class _Finder:
                 continue
             names = reached[value]
             if self._is_row(value):
-                walked = {names[axis] for axis in node.output_axes() if axis in names}
-                if walked and walked == set(outputs[: len(walked)]):
-                    return len(walked)
+                rows = {names[axis] for axis in node.output_axes() if axis in names}
+                if rows and rows == set(outputs[: len(rows)]):
+                    return len(rows)
             elif value == root or self.tiles[value] is None:
                 for read in node.reads:
                     producer = self._plain(read.value)

@@ -146,10 +146,10 @@ def _row(
     if node.acc is None or node.base is not None or not reduced:
         return None
     ends = {index[-1].axis() for index in accesses if index}
-    walked = {axis for index in accesses if index for axis in index[-1].axes()}
+    last_axes = {axis for index in accesses if index for axis in index[-1].axes()}
     several = {axis for axis in node.output_axes() if extents.fixed(node.sizes[axis]) != 1}
     last = reduced[-1]
-    if last not in ends or walked & several or extents.is_small(node.sizes[last]):
+    if last not in ends or last_axes & several or extents.is_small(node.sizes[last]):
         return None
     kept = tuple(dict.fromkeys(node.output_axes()))
     each = part_of_rows(node, extents, machine)
@@ -216,10 +216,10 @@ def is_copied(index: Access, node: Assignment, tile: Tile) -> bool:
     The loops outside the copies walk what is copied, all but a number of elements that is known.
     """
     axes = [part.axis() for part in index]
-    walked = {loop.axis for loop in tile.order[tile.depth :]}
-    if None in axes or len(set(axes)) < len(axes) or not walked & set(axes):
+    inner = {loop.axis for loop in tile.order[tile.depth :]}
+    if None in axes or len(set(axes)) < len(axes) or not inner & set(axes):
         return False
-    if any(axis is not None and not tile.factors[axis] and axis in walked for axis in axes):
+    if any(axis is not None and not tile.factors[axis] and axis in inner for axis in axes):
         return False
-    lacks = not walked <= set(axes)
+    lacks = not inner <= set(axes)
     return lacks or (node.acc is None and axes[-1] != node.output_axes()[-1])

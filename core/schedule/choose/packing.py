@@ -61,8 +61,8 @@ def packed_site(packed: Packed | Across | None, read: Read, nest: Nest) -> int |
     """The number of loops outside the copy of what is read; None where nothing is copied."""
     match packed:
         case Across():
-            walked = {axis for index in read.index[:-1] for _, axis in index.terms}
-            is_across = packed.last in walked and packed.other not in walked
+            outer = {axis for index in read.index[:-1] for _, axis in index.terms}
+            is_across = packed.last in outer and packed.other not in outer
             is_across = is_across and read.index[-1].axis() == packed.other
             blocks = nest.order[-1].part == 1
             return len(nest.order) - 2 if blocks and is_across else None

@@ -178,11 +178,11 @@ def _reached(shaped: Shaped, tilings: Tilings, value: int) -> list[tuple[int, di
 
 def _meet(tile: Tiling, below: Tiling, names: dict[int, int]) -> bool:
     """Whether two contractions go by the same blocks of rows, the lanes of the second being summed by the first."""
-    walked = [names.get(loop.axis) for loop in below.outer[:-1]]
+    outer = [names.get(loop.axis) for loop in below.outer[:-1]]
     lanes = names.get(below.lanes)
     summed = lanes is not None and lanes in {loop.axis for loop in tile.inner}
     return (
-        walked == [loop.axis for loop in tile.outer[:-1]]
+        outer == [loop.axis for loop in tile.outer[:-1]]
         and tile.factors[tile.rows] == below.factors[below.rows]
         and summed
         and lanes not in (tile.rows, tile.lanes)

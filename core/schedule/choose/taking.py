@@ -48,9 +48,9 @@ def shared_prefix(
     """How many of the reader's outer loops are, in order, the outer output loops of a reduction."""
     shared, position = 0, 0
     for loop in order:
-        walked = back.get(loop.axis, [])
-        ahead = axes[position : position + len(walked)]
-        if not walked or set(ahead) != set(walked) or reduced & set(ahead):
+        axes_of_loop = back.get(loop.axis, [])
+        ahead = axes[position : position + len(axes_of_loop)]
+        if not axes_of_loop or set(ahead) != set(axes_of_loop) or reduced & set(ahead):
             break
-        shared, position = shared + 1, position + len(walked)
+        shared, position = shared + 1, position + len(axes_of_loop)
     return shared

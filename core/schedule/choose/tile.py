@@ -122,14 +122,14 @@ def tiling(
         return None
     if any(part.looked for index in accesses for part in index):
         return None
-    walked = [{axis for part in index for _, axis in part.terms} for index in accesses]
+    accessed = [{axis for part in index for _, axis in part.terms} for index in accesses]
     contraction = _Contraction(node, extents, accesses, machine)
     outputs = [axis for axis in node.output_axes() if not contraction.is_small(axis)]
     if not outputs:
         return None
     lanes = outputs[-1]
-    along = [axes for axes in walked if lanes in axes]
-    across = [axes for axes in walked if lanes not in axes]
+    along = [axes for axes in accessed if lanes in axes]
+    across = [axes for axes in accessed if lanes not in axes]
     apart = [
         axis
         for axis in node.output_axes()
@@ -177,9 +177,10 @@ def transposed(
     if any(part.looked for index in accesses for part in index):
         return None
     last = outputs[-1] if outputs else -1
-    runs = [(index, index[-1].axis()) for index in accesses if _walks(index, last)]
+    runs = [(index, index[-1].axis()) for index in accesses if _is_outside_last(index, last)]
     other = next(
-        (axis for index, axis in runs if axis is not None and not _walks(index, axis)), None
+        (axis for index, axis in runs if axis is not None and not _is_outside_last(index, axis)),
+        None,
     )
     if other is None or any(extents.is_small(node.sizes[axis]) for axis in (other, last)):
         return None
@@ -193,9 +194,9 @@ def transposed(
     return tuple(factors), (*rest, Loop(other), Loop(last), Loop(other, 1), Loop(last, 1))
 
 
-def _walks(index: tuple[Affine, ...], axis: int) -> bool:
+def _is_outside_last(index: tuple[Affine, ...], axis: int) -> bool:
     """Whether an axis walks another dimension than the last."""
-    return any(axis == walked for part in index[:-1] for _, walked in part.terms)
+    return any(axis == each for part in index[:-1] for _, each in part.terms)
 
 
 def blocked(
@@ -279,8 +280,8 @@ def _along_memory(contraction: _Contraction, rows: int, lanes: int) -> int | Non
     node, accesses = contraction.node, contraction.accesses
     reduced = node.reduced_axes()
     read = [index for index in accesses if _has(index, rows) and not _has(index, lanes)]
-    walked = (axis for index in read for _, axis in index[-1].terms if axis in reduced)
-    return next((axis for axis in walked if not contraction.is_small(axis)), None)
+    along = (axis for index in read for _, axis in index[-1].terms if axis in reduced)
+    return next((axis for axis in along if not contraction.is_small(axis)), None)
 
 
 def _tiling(contraction: _Contraction, rows: int, lanes: int) -> Tiling:

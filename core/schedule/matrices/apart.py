@@ -36,13 +36,13 @@ def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> list[A
     readers = inlining(shaped)
     accesses = accesses_of(shaped, readers, machine)
     tiled = tilings(shaped, (None,) * len(shaped.nodes), readers, accesses, extents, machine)
-    walked = matrices_of(shaped, readers, tiled, extents, alone=machine.device is not None)
-    if not walked:
+    matrices = matrices_of(shaped, readers, tiled, extents, alone=machine.device is not None)
+    if not matrices:
         return []
     from ilang.core.schedule.matrices.apart_copies import Copying, Worth, running
 
-    worth = Worth(shaped, readers, tiled, walked, machine)
-    chosen = [each for n, each in enumerate(walked) if worth.holds(n)]
+    worth = Worth(shaped, readers, tiled, matrices, machine)
+    chosen = [each for n, each in enumerate(matrices) if worth.holds(n)]
     exits = {value for matrices in chosen for value in matrices.exits}
     exits -= {value for matrices in chosen if matrices.alone for value in matrices.exits}
     worked = {

@@ -4,8 +4,8 @@ Example, the way back of attention:
     in:   m, l, dl and dq go by rows i, dk and dv by rows j; dl is read beside its own rows, for dq, and for dk
     out:  kernels (m, l, dl, dq) and (dk, dv)
 
-What is computed from reduced rows row by row stays in their kernel. All matrices of a program are looked at in one walk
-over it: which exits a value is computed from, wherever that is, is a number with a bit for each.
+What is computed from reduced rows row by row stays in their kernel. All matrices of a program are looked at in one
+traversal of it: which exits a value is computed from, wherever that is, is a number with a bit for each.
 """
 
 from __future__ import annotations

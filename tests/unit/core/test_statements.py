@@ -1,4 +1,4 @@
-"""The one walk over statements of kernels: what is inside each, and what stays itself where nothing changes."""
+"""The one traversal of statements of kernels: what is inside each, and what stays itself where nothing changes."""
 
 from ilang.core.ir.kernel import (
     For,
