@@ -1,4 +1,4 @@
-"""What a program costs: iterations, operations, time and bytes, symbolic where extents are known at run time.
+"""The cost of a program: iterations, operations, time and bytes, symbolic where extents are known at run time.
 
 One count for all who ask: how much there is to do (``i explain``), whether threads are worth it (``passes/cpu``, the
 tests in the text of targets), whether a call is so long that somebody may want to stop it.
@@ -50,7 +50,7 @@ class Work:
         return known * prod(max(1.0, USUAL / steps.get(size, 1)) for size in unknown)
 
     def iterations(self, sizes: Sequence[Size]) -> int | None:
-        """How many iterations there are; None where an extent is known at run time only."""
+        """The number of iterations; None where an extent is known at run time only."""
         extents = [sizes[size].fixed for size in self.sizes]
         return None if None in extents else prod(extent or 0 for extent in extents)
 
@@ -140,7 +140,7 @@ def _time(scalars: Iterable[Scalar]) -> float:
 
 
 def _operations(scalars: Iterable[Scalar]) -> int:
-    """How many operations an iteration does: what only moves is none."""
+    """The number of operations of an iteration; one that only moves an element does not count."""
     names = (part.primitive for part in _applied(scalars))
     return sum(PRIMITIVES[name].kind != "move" and name != ROUNDED for name in names)
 
@@ -151,7 +151,7 @@ def _applied(scalars: Iterable[Scalar]) -> Iterator[Apply]:
 
 
 def of_transfers(shaped: Shaped) -> Iterator[Transfer]:
-    """What is read of each input, and written of each output, once.
+    """The elements read of each input, and written of each output, once.
 
     A diagonal has one axis for two dimensions, so as many elements as that has iterations.
     """

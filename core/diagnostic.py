@@ -1,4 +1,4 @@
-"""What can be wrong with a program or its data, as values: code, message, places, help.
+"""Errors of a program or its data, as values: code, message, places, help.
 
 Every failure a user can cause is an ``Error`` of one of the families below, and of the class that Python and NumPy
 raise for such a mistake, so that code written for them catches it: ValueError, or TypeError. ``core`` never prints:
@@ -39,7 +39,7 @@ class Label:
 
 @record
 class Fix:
-    """What to write in place of a part of the text."""
+    """A text to write in place of a part of the program."""
 
     span: Span
     text: str

@@ -13,7 +13,7 @@ from ilang.core.dtype import BYTES
 from ilang.core.record import record
 
 Kind = Literal["cpu", "gpu"]
-"""Which passes a machine has (``steps.PASSES``)."""
+"""The kind of a machine, which says what passes it has (``steps.PASSES``)."""
 
 
 @record
@@ -30,7 +30,7 @@ class Variant:
 
 @record
 class Tiles:
-    """How contractions, sums into rows and transposed work are cut so that registers and the nearest cache hold them.
+    """Sizes of parts of contractions, sums into rows and transposed work, which registers and the nearest cache hold.
 
     Fields:
         rows, lanes: of a register tile. A target's text computes some of the lanes at a time where they are too many.
@@ -93,7 +93,7 @@ class Memory:
 
 @record
 class Threads:
-    """What threads are worth.
+    """The worth of threads.
 
     Fields:
         most: threads of a parallel loop; each has its own part of the scratch storage.
@@ -120,7 +120,7 @@ class Threads:
 
 @record
 class Strides:
-    """What a step of a loop costs, for an access that it moves.
+    """The cost of a step of a loop, for an access that it moves.
 
     Fields:
         unit: along the last dimension, per element.
@@ -138,7 +138,7 @@ class Strides:
 
 @record
 class Parts:
-    """How many terms of a sum a part has on a GPU, where results alone would not fill it; one more kernel adds parts.
+    """The terms that a part of a sum has on a GPU, where results alone would not fill it; one more kernel adds parts.
 
     Fields:
         least: of a part of a tile: a result that is written and read again costs as much as some terms.
@@ -177,7 +177,7 @@ class MatrixUnit:
 
 @record
 class Device:
-    """What a launch of a GPU may ask for, and what blocks of threads share.
+    """The limits of a launch of a GPU, and the memory that blocks of threads share.
 
     Fields:
         warp: threads that run in step.
@@ -234,7 +234,7 @@ class Device:
 
 @record
 class Multiprocessor:
-    """What a multiprocessor of a GPU has for the blocks that it runs at a time.
+    """The resources of a multiprocessor of a GPU for the blocks that it runs at a time.
 
     Fields:
         name, capability: of a device that has it, and of all that are programmed alike: 90 is 9.0.
@@ -433,4 +433,4 @@ MULTIPROCESSORS = (
 of Nsight Compute 2025.3. The last one is what ``GPU.device.multiprocessors`` counts, and what schedules aim at."""
 
 MACHINES = {"c": CPU, "cuda": GPU}
-"""What each target is text for."""
+"""The machine of each target."""

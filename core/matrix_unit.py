@@ -71,7 +71,7 @@ def _rounded(factor: Operand) -> Scalar:
 
 
 def sum_of_products(shaped: Shaped, value: int) -> MatrixSum | str:
-    """What a unit does of an assignment that asks for one, or why it cannot."""
+    """The sum of products of an assignment that asks for a unit, or the reason why a unit cannot compute it."""
     node = shaped.nodes[value]
     assert isinstance(node, Assignment)
     if node.acc != "+" or node.base is not None or node.guards:
@@ -155,7 +155,7 @@ def _factors(node: Assignment) -> tuple[Operand, ...]:
 def _problem(
     shaped: Shaped, node: Assignment, axes: dict[int, int], loops: MatrixLoops
 ) -> str | None:
-    """Why a unit cannot multiply what an assignment does, whose ``axes`` are those of the sum."""
+    """The reason why a unit cannot compute an assignment, whose ``axes`` are those of the sum; None if it can."""
     factors = _factors(node)
     if len(factors) != 2:
         return "it adds no products of two factors"

@@ -1,4 +1,4 @@
-"""How many blocks of a kernel a multiprocessor of a GPU runs at a time, and what there is no more room for.
+"""Occupancy: how many blocks of a kernel a multiprocessor of a GPU runs at a time, and which resource limits them.
 
 Threads and shared memory are known. Registers are a compiler's to choose: they are guessed from what a thread holds,
 unless somebody has asked one.
@@ -16,7 +16,7 @@ from ilang.core.machine import Device, Multiprocessor
 from ilang.core.record import record
 
 REGISTERS, EACH, LEAST = 10, 4, 16
-"""What a thread holds beside its values; for each array and each loop; and at least."""
+"""Registers of a thread beside its values; for each array and each loop; and at least."""
 TIMES, PER = 4, 3
 """Registers for words of its own arrays: a third more, for what is under way.
 
@@ -27,7 +27,7 @@ nine of ten (sm_90, the wider indices); for products in tiles of 128 by 64, of f
 
 @record
 class Resources:
-    """What a block takes: threads, registers of each, bytes of shared memory."""
+    """The resources that a block takes: threads, registers of each, bytes of shared memory."""
 
     threads: int
     registers: int
@@ -44,7 +44,7 @@ class Occupancy:
 
 
 def resources_of(program: Program, kernel: Kernel, registers: int | None = None) -> Resources:
-    """What a block of a kernel takes; registers are guessed where they are not given."""
+    """The resources that a block of a kernel takes; registers are guessed where they are not given."""
     (spread,) = kernel.body
     device = program.machine.device
     assert isinstance(spread, Spread)
@@ -61,7 +61,7 @@ def resources_of(program: Program, kernel: Kernel, registers: int | None = None)
 
 
 def occupancy_of(taken: Resources, has: Multiprocessor, device: Device) -> Occupancy:
-    """How often a block fits."""
+    """The number of blocks that fit, and the resource that limits them."""
     warps = -(-taken.threads // device.warp)
     of_warp = _rounded(taken.registers * device.warp, has.register_unit)
     held = has.registers // of_warp // has.warp_unit * has.warp_unit

@@ -12,7 +12,7 @@ from typing import Literal
 from ilang.core.record import record
 
 Kind = Literal["arithmetic", "float", "compare", "select", "logic", "move"]
-"""How a primitive treats element types."""
+"""The treatment of element types by a primitive."""
 
 
 @record
@@ -139,7 +139,7 @@ OPS: dict[str, Op] = {
 }
 
 ARGUMENTS = {">@": ">", "<@": "<"}
-"""Where the elements are that an operator reduces to, written before one input: ``>@ij~i`` is the argmax."""
+"""Operators that give the positions of what another reduces to, written before one input: ``>@ij~i`` is the argmax."""
 
 SLOW = frozenset({"exp", "ln", "log", "pow", "sin", "cos", "tanh"})
 """Primitives that take longer than moving what they are of."""

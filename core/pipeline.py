@@ -156,7 +156,7 @@ def infer(
 
 @contextmanager
 def orders_suggested(graph: Graph, shapes: Sequence[tuple[int, ...]] | None) -> Iterator[None]:
-    """What is refused of operations in einx notation says so where another order of tensors would fit."""
+    """A context in which refusals of operations in einx notation say where another order of tensors would fit."""
     try:
         yield
     except ShapeError as error:
@@ -206,7 +206,7 @@ def infer_rows(graph: Graph) -> Inferred:
 
 
 def story(graph: Graph, limit: int | None) -> Story:
-    """What the inference of a graph found and why, stage by stage, at most so many of each."""
+    """The results of the inference of a graph and their reasons, stage by stage, at most so many of each."""
     from ilang.core.explain.story import tell
 
     return tell(graph, limit)
@@ -277,7 +277,7 @@ def explain(
     verbose: bool = False,
     machine: Machine = CPU,
 ) -> Explanation:
-    """What ``i explain`` tells of a program for a machine; ``verbose`` adds the story of the inference."""
+    """The explanation of a program for a machine; ``verbose`` adds the story of the inference."""
     shaped = infer(graph, shapes=shapes)
     return explain_shaped(graph, shaped, verbose, given=shapes is not None, machine=machine)
 
@@ -290,7 +290,7 @@ def explain_shaped(
     given: bool = False,
     machine: Machine = CPU,
 ) -> Explanation:
-    """What ``i explain`` tells of a graph that was inferred; ``given`` says that shapes of the inputs were given."""
+    """The explanation of a graph that was inferred; ``given`` says that shapes of the inputs were given."""
     from ilang.core.explain import explanation
 
     stages = ("schedule", PASSES[machine.kind][-1].stage)
@@ -300,7 +300,7 @@ def explain_shaped(
 
 
 def stage_texts(text: str, machine: Machine = CPU) -> dict[str, str]:
-    """What each step for a machine makes of a program text, by stage: what golden files show."""
+    """The program text after each step for a machine, by stage, as golden files show it."""
     reading, wiring = FRONT[:2]
     tree = _taken(reading, text, machine)
     shown = {reading.stage: reading.show(tree)}
@@ -308,7 +308,7 @@ def stage_texts(text: str, machine: Machine = CPU) -> dict[str, str]:
 
 
 def graph_texts(graph: Graph, machine: Machine = CPU) -> dict[str, str]:
-    """What each step for a machine makes of a graph, by stage, from the graph on."""
+    """The text of a graph after each step for a machine, by stage, from the graph on."""
     value: Any = graph
     shown = {"graph": graph_text(graph)}
     for step in FRONT[2:]:
@@ -351,7 +351,7 @@ def _lowered(shaped: Shaped, machine: Machine = CPU, small: Collection[int] = ()
 
 
 def _last(steps: Iterator[tuple[Step, Any]]) -> Any:
-    """What the last step gives; what the others gave is not kept."""
+    """The result of the last step; those of the others are not kept."""
     value: Any = None
     for _, result in steps:
         value = result
@@ -359,7 +359,7 @@ def _last(steps: Iterator[tuple[Step, Any]]) -> Any:
 
 
 def _taken(step: Step, value: Any, machine: Machine) -> Any:
-    """What a step gives for a machine, verified; what it gives unchanged has been."""
+    """The result of a step for a machine, verified; one that is unchanged has been."""
     given = step.run(value, machine)
     if step.verify is not None and given is not value:
         step.verify(given, value)
@@ -455,7 +455,7 @@ VIEWS = Step(
     "views",
     shapes_text,
 )
-"""What is the same program, before anything is chosen."""
+"""The step to the same program with views out of the way, before anything is chosen."""
 
 SCHEDULE = Step(
     "core/schedule/shaped_to_schedule.py",
@@ -467,7 +467,7 @@ SCHEDULE = Step(
     "schedule",
     later("explain.schedule", "scheduled_text"),
 )
-"""What is chosen for a machine, and for a size class."""
+"""The step that chooses, for a machine and for a size class."""
 
 LOWERING = (
     VIEWS,
@@ -503,7 +503,7 @@ FINAL = "loops"
 
 
 def stages_of(machine: Machine) -> tuple[str, ...]:
-    """What a program for a machine can be printed as on its way down, the text itself aside."""
+    """The stages as which a program for a machine can be printed, the text itself aside."""
     steps = (*FRONT[1:], *LOWERING, *PASSES[machine.kind])
     return (*(step.stage for step in steps), FINAL, HOST.stage)
 

@@ -67,7 +67,7 @@ def record(cls: type[T]) -> type[T]:
 
 
 def _hash(title: str, compared: Sequence[str], is_kept: bool) -> Callable[[Any], int]:
-    """How to take the hash of a record of some fields: each time, or once where a slot keeps it."""
+    """A function that takes the hash of a record of some fields: each time, or once where a slot keeps it."""
 
     def __hash__(self: Any) -> int:  # noqa: N807
         fields = self.__dict__

@@ -208,7 +208,7 @@ class _Indices:
         return position
 
     def holds(self, guards: Sequence[Within]) -> Array:
-        """Where in the domain every guard holds."""
+        """A mask of the elements of the domain where every guard holds."""
         holds = np.asarray(True)
         for guard in guards:
             index = self(guard.index)

@@ -1,4 +1,4 @@
-"""What a step of the pipeline is, and the steps of each kind of machine, as data.
+"""The steps of the pipeline: what one is, and the steps of each kind of machine, as data.
 
 A step is imported when it is first taken, so that the table of stages costs nothing to read.
 """
@@ -48,7 +48,7 @@ def later(module: str, name: str) -> Callable[..., Any]:
 
 
 def check(module: str) -> Callable[[Any, Any], None]:
-    """What verifies a value of a module of ``core/check``, whatever it was made of."""
+    """The verifier in a module of ``core/check``, as a function of a value and of what it was made from."""
     call = later(f"check.{module}", "verify")
     return lambda value, _: call(value)
 
@@ -107,7 +107,7 @@ CPU_PASSES = (
     _kernel_pass("cpu.outline", "kernel_to_outlined", "outlined", "functions of parallel loops"),
     _kernel_pass("cpu.cuts", "kernel_to_cuts", "cuts", "loops cut where conditions hold"),
 )
-"""What a processor makes of loops: vectors, threads, copies."""
+"""The passes of a processor over loops: vectors, threads, copies."""
 
 GPU_PASSES = (
     _kernel_pass(
@@ -147,7 +147,7 @@ GPU_PASSES = (
         "verify_ordered",
     ),
 )
-"""What a GPU makes of loops: launches, grids and threads."""
+"""The passes of a GPU over loops: launches, grids and threads."""
 
 PASSES: dict[Kind, tuple[Step, ...]] = {"cpu": CPU_PASSES, "gpu": GPU_PASSES}
-"""What each kind of machine makes of loops; ``codegen/targets`` takes it from there."""
+"""The passes of each kind of machine over loops; ``codegen/targets`` takes it from there."""

@@ -136,7 +136,7 @@ class _Slots:
         self._keep(name, self.build.pointwise(scalar, [before, comes], each.span))
 
     def _right(self, each: ast.Assigned, target: str) -> Tensor:
-        """What comes to a slot from the right side of an assignment."""
+        """The tensor on the right side of an assignment to a slot."""
         right = each.right
         if not isinstance(right, ast.Single):
             return self.build.tensor(self.frame, right)
@@ -191,7 +191,7 @@ def _contraction(places: Sequence[int | None]) -> Spec:
 
 
 def single_scalar(right: ast.Single, count: int) -> Scalar:
-    """What the operator of one assignment makes of its operands."""
+    """The scalar that the operator of an assignment computes of its operands."""
     sign = right.operator
     if sign is None:
         return Operand(0)

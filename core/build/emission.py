@@ -69,7 +69,7 @@ class Emission:
 
     @staticmethod
     def _before(value: Tensor) -> tuple[Tensor, ...]:
-        """What must be there before a node of a tensor is made."""
+        """The tensors whose nodes stand before the node of a tensor."""
         if isinstance(value, Stored) and isinstance(value.initial, Measured):
             return (value.initial.value,)
         return operands(value)

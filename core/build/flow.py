@@ -1,4 +1,4 @@
-"""What flows where between tensors of functions and routines: forward to results, back to parameters."""
+"""Flow between tensors of functions and routines: forward to results, back to parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ilang.core.ir.scalar import Apply, Operand
 def feeding(
     values: Sequence[Tensor], every: bool = False, done: Mapping[Tensor, object] | None = None
 ) -> list[Tensor]:
-    """What values are computed from, themselves included, in the order of evaluation.
+    """The values that others are computed from, these included, in the order of evaluation.
 
     Args:
         values: where to begin.

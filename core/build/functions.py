@@ -159,7 +159,7 @@ class Functions(Configuration):
                 raise AssertionError(term)
 
     def _read(self, meaning: Meaning, span: Span) -> Tensor:
-        """What a name means as a tensor."""
+        """The tensor that a name means."""
         match meaning:
             case Setting():
                 if meaning.tensor is not None:
@@ -178,7 +178,7 @@ class Functions(Configuration):
                 return meaning
 
     def meaning(self, frame: Frame, name: ast.Reference) -> Meaning:
-        """What a name means in a body.
+        """The meaning of a name in a body.
 
         Raises:
             MeaningError: E0426 (nothing).
@@ -341,7 +341,7 @@ class Functions(Configuration):
         self.next[value.value] = (self.tensor(frame, each.term), each.span)
 
     def _first_shape(self, frame: Frame, name: str) -> tuple[Rows, object]:
-        """What the strings of one name write of a parameter, which must agree."""
+        """The shape that the strings of one name write of a parameter; they must agree."""
         rows: Rows = ((), None, None)
         initial: object = None
         first: ast.Declared | None = None
@@ -428,7 +428,7 @@ class Functions(Configuration):
         return self.applied(function, owner, given, settings, term.span, kept)
 
     def bound(self, frame: Frame, name: str, term: ast.Term) -> Meaning:
-        """What ``name = term`` binds: a tensor, or an instance of a definition."""
+        """The meaning that ``name = term`` binds: a tensor, or an instance of a definition."""
         if isinstance(term, ast.Called) and not term.arguments and term.settings is not None:
             component = term.component
             function = (

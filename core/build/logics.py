@@ -1,4 +1,4 @@
-"""How the axes of an assignment meet, and what its logic does with them (TENSORS.md section 3).
+"""Logics of assignments: how axes meet, and which are folded (TENSORS.md section 3).
 
 Example, ``c =:+ a ~logic:"...|i->o => ...|o"``: i is dropped, so the sum folds along it; every element of c is reached.
 """
@@ -11,7 +11,7 @@ from ilang.core.ir.spec import Fixed, Window, names_of
 
 
 def logic_of(logic: ast.Logic | None) -> Logic:
-    """How the axes of an assignment meet; element by element where nothing is written."""
+    """The logic of an assignment; element by element where nothing is written."""
     if logic is None or logic.kind == ".":
         return Pointwise()
     if logic.kind == "@":

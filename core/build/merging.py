@@ -1,4 +1,4 @@
-"""What comes from other ranks: sums that a run waits for, and gradients that nothing has summed.
+"""Values from other ranks: sums that a run waits for, and gradients that nothing has summed.
 
 Example, of ``p.grad =+ p.grad.merge`` with two ranks or more, where n3 stands for the gradient of p:
     n4, an input that has the sum of n3 over all ranks, is the gradient of p from now on
@@ -19,7 +19,7 @@ from ilang.core.record import record
 from ilang.core.source import Span
 
 RANKS = "ranks"
-"""What texts call the number of processes that run a program."""
+"""The name in texts of the number of processes that run a program."""
 
 
 @record

@@ -52,7 +52,7 @@ ELEMENTWISE: dict[str, Scalar] = {
     "min": Apply("min", (_X, _Y)),
     "fma": Apply("add", (Apply("mul", (_X, _Y)), _Z)),
 }
-"""What each function of elements does to its operands; ``ir/primitives.py`` has how many there are."""
+"""Functions of elements, over their operands; ``ir/primitives.py`` has how many there are."""
 
 INFIX: dict[str, Scalar] = {
     "*.": Apply("mul", (_X, _Y)),
@@ -71,7 +71,7 @@ INFIX: dict[str, Scalar] = {
     "&&": Apply("and", (_X, _Y)),
     "||": Apply("or", (_X, _Y)),
 }
-"""What stands between two operands and goes element by element."""
+"""Operators between two operands that go element by element."""
 
 BETWEEN: dict[str, Scalar] = {
     "+": INFIX["+"],
@@ -81,7 +81,7 @@ BETWEEN: dict[str, Scalar] = {
     "**": Apply("pow", (_X, _Y)),
     "-?/": INFIX["-?/"],
 }
-"""What stands between the two operands of an assignment."""
+"""Operators between the two operands of an assignment."""
 
 FOLDS: dict[str, tuple[str, str | None, float]] = {
     "+": ("add", "+", 0.0),
@@ -102,7 +102,7 @@ FOLDS: dict[str, tuple[str, str | None, float]] = {
 
 
 def joined(accumulator: str) -> Scalar:
-    """What an accumulator makes of what is there, operand 0, and what comes, operand 1."""
+    """An accumulator applied to the element so far, operand 0, and the next value, operand 1."""
     name = FOLDS[accumulator][0]
     if name == "gate":
         return Apply("where", (Apply("gt", (_X, Constant(0))), _Y, Constant(0)))

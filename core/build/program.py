@@ -292,7 +292,7 @@ def _kept(
 
 
 def _constrain(run: Routines) -> None:
-    """What must hold of sizes, of what has been computed."""
+    """Assert the conditions on sizes, of values that were computed."""
     for value in run.constraints:
         run.emission.read(value)
     for value, name, note, scope in run.notes:

@@ -378,7 +378,7 @@ class Routines(Functions):
         self.merges.check(name, number, [stands for stands, _ in self.back[1]], each.span)
 
     def _target(self, frame: Frame, target: ast.Reference | ast.Access | ast.Declared) -> Tensor:
-        """What an assignment gives other values."""
+        """The tensor that an assignment writes."""
         match target:
             case ast.Declared():
                 return self.declare(frame, target)
@@ -405,7 +405,7 @@ class Routines(Functions):
         return value
 
     def _right(self, frame: Frame, each: ast.Assigned) -> tuple[Tensor, Logic]:
-        """What comes from the right side of an assignment, and how its axes meet."""
+        """The tensor on the right side of an assignment, and how its axes meet."""
         right = each.right
         logic = logic_of(each.logic)
         if not isinstance(right, ast.Single):
@@ -431,7 +431,7 @@ class Routines(Functions):
     def _folded(
         self, each: ast.Assigned, scalar: object, logic: Logic, given: Sequence[Tensor]
     ) -> Tensor:
-        """What an assignment makes of its operands, folded along the axes that its logic drops."""
+        """The value of an assignment of its operands, folded along the axes that its logic drops."""
         fold = "+" if each.accumulator is None else FOLDS[each.accumulator][1]
         if each.accumulator is None and drops(logic):
             message = "`=:` folds nothing, and this logic drops axes"
@@ -481,7 +481,7 @@ class Routines(Functions):
         return value
 
     def _from_neutral(self, each: ast.Assigned, comes: Tensor) -> Tensor:
-        """What an accumulator makes of its neutral element and what comes."""
+        """An accumulator applied to its neutral element and the value that comes."""
         match each.accumulator:
             case "-":
                 return self.pointwise(Apply("neg", (Operand(0),)), [comes], each.span)
@@ -553,7 +553,7 @@ def targets(statements: Sequence[ast.Statement]) -> dict[str, ast.Declared]:
 
 
 def expressions(statements: Sequence[ast.Statement]) -> tuple[object, ...]:
-    """What is computed in statements: the right sides of names and assignments."""
+    """The expressions of statements: the right sides of names and assignments."""
     expressions_below: list[object] = []
     for each in ast.nodes_within(tuple(statements)):
         if isinstance(each, ast.Assigned):

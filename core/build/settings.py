@@ -55,7 +55,7 @@ Einx = Callable[[Graph, Graph, Sequence[int]], Graph]
 
 @entity
 class Around:
-    """What tensor functions may use: the definitions of their file, components, other files.
+    """The surroundings of tensor functions: the definitions of their file, components, other files.
 
     ``component`` gives the graph of a component, by its name or its tree; ``load`` the array in a file; ``einx`` a
     component without operations in einx notation. ``ranks`` is how many processes run the program, each on a share of
@@ -132,7 +132,7 @@ class Configuration(ABC):
         """The tensor that an expression is."""
 
     def unknown(self, frame: Frame, name: ast.Reference) -> MeaningError:
-        """What is wrong with a name that means no tensor."""
+        """The error of a name that means no tensor."""
         others = {**self.functions, **self.routines, **self.components}
         if name.name in others:
             message = f"`{name.name}` is a definition, and a tensor is wanted here"
@@ -226,7 +226,7 @@ class Configuration(ABC):
         return Setting(value, self.tensor(frame, term) if names else None, names, term.span)
 
     def known(self, setting: Setting) -> Figure | tuple[Figure, ...]:
-        """What a configuration value is; what it depends on is then fixed when the program is built."""
+        """The number of a configuration value, which is fixed from then on, as is all that it depends on."""
         for name in setting.names:
             self.fixed.setdefault(name, setting.span)
         return setting.value
@@ -256,7 +256,7 @@ class Configuration(ABC):
 
 
 def evaluated(term: ast.Term, settings: Mapping[str, Setting]) -> Figure | tuple[Figure, ...]:
-    """What a default of a head is: arithmetic over numbers and the values before it."""
+    """The value of a default of a head: arithmetic over numbers and the values before it."""
     match term:
         case ast.Number():
             return term.value

@@ -42,7 +42,7 @@ class Shape:
 
 @record
 class Leaf:
-    """What a leaf is made from: its kind, its rows, its values (an array, one number, or None)."""
+    """The parts of a leaf: its kind, its rows, its values (an array, one number, or None)."""
 
     name: str | None
     kind: TerminalKind
@@ -50,13 +50,13 @@ class Leaf:
     values: Any
 
     def count(self) -> int | None:
-        """How many values a leaf whose rows are inferred from them has; None where nothing says so."""
+        """The number of values of a leaf whose rows are inferred from them; None where nothing says so."""
         return None if self.kind == "data" else getattr(self.values, "size", None)
 
 
 @record
 class Made:
-    """What an operation is made from, its operands aside."""
+    """The parts of an operation, its operands aside."""
 
     scalar: Scalar
     acc: str
@@ -77,7 +77,7 @@ class Expression:
 
     @property
     def name(self) -> str:
-        """What messages call it: the name of a leaf, or the text of an operation."""
+        """The name in messages: the name of a leaf, or the text of an operation."""
         if isinstance(self.node, Made):
             return self.node.text
         if self.node.kind == "number":
@@ -92,7 +92,7 @@ _LONGEST = 24
 
 
 def made_of(logic: tuple[Scalar, str, Logic], text: str, operands: Sequence[Expression]) -> Made:
-    """What an operation on expressions is made from; its text is ``text(operands)``, or as the user writes it."""
+    """The parts of an operation on expressions; its text is ``text(operands)``, or as the user writes it."""
     sign = INFIX.get(text)
     words = [_word(operand, sign is not None) for operand in operands]
     written = f"{words[0]} {sign} {words[1]}" if sign else f"{text}({', '.join(words)})"

@@ -20,7 +20,7 @@ from ilang.core.source import Span
 Kind = Literal[
     "input", "parameter", "declared", "setting", "constant", "gradient", "cotangent", "merged"
 ]
-"""What keeps values: arrays of a call, a parameter, a tensor that a routine declares, a configuration value that comes
+"""Storage of values: arrays of a call, a parameter, a tensor that a routine declares, a configuration value that comes
 at run time, numbers of the text or a file, what stands for a gradient or for what flows back, a sum over ranks."""
 
 
@@ -110,7 +110,7 @@ Tensor = Stored | Number | Computed | Output | Ruled
 
 
 def operands(value: Tensor) -> tuple[Tensor, ...]:
-    """What a value is computed from."""
+    """The values that a value is computed from."""
     match value:
         case Stored() | Number():
             return ()
@@ -185,7 +185,7 @@ def as_numbers(scalar: Scalar, whole: set[int], dtype: str) -> Scalar:
 
 @entity
 class Owner:
-    """What paths are made of: a use of a definition, whose parameters and instances have names.
+    """A part of a path: a use of a definition, whose parameters and instances have names.
 
     ``parent`` is None for the definition that is run. ``base`` is its own name there; ``definition`` what it is a use
     of. Where several uses of one definition have one name, numbers tell them apart.

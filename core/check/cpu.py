@@ -23,7 +23,7 @@ from ilang.core.ir.scalar import Apply, Load, scalars_within
 from ilang.core.record import replace
 
 Demand = Callable[[bool, str], None]
-"""What raises the error of an invariant that does not hold."""
+"""A function that raises the error of an invariant that does not hold."""
 
 
 def transpose(program: Program, s: Transpose, demand: Demand) -> None:
@@ -96,7 +96,7 @@ def tiles(program: Program, kernel: Kernel, inside: Sequence[Statement], demand:
 
 
 def _block(block: Sequence[Statement], demand: Demand) -> None:
-    """What statements of a block say of those after them."""
+    """Verify what statements of a block say of those after them."""
     late: set[int] = set()
     for n, s in enumerate(block):
         if late:
@@ -125,7 +125,7 @@ def _copies(after: If, into: Into) -> bool:
 
 
 def _tile(program: Program, tile: Tile, demand: Demand) -> None:
-    """What is said of a tile in registers agrees with its statements."""
+    """Verify that a tile in registers agrees with its statements."""
     held = tile.registers
     if held is None:
         demand(tile.fill is None, "a tile that fills a copy is in registers")
@@ -174,7 +174,7 @@ def _reads(program: Program, held: Registers, tile: int, demand: Demand) -> None
 
 
 def fetch(program: Program, loop: For, demand: Demand) -> None:
-    """What a loop fetches: whole lines of rows that the loop walks element by element."""
+    """Verify that a loop fetches whole lines of rows that the loop walks element by element."""
     if loop.fetch is None:
         return
     demand(loop.copies is None and loop.role != "u", "a loop in copies fetches nothing")

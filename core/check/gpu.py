@@ -126,7 +126,7 @@ def _kernel(program: Program, kernel: Kernel) -> None:
 
 
 def _turns(program: Program, kernel: Kernel, s: Spread) -> None:
-    """What is said of the turns of threads agrees with the iterations that they share."""
+    """Verify that the turns of threads agree with the iterations that they share."""
     _demand(program, kernel, s.turns is not None or s.at_a_time is None, "turns are known")
     if s.turns is not None:
         extents = [program.sizes[loop.size].fixed for loop in s.loops]
@@ -153,7 +153,7 @@ def _shaped(program: Program, kernel: Kernel, spread: Spread) -> None:
 
 
 def _alike(program: Program, kernel: Kernel, body: Block) -> None:
-    """What all threads of a block do, they do alike: nothing is stored."""
+    """Verify that the statements that all threads of a block run store nothing: they run alike."""
     for s in body:
         _demand(program, kernel, not isinstance(s, Store), "what all threads do stores nothing")
         if not isinstance(s, Spread):

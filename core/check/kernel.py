@@ -268,7 +268,7 @@ class _Verifier:
             self._lookups(condition.index)
 
     def _lookups(self, part: Affine) -> None:
-        """What an index looks up are elements of arrays of integers that this kernel does not write."""
+        """Verify that an index looks up elements of arrays of integers that this kernel does not write."""
         for each in part.lookups():
             buffer = self.program.buffers[each.source]
             self.demand(buffer.dtype in INTEGERS, "what is looked up is an integer")

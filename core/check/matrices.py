@@ -21,7 +21,7 @@ from ilang.core.machine import Device
 from ilang.core.matrix_unit import ROUNDED
 
 Demand = Callable[[Program, Kernel, bool, str], None]
-"""What raises an InternalError where an invariant does not hold."""
+"""A function that raises an InternalError where an invariant does not hold."""
 
 
 def verify(program: Program, kernel: Kernel, demand: Demand) -> None:
@@ -92,7 +92,7 @@ class _Checking:
         self.demand(_is_laid_out(right, steps, *at), "lanes have columns by group, terms by place")
 
     def _read(self, scalar: Scalar) -> Scalar:
-        """What is read of copies or arrays: where registers hold it, what is stored there."""
+        """The scalar that a read of copies or arrays has; where registers hold it, the one that is stored there."""
         if isinstance(scalar, Load) and self.program.buffers[scalar.buffer].space == "local":
             return self.held.get((scalar.buffer, scalar.index), scalar)
         return scalar

@@ -22,7 +22,7 @@ from ilang.core.ir.rewriting import accesses, parts_of
 from ilang.core.ir.scalar import Local
 
 Demand = Callable[[bool, str], None]
-"""What raises the error of an invariant that does not hold."""
+"""A function that raises the error of an invariant that does not hold."""
 
 
 def outlines(program: Program, kernel: Kernel, inside: Sequence[Statement], demand: Demand) -> None:

@@ -130,7 +130,7 @@ def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:
 
 
 def _lookups(shaped: Shaped, value: int, node: Assignment) -> None:
-    """What is looked up is an integer that was computed before, at an index over axes."""
+    """Verify that lookups are of integers that were computed before, at indices over axes."""
     for each in node.lookups():
         source = shaped.tensors[each.source]
         _demand(each.source < value, "what is looked up comes before", value)

@@ -1,1 +1,1 @@
-"""What is told of a program, as data and as text."""
+"""Explanations of a program, as data and as text."""

@@ -50,7 +50,7 @@ WORDS = {
 
 @record
 class StageRow:
-    """What a stage made of an operation."""
+    """An operation as a stage left it."""
 
     stage: str
     says: str
@@ -143,7 +143,7 @@ def _name(leaf: Axis | Number) -> str:
 
 
 def _equations(solved: Solved, names: Sequence[str]) -> Iterator[str]:
-    """What the expressions say of dimensions, and the sizes that are written."""
+    """The equations of dimensions that the expressions write, and the sizes that are written."""
     for expression, name in zip(solved.inputs, names, strict=True):
         for number, item in enumerate(_dimensions(expression.items)):
             yield f"dimension {number} of {name} = {_amount(item)}"

@@ -1,4 +1,4 @@
-"""What ``i explain`` tells of a program, as data: words, shapes, projections, schedule, loops, cost.
+"""The explanation of a program, as data: words, shapes, projections, schedule, loops, cost.
 
 The command line draws it (``core/explain/page.py``, ``icli/render.py``); ``--json`` gives it as it is.
 """
@@ -73,7 +73,7 @@ class StepRow:
 
 @record
 class ViewRow:
-    """What names the dimensions of a value anew: which one, and how, ``s (h d) -> s h d``."""
+    """A view, which names the dimensions of a value anew: which value, and how, ``s (h d) -> s h d``."""
 
     name: str
     source: str
@@ -82,7 +82,7 @@ class ViewRow:
 
 @record
 class Projection:
-    """Which dimension of which tensor each axis of a loop nest walks."""
+    """The dimension of each tensor that each axis of a loop nest walks."""
 
     step: int
     text: str
@@ -208,7 +208,7 @@ class _Explaining:
         return operation_rows(self.graph, self.shaped, self.verbose)
 
     def _occupancy(self) -> tuple[OccupancyRow, ...]:
-        """What a GPU has of each kernel at a time; other machines have no such limits."""
+        """The blocks of each kernel that a GPU has at a time; other machines have no such limits."""
         if self.program.machine.device is None:
             return ()
         from ilang.core.explain.occupancy import occupancy_rows
@@ -314,7 +314,7 @@ class _Explaining:
         return ()
 
     def _letter(self, index: Affine, node: Assignment) -> str:
-        """What a dimension goes by: its index, or the axis that is looked up there."""
+        """The name of a dimension: its index, or the axis that is looked up there."""
         if index.looked and not index.terms:
             return self.shaped.sizes[index.looked[0][1].size].name
         return self._index_text(index, node)
@@ -458,12 +458,12 @@ class _Explaining:
 
 
 def _looked(node: Assignment) -> tuple[Read, ...]:
-    """What an assignment looks up, as reads."""
+    """The lookups of an assignment, as reads."""
     return tuple(Read(each.source, each.index) for each in node.lookups())
 
 
 def assumed_notes(shaped: Shaped) -> list[str]:
-    """What was assumed where nothing in the program says it."""
+    """The assumptions where nothing in the program says what holds."""
     return [
         f"{each.variable} in {each.span.text()} stands for no axes, since nothing says how many: "
         "give shapes (--shape), or dimensions in a definition"
@@ -479,7 +479,7 @@ def _written(node: Assignment) -> str:
 
 
 def words(node: Assignment, name: str) -> str:
-    """What an expression says: ``sum over k, for each i j``; ``name`` is that of its result."""
+    """An expression in words: ``sum over k, for each i j``; ``name`` is that of its result."""
     text = _words(node, name)
     return f"{text}{OF_UNIT}" if is_rounded(node.scalar) else text
 

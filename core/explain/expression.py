@@ -1,4 +1,4 @@
-"""What listings have in common: indices, scalars, numbers, sizes, and rows of words in columns."""
+"""The common parts of listings: indices, scalars, numbers, sizes, and rows of words in columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INFIX = {
 }  # fmt: skip
 
 OF_UNIT = ", factors rounded to TF32"
-"""What the role m of a schedule says of a product."""
+"""The effect of the role m of a schedule on a product, in words."""
 
 
 def affine_text(
@@ -53,7 +53,7 @@ def stored_text(order: Sequence[int]) -> str:
 
 
 def view_text(axes: Sequence[Axis], source: Groups, target: Groups) -> str:
-    """How a view renames dimensions, with the extents that are written: ``(a:4 b) c -> a (b c)``."""
+    """The renaming of dimensions by a view, with the extents that are written: ``(a:4 b) c -> a (b c)``."""
     sides = (" ".join(group_text(axes, group) for group in side) for side in (source, target))
     return " -> ".join(sides)
 

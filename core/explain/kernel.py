@@ -96,7 +96,7 @@ def _again(program: Program, kernel: Kernel, call: Call) -> str:
 
 
 def _memory_kind(buffer: Buffer) -> str | None:
-    """What the memory of a kernel is; None of what callers have."""
+    """The kind of a kernel's own memory; None for that of callers."""
     match buffer.role:
         case "input" | "output" | "inout":
             return None
@@ -111,7 +111,7 @@ def _memory_kind(buffer: Buffer) -> str | None:
 
 
 def _role_text(role: Role) -> str:
-    """How a loop is said to run, after its extent."""
+    """The words for a role of a loop, after its extent."""
     match role:
         case "u":
             return " unrolled"
@@ -204,7 +204,7 @@ class _Loops:
         yield from self.lines(s.edge, inside)
 
     def _if(self, s: If, indent: str) -> Iterator[str]:
-        """What runs where conditions hold, and what else."""
+        """The statements where conditions hold, and the others."""
         word = "if" if s.body else "unless"
         rows = [self.program.buffers[number].name for number in s.aligned]
         words = [self._conditions(s.within)] if s.within else []
@@ -219,7 +219,7 @@ class _Loops:
             yield from self.lines(s.otherwise, indent + "  ")
 
     def _takes(self, outline: Outline) -> str:
-        """What a function takes, writes and keeps."""
+        """The values that a function takes, writes and keeps."""
         captured, buffers = outline.captured, self.program.buffers
         scalars = [self._end(n) for n in captured.sizes]
         scalars += [self.kernel.names[n] for n in captured.variables]
@@ -241,7 +241,7 @@ class _Loops:
         yield f"shared by time {self._time(outline.sharing)}"
 
     def _time(self, sharing: Sharing) -> str:
-        """How long loops take, and the loops inside that take longest."""
+        """The time that loops take, and the loops inside that take longest."""
         words = [f"{sharing.time.factor:g}"] if sharing.time.factor != 1 else []
         words += [self._end(n) for n in sharing.time.sizes]
         inside = ""
@@ -264,7 +264,7 @@ class _Loops:
         yield from self.lines(s.loops.body, indent + "  ")
 
     def _together(self, s: Barrier | Combine | Swap | MatrixProduct) -> Iterator[str]:
-        """What all threads of a block, or the lanes of a warp, do together."""
+        """The statements that all threads of a block, or the lanes of a warp, run together."""
         match s:
             case Barrier():
                 yield "barrier"
@@ -309,7 +309,7 @@ class _Loops:
         yield from self.lines(s.body, indent + "  ")
 
     def _neighbors(self, some: Neighbors) -> str:
-        """How many iterations go at a time, of which arrays, and where."""
+        """The number of iterations that go at a time, of which arrays, and where."""
         names = " ".join(self.program.buffers[number].name for number in some.moved)
         return f", {some.count} of {names} together where rows are aligned"
 
@@ -342,7 +342,7 @@ class _Loops:
         return f" storing {copy}{' where ' if names else ''}{' and '.join(names)}"
 
     def _manner(self, loop: For) -> str:
-        """How a loop runs: in lanes, unrolled, fetching, or not where a tile does what it does."""
+        """The manner in which a loop runs: in lanes, unrolled, fetching, or not at all where a tile does its work."""
         lanes = f" in {loop.lanes} lanes" if loop.lanes > 1 else ""
         role = _role_text(loop.role)
         if loop.copies == 1 and not role:
@@ -360,7 +360,7 @@ class _Loops:
         return f"{lanes}{role}{fetch}{quotient}{late}{cut}{wide}"
 
     def _fetch(self, fetch: Fetch) -> str:
-        """What a loop moves into the caches, and before how many iterations."""
+        """The elements that a loop moves into the caches, and how many iterations ahead."""
         loads = (load for lines in fetch.lines for load in lines.loads)
         rows = [self._element(load.buffer, load.index) for load in loads]
         return f" fetching {' and '.join(rows)} by {fetch.chunk}"
@@ -390,13 +390,13 @@ class _Loops:
         return f"ceil({text if text.isalnum() else f'({text})'} / {bound.step})"
 
     def _late(self, late: Late) -> str:
-        """When a tile fills a copy instead of a loop."""
+        """The condition in which a tile fills a copy instead of a loop."""
         words = ["one thread has all"] if late.alone else []
         words += [self._guards(late.guards)] if late.guards else []
         return f" unless a tile does{' where ' if words else ''}{' and '.join(words)}"
 
     def _held(self, tile: Tile) -> Iterator[str]:
-        """How registers hold a tile, how many terms it adds one after the other, and where it goes when it is whole."""
+        """Lines on a tile: how registers hold it, how many terms it adds in a row, where it goes in the end."""
         held, into = tile.registers, tile.into
         if held is not None:
             most = ", ".join(f"{block.rows[0]}x{block.lanes}" for block in held.micro_tiles)

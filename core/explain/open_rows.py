@@ -33,7 +33,7 @@ class SoFar:
 
 
 def so_far(graph: Graph, names: Mapping[int, str]) -> SoFar:
-    """What is known of a graph, whose values have names where ``names`` has them.
+    """The rows of a graph that are known, whose values have names where ``names`` has them.
 
     Raises:
         ShapeError: E0501 to E0520 (operations that do not agree).

@@ -37,7 +37,7 @@ def explanation_text(explanation: Explanation) -> str:
 
 
 def _occupancy(explanation: Explanation) -> Sequence[Sequence[str]]:
-    """What a GPU has of each kernel at a time, with the names of the columns."""
+    """The blocks of each kernel that a GPU has at a time, with the names of the columns."""
     if not explanation.occupancy:
         return ()
     from ilang.core.explain.occupancy import occupancy_table
@@ -109,12 +109,12 @@ def extents_text(extents: Sequence[str]) -> str:
 
 
 def story_rows(explanation: Explanation) -> list[tuple[str, str]]:
-    """What was inferred, and why."""
+    """The rows of the table of what was inferred, and why."""
     return [(row.subject, row.says) for row in explanation.story]
 
 
 def cost_text(cost: Cost) -> str:
-    """What the program costs, in one line; formulas where extents are open."""
+    """The cost of the program, in one line; formulas where extents are open."""
     words = f"{counted(cost.flops, 'flop')}, at least {counted(cost.bytes, 'byte')}"
     if isinstance(cost.flops, int) and isinstance(cost.bytes, int) and cost.flops and cost.bytes:
         words += f", {cost.flops / cost.bytes:.1f} flops per byte"
@@ -159,7 +159,7 @@ def as_data(value: object) -> object:
 UNWRITTEN = (
     "# kernels compute matrices again, and the language has no words for all of these assignments"
 )
-"""What stands above schedules that cannot be written back."""
+"""The remark above schedules that cannot be written back."""
 
 
 def schedule_text(page: Explanation) -> str:

@@ -1,4 +1,4 @@
-"""Which dimension of which tensor each axis walks, and how a result is written, in words."""
+"""The dimension of each tensor that each axis walks, and how a result is written, in words."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ WRITTEN_ONCE = "every element is written once, and all of them are"
 
 
 def written(reduced: Sequence[str], injective: bool, surjective: bool, start: float) -> str:
-    """Why elements start from a neutral element: axes that are reduced, elements met again or never."""
+    """The reason why elements start from a neutral element: axes that are reduced, elements met again or never."""
     reasons = []
     if reduced:
         reasons.append(f"{' '.join(reduced)} {'are' if reduced[1:] else 'is'} reduced")

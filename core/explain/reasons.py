@@ -1,4 +1,4 @@
-"""What gives each extent: dimensions of inputs, numbers in the text, or a rule over other extents.
+"""The source of each extent: dimensions of inputs, numbers in the text, or a rule over other extents.
 
 k  one extent: dimension 1 of in0, dimension 0 of in1
 y  follows from the index (y+u-1): yu + 2 - (u - 1) = 10 + 2 - (3 - 1) = 10
@@ -25,7 +25,7 @@ from ilang.core.source import Span
 
 
 class Reasons:
-    """What is known of the sizes of a program."""
+    """The sizes of a program, and the reason for each."""
 
     def __init__(
         self, program: Solved | Shaped, inputs: Sequence[str], texts: Mapping[int, str], given: bool
@@ -51,7 +51,7 @@ class Reasons:
             self.bounds.setdefault(bound.size, []).append(bound)
 
     def of(self, number: int) -> str:
-        """What gives an extent: dimensions, the text, ``--shape``, or a rule."""
+        """The source of an extent: dimensions, the text, ``--shape``, or a rule."""
         size, text = self.sizes[number], self.texts.get(number)
         places = [f"dimension {place.dim} of {self.inputs[place.number]}" for place in size.places]
         derived = self.derived.get(number, [])

@@ -99,7 +99,7 @@ def _staged_reads(scheduled: Scheduled, instance: Instance) -> list[int]:
 
 
 def _staged(scheduled: Scheduled, group: Group, instance: Instance, number: int) -> str:
-    """What is staged for a read: ``t1 in out, shares i k j``, or ``in1 copied in out, inside j, as [n_k, 64]``."""
+    """The staging of a read: ``t1 in out, shares i k j``, or ``in1 copied in out, inside j, as [n_k, 64]``."""
     node, nest = _assigned(scheduled, instance.value)
     read, site = node.reads[number], nest.sites[number]
     name, reader = _name(scheduled, read.value), _name(scheduled, instance.value)
@@ -139,7 +139,7 @@ def _opened(scheduled: Scheduled, group: Group, opened: Opened) -> str:
 
 
 def _parts(scheduled: Scheduled, instance: Instance, parts: Parts) -> str:
-    """What goes in parts: ``out in parts of k, added by one thread for each element``."""
+    """The reduction that goes in parts: ``out in parts of k, added by one thread for each element``."""
     node, name = _assigned(scheduled, instance.value)[0], _name(scheduled, instance.value)
     loops = " ".join(loop_text(node, loop) for loop in parts.loops)
     who = "all threads of a block" if parts.threads else "one thread"
@@ -150,7 +150,7 @@ def _parts(scheduled: Scheduled, instance: Instance, parts: Parts) -> str:
 
 
 def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) -> str:
-    """How a reduction folds: ``out in a register tile i' j' of 6 x 64, over k', blocks of k``."""
+    """The manner in which a reduction folds: ``out in a register tile i' j' of 6 x 64, over k', blocks of k``."""
     node, _ = _assigned(scheduled, instance.value)
     name = _name(scheduled, instance.value)
 

@@ -113,7 +113,7 @@ class Event:
 
 @record
 class Computation:
-    """How a tensor, or a part of it, is computed: loops, indices, and how the result is written.
+    """The computation of a tensor, or of a part of it: loops, indices, and how the result is written.
 
     ``rows`` are the operands that are read, then the result; ``start`` is the neutral element that elements start
     from, or None where each is written once and all of them are, or where another value is written onto.
@@ -184,7 +184,7 @@ def _table(computed: Computation) -> list[str]:
 
 
 def remark(computed: Computation) -> str:
-    """How a result is written."""
+    """The manner in which a result is written."""
     if computed.start is None:
         return WRITTEN_ONCE if computed.surjective else "what is not written stays as it is"
     return written(computed.reduced, computed.injective, computed.surjective, computed.start)
@@ -310,7 +310,7 @@ class _Telling:
         return self.solved.numbers.name(size) if fixed is None else fixed
 
     def _events(self) -> Iterator[Event]:
-        """What fixed each axis, and each row that has axes; rows that end are one event a stage."""
+        """The constraint that fixed each axis, and each row that has axes; rows that end are one event a stage."""
         ends: dict[int, list[str]] = {}
         for stage, number, value, origin in self.log.entries:
             if not isinstance(value, Row):
@@ -429,7 +429,7 @@ class _Telling:
         )
 
     def _repeated(self, loop: Loop) -> Extent:
-        """How often a loop runs."""
+        """The number of iterations of a loop."""
         assert loop.size is not None, "only an added loop has no size"
         return self._extent(loop.size)
 
@@ -438,11 +438,11 @@ class _Telling:
 
 
 _LISTED = 6
-"""How many rows that end are named."""
+"""Rows that end and are named, at most."""
 
 
 def _names(graph: Graph) -> list[str]:
-    """What the story calls each value: as inputs and leaves are called, and ``t1``, ``t2``, ... in order."""
+    """The names of values in the story: those of inputs and leaves, and ``t1``, ``t2``, ... in order."""
     unique = Names()
     inputs = {value: graph.input_name(number) for number, value in enumerate(graph.inputs)}
     leaves = [
@@ -455,7 +455,7 @@ def _names(graph: Graph) -> list[str]:
 
 
 def _made(node: Node) -> str:
-    """What makes a value: the text of an expression or an operation, the kind of a leaf."""
+    """The origin of a value: the text of an expression or an operation, the kind of a leaf."""
     match node:
         case Input():
             return "input"
@@ -502,7 +502,7 @@ def typed_story(
 
 
 def _counted(counted: Counted) -> str:
-    """How many axes a row variable stands for, and why."""
+    """The number of axes that a row variable stands for, and why."""
     many = f"{counted.length or 'no'} ax{'is' if counted.length == 1 else 'es'}"
     return f"{many}: {counted.because}"
 
@@ -526,7 +526,7 @@ def _divided(rows: Rows, words: Sequence[str]) -> str:
 
 
 def _result(tensor: Tensor, node: shaped_ir.Assignment) -> str:
-    """How a result is written: once, from the neutral element on, or onto another."""
+    """The manner in which a result is written: once, from the neutral element on, or onto another."""
     if node.base is not None and node.acc is None:
         return "each of its elements is written once, and not all of them are: the others stay as they are"
     if node.base is not None and node.acc is not None:

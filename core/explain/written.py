@@ -38,7 +38,7 @@ UNARY = {
     if op.unary not in ("copy", op.binary) and op.unary_left is None and op.unary_right is None
 }
 POWERS = {"sqrt": 0.5, "square": 2.0}
-"""What is a power by a number, beside those that have an operator."""
+"""Primitives that are powers by a number, beside those that have an operator."""
 
 LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 LETTER = re.compile("[a-z]")
@@ -236,7 +236,7 @@ class _Definition:
                 raise _Unwritten
 
     def _pattern(self, node: Assignment, read: Read) -> str:
-        """What is read of a value, and where: ``ij[j<=i]``."""
+        """The pattern of a read of a value, with its guards: ``ij[j<=i]``."""
         indices = "".join(self._index(node, part) for part in read.index) or "."
         if len(read.index) == 1 and indices[1:-1].isdigit():
             indices = indices[1:-1]  # before `>>` a number in parentheses is one of its own
@@ -310,7 +310,7 @@ def _guards(node: Assignment, guards: Sequence[Within]) -> str:
 
 
 def _negative(index: Affine) -> Affine:
-    """What is below 0 by as much as an index is above."""
+    """The negative of an index."""
     return replace(index, terms=tuple((-c, a) for c, a in index.terms), offset=-index.offset)
 
 

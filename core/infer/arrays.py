@@ -59,7 +59,7 @@ class Arrays:
         return tuple(numbered)
 
     def count(self, value: int, variable: str) -> int | None:
-        """How many axes a row variable of a specification stands for, where ranks say it."""
+        """The number of axes that a row variable of a specification stands for, where ranks say it."""
         return None if self.ranks is None else self.ranks.lengths[value, variable]
 
 

@@ -1,4 +1,4 @@
-"""What the uses of an operand's row ask of it: the axes that all of them agree on.
+"""Demands on the row of an operand by its uses: the axes that all of them agree on.
 
 Every result that an operand flows into bounds it from below: the operand may have fewer axes, and where two results
 differ in size, the stretchable 1. Bounds come through any number of results in between, so they are collected along
@@ -16,7 +16,7 @@ from ilang.core.ir.rows import Dim, DimBelow, Known, Origin, Row, Sum, Var
 from ilang.core.record import record
 
 Axis = tuple[Dim, ...]
-"""What several results have at one place: one size, several unknown axes, or the stretchable 1."""
+"""The dimensions of several results at one place: one size, several unknown axes, or the stretchable 1."""
 
 
 @record

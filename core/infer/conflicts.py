@@ -20,7 +20,7 @@ def refusal(
 
 @record
 class Relation:
-    """How two axes meet: what messages say, and the code of a refusal."""
+    """The manner in which two axes meet: the words of messages, and the code of a refusal."""
 
     says: str
     code: str
@@ -148,7 +148,7 @@ def too_short(
 
 
 def _given(source: Known | None) -> str:
-    """What a computed size is computed from."""
+    """The words on what a computed size is computed from."""
     return f"{source.origin.says} is {source.size}, so " if source is not None else ""
 
 

@@ -37,7 +37,7 @@ class RowAxis:
     place: int
 
     def name(self) -> str:
-        """What loops and messages call it."""
+        """The name in loops and messages."""
         return f"{self.variable.strip('.')}{self.place}"
 
 
@@ -61,7 +61,7 @@ def axis_says(axis: Axis | RowAxis) -> str:
 
 
 def variable_says(variable: str) -> str:
-    """What messages call a row variable: as it is written."""
+    """The name of a row variable in messages: as it is written."""
     return (
         f"`...` of the {variable.strip('.')} row"
         if variable.startswith(".")

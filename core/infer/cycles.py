@@ -15,7 +15,7 @@ from ilang.core.ir.rows import Constraint, Origin, Row, RowBelow, RowEqual
 
 
 class Edges(Protocol):
-    """Where each node leads: a mapping, or something that computes it."""
+    """The edges from each node: a mapping, or something that computes it."""
 
     def get(self, node: int, default: Sequence[int], /) -> Sequence[int]:
         """The nodes that ``node`` leads to."""

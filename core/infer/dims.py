@@ -36,7 +36,7 @@ _NONE: Mapping[int, Origin] = {}
 
 
 class Log:
-    """What fixed each variable, in order: the stage, the variable, its value, and the constraint."""
+    """The record of what fixed each variable, in order: the stage, the variable, its value, and the constraint."""
 
     def __init__(self) -> None:
         """Nothing yet; stage 1 comes first."""
@@ -163,7 +163,7 @@ class Dims(Cells):
         return number
 
     def _followed(self, var: Var) -> Dim:
-        """What a path of variables ends in; paths are shortened."""
+        """The dimension that a path of variables ends in; paths are shortened."""
         value = self.value[var.number]
         if not isinstance(value, Var):
             return var if value is None else value
@@ -181,7 +181,7 @@ class Dims(Cells):
         return self.value[number] is None
 
     def says(self, dim: Dim) -> str:
-        """What messages call a dimension."""
+        """The name of a dimension in messages."""
         match dim:
             case Known():
                 return dim.origin.says
@@ -449,7 +449,7 @@ class Dims(Cells):
                 self.unit(here, cap.origin, origin)
 
     def caps(self, numbers: Iterable[int]) -> dict[int, Known]:
-        """What uses ask of open variables: the stretchable 1 where their units differ."""
+        """The demands of uses on open variables: the stretchable 1 where their units differ."""
         units = self._asked_units()
         caps: dict[int, Known] = {}
         for number in numbers:
@@ -548,7 +548,7 @@ def _terms(dim: Dim) -> tuple[tuple[int, int], ...]:
 
 
 def _source(sources: list[Origin]) -> Origin:
-    """Where a computed size comes from: what it was computed from, named once and not over and over."""
+    """The origin of a computed size: all that it was computed from, each named once."""
     if not sources:
         return Origin("a computed size", None)
     for origin in sources[:2]:

@@ -1,4 +1,4 @@
-"""Which axes of an index expression take their extent from an affine index that they stand in.
+"""Axes of an index expression that take their extent from an affine index in which they stand.
 
 An axis that some index of a read is alone, or whose extent is written, is known from there. Any other gets the extent
 with which the index stays inside its dimension, padding included (LANGUAGE.md section 1).

@@ -141,12 +141,12 @@ class Inferred:
 
     @property
     def run_time(self) -> RunTime:
-        """What follows from run-time sizes, and what they must satisfy."""
+        """The sizes that follow from run-time ones, and the conditions that these must satisfy."""
         return self._solution.run_time
 
     @property
     def steps(self) -> int:
-        """How many constraints the solver looked at: the work, in a number that no machine changes."""
+        """The number of constraints that the solver looked at: its work, in a number that no machine changes."""
         return self._solution.steps
 
     def labels_of(self, node: int) -> list[tuple[str, int]]:

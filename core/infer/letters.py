@@ -1,4 +1,4 @@
-"""What the text calls the dimensions of values: the letters by which each is first read, or given."""
+"""Names in the text of the dimensions of values: the letters by which each is first read, or given."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def named_axes(rows: Sequence[Flat]) -> Iterator[Key]:
 
 
 def _joined(node: View, group: Sequence[int]) -> str:
-    """What sizes call a dimension of several axes."""
+    """The name in sizes of a dimension of several axes."""
     return _one_word([node.axes[axis].name for axis in group])
 
 
@@ -91,7 +91,7 @@ def _one_word(names: Sequence[str]) -> str:
 
 
 def _axis_letters(axis: Axis | RowAxis) -> str:
-    """What pages and sizes call the dimension that an axis walks; empty for a fixed index and a blank."""
+    """The name in pages and sizes of the dimension that an axis walks; empty for a fixed index and a blank."""
     if isinstance(axis, RowAxis):
         return axis.name()
     return _one_word([key if isinstance(key, str) else key.name() for key in axis_keys(axis)])

@@ -1,4 +1,4 @@
-"""What heads of tensor functions write of rows: ``x[b|i->o, 3]``. A letter is one size throughout a use of a head."""
+"""Rows as heads of tensor functions write them: ``x[b|i->o, 3]``. A letter is one size throughout a use of a head."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Notes:
         self.rows: dict[tuple[int, str], Row] = {}
 
     def constraints(self, noted: Noted, shape: Shape) -> Iterator[RowEqual]:
-        """What a head writes of the rows of a value."""
+        """The constraints that a head writes of the rows of a value."""
         for kind, note, row in zip(KINDS, noted.note.rows, shape, strict=True):
             leading, trailing = (
                 tuple([self._axis(noted, axis) for axis in axes])

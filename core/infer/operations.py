@@ -266,7 +266,7 @@ class Collecting:
         self.constraints.append(Stored((closed(axes),), rows, origin))
 
     def _annotate(self, annotation: Annotation) -> None:
-        """What a definition writes of the dimensions of a value."""
+        """Constrain the dimensions of a value as its definition writes them."""
         dims: list[Dim] = []
         for number, written in enumerate(annotation.dims or ()):
             if isinstance(written, int):
@@ -321,7 +321,7 @@ class Collecting:
         self.constraints.append(RowEqual(one, other, origin, computed))
 
     def _names(self, node: Operation) -> list[str]:
-        """What messages call the operands of an operation."""
+        """The names of the operands of an operation in messages."""
         nodes = [self.graph.nodes[operand] for operand in node.operands]
         return list(map(brief, nodes))
 
@@ -402,7 +402,7 @@ class Collecting:
             self.latest[name] = labels
 
     def _meets(self, value: int, number: int) -> Literal["leaf", "result"]:
-        """What a shape of the specification of an operation meets: a leaf, or a value that is computed."""
+        """The kind of value that a shape of a specification meets: a leaf, or one that is computed."""
         node = self.graph.nodes[value]
         assert isinstance(node, Operation)
         read = (*node.operands, value)[number]

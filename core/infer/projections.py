@@ -239,7 +239,7 @@ class _Maker:
 
 
 class Measure(ABC):
-    """What the size numbers of a specification mean."""
+    """The meaning of the size numbers of a specification."""
 
     @abstractmethod
     def label(self, name: str) -> int:

@@ -350,7 +350,7 @@ class RowVars:
         )
 
     def asking(self, variable: int) -> Origin:
-        """Where a row is used that bounds a variable."""
+        """The use of a row that bounds a variable."""
         return next(iter(self.results[variable].values())).origin
 
     def linked(self, variable: int) -> tuple[set[int], list[Origin]]:
@@ -424,5 +424,5 @@ def _tail(axes: tuple[Dim, ...], count: int) -> tuple[Dim, ...]:
 
 EMPTY = closed(())
 OUTPUT_PLACE = MEMORY_ORDER.index(2)
-"""Where the output row stands among the rows of a tensor as it is stored."""
+"""The place of the output row among the rows of a tensor as it is stored."""
 _NONE: Mapping[int, Constraint] = {}

@@ -56,7 +56,7 @@ class Reach:
 
 
 class RunTime:
-    """What is noted of one run, in the order in which it was found."""
+    """Rules and conditions noted in one run, in the order in which they were derived."""
 
     def __init__(self) -> None:
         """Nothing yet."""

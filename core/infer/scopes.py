@@ -32,7 +32,7 @@ class Scopes:
         yield Determined(self.names[scope, name], name, says, f"give it: `{name}=2`")
 
     def constraints(self, c: Sized, dims: Sequence[Dim]) -> Iterator[Constraint]:
-        """What an operation says of some dimensions, axes or labels, ``dims``."""
+        """The constraints of an operation on some dimensions, axes or labels, ``dims``."""
         known = len(self.names)
         yield from self._amounts(c, dims)
         for scope, name in list(self.names)[known:]:

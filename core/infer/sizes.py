@@ -61,7 +61,7 @@ class Sizes:
         return self.entries[number].fixed
 
     def name(self, number: int) -> str:
-        """What a size number is called."""
+        """The name of a size number."""
         return self.entries[number].name
 
     def half(self, dilation: int, size: int, span: Span) -> int:
@@ -99,7 +99,7 @@ class Sizes:
         )
 
     def bound(self, reach: Reach) -> Bound:
-        """What an axis of run-time size must reach."""
+        """The least extent that an axis of run-time size must reach."""
         span = reach.origin.span or self.span
         return Bound(self.of(reach.known), reach.position, span, reach.part)
 

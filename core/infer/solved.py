@@ -157,7 +157,7 @@ class Solved:
         return self._axes[value]
 
     def guards(self, value: int, read: Read) -> tuple[Within, ...]:
-        """What must hold for a read of an assignment to stay in its dimensions, where that is not known."""
+        """The conditions for a read of an assignment to stay in its dimensions, where they are not known to hold."""
         moving = [
             dim for dim, index in enumerate(read.index) if index.terms and not index.is_whole()
         ]
@@ -201,7 +201,7 @@ class Solved:
         )
 
     def rows(self) -> Iterator[RowsOf]:
-        """What specifications found, in the order of the graph."""
+        """The rows that specifications determined, in the order of the graph."""
         for value, node in enumerate(self.graph.nodes):
             rows = self.inferred.counted(value)
             if rows is None or not isinstance(node, Operation):
@@ -211,7 +211,7 @@ class Solved:
                 yield RowsOf(each, axes, len(batch), len(inner))
 
     def counted(self) -> tuple[Counted, ...]:
-        """What is known of row variables, in the order in which they were found."""
+        """The row variables that are known, in the order in which they were determined."""
         ranks = self.inferred.arrays.ranks
         if ranks is None:
             return ()

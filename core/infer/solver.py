@@ -64,7 +64,7 @@ STAGES = (
     "open axes of leaves stretch",
     "open axes of results: an index, a use, or they stretch",
 )
-"""What each stage does, in words; stage 1 comes first."""
+"""The work of each stage, in words; stage 1 comes first."""
 
 
 def solve(
@@ -100,14 +100,14 @@ class Solution:
     """Every axis known: ``row`` gives the axes of a row, ``size`` the size of an axis."""
 
     def __init__(self, dims: Dims, rows: RowVars, steps: int) -> None:
-        """What a finished run found, and how many constraints it looked at."""
+        """The result of a finished run, and how many constraints it looked at."""
         self._dims = dims
         self._rows = rows
         self.steps = steps
 
     @property
     def run_time(self) -> RunTime:
-        """What follows from run-time sizes, and what they must satisfy."""
+        """The sizes that follow from run-time ones, and the conditions that these must satisfy."""
         return self._dims.run_time
 
     def size(self, dim: Dim) -> int:

@@ -46,7 +46,7 @@ BRIEF = 40
 
 
 class StatedSizes:
-    """What adds such constraints to those that are collected of a graph."""
+    """The collector that adds such constraints to those that are collected of a graph."""
 
     def __init__(self, collecting: Collecting) -> None:
         """For a graph whose operations have been collected."""
@@ -104,7 +104,7 @@ class StatedSizes:
         )
 
     def _named(self, label: str) -> Dim | int:
-        """What a label means: an axis, or the number of a row variable."""
+        """The meaning of a label: an axis, or the number of a row variable."""
         labels = self.collecting.latest.get(label)
         if labels is None:
             known = (
@@ -135,7 +135,7 @@ class StatedSizes:
 
 
 def brief(node: object) -> str:
-    """What messages call a value."""
+    """The name of a value in messages."""
     match node:
         case Terminal():
             return node.name

@@ -1,4 +1,4 @@
-"""What an accumulator adds to the derivative of an assignment: a factor beside what flows through it, either way.
+"""The factor of an accumulator in the derivative of an assignment, beside what flows through it, either way.
 
 max, min    an equal share for every winner: (f == result) / (how many there are)
 product     the product of what stands before and after: no division, so zeros are no special case

@@ -92,7 +92,7 @@ class _Attaching(Reverse):
         return result
 
     def _copied(self, value: int) -> int:
-        """What a value is a whole copy of, if that is computed: a gradient that is an output was a copy of it."""
+        """The computed value that another copies whole, if any: a gradient that is an output was a copy of it."""
         node, tensor = self.new.nodes[value], self.new.tensors[value]
         if not isinstance(node, Assignment) or not is_copy(node) or len(node.reads) != 1:
             return value
@@ -137,7 +137,7 @@ class _Attaching(Reverse):
                 todo += [(n, False) for n in (back.of, *(wrt for _, wrt in back.gradients))]
 
     def _below(self, value: int) -> tuple[int, ...]:
-        """What a value is computed from."""
+        """The values that a value is computed from."""
         return sources(self.shaped.nodes[value])
 
     def _added(self, value: int, number: Mapping[int, int]) -> int:
@@ -160,7 +160,7 @@ class _Attaching(Reverse):
             )
 
     def _gradient_of(self, value: int, name: str) -> int:
-        """What flows back to a value in the end."""
+        """The cotangent of a value in the end."""
         tensor = self.new.tensors[value]
         if value in self.flowing:
             return self._total(value)

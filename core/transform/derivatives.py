@@ -22,11 +22,11 @@ from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
 from ilang.core.ops import SLOW
 
 Partial = Callable[[Scalar, Sequence[Scalar], Scalar], tuple[Scalar | None, ...]]
-"""What flows back to the arguments of a primitive: of what flows back to it, its arguments, and its value."""
+"""The cotangents of the arguments of a primitive: of its own cotangent, its arguments, and its value."""
 
 
 def flowing_back(scalar: Scalar, back: Scalar, value: Scalar | None = None) -> dict[int, Scalar]:
-    """What flows back to each operand of a typed scalar expression; to operands that are missing nothing does.
+    """The cotangent of each operand of a typed scalar expression; to operands that are missing nothing flows back.
 
     Args:
         scalar: over operands, constants, positions, conversions and primitives.

@@ -39,7 +39,7 @@ def computed_once(shaped: Shaped) -> Shaped:
 
 
 def _key(node: Node, tensor: Tensor) -> object:
-    """What two nodes have in common that give the same elements; None for one that is like no other."""
+    """A key that is equal for two nodes that give the same elements; None for one that is like no other."""
     match node:
         case Input():
             return None

@@ -1,4 +1,4 @@
-"""How views move out of the way of fusion, which ``views.py`` describes: one after the other, until none can."""
+"""Views that move out of the way of fusion, which ``views.py`` describes: one after the other, until none can."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def phases(
 
 
 def _wait_of(shaped: Shaped, awaited: Mapping[int, int]) -> list[int]:
-    """How often each value waits: an input that is awaited does so once more than what it comes from."""
+    """The number of waits before each value: an input that is awaited does so once more than what it comes from."""
     phase: dict[int, int] = {}
     todo = [(value, False) for value in reversed(range(len(shaped.nodes)))]
     while todo:
@@ -98,7 +98,7 @@ def _bucket_of(
 
 
 def _written_at_once(shaped: Shaped, keys: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What is written in place is written in one phase, that of what writes it last."""
+    """Keys with which all that is written in place is written in one phase, that of what writes it last."""
     for value in reversed(range(len(shaped.nodes))):
         node = shaped.nodes[value]
         if isinstance(node, Assignment) and node.base is not None:
@@ -144,12 +144,12 @@ def _cut(shaped: Shaped, phase: Sequence[int], number: int) -> Phase:
 
 
 def _computed(shaped: Shaped) -> set[int]:
-    """What is no input."""
+    """The values that are no inputs."""
     return {v for v, node in enumerate(shaped.nodes) if not isinstance(node, Input)}
 
 
 def _read(shaped: Shaped, values: Collection[int]) -> set[int]:
-    """What values are computed from; a view is made anew where it is read, of what it is of."""
+    """The values that others are computed from; a view is made anew where it is read, of what it is of."""
     read: set[int] = set()
     for value in values:
         if not isinstance(shaped.nodes[value], View):

@@ -70,7 +70,7 @@ def gradient(
 
 @record
 class _Flow:
-    """What flows back through an assignment: to the element that an iteration computes.
+    """The cotangent of an assignment: of the element that an iteration computes.
 
     ``back`` is of the assignment's scalar, over its own reads and ``extra`` ones.
     """
@@ -242,7 +242,7 @@ class Reverse:
             self._flow_to(read.value, self._part(node, read, part, reads))
 
     def _part(self, node: Assignment, read: Read, part: Scalar, reads: Sequence[Read]) -> int:
-        """What flows back through one read: the target is where the read was."""
+        """The cotangent that flows back through one read: its target is where the read was."""
         tensor = self.new.tensors[read.value]
         used = operands_of(part)
         place = {number: n for n, number in enumerate(used)}
@@ -261,7 +261,7 @@ class Reverse:
         return self.new.accumulated(moved, tensor.dtype, tensor.dims, f"d{tensor.name}", cotangent)
 
     def _to_base(self, node: Assignment, total: int) -> None:
-        """What an assignment leaves of its base flows back to it."""
+        """The cotangent of the base of an assignment: what the assignment leaves of the base flows back to it."""
         assert node.base is not None
         tensor = self.new.tensors[node.base]
         if node.acc not in (None, "+"):
@@ -280,7 +280,7 @@ class Reverse:
     # -- accumulators ------------------------------------------------------------------------------------------------
 
     def _flow(self, value: int, node: Assignment, total: int) -> _Flow | None:
-        """What flows back to the scalar of an assignment; None for nothing."""
+        """The cotangent of the scalar of an assignment; None where nothing flows back."""
         if node.acc in LOGIC:
             return None
         first = len(node.reads)

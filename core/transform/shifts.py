@@ -26,7 +26,7 @@ Axes = tuple[int | None, ...]
 
 @record
 class Share:
-    """How a value depends on m: ``power`` times m is a ``term`` of it, or e^m to that power a ``factor``.
+    """The dependence of a value on m: ``power`` times m is a ``term`` of it, or e^m to that power a ``factor``.
 
     Of which element of m, ``axes`` say.
     """
@@ -42,7 +42,7 @@ class Unknown:
 
 
 State = Share | Unknown | None
-"""How a value depends on m; None where it does not."""
+"""The dependence of a value on m; None where there is none."""
 
 UNKNOWN = Unknown()
 
@@ -90,7 +90,7 @@ def _cancels(
 
 
 def _state(node: Node, states: dict[int, State]) -> State:
-    """How a value depends on m, from how those that it is computed from do."""
+    """The dependence of a value on m, from those of the values that it is computed from."""
     match node:
         case Input():
             return None
@@ -123,7 +123,7 @@ def _state(node: Node, states: dict[int, State]) -> State:
 
 
 def _read(read: Read, states: dict[int, State]) -> State:
-    """How what a read delivers depends on m, in the axes of the reader; 0, where a guard fails, has every factor."""
+    """The dependence on m of what a read delivers, in the reader's axes; 0, where a guard fails, has every factor."""
     state = states.get(read.value)
     if not isinstance(state, Share):
         return state
@@ -139,7 +139,7 @@ def _read(read: Read, states: dict[int, State]) -> State:
 
 
 def _scalar(scalar: Scalar, reads: Sequence[State]) -> State:
-    """How a scalar over reads that depend on m does."""
+    """The dependence on m of a scalar over reads that depend on m."""
     match scalar:
         case Operand():
             return reads[scalar.number]
@@ -156,7 +156,7 @@ def _scalar(scalar: Scalar, reads: Sequence[State]) -> State:
 
 
 def _applied(scalar: Apply, states: Sequence[State]) -> State:
-    """How a primitive does, of arguments of which one depends on m."""
+    """The dependence on m of a primitive, of arguments of which one depends on m."""
     zeros = [isinstance(part, Constant) and part.value == 0 for part in scalar.arguments]
     match scalar.primitive, *states:
         case "copy", Share() as one:
@@ -204,7 +204,7 @@ def _joined(one: State, other: State) -> State:
 
 
 def _alike(states: Sequence[State], zeros: Sequence[bool]) -> State:
-    """What has one share of m in every argument; 0 has every factor."""
+    """The share of m that every argument has; 0 has every factor."""
     shares = [state for state, zero in zip(states, zeros, strict=True) if not zero]
     first = shares[0] if shares else None
     if not isinstance(first, Share) or any(state != first for state in shares):

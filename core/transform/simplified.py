@@ -1,4 +1,4 @@
-"""What derivatives are made shorter by, one step after the other; no bit of a result changes.
+"""Steps that make derivatives shorter, one after the other; no bit of a result changes.
 
     constants.py       numbers that tensors are full of stand where they are read
     copies.py          values that only move others are seen through
