@@ -3,14 +3,16 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
+#include <string>
 #include <tuple>
-#include <vector>
+#include <utility>
 
 #include "emulator/control.h"
 #include "scheduler.h"
@@ -24,6 +26,7 @@ namespace {
 
 constexpr size_t MOST_KEPT = 1000;
 constexpr long long MOST_PRINTED = 20;
+constexpr size_t MOST_ASKED = 1000;  // places in one call of addr2line, whose arguments may be so long
 
 std::vector<std::string> kept;
 long long count = 0;
@@ -65,23 +68,41 @@ Place place_of(Site site) {
   return {slash ? slash + 1 : site.file, site.line};
 }
 
-Place place_of(const void* code) {
+Place place_of(const void* code) { return places_of({code})[0]; }
+
+std::vector<Place> places_of(const std::vector<const void*>& codes) {
   static std::map<const void*, Place> known;
-  auto [entry, is_new] = known.try_emplace(code);
-  Place& place = entry->second;
-  Dl_info info;
-  if (!is_new || !code || !dladdr(code, &info) || !info.dli_fname) return place;
-  char command[4352], line[1024] = "";
-  size_t offset = static_cast<const char*>(code) - static_cast<const char*>(info.dli_fbase) - 1;
-  snprintf(command, sizeof command, "addr2line -s -e '%s' %#zx 2>/dev/null", info.dli_fname, offset);
-  if (FILE* answer = popen(command, "r")) {
-    if (!fgets(line, sizeof line, answer)) line[0] = 0;
-    pclose(answer);
+  std::map<std::string, std::vector<std::pair<size_t, Place*>>> asked;  // of each library, what is not known yet
+  for (const void* code : codes) {
+    auto [entry, is_new] = known.try_emplace(code);
+    Dl_info info;
+    if (is_new && code && dladdr(code, &info) && info.dli_fname)
+      asked[info.dli_fname].emplace_back(static_cast<const char*>(code) - static_cast<const char*>(info.dli_fbase) - 1,
+                                         &entry->second);
   }
-  line[strcspn(line, " \n")] = 0;
-  char* colon = strrchr(line, ':');
-  if (colon && line[0] != '?') place = {std::string(line, colon), atoi(colon + 1)};
-  return place;
+  for (const auto& [library, places] : asked) {
+    for (size_t begin = 0; begin < places.size(); begin += MOST_ASKED) {
+      size_t end = std::min(places.size(), begin + MOST_ASKED);
+      std::string command = "addr2line -s -e '" + library + "'";
+      for (size_t n = begin; n < end; ++n) {
+        char address[32];
+        snprintf(address, sizeof address, " %#zx", places[n].first);
+        command += address;
+      }
+      FILE* answer = popen((command + " 2>/dev/null").c_str(), "r");
+      if (!answer) continue;
+      char line[1024];
+      for (size_t n = begin; n < end && fgets(line, sizeof line, answer); ++n) {
+        line[strcspn(line, " \n")] = 0;
+        char* colon = strrchr(line, ':');
+        if (colon && line[0] != '?') *places[n].second = {std::string(line, colon), atoi(colon + 1)};
+      }
+      pclose(answer);
+    }
+  }
+  std::vector<Place> places;
+  for (const void* code : codes) places.push_back(known[code]);
+  return places;
 }
 
 void finding(cudaError_t code, const char* kind, const Place& place, const char* format, ...) {

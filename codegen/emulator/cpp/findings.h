@@ -1,6 +1,7 @@
 // What was found wrong: kept as records, printed where nobody asks for them.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "emulator/launch.h"
 
@@ -13,6 +14,8 @@ struct Place {
 Place place_of(Site);
 // Of the instruction before an address of code.
 Place place_of(const void* code);
+// The same of many: asked for together, which is much quicker.
+std::vector<Place> places_of(const std::vector<const void*>& codes);
 
 // Keeps a finding about the CUDA thread that runs, or about host code. A code other than cudaSuccess sticks to the
 // device, as a fault of a kernel does.

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "emulator/control.h"
 #include "findings.h"
@@ -104,8 +105,12 @@ extern "C" const char* emulator_profile(void) {
   static std::string text;
   text.clear();
   std::map<std::tuple<std::string, int, bool, bool>, Total> lines;
+  std::vector<const void*> codes;
+  for (const auto& [instruction, t] : totals) codes.push_back(instruction.code);
+  std::vector<Place> places = places_of(codes);
+  size_t n = 0;
   for (const auto& [instruction, t] : totals) {
-    Place at = place_of(instruction.code);
+    const Place& at = places[n++];
     Total& line = lines[{at.file, at.line, instruction.is_shared, instruction.is_write}];
     line.requests += t.requests;
     line.lanes += t.lanes;
