@@ -62,6 +62,14 @@ FEW: dict[str, tuple[str, Shapes]] = {
 }
 """Texts, and shapes of which results have few elements."""
 
+ONE_SHORT = {
+    "two": "f(a[m,k], b[k,2]) = ik*kj~ijk >> +ijk~ij",
+    "three": "f(a[3,k], b[k,n]) = ik*kj~ijk >> +ijk~ij",
+    "sixteen": "f(a[m,k], b[k,16]) = ik*kj~ijk >> +ijk~ij",
+    "most": "f(a[m,700], b[700,31]) = ik*kj~ijk >> +ijk~ij",
+}
+"""Products one side of whose result is known and short, while the other one comes at run time."""
+
 RAGGED: tuple[Shapes, ...] = (
     ((2000, 500), (500, 1999)),
     ((1000, 1000), (1000, 999)),
@@ -202,6 +210,21 @@ def test_what_is_counted_at_run_time_gives_the_same_text_when_it_is_written(text
     assert again != text
     written = infer(graph_of(text_component(again), "f"))
     assert loops_text(lower(written, GPU)) == loops_text(lower(infer(graph), GPU))
+
+
+@pytest.mark.parametrize(
+    ("name", "tile"),
+    [
+        ("two", "i:256,j:1:2,k:8:16"),
+        ("three", "i:4,j:64:4,k:8:16"),
+        ("sixteen", "i:64:2,j:4:4,k:8:16"),
+        ("most", "i:32:2,j:8:4,k:4:32"),
+    ],
+)
+def test_a_known_short_side_is_enough_for_a_tile_that_fits_it(name: str, tile: str) -> None:
+    graph = module_graph(parse_module(Source("f.i", ONE_SHORT[name])), "f")
+    *_, row = explain(graph, machine=GPU).schedule
+    assert row.schedule.startswith(f"| {tile} |")
 
 
 MEASURED: tuple[tuple[str, Shapes, float], ...] = (
@@ -415,6 +438,10 @@ def test_nvcc_spills_nothing(tmp_path: Path, number: int, arch: str) -> None:
     programs += [
         replace(lower(infer(graph_of(text_component(text), "f")), GPU), name=f"counted{n}")
         for n, text in enumerate(AT_RUN_TIME[:4])
+    ]
+    programs += [
+        replace(lower(infer(module_graph(parse_module(Source("f.i", text)), "f")), GPU), name=name)
+        for name, text in ONE_SHORT.items()
     ]
     (row,) = (row for row in gpu_rows.FULL if row.workload.program == "matmul_written")
     written = module_graph(parse_module(Source("w.i", gpu_rows.text_of(row))), "matmul_written")

@@ -169,7 +169,7 @@ class _Nests:
             self._share(value, nest, read, site)
             self._give(value, nest, read, site)
             if tile is not None and read.value in self.given:
-                self.around.setdefault(read.value, tile)
+                self.around.setdefault(read.value, self._tile_around(read, tile))
 
     def _is_chosen(self, value: int, node: Assignment, written: Nest, nest: Nest) -> bool:
         """Whether a written nest is the chosen one, whether or not it says which loops blocks share."""
@@ -241,6 +241,19 @@ class _Nests:
             return None
         return replace(taken_from, factors=factors, order=order)
 
+    def _tile_around(self, read: Read, tile: Tile) -> Tile:
+        """The tile of a reader, with what is copied by the axes of what it computes in its innermost loop."""
+        producer = self.shaped.nodes[read.value]
+        if tile.strided is None or not isinstance(producer, Assignment):
+            return tile
+        names = {outer: inner for inner, outer in mapping(producer, read).items()}
+        copied = (
+            index for index in tile.strided if {a for p in index for a in p.axes()} <= names.keys()
+        )
+        return replace(
+            tile, strided=tuple(tuple(p.renamed(names) for p in index) for index in copied)
+        )
+
     def _chosen(self, value: int, node: Assignment, tile: Tile | None) -> Nest:
         """The loops of a nest that nobody wrote."""
         none = (None,) * len(node.reads)
@@ -276,6 +289,7 @@ class _Nests:
         types = {read: self.shaped.tensors[read.value].dtype for read in copied}
         double = (
             tile is not None
+            and 0 < tile.room
             and copied
             and 2 * sum(copied_bytes(read.index, tile, dtype) for read, dtype in types.items())
             <= tile.room

@@ -24,6 +24,8 @@ from ilang.core.schedule.choose.tile import RUN
 
 COLUMN = 2 * RUN
 """Terms of a part of a column whose length is not known: a part takes 1/256 of what it adds."""
+MANY = 1 << 30
+"""Elements of a side that is not known to be short."""
 MOST_OTHERS = 1
 """Reduced axes that what has parts at run time may have beside the last one: more take too many indices."""
 
@@ -48,6 +50,8 @@ def block_of(
 ) -> Block | None:
     """The tile of a contraction, the first of several that fills a device, in parts or not; None of unknown extents.
 
+    Where one side is known and short, the tile has all of it, and much of the other one.
+
     Args:
         node: a contraction.
         extents: of the program.
@@ -56,7 +60,7 @@ def block_of(
     """
     rows, lanes = (extents.fixed(node.sizes[axis]) for axis in axes)
     if rows is None or lanes is None:
-        return None
+        return _with_short_side(node, extents, (rows, lanes), machine)
     batch = [extents.fixed(node.sizes[a]) for a in node.output_axes() if a not in axes]
     terms = [extents.fixed(node.sizes[axis]) for axis in node.reduced_axes()]
     around = None if None in batch else prod(count or 0 for count in batch)
@@ -78,6 +82,19 @@ def block_of(
         if number == len(tiles) or machine.device.multiprocessors <= blocks * parts:
             return Block(sides, copied, part, shares=folded is None)
     return None
+
+
+def _with_short_side(
+    node: Assignment, extents: Extents, counts: tuple[int | None, int | None], machine: Machine
+) -> Block | None:
+    """The tile of a contraction one side of whose result is short, and the other one's extent not known; else None."""
+    (short, *_) = [count for count in counts if count is not None] or [0]
+    if not 0 < short < _short(machine):
+        return None
+    rows, lanes = (MANY if count is None else count for count in counts)
+    last = extents.fixed(node.sizes[node.reduced_axes()[-1]])
+    (sides, copied, _), *_ = _fitting(rows, lanes, last, machine)
+    return Block(sides, copied, None, shares=True)
 
 
 def _squares(machine: Machine) -> list[tuple[tuple[Side, Side], int, bool]]:

@@ -28,6 +28,7 @@ from ilang.core.schedule.choose.gpu_parts import (
     part_of_elements,
     part_of_rows,
 )
+from ilang.core.schedule.choose.gpu_strides import strided_loops
 from ilang.core.schedule.choose.tile import RUN, Access, Factors, tiling
 
 SIDE: tuple[Role, ...] = ("u", "t", "u")
@@ -43,7 +44,8 @@ class Tile:
 
     Of what it reads, a copy is made where an access lacks one of its axes, or runs across. Blocks fill copies again and
     again where there is ``room`` for two of each, in bytes; none where they fill them once. ``is_row`` says that the
-    threads of a block share each element of a reduction along memory.
+    threads of a block share each element of a reduction along memory. Where threads would read in strides, ``strided``
+    has all accesses that are copied.
     """
 
     factors: Factors
@@ -52,6 +54,7 @@ class Tile:
     depth: int
     room: int = 0
     is_row: bool = False
+    strided: tuple[Access, ...] | None = None
 
 
 def gpu_tile(
@@ -65,7 +68,7 @@ def gpu_tile(
         accesses: the indices, over its axes, of all that it reads.
         machine: what the blocks belong to.
     """
-    ways = (_contraction, _across, _row, _elements)
+    ways = (_contraction, _across, _row, _strided, _elements)
     tiles = (way(node, extents, accesses, machine) for way in ways)
     return next((tile for tile in tiles if tile is not None), None)
 
@@ -102,10 +105,15 @@ def _contraction(
 
 
 def _long_sides(node: Assignment, extents: Extents, machine: Machine) -> Extents:
-    """The extents of a program, where short sides of a result are known and have many terms: tiles then fit them."""
-    counts = [extents.fixed(node.sizes[axis]) for axis in node.reduced_axes()]
+    """The extents of a program, where short sides of a result are known and have many terms: tiles then fit them.
+
+    An extent that is not known is many, unless it is small.
+    """
     assert machine.device is not None
     many = machine.device.parts.instead_of_smaller
+    terms = [node.sizes[axis] for axis in node.reduced_axes()]
+    counts = [None if extents.is_small(n) else many for n in terms if extents.fixed(n) is None]
+    counts += [count for n in terms if (count := extents.fixed(n)) is not None]
     if None in counts or prod(count or 0 for count in counts) < many:
         return extents
     known = {node.sizes[axis] for axis in node.output_axes()}
@@ -158,6 +166,16 @@ def _row(
     order = (*kept, *reduced)
     roles = _roles(order[:-1], ("t",))
     return Tile(((),) * len(node.axes), tuple(map(Loop, order)), roles, len(order), is_row=True)
+
+
+def _strided(
+    node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
+) -> Tile | None:
+    """Blocks of a reduction that copy rows, or windows, which each thread goes along by itself."""
+    loops = strided_loops(node, extents, accesses, machine)
+    if loops is None:
+        return None
+    return Tile(loops.factors, loops.order, loops.roles, loops.depth, strided=loops.copied)
 
 
 def _elements(
@@ -215,6 +233,8 @@ def is_copied(index: Access, node: Assignment, tile: Tile) -> bool:
 
     The loops outside the copies walk what is copied, all but a number of elements that is known.
     """
+    if tile.strided is not None:
+        return index in tile.strided
     axes = [part.axis() for part in index]
     inner = {loop.axis for loop in tile.order[tile.depth :]}
     if None in axes or len(set(axes)) < len(axes) or not inner & set(axes):
