@@ -115,7 +115,7 @@ def _place(index: Access, axis: int) -> int:
 
 def _step(part: Affine, axis: int) -> int:
     """How far an axis moves an index."""
-    return next(c for c, walked in part.terms if walked == axis)
+    return next(c for c, moving in part.terms if moving == axis)
 
 
 def _span(part: Affine, extents: Mapping[int, int]) -> int:
