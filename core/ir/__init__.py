@@ -1,1 +1,1 @@
-"""What the data is: one IR of the pipeline a file, with its invariants."""
+"""The data of the compiler: one IR of the pipeline a file, with its invariants."""

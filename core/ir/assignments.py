@@ -137,7 +137,7 @@ def sources(node: Node) -> tuple[int, ...]:
 
 
 def all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
-    """Who reads each value, and by which indices; and the values that are stored whole in any case.
+    """The readers of each value, and their indices; and the values that are stored whole in any case.
 
     Those that views are of are among these: a view has the elements of memory.
     """

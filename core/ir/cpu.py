@@ -23,7 +23,7 @@ class Product:
 
 @record
 class Trips:
-    """How often a loop runs: ``size`` times, fewer where the ``rest`` of a ragged dimension is shorter."""
+    """The number of iterations of a loop: ``size``, fewer where the ``rest`` of a ragged dimension is shorter."""
 
     size: int
     rest: Rest | None
@@ -67,7 +67,7 @@ class Left:
 
 @record
 class Captured:
-    """What a function uses from around it, by number: sizes, buffers, loop variables, scalar variables."""
+    """The values that a function uses from around it, by number: sizes, buffers, loop variables, scalar variables."""
 
     sizes: tuple[int, ...]
     buffers: tuple[int, ...]
@@ -77,7 +77,7 @@ class Captured:
 
 @record
 class Registers:
-    """How a tile is held in vector registers; ``number`` is its place among the tiles of its kernel.
+    """A tile in vector registers; ``number`` is its place among the tiles of its kernel.
 
     ``loops`` are those over its ``extents``, the last of them in vectors of ``lanes`` lanes or as many as a divisor of
     that which the machine has; ``core`` the loops outside, all of them without bodies. ``body`` is what an iteration
@@ -113,7 +113,7 @@ class Registers:
 
 @record
 class Into:
-    """Where a whole tile is stored from registers: ``buffer`` at ``first``, its rows ``stride`` apart.
+    """The target of a whole tile that is stored from registers: ``buffer`` at ``first``, its rows ``stride`` apart.
 
     It is whole where its rows are inside (``guards``) and all that is ``within`` holds; elsewhere the statement after
     the tile, an ``If`` that says so, copies it there.
@@ -148,7 +148,7 @@ class Estimate:
 
 @record
 class Sharing:
-    """What decides how many threads share some loops: how often they run together, and how long that takes.
+    """The work that decides how many threads share some loops: how often they run together, and how long that takes.
 
     ``inside`` says the same of the loops inside that take longest: where those have more to share, one thread is enough
     here.
@@ -192,7 +192,7 @@ class Lines:
 
 @record
 class Fetch:
-    """What a loop moves into the caches while it runs: before each ``chunk`` iterations, ``lines`` of as many.
+    """Elements that a loop moves into the caches while it runs: before each ``chunk`` iterations, ``lines`` of as many.
 
     The elements may be past the end of their buffer.
     """

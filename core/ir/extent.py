@@ -29,7 +29,7 @@ class Fixed:
 
 @record
 class Parts:
-    """How many parts of ``step`` an extent has, the last of which may be shorter."""
+    """The number of parts of ``step`` in an extent, the last of which may be shorter."""
 
     whole: Extent
     step: int
@@ -37,14 +37,14 @@ class Parts:
 
 @record
 class Reach:
-    """How far loops reach that walk dimension ``whole``: one more than the sum of step times last iteration."""
+    """The elements of dimension ``whole`` that loops reach: one more than the sum of step times last iteration."""
 
     steps: tuple[tuple[int, Extent], ...]
     whole: int
 
 
 Extent = Given | Fixed | Parts | Reach
-"""How often a loop runs, or how many elements something keeps along a dimension."""
+"""The number of iterations of a loop, or of elements that are kept along a dimension."""
 
 
 def fixed(sizes: Sequence[Size], extent: Extent) -> int | None:
@@ -59,7 +59,7 @@ def fixed(sizes: Sequence[Size], extent: Extent) -> int | None:
 
 
 def extent_name(sizes: Sequence[Size], extent: Extent) -> str:
-    """What an extent is called that is known at run time only: after the size that it is made of."""
+    """The name of an extent that is known at run time only: that of the size that it is made of."""
     match extent:
         case Given():
             return sizes[extent.size].name
@@ -78,7 +78,7 @@ def extent_text(sizes: Sequence[Size], extent: Extent) -> str:
 
 
 def part_extent(sizes: Sequence[Size], whole: Extent, factors: Sequence[int], part: int) -> Extent:
-    """How often the loop over a part of an axis runs: ceil(n / product) for part 0, else its factor."""
+    """The number of iterations of the loop over a part of an axis: ceil(n / product) for part 0, else its factor."""
     if not factors:
         return whole
     if part:

@@ -66,7 +66,7 @@ class ShapeNote:
 # -- expressions -----------------------------------------------------------------------------------------------------
 
 Part = Literal["value", "grad", "merge", "grad.merge"]
-"""What of a tensor is meant: its value, its gradient, or the sum of one of them over the other ranks."""
+"""The part of a tensor that is meant: its value, its gradient, or the sum of one of them over the other ranks."""
 
 Prefix = Literal["-", "not", "?/", "!.", "!.."]
 Infix = Literal[
@@ -351,7 +351,7 @@ class Function:
 
 Accumulator = Literal["+", "-", "*", "/", "**", "?/", "@^", "@-", "&&", "||"]
 Operator = Literal["+", "-", "*", "/", "**", "-?/"]
-"""What stands between the two operands of one assignment."""
+"""An operator between the two operands of one assignment."""
 
 
 @record
@@ -535,7 +535,7 @@ def alike(one: object, other: object) -> bool:
 
 
 SLOTS = frozenset(("v", "v1", "v2", "v3", "g", "g1", "g2", "g3"))
-"""What the statements of an operation with a gradient of its own call its result, its operands and their gradients."""
+"""Names for result, operands and gradients in the statements of an operation with a gradient of its own."""
 
 
 def bound_names(definition: Function | Routine) -> frozenset[str]:

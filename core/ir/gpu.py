@@ -29,7 +29,8 @@ if TYPE_CHECKING:  # a kernel has these statements, and these statements have lo
     from ilang.core.ir.kernel import For, Statement
 
 Over = Literal["grid", "blocks", "warps", "threads"]
-"""Who shares iterations: all threads of all blocks, the blocks, their warps, the threads of a block or of a warp."""
+"""The workers that share iterations: all threads of all blocks, the blocks, their warps, the threads of a block or of a
+warp."""
 
 
 @record
@@ -51,7 +52,7 @@ class Trim:
 
 @record
 class Neighbors:
-    """How the iterations of a spread go ``count`` at a time, neighbors of its last loop, which one worker has.
+    """Iterations of a spread in groups of ``count``, neighbors of its last loop, which one worker has.
 
     They do so where rows of the ``moved`` buffers begin at multiples of that, and extents of the sizes ``whole`` are
     multiples of it; else each is a worker's. ``each`` has what is done for the first one and those after it, at indices
@@ -97,7 +98,7 @@ class Spread:
 
 @record
 class Combine:
-    """What the threads of a block, or the lanes of a warp, have in a scalar variable becomes one value, which all have.
+    """Combine a scalar variable of the threads of a block, or of the lanes of a warp, to one value, which all get.
 
     They are combined in an order that is always the same: lanes of a warp pairwise, then warp after warp.
     """

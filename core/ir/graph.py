@@ -91,7 +91,7 @@ class Input:
 
 @record
 class Annotation:
-    """What a definition writes of one of its inputs, here wired to ``value``: checked, and a source of names.
+    """The annotation of an input of a definition, here wired to ``value``: checked, and a source of names.
 
     ``dims`` holds a name or a number per dimension; equal names in one ``scope`` (one use of a definition) are one
     extent.
@@ -230,7 +230,7 @@ class Told:
 
 @record
 class Called:
-    """What a body over names calls a value."""
+    """The name of a value in a body over names."""
 
     value: int
     name: str
@@ -316,7 +316,7 @@ class Graph:
     custom: tuple[Custom, ...] = ()
 
     def value_names(self) -> dict[int, str]:
-        """What the text calls values that are no inputs, each by its first name; two values may have one name."""
+        """The names in the text of values that are no inputs, each by its first; two values may have one name."""
         names: dict[int, str] = {}
         for each in self.called:
             if len(self.inputs) <= each.value:
@@ -324,11 +324,11 @@ class Graph:
         return names
 
     def output_names(self, outputs: Sequence[int]) -> list[str]:
-        """What messages and loops call results: as the text does, or ``out``, or ``out0``, ``out1``, ..."""
+        """The names of results in messages and loops: those of the text, or ``out``, or ``out0``, ``out1``, ..."""
         return self._distinct(outputs)[0]
 
     def inner_names(self, outputs: Sequence[int]) -> dict[int, str]:
-        """What they call the values that have names and are no results."""
+        """The names there of values that have one and are no results."""
         return self._distinct(outputs)[1]
 
     def _distinct(self, outputs: Sequence[int]) -> tuple[list[str], dict[int, str]]:
@@ -361,6 +361,6 @@ class Graph:
         return frozenset(looked_up)
 
     def input_name(self, number: int) -> str:
-        """What messages call input ``number``: its written name, or ``in0``, ``in1``, ..."""
+        """The name of input ``number`` in messages: its written name, or ``in0``, ``in1``, ..."""
         node = self.nodes[self.inputs[number]]
         return node.name if isinstance(node, Input | Terminal) and node.name else f"in{number}"

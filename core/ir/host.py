@@ -26,7 +26,7 @@ from ilang.core.ir.shaped import Bound, Reach, Rule
 from ilang.core.record import record
 
 Role = Literal["input", "output", "inout"]
-"""What a caller's array is for: read, written, or read and written (updated in place)."""
+"""The use of a caller's array: read, written, or read and written (updated in place)."""
 
 
 @record
@@ -82,7 +82,7 @@ class Hold:
 
 @record
 class Count:
-    """How many parts, elements or blocks loops have."""
+    """The number of parts, elements or blocks of loops."""
 
     part: Part | Window | Blocks | Shares
 

@@ -35,10 +35,11 @@ from ilang.core.record import record, replace
 from ilang.core.source import Span
 
 BufferRole = Literal["input", "output", "inout", "temporary", "view", "tile"]
-"""What a buffer is of: the arrays of a caller, or memory of the program, or another buffer under other dimensions; a
+"""The kind of a buffer: the arrays of a caller, or memory of the program, or another buffer under other dimensions; a
 ``Tile`` fills the last kind."""
 Space = Literal["", "local", "shared"]
-"""Where a private buffer is: where there is room for it; on a GPU in the local memory of a thread, or a block's."""
+"""The memory of a private buffer: where there is room for it; on a GPU in the local memory of a thread, or a
+block's."""
 
 
 @record
@@ -69,7 +70,7 @@ class Buffer:
 
 @record
 class Rest:
-    """What is left of a split dimension: ``ceil((size - start) / step)`` iterations at most.
+    """The rest of a split dimension: ``ceil((size - start) / step)`` iterations at most.
 
     ``start`` is the index made of the parts in scope; ``step`` is what an iteration adds to it. Where a condition ends
     the loop, no more than ``ceil(until / every)`` iterations are left, either.
@@ -268,7 +269,7 @@ class Part:
 
 @record
 class Window:
-    """What loops reach of a dimension: one more than the sum of step times (extent - 1), and never below 0."""
+    """The reach of loops in a dimension: one more than the sum of step times (extent - 1), and never below 0."""
 
     size: int
     reach: tuple[tuple[int, int], ...]
@@ -280,7 +281,7 @@ class Window:
 
 @record
 class Blocks:
-    """How many chunks a reduction is computed in: ``size`` follows from the product of the extents of its loops.
+    """The number of chunks of a reduction: ``size`` follows from the product of the extents of its loops.
 
     They have ``work`` iterations each, or more where there would be more than ``most``; and more where a chunk has an
     accumulator for each of several ``elements``, the product of these sizes. With ``several`` there are none where one
@@ -301,7 +302,7 @@ class Blocks:
 
 @record
 class Shares:
-    """How many parts the iterations of a loop go in whose parts have results of their own: ``size``, at least one.
+    """The number of parts of a loop whose parts have results of their own: ``size``, at least one.
 
     ``whole`` is the number of iterations, of which a part has ``least`` or more. Each part of each of the ``tiles``,
     the product of these sizes, is a block's: there are as many parts as give a device ``most`` blocks, no more.
@@ -371,7 +372,7 @@ class Call:
     arrays: tuple[tuple[int, int], ...] = ()
 
     def array(self, buffer: int) -> int:
-        """What stands in the place of a buffer of the kernel."""
+        """The buffer that is passed in the place of one of the kernel."""
         return next((other for called, other in self.arrays if called == buffer), buffer)
 
 

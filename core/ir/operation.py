@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ilang.core.ir.functions import ShapeNote
 
 TerminalKind = Literal["data", "parameter", "fill", "alike", "number"]
-"""What the rows and the values of a leaf are found from."""
+"""The source of the rows and the values of a leaf."""
 
 
 @record
@@ -152,7 +152,7 @@ class Alike:
 
 @record
 class Noted:
-    """What a head writes of the rows of ``value``, called ``name``; the letters of one ``scope`` are one size each."""
+    """The rows of ``value`` as a head writes them, called ``name``; the letters of one ``scope`` are one size each."""
 
     value: int
     name: str
@@ -167,7 +167,7 @@ Amount = str | int | tuple[str | int, ...] | None
 
 @record
 class Sized:
-    """What an operation says of sizes: those of one ``scope`` and name are one extent.
+    """Sizes that an operation states: those of one ``scope`` and name are one extent.
 
     ``amounts`` are those of the dimensions of ``value``, of the axes of its assignment, or of the ``labels`` of its
     specification, each with the place in ``spans`` that says it.

@@ -19,9 +19,9 @@ OTHERS: dict[str, int | None] = {
     "range": 0,
     "values": None,
 }
-"""What is no function of elements, and how many arguments it has; None stands for any number."""
+"""Primitives that are no functions of elements, and their numbers of arguments; None stands for any number."""
 
 PRIMITIVES: dict[str, int | None] = {**ELEMENTWISE, **OTHERS}
 
 TEXTS = {"einmax": 0, "dim": 1, "file": 0}
-"""Which argument is a text: a specification, the letter of an axis, a path."""
+"""The argument that is a text: a specification, the letter of an axis, a path."""

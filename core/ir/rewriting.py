@@ -38,7 +38,7 @@ from ilang.core.record import replace
 Access = tuple[int, tuple[Affine, ...]]
 """A buffer, and the index of an element of it."""
 Substitution = Mapping[int, Affine]
-"""What stands for each loop variable that is replaced."""
+"""The index for each loop variable that is replaced."""
 
 
 def with_bodies(program: Program, change: Callable[[Kernel], Block]) -> Program:
@@ -191,7 +191,7 @@ def _neighbors(some: Neighbors, substitution: Substitution) -> Neighbors:
 
 
 def substituted_rest(rest: Rest | None, substitution: Substitution) -> Rest | None:
-    """What is left of a dimension, for other indices."""
+    """The rest of a dimension, for other indices."""
     if rest is None:
         return None
     until = None if rest.until is None else substituted_index(rest.until, substitution)
@@ -199,7 +199,7 @@ def substituted_rest(rest: Rest | None, substitution: Substitution) -> Rest | No
 
 
 def substituted_trim(trim: Trim | None, substitution: Substitution) -> Trim | None:
-    """Where a loop begins and ends to do anything, for other indices."""
+    """The ends between which a loop does anything, for other indices."""
     if trim is None:
         return None
     least, most = (
@@ -210,7 +210,7 @@ def substituted_trim(trim: Trim | None, substitution: Substitution) -> Trim | No
 
 
 def step_of(part: Affine, variable: int) -> int:
-    """What an iteration of a loop adds to an index."""
+    """The step that an iteration of a loop adds to an index."""
     return sum(c for c, v in part.terms if v == variable)
 
 

@@ -110,7 +110,7 @@ class Row:
         return self.leading + self.trailing
 
     def count(self) -> int:
-        """How many explicit axes there are."""
+        """The number of explicit axes."""
         return len(self.leading) + len(self.trailing)
 
 

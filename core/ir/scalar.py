@@ -37,7 +37,7 @@ class Constant:
 
 @record
 class Position:
-    """Where an iteration is: the value of an index, an i64. Sizes in it are extents."""
+    """The place of an iteration: the value of an index, an i64. Sizes in it are extents."""
 
     index: Affine
     dtype: str | None = None
@@ -45,7 +45,7 @@ class Position:
 
 @record
 class Extent:
-    """How many elements there are along an axis of a graph; once that has a size, a ``Position`` of that size."""
+    """The number of elements along an axis of a graph; once that has a size, a ``Position`` of that size."""
 
     axis: int
     dtype: str | None = None

@@ -41,7 +41,7 @@ from ilang.core.machine import Machine
 from ilang.core.record import record
 
 Role = Literal["", "p", "t", "v", "u", "q", "x", "y", "z", "tx", "ty", "tz", "l", "m"]
-"""How a loop runs: as it is best, parallel, by threads, in lanes, unrolled, one after the other.
+"""The role of a loop: as it is best, parallel, by threads, in lanes, unrolled, one after the other.
 
 On a GPU x, y and z are the dimensions of the grid, tx, ty and tz those of a block, l the lanes of a warp, and m
 loops are a product of matrices by a matrix unit.
@@ -52,7 +52,7 @@ THREAD_ROLES: tuple[Role, ...] = ("t", *THREAD_DIMENSIONS, "l")
 Asked = Literal["", "position", "role"]
 """Whether a person said which loops are for blocks and threads: not at all, by where loops stand, by name."""
 Space = Literal["", "s", "s2", "r", "c", "c2"]
-"""Where a staged value is kept: where it is best, shared, shared twice, in registers, computed whole and copied."""
+"""The memory of a staged value: where it is best, shared, shared twice, in registers, computed whole and copied."""
 
 
 @record
@@ -82,7 +82,7 @@ class Nest:
     asked: Asked = ""
 
     def weight(self, loop: Loop) -> int:
-        """What one iteration of a loop adds to the index of its axis."""
+        """The step that one iteration of a loop adds to the index of its axis."""
         return prod(self.factors[loop.axis][loop.part :])
 
     def parts(self, axis: int) -> tuple[Loop, ...]:
@@ -145,7 +145,7 @@ LoopSteps = tuple[tuple[int, Loop], ...]
 
 @record
 class Interval:
-    """What an axis walks of the dimension of size number ``whole``, from a first index on.
+    """The part of the dimension of size number ``whole`` that an axis walks, from a first index on.
 
     That is the sum of step times loop over ``start``, plus ``offset``; it may be ``before`` the dimension, and the last
     one past it.
@@ -190,7 +190,7 @@ class Runs:
 
 @record
 class MicroTile:
-    """How much of a tile is computed at a time where registers hold ``held`` bytes of it.
+    """The part of a tile that is computed at a time where registers hold ``held`` bytes of it.
 
     ``lanes`` of each row, and ``rows`` of them: most often the first number; of what is left at the end of a dimension
     one of the others, which are smaller.
@@ -286,7 +286,7 @@ class Parts:
 
 
 Accumulation = RegisterTile | PartialSums | Chunks | ThreadTile
-"""Where a reduction keeps what it has folded so far, beside an accumulator for each of its elements."""
+"""The storage of what a reduction has folded so far, beside an accumulator for each of its elements."""
 
 
 @record
@@ -343,7 +343,7 @@ class Link:
 
 @record
 class OnlineReduction:
-    """What is kept while loops run: a partial reduction, a sum that is corrected, or both in one.
+    """The state of a reduction while loops run: a partial reduction, a sum that is corrected, or both in one.
 
     ``outer`` is the outermost loop over its reduced axes: it starts before that, and keeps the elements ``kept``.
     ``shifts`` are the maxima whose growth scales it, ``divisors`` divide it in the end,

@@ -99,7 +99,7 @@ class Composition:
 
 
 Rule = Derivation | Composition
-"""How an extent follows from others."""
+"""A rule by which an extent follows from others."""
 
 
 @record
@@ -117,7 +117,7 @@ class Bound:
 
 @record
 class Reach:
-    """What positions reach: the sum over ``terms`` (a coefficient, a size) of 0 to extent - 1, plus ``offset``.
+    """The last position reached: the sum over ``terms`` (a coefficient, a size) of 0 to extent - 1, plus ``offset``.
 
     It must stay within ``limit`` on both sides of 0, for a ``dtype`` holds it exactly.
     """
@@ -158,7 +158,7 @@ class Read:
 
 
 START = "start of "
-"""How the text begins of what fills a tensor that several assignments write."""
+"""The beginning of the text of an assignment that fills a tensor which several others write."""
 
 
 @record

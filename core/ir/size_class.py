@@ -1,4 +1,4 @@
-"""What a choice of schedules may know of extents: numbers where they are fixed, and which of them are small.
+"""Extents as far as a choice of schedules may know them: numbers where they are fixed, and which of them are small.
 
 A size class is the set of sizes that are small in the arrays at hand: a schedule may rest on it, a result never does.
 

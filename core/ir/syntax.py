@@ -251,7 +251,7 @@ class Expression:
     span: Span
 
     def operands(self) -> tuple[Operand, ...]:
-        """What stands on the sides of the operator."""
+        """The operands on the sides of the operator."""
         return (self.left,) if self.right is None else (self.left, self.right)
 
     def leaves(self) -> tuple[Leaf, ...]:
@@ -299,7 +299,7 @@ class Einsum:
 
 
 KernelOrder = Literal["f", "c"]
-"""Which axes of inputs of several ranks correspond: the last ones, or the first ones."""
+"""The axes of inputs of several ranks that correspond: the last ones, or the first ones."""
 
 
 @record

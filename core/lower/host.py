@@ -104,7 +104,7 @@ def _launched(
 
 
 def _ranges(program: Program, uses: Sequence[Use]) -> Iterator[Ranges]:
-    """What is looked up, before the kernel that does it first, or before all of them where it is the caller's."""
+    """Checks of lookups, before the kernel that makes them first, or before all if their array is the caller's."""
     known: set[tuple[int, int]] = set()
     given: list[Ranges] = []
     computed: list[Ranges] = []
@@ -160,7 +160,7 @@ def _sizes(program: Program, needed: set[int]) -> Iterator[Step]:
 
 
 def _counts(program: Program, needed: set[int]) -> Iterator[Count]:
-    """What loops count, of the sizes that are needed, and of those that they follow from."""
+    """The counts of loops among the sizes that are needed, and those that these follow from."""
     every = _needed_for_counts(program, needed)
     yield from (Count(part) for part in program.parts if part.size in every)
 

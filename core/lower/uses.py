@@ -1,4 +1,4 @@
-"""What statements touch: what the function that they become has to be given."""
+"""Uses of statements: the values that the function which they become has to be given."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def use_of(
     loops: Sequence[For] = (),
     inside: frozenset[int] | None = None,
 ) -> Use:
-    """What the statements of a kernel touch, or of ``loops`` of one with nothing between them.
+    """The values that the statements of a kernel use, or those of ``loops`` of one with nothing between them.
 
     ``inside`` are the private buffers that have their place there, None for all; others count as shared.
     """
@@ -99,7 +99,7 @@ class _Mentions:
         self.looked: set[tuple[int, int]] = set()
 
     def statement(self, s: Statement) -> None:
-        """What a statement mentions, less the blocks in it."""
+        """Add the values that a statement mentions, less the blocks in it."""
         match s:
             case For():
                 self._loop(s)

@@ -13,10 +13,10 @@ ADVISED = ("E0102", "E0103", "E0104", "E0105", "E0106", "E0109", "E0401")
 WIRE = re.compile(
     r"\s*(?:>>|<<|\|>|\||&)\s+|\s*(?:\|>|>>|<<)\s*(?=[A-Za-z_])|\s+[;,]\s+|\s(?:-+>|=>|[-+*/<>])\s+(?=[-+*/^$><]\w)"
 )
-"""What stands between the components of a program."""
+"""The text between the components of a program."""
 SUGGESTED = re.compile("`([^`]*)`")
 SURE = ("did you mean", "an operation stands in quotes")
-"""How help begins that no spelling of another system is better than."""
+"""Beginnings of help than which no spelling of another system is better."""
 
 
 def advised(error: Error, reader: Reader, start: int) -> Error:

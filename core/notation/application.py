@@ -48,9 +48,9 @@ from ilang.core.source import Span
 
 NAMES = re.compile(r"[A-Za-z_]\w*")
 BINDS = re.compile(r"[A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*\s*=(?!=)", re.ASCII)
-"""How a statement begins that binds names."""
+"""The beginning of a statement that binds names."""
 UNFINISHED = tuple("+-*/<>^$=!&|~,")
-"""What a line ends with where its statement goes on."""
+"""The end of a line whose statement goes on."""
 STATEMENT_HELP = "a statement is `name = f(x)`, and the last one lists the outputs: `name, g(x)`"
 ARGUMENT_HELP = "an argument is a value, a number, or an application: `f(x, 2, g(y))`"
 WIRED_HELP = "hand its result on as an argument: `g(f(x))`; or wire programs before: `(f >> g)(x)`"
@@ -104,7 +104,7 @@ def read_whole(reader: Reader, scope: Scope, refused: list[Error]) -> Applicatio
 
 
 def place(error: Error) -> int:
-    """Where an error stands, so that those of a file can be told in order."""
+    """The place of an error, so that those of a file can be told in order."""
     return -1 if error.span is None else error.span.start
 
 
@@ -120,7 +120,7 @@ def _statement(
     refused: list[Error],
     read: Callable[[Reader, Scope], Result],
 ) -> Result | None:
-    """What fills a reader; where it is refused, nothing tells any more what is read."""
+    """The statement that fills a reader; None where it is refused: then not all values of the scope are known."""
     start = reader.pos
     try:
         result = read(reader, scope)
@@ -207,7 +207,7 @@ def _closed(reader: Reader, application: _Open) -> Application:
 def read_component(
     reader: Reader, definitions: Container[str], unknown: Callable[[str, Span], Error]
 ) -> Tree:
-    """What is applied, or told: a program in parentheses, which are closed, a quoted one, or a name.
+    """The component that is applied, or told: a program in parentheses, which are closed, a quoted one, or a name.
 
     Args:
         reader: at a parenthesis or a word.
@@ -274,7 +274,7 @@ def _unexpected(reader: Reader, code: str, wanted: str, help_line: str) -> Notat
 
 
 def _past_argument(reader: Reader) -> int:
-    """Where an argument ends: at a comma or a parenthesis that is not its own."""
+    """The end of an argument: at a comma or a parenthesis that is not its own."""
     depth, quote = 0, ""
     for at in range(reader.pos, reader.end):
         c = reader.text[at]

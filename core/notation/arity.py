@@ -1,4 +1,4 @@
-"""How many inputs and outputs trees have, and the ranks of those: what each combinator does to the wires of its sides.
+"""Numbers of inputs and outputs of trees, and the ranks of those: what each combinator does to the wires of its sides.
 
 Counting a tree is linear in its size, and combining two components is not: the counts of a combination come from the
 counts of its sides.
@@ -52,7 +52,7 @@ class Wires:
 
 
 def shared_wires(symbol: str, f: tuple[int, int], g: tuple[int, int]) -> int:
-    """How many wires of ``f symbol g`` meet, in order; each side is given by its numbers of inputs and of outputs.
+    """The number of wires of ``f symbol g`` that meet, in order; each side is given by its inputs and its outputs.
 
     In: ">>", (1, 2), (3, 1). Out: 2, the outputs of f that the first inputs of g take.
     """

@@ -21,9 +21,9 @@ from ilang.core.notation.tokens import Context, lexeme, take, unexpected
 from ilang.core.record import replace
 
 BINDS = re.compile(r"[A-Za-z_]\w*\s*=(?!=)", re.ASCII)
-"""How a statement begins that binds a name."""
+"""The beginning of a statement that binds a name."""
 KEEPS = re.compile(r'"[^"]*"[^"]*=:')
-"""How a statement begins that says what a tensor has in the next run."""
+"""The beginning of a statement that says what a tensor has in the next run."""
 ASSIGN = re.compile(r"=(?:(:)(\*\*|@\^|@-|&&|\|\||\?/|[-+*/])?|(\*\*|@\^|@-|&&|\|\||\?/|[-+*/]))")
 """An operator of assignment; `=` alone binds."""
 BLOCK_HELP = "a block is `{ name = expression; expression }`: what it ends in is its value"
@@ -56,7 +56,7 @@ def read_block(reader: Reader, context: Context) -> Body:
 def collected(
     parts: Sequence[Reader], read: Callable[[Reader], Result], refused: list[Error]
 ) -> list[Result]:
-    """What is read of each part; what is refused goes to ``refused``."""
+    """The results of reading each part; errors of parts that are refused go to ``refused``."""
     results: list[Result] = []
     for part in parts:
         try:
@@ -81,7 +81,7 @@ def statements(reader: Reader) -> list[Reader]:
 
 
 def divided(reader: Reader, close: int, by_lines: bool) -> list[Reader]:
-    """What stands from the cursor to ``close``, divided by ``;``, and by lines; the ``;`` are taken."""
+    """The text from the cursor to ``close``, divided by ``;``, and by lines; the ``;`` are taken."""
     bounds: list[tuple[int, int]] = []
     begin, depth, quote = reader.pos, 0, ""
     for at in range(reader.pos, close + 1):

@@ -27,7 +27,7 @@ def wires_called(component: Reference | Tree, file: File) -> Wires | None:
 
 
 def values_of(arguments: Sequence[Term], file: File) -> int | None:
-    """How many values arguments stand for: a component stands for all of its outputs; None where it is unknown."""
+    """The number of values of arguments: a component stands for all of its outputs; None where it is unknown."""
     total = 0
     for each in arguments:
         count: int | None = 1
@@ -119,6 +119,6 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def shown_component(component: Reference | Tree) -> str:
-    """How a message calls what is called."""
+    """The name of a called component in messages."""
     text = component.name if isinstance(component, Reference) else print_tree(component)
     return f"`{text if len(text) <= 40 else text[:39] + '…'}`"

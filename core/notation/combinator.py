@@ -57,7 +57,7 @@ QUOTING = {
     "elementwise": ("`(` and a quoted kernel", KERNEL_HELP),
     "einx": ("`.` and the name of an operation", EINX_HELP),
 }
-"""What is missing after a word that a quoted text follows, and the help."""
+"""The text that is missing after a word that a quoted one follows, and the help."""
 PROGRAM_HELP = "an index expression has a `~` and an output: `+ij~i`"
 CLOSING_HELP = "write the `)` that is missing"
 APPLIED_HELP = "a program that is applied to inputs names them: `f(x) = (+ij~i)(x)`"
@@ -193,7 +193,7 @@ class _Program:
         return reader.unexpected("E0108", f"a component{after}", help_line)
 
     def number(self) -> Tree:
-        """What begins with a digit: a constant, or an expression that begins with a fixed index."""
+        """The tree that begins with a digit: a constant, or an expression that begins with a fixed index."""
         if matches_form(self.reader):
             return read_expression(self.reader)
         return read_number(self.reader)

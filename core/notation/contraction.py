@@ -29,7 +29,7 @@ Path = tuple[tuple[int, ...], ...]
 FEW = 8
 """Operands at most whose best order is searched for among all: 3^8 pairs of subsets."""
 USUAL = 64
-"""What an extent is taken for where nothing says it."""
+"""The number that an extent is taken for where nothing gives it."""
 
 Axes = frozenset[str]
 
@@ -121,7 +121,7 @@ class _Search:
         return (terms[pair[0]] | terms[pair[1]]) & others
 
     def _grown(self, terms: Sequence[Axes], pair: tuple[int, int]) -> tuple[int, int]:
-        """How much larger a product is than its operands, then what it costs."""
+        """The growth of a product over its operands, then its cost."""
         one, other = terms[pair[0]], terms[pair[1]]
         grown = self.size(self._product(terms, pair)) - self.size(one) - self.size(other)
         return grown, self.size(one | other)

@@ -214,7 +214,7 @@ def _check_ellipses(given: Expression, output: Expression) -> None:
 
 
 def _check_numbers(function: str, given: Expression, output: Expression) -> None:
-    """Where an axis without a name may stand: one that is new, or is reduced."""
+    """Refuse an axis without a name where it may not stand: it is new, or is reduced."""
     for side, where in ((given, "input"), (output, "output")):
         allowed = (function, where) in (("repeat", "output"), ("reduce", "input"))
         for leaf in _leaves(side):
@@ -225,7 +225,7 @@ def _check_numbers(function: str, given: Expression, output: Expression) -> None
 
 
 def _check_names(function: str, given: Expression, output: Expression) -> None:
-    """Which axes one side has alone: repeat makes new ones, reduce leaves some out, rearrange keeps all."""
+    """Refuse axes of one side alone, but where repeat makes new ones and reduce leaves some out."""
     sides = (("input", given, output), ("output", output, given))
     for where, side, other in sides:
         if (function, where) in (("repeat", "output"), ("reduce", "input")):

@@ -238,7 +238,7 @@ class _Reader:
         return text, span
 
     def _window(self, stride: int | None, start: Span) -> Axis:
-        """What starts with a name: an axis, a window, or a concatenation."""
+        """The axis that starts with a name: a plain one, a window, or a concatenation."""
         over, end = self._name()
         if stride is None and self.take("^"):
             parts = [over]

@@ -80,7 +80,7 @@ class _List:
 
 @record
 class _Group:
-    """What stands in parentheses or brackets."""
+    """The text in parentheses or brackets."""
 
     opening: str
     inner: _List | _Divided
@@ -311,7 +311,7 @@ def _foreign(source: Source, position: int) -> NotationError:
 
 
 def _word(source: Source, position: int) -> Span:
-    """What stands around a position between blanks, parentheses and signs."""
+    """The word around a position, between blanks, parentheses and signs."""
     text, ends = source.text, " \t\r\n\f()[],+|"
     start, end = position, position + 1
     while start > 0 and text[start - 1] not in ends and text[start - 1] not in "\"'":
@@ -338,7 +338,7 @@ def _check_apart(one: _Token, other: _Token) -> None:
 
 
 def _alternatives(read: _List | _Divided, sign: str) -> list[_List | _Divided]:
-    """What is written on the sides of a sign, wherever it stands, as texts without it."""
+    """The alternatives on the sides of a sign, wherever it stands, as texts without it."""
     if isinstance(read, _Divided):
         if read.sign == sign:
             return [alternative for part in read.parts for alternative in _alternatives(part, sign)]
@@ -374,7 +374,7 @@ def _item_alternatives(item: _Item, sign: str) -> list[_Item]:
 
 
 def _count(parts: Sequence[Sequence[T]], span: Span, sign: str) -> int:
-    """How many alternatives there are: those of all parts that have several."""
+    """The number of alternatives: those of all parts that have several."""
     counts = sorted({len(part) for part in parts} - {1})
     if len(counts) > 1:
         message = f"the parts have {' and '.join(map(str, counts))} alternatives at `{sign}`"

@@ -1,4 +1,4 @@
-"""What an operation in einx notation leaves out: outputs, brackets, second operands; and what it must not say.
+"""Parts that an operation in einx notation leaves out: outputs, brackets, second operands; and what it must not say.
 
 Example:
     in:   mean, b (s [r])... c               out:  b (s [r])... c -> b (s)... c
@@ -218,7 +218,7 @@ def _second(
 
 
 def _only_marked(item: Item) -> tuple[Item, ...]:
-    """What of an item is in brackets, with the compositions around it."""
+    """The parts of an item that are in brackets, with the compositions around them."""
     if isinstance(item, Bracket):
         return item.items
     inner = tuple(each for below in inside(item) for each in _only_marked(below))

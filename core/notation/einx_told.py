@@ -1,4 +1,4 @@
-"""What ``einx.reduce``, ``einx.elementwise`` and ``einx.vmap`` are told as ``op``: an operation, or a component.
+"""The argument ``op`` of ``einx.reduce``, ``einx.elementwise`` and ``einx.vmap``: an operation, or a component.
 
 In:  ``op="sum"`` of ``einx.reduce``, ``op="add"`` of it
 Out: the operation ``einx.sum``; E0165, einx.reduce has no operation `add`
@@ -59,7 +59,7 @@ def check_told(node: Einx, inputs: int, outputs: int) -> None:
 
 
 def ranked(body: Tree, form: Form) -> Tree:
-    """What an operation is told; a kernel that leaves ranks open has those of the axes in brackets."""
+    """The component that an operation is told; a kernel that leaves ranks open has those of the axes in brackets."""
     if not isinstance(body, Kernel) or len(body.inputs) != len(form.inputs):
         return body
     marked = [[place for place in places(each) if place.marked] for each in form.inputs]

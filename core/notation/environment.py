@@ -1,4 +1,4 @@
-"""What names stand for inside a tensor function or a routine, and which of them something reads.
+"""Names inside a tensor function or a routine: what each stands for, and whether something reads it.
 
 A name is bound by the head, by ``name =``, by a string, which holds in the whole definition, or by ``for`` and
 ``repeat``, for their blocks. The branches of an ``if`` bind what they bind together.
@@ -30,7 +30,7 @@ KINDS = {
 
 
 class Entry:
-    """What a name stands for, where it is bound, and whether something reads it; ``head`` is that of an instance."""
+    """The meaning of a name, its place, and whether something reads it; ``head`` is that of an instance."""
 
     def __init__(self, name: str, kind: Kind, span: Span, head: Head | None = None) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class Entry:
 
 
 Environment = dict[str, tuple[Entry, ...]]
-"""What is bound at a place; several entries where branches of an ``if`` bind the same name."""
+"""The names that are bound at a place; several entries where branches of an ``if`` bind the same name."""
 
 
 class File:
@@ -100,7 +100,7 @@ class Names:
         self.refused.append(ModuleError("E0423", message, span, help_line, labels))
 
     def read(self, environment: Environment, name: str, span: Span) -> Entry | None:
-        """What a name stands for, marked as read; None where it is unknown, or stands for a definition."""
+        """The entry of a name, marked as read; None where it is unknown, or stands for a definition."""
         entries = environment.get(name, ())
         for entry in entries:
             entry.used = True
@@ -156,7 +156,7 @@ class Names:
 
 
 def _in_library(name: str) -> str | None:
-    """Where a definition of this name, or one much like it, is to be had."""
+    """The library where a definition of this name, or one much like it, is to be had."""
     from ilang.core.notation.libraries import defined_in
 
     known = defined_in()

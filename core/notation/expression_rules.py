@@ -1,4 +1,4 @@
-"""What a well written index expression may say: the rules on its letters and its operator.
+"""Rules of index expressions: on their letters and their operators.
 
 - an output letter stands in an input, and stands in the output once
 - a binary expression is pointwise: it drops no letter
@@ -191,7 +191,7 @@ def _writes_no_axis(looked: frozenset[str], written: set[str], span: Span) -> Me
 
 
 def _cannot_scatter(e: Expression) -> MeaningError:
-    """What meets in one element is combined by an operator that reduces."""
+    """The error of an operator that does not reduce where several values meet in one element."""
     message = f"elements that are looked up in the output may meet, and `{e.op}` cannot reduce"
     able = " ".join(symbol for symbol, op in OPS.items() if op.identity is not None)
     return MeaningError("E0203", message, e.span, f"the operators that reduce are {able}")

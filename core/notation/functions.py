@@ -163,7 +163,7 @@ def _configuration(reader: Reader, named: dict[str, Span]) -> tuple[Configured, 
 
 
 def read_definition(reader: Reader, kind: str, head: Head, context: Context) -> Function | Routine:
-    """What follows a head.
+    """The definition that follows a head.
 
     Raises:
         Error: NotationError and ModuleError, one that brings all of them.

@@ -1,4 +1,4 @@
-"""What a refused text was meant to say, in a spelling that works: help lines out of the user's own words.
+"""The likely meaning of a refused text, in a spelling that works: help lines out of the user's own words.
 
 Nothing here runs while a text is read without an error. ``spelled`` gets the part of the text that was refused and
 gives the program that its author most likely meant, or None; whoever calls it checks that the answer reads well.
@@ -155,7 +155,7 @@ MOVES = {
     "for": "loops are written by indices: `+ij~i` sums over j for each i",
     "print": "`i run` prints what a program gives",
 }
-"""What has no spelling of the same kind, and what there is instead."""
+"""Operations that have no spelling of the same kind, and what there is instead."""
 
 FUNCTIONS = (*POINTWISE, *REDUCTIONS, *PROGRAMS)
 PREFIX = r"(?:(?:np|numpy|torch|jnp|jax|tf|math|F|nn|functional|xp|cp|einops|scipy)\.)*"

@@ -73,7 +73,7 @@ def read_expression(reader: Reader) -> Expression:
 
 
 def _form(e: Expression) -> Form:
-    """What a schedule of an expression must fit."""
+    """The form that a schedule of an expression must fit."""
     from ilang.core.notation.schedule_rules import Form
 
     kept, leaves, looked = e.output.letters(), e.leaves(), e.looked_up()
@@ -297,7 +297,7 @@ def _read_indices(reader: Reader, wanted: str) -> Pattern:
 
 
 def _indices(reader: Reader, c: str) -> list[Index]:
-    """What stands at the cursor: a letter, a group, a number, or a run of zeros, which is an index for each."""
+    """The indices at the cursor: a letter, a group, a number, or a run of zeros, which is an index for each."""
     start = reader.pos
     if c == "(":
         return [_group(reader)]

@@ -246,7 +246,7 @@ class _Reader:
         return KernelOutput(scalar, acc, rank, span.text(), span)
 
     def _mode(self) -> tuple[str | None, int | None]:
-        """What stands before ``:``, where one stands."""
+        """The mode before ``:``, where one stands."""
         ahead = [text for _, text, _ in self.tokens[self.at : self.at + 3]]
         ranked = len(ahead) == 3 and ahead[2] == ":" and ahead[1].isdigit()
         if ahead[1:2] != [":"] and not ranked:

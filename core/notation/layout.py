@@ -50,7 +50,7 @@ def format_module(source: Source) -> str:
 
 
 class _Nesting:
-    """Where in a definition a token stands: in how many blocks, and in a statement or at the start of one."""
+    """The place of a token in a definition: in how many blocks, and in a statement or at the start of one."""
 
     def __init__(self) -> None:
         self.open: list[str] = []

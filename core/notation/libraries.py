@@ -19,7 +19,7 @@ from ilang.core.source import Source, Span
 from ilang.core.suggestion import did_you_mean
 
 BEGINS = re.compile(r"(?:(?:op|cd)[ \t]+)?([A-Za-z_]\w*)", re.ASCII)
-"""How a definition begins, and its name."""
+"""The beginning of a definition, and its name."""
 WORDS = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 

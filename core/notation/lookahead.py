@@ -1,4 +1,4 @@
-"""What stands ahead of the cursor: the questions that decide between two readings of a text; the cursor stays.
+"""The text ahead of the cursor: the questions that decide between two readings of a text; the cursor stays.
 
 - a parenthesis with a digit, ``+`` or ``-`` is an affine index, unless it holds a number or a name alone: ``(2i+k)``
 - one with a whole number alone is a fixed index inside a pattern, ``oc(0)(0)``, and a constant directly before
@@ -52,7 +52,7 @@ def opens_expression(reader: Reader, start: int) -> bool:
 
 
 def _inside(reader: Reader, start: int) -> str | None:
-    """What a parenthesis holds if an index may: a digit or a sign among letters; else None."""
+    """The text in a parenthesis if an index may have it: a digit or a sign among letters; else None."""
     stop = reader.past(AFFINE, start + 1)
     if stop >= reader.end or reader.text[stop] != ")":
         return None
@@ -96,7 +96,7 @@ def opens_argument(reader: Reader, start: int) -> bool:
 
 
 def begins_application(reader: Reader, definitions: Container[str]) -> int:
-    """Where the parenthesis of the arguments stands, if a component and such a parenthesis do at the cursor; else -1.
+    """The place of the parenthesis of arguments, if a component and that stand at the cursor; else -1.
 
     ``f(``, ``(f >> g)(``, ``einsum("...")(``; not an expression that begins so, nor the pattern ``f(2i+k)``, unless f
     is a definition.
@@ -224,7 +224,7 @@ def opens_schedule(reader: Reader, named: bool = False) -> bool:
 
 
 def axis_end(reader: Reader, at: int, named: bool) -> int:
-    """Where the axis of a schedule at a position ends; the position itself where none stands there."""
+    """The end of the axis of a schedule at a position; the position itself where none stands there."""
     if reader.text[at] not in (WORD_START if named else LETTERS):
         return at
     return reader.past(WORD, at) if named else at + 1

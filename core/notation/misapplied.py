@@ -15,7 +15,7 @@ from ilang.core.notation.printer import print_tree
 
 
 def misapplied(body: Tree, known: Mapping[str, Wires]) -> list[ModuleError]:
-    """What applications get and give in another number than their components do, and arguments that take inputs.
+    """Errors of applications: another number of values than their components have, or arguments that take inputs.
 
     What uses a name that is not ``known`` is left out: something else is wrong there.
     """
@@ -50,7 +50,7 @@ def _with_inputs(arguments: Sequence[Argument], known: Mapping[str, Wires]) -> l
 
 
 def _outputs(argument: Argument, known: Mapping[str, Wires]) -> int | None:
-    """How many values an argument stands for; None where that cannot be told."""
+    """The number of values that an argument stands for; None where that cannot be told."""
     if not isinstance(argument, Application | Name):
         return 1
     giver = argument.component if isinstance(argument, Application) else argument

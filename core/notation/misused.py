@@ -44,7 +44,7 @@ LOGIC_HELP = '`~logic:"@"` contracts, `~logic:"."` goes element by element'
 
 
 def misused(definitions: Sequence[Function | Routine], file: File) -> list[Error]:
-    """What is wrong with how definitions use names."""
+    """Errors in how definitions use names."""
     refused: list[Error] = []
     for each in definitions:
         one = _Definition(file, refused, each)
@@ -246,7 +246,7 @@ class _Definition(Terms):
             self.refused.append(ModuleError("E0446", message, right.span, help_line))
 
     def _target(self, target: Reference, environment: Environment) -> None:
-        """What is assigned is a tensor."""
+        """Refuse the target of an assignment that is no tensor."""
         entry = self.names.read(environment, target.name, target.span)
         if entry is None:
             if target.name not in self.names.later and target.name not in self.file.names:

@@ -50,9 +50,9 @@ Begun = tuple[Reader, str, "FunctionHead"]
 NAMES_INPUTS = re.compile(r"^\s*[A-Za-z_]\w*\s*\([^()~]*\)\s*=(?![=>])", re.MULTILINE | re.ASCII)
 """A line on which a definition with named inputs begins; no index expression has one."""
 BEGINS_USE = re.compile(r"use[ \t]+[A-Za-z_]", re.ASCII)
-"""How a line begins that names libraries."""
+"""The beginning of a line that names libraries."""
 BEGINS_FUNCTION = re.compile(r"(op|cd)[ \t]+[A-Za-z_]", re.ASCII)
-"""How the definition of a tensor function or a routine begins."""
+"""The beginning of the definition of a tensor function or a routine."""
 MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 SESSION_HELP = "`i run` and `i train` run it, `i build` writes it as C, in Python `m.session(...)` keeps what it has"
 BYTE_ORDER_MARK = "\ufeff"
@@ -112,7 +112,7 @@ def without_comments(text: str) -> str:
 
 
 def comment_start(line: str) -> int:
-    """Where the comment of a line begins, or -1; a ``#`` inside ``i("...")`` begins none."""
+    """The beginning of the comment of a line, or -1; a ``#`` inside ``i("...")`` begins none."""
     at = line.find("#")
     if at < 0 or ('"' not in line and "'" not in line):
         return at
@@ -256,7 +256,7 @@ def _misused(
     functions: Sequence[Function | Routine],
     names: dict[str, Span],
 ) -> list[Error]:
-    """What is wrong with how definitions use each other: a circle, or else applications that do not fit.
+    """Errors in how definitions use each other: a circle, or else applications that do not fit.
 
     Of ``others`` something else is wrong, so that nothing is known of what they give.
     """
@@ -289,7 +289,7 @@ def _misused(
 def _heads(
     readers: list[Reader], refused: list[Error]
 ) -> tuple[list[tuple[Reader, Head]], list[Begun], dict[str, Span]]:
-    """What stands before each program, and each tensor function or routine, and where names are defined.
+    """The heads of programs, and of tensor functions and routines, and where names are defined.
 
     Lines without a name go to ``refused``.
 
@@ -336,7 +336,7 @@ def _body(
     names: dict[str, Span],
     refused: list[Error],
 ) -> Tree | None:
-    """What a definition says. A body over names is what can be read of it; what is wrong goes to ``refused``."""
+    """The tree of a definition. A body over names is what can be read of it; what is wrong goes to ``refused``."""
     if not reader.skip():
         help_line = "a definition is `name = program`: `total = +ij~i`"
         raise reader.unexpected("E0108", f"the program of `{name}`", help_line)
@@ -376,7 +376,7 @@ def logical_lines(text: str) -> list[tuple[int, int]]:
 
 
 def _brackets(line: str, depth: int) -> int:
-    """How many brackets are open after a line."""
+    """The number of brackets that are open after a line."""
     if not any(c in line for c in "()[]{}"):
         return depth
     quote, last = "", ""

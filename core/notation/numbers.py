@@ -12,7 +12,7 @@ from ilang.core.notation.reader import Reader
 from ilang.core.notation.tokens import lexeme, sign, take, take_number, unexpected
 
 NUMBERS = re.compile(r"[-+0-9.eE,;()\[\]|\s]*")
-"""What a literal is made of."""
+"""The characters of a literal."""
 
 
 def read_unit(reader: Reader) -> Unit:

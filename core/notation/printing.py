@@ -57,7 +57,7 @@ from ilang.core.notation.reader import DISCARD
 from ilang.core.notation.tokens import BINDING, CALL, COMPARISON, NEGATION, POWER, PREFIX, TAIL
 
 BRACKETS = {2: ("[ ", "; ", " ]"), 1: ("(", ", ", ")"), 0: ("[| ", "; ", " |]")}
-"""How a literal is bracketed along an output, an input and a batch axis."""
+"""The brackets of a literal along an output, an input and a batch axis."""
 OPERAND = 10
 """Binds more tightly than every operator."""
 Piece = str | tuple[Term, int]
@@ -81,7 +81,7 @@ def print_term(term: Term, least: int = 0, *, guarded: bool = False) -> str:
 
 
 def _level(term: Term) -> int:
-    """How tightly a term binds."""
+    """The level of binding of a term."""
     match term:
         case Binary():
             return BINDING[term.operator]
@@ -170,7 +170,7 @@ def _binary(term: Binary) -> list[Piece]:
 
 
 def _component(term: Called) -> str:
-    """What is called: in parentheses unless it is a word, or in quotes without a schedule."""
+    """The text of a called component: in parentheses unless it is a word, or in quotes without a schedule."""
     component = term.component
     if isinstance(component, Reference):
         return component.name

@@ -1,4 +1,4 @@
-"""What stands in quotes inside tensor functions and routines: specifications, and what follows ``~``.
+"""Texts in quotes inside tensor functions and routines: specifications, and what follows ``~``.
 
 ``"ij; jk => ik"``, ``~schedule:"| splits | order"``, ``~logic:"@"``
 """

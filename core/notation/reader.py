@@ -22,13 +22,13 @@ TYPES = ("f32", "f64", "i32", "i64", "bool")
 TYPES_HELP = f"the element types are {', '.join(TYPES)}"
 LATER = ("op", "cd")
 DISCARD = "_"
-"""What a statement binds in place of a name where an output is not wanted."""
+"""The word that a statement binds in place of a name where an output is not wanted."""
 QUOTED = frozenset(("i", "einsum", "einx", "elementwise"))
 """Words before a quotation: `i("...")`, `einsum("...")`, `einx.sum("...")`."""
 RESERVED = frozenset(("I", *QUOTED, *LATER, *TYPES))
 
 UNFINISHED = r'(?:[-+*/.<>=&|~,@!?^]|\bnot|\*\+\s*"[^"\n]*")$'
-"""What a line ends with where its statement goes on: an operator, or a comma."""
+"""The end of a line whose statement goes on: an operator, or a comma."""
 
 DEFINITION_HELP = "a definition, `name = program`, belongs in a file; `equal` is written `==`"
 ALPHABET_HELP = (
@@ -83,7 +83,7 @@ HINTS = (
     ("[", "a guard stands after the indices of an input: `ij[j<=i]~ij`"),
     ("{", "groups are written with ( )"),
 )
-"""What people write instead, longest first, and what the language has for it."""
+"""Spellings of other languages, longest first, and what the language has for it."""
 
 
 class Reader:
@@ -170,7 +170,7 @@ class Reader:
         return self.span(self.pos, max(stop, self.pos + (len(self.operator(self.pos)) or 1)))
 
     def found(self) -> str:
-        """What stands at the cursor, in words."""
+        """The text at the cursor, in words."""
         if self.pos < self.end:
             return f"`{self.here().text()}`"
         if self.text[self.end : self.end + 1] in ("'", '"'):
@@ -178,7 +178,7 @@ class Reader:
         return f"the end of the {'text' if self.end == len(self.text) else self.unit}"
 
     def hint(self, expression: bool = True) -> str | None:
-        """What the language has instead of what stands at the cursor, in an expression or elsewhere."""
+        """The spelling that the language has instead of the one at the cursor, in an expression or elsewhere."""
         c = self.peek()
         if c in LOOKALIKES:
             return f"the ASCII spelling is `{LOOKALIKES[c]}`"

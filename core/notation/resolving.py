@@ -1,4 +1,4 @@
-"""What names mean in expressions of tensor functions and routines, and calls and operands that do not fit.
+"""Meanings of names in expressions of tensor functions and routines, and calls and operands that do not fit.
 
 In:  ``op f(x; n) = x * n + z``
 Out: E0192 (a number beside ``*``), E0401 (no ``z``)
@@ -41,7 +41,7 @@ from ilang.core.record import record
 
 TENSOR_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 VALUE = ""
-"""What is wanted of a term that may be a tensor."""
+"""The kind that is wanted of a term that may be a tensor."""
 
 
 @record

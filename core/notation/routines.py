@@ -314,7 +314,7 @@ def _no_assignment(part: Reader, target: Term) -> NotationError:
 
 
 def _target(part: Reader, context: Context) -> Reference | Access | Declared:
-    """What is assigned: a name, ``x.grad``, or a string."""
+    """The target of an assignment: a name, ``x.grad``, or a string."""
     token = lexeme(part)
     if token.kind not in ("word", "string") or (token.kind == "word" and token.text in WORDS):
         raise unexpected(part, "E0197", "a statement", usual=STATEMENT_HELP)
@@ -322,7 +322,7 @@ def _target(part: Reader, context: Context) -> Reference | Access | Declared:
 
 
 def _before_tail(part: Reader) -> int:
-    """Where the logic and the schedule at the end of a statement begin."""
+    """The place where the logic and the schedule at the end of a statement begin."""
     end = part.end
     while True:
         match = TAIL.search(part.text, part.pos, end)

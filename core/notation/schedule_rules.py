@@ -51,7 +51,7 @@ SITE_ROLES = {
 
 @record
 class Form:
-    """What a schedule must fit: the axes of an assignment, those that its output keeps, and how many inputs it has."""
+    """The assignment that a schedule must fit: its axes, those that its output keeps, and how many inputs it has."""
 
     axes: tuple[str, ...]
     kept: frozenset[str]

@@ -171,7 +171,7 @@ def _prefixed(reader: Reader, context: Context) -> Term:
 
 
 def _exponent(reader: Reader, context: Context) -> Term:
-    """What stands right of ``**.``: a number, perhaps with a sign, or configuration."""
+    """The term right of ``**.``: a number, perhaps with a sign, or configuration."""
     token = lexeme(reader)
     if token.text != "-":
         return _primary(reader, context)
@@ -181,7 +181,7 @@ def _exponent(reader: Reader, context: Context) -> Term:
 
 
 def _position(reader: Reader, context: Context) -> Term:
-    """What stands right of ``@|``."""
+    """The term right of ``@|``."""
     if sign(reader) == "-":
         help_line = "positions count from 0: `x @| 0` is the first"
         raise unexpected(reader, "E0191", "a position", help_line)
@@ -189,7 +189,7 @@ def _position(reader: Reader, context: Context) -> Term:
 
 
 def _einsum(reader: Reader, context: Context, left: Term, text: str, start: int) -> Term:
-    """What follows ``++`` or ``*+``."""
+    """The term that ``++`` or ``*+`` makes of the one before it and of what follows."""
     help_line = f'`{text}` is followed by a specification: `x {text} "..."`'
     spec = read_spec(reader, help_line, text == "*+")
     if text == "++":
@@ -218,7 +218,7 @@ def _primary(reader: Reader, context: Context) -> Term:
 
 
 def _bracketed(reader: Reader, context: Context, token: Lexeme) -> Term:
-    """What begins with a bracket."""
+    """The term that begins with a bracket."""
     if token.text == "(":
         return _parenthesis(reader, context)
     if token.text in ("[", "[|"):
@@ -244,7 +244,7 @@ def _no_operand(reader: Reader) -> NotationError:
 
 
 def _word(reader: Reader, context: Context, token: Lexeme) -> Term:
-    """What begins with a word."""
+    """The term that begins with a word."""
     start = reader.pos
     text = token.text
     follows = lexeme_at(reader, token.end).text

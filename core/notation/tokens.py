@@ -39,7 +39,7 @@ BINDING = {
     "**.": 7,
     "@|": 9,
 }
-"""How tightly what stands between operands binds."""
+"""The level of binding of each operator between operands."""
 COMPARISON = 3
 NEGATION = 6
 POWER = 7
@@ -52,7 +52,7 @@ WORDS = frozenset(
 PARTS = frozenset(("value", "grad", "merge"))
 CONSTANTS = {"true": 1, "false": 0}
 NO_NAMES = RESERVED | WORDS | PARTS | frozenset(("not", *CONSTANTS))
-"""What no tensor and no configuration value may be named."""
+"""Names that no tensor and no configuration value may have."""
 TAIL = re.compile(r'~\s*(?:logic|schedule)\s*:\s*"[^"\n]*"\s*$')
 """A logic or a schedule that ends a statement."""
 
@@ -75,7 +75,7 @@ INSTEAD = (
     ("~", "a program is applied in parentheses, `(+ij~i)(x)`; a schedule follows a parenthesis"),
     ("=", "a comparison does not stand alone; a tensor is bound by `name = ...` in a block"),
 )
-"""What people write instead, longest first, and what this notation has for it."""
+"""Spellings of other languages, longest first, and what this notation has for it."""
 WORDS_INSTEAD = {
     "and": "`and` is written `&&`",
     "or": "`or` is written `||`",
@@ -86,12 +86,12 @@ WORDS_INSTEAD = {
 }
 """The same for words."""
 ASSIGNED = {"+": "adds", "-": "subtracts", "*": "multiplies", "/": "divides"}
-"""What assigning operators do that others write the other way round, ``c += x``."""
+"""The words for assigning operators that others write the other way round, ``c += x``."""
 
 
 @record
 class Lexeme:
-    """What stands at a place: its kind (a name of a group of ``LEXEME``, or "end" or "other") and its text."""
+    """The token at a place: its kind (a name of a group of ``LEXEME``, or "end" or "other") and its text."""
 
     kind: str
     text: str
@@ -99,13 +99,13 @@ class Lexeme:
 
 
 def lexeme(reader: Reader) -> Lexeme:
-    """What stands at the cursor, after blanks, which are passed over."""
+    """The token at the cursor, after blanks, which are passed over."""
     reader.skip()
     return lexeme_at(reader, reader.pos)
 
 
 def lexeme_at(reader: Reader, start: int) -> Lexeme:
-    """What stands at a place, after blanks."""
+    """The token at a place, after blanks."""
     start = reader.past(BLANKS, start)
     if start >= reader.end:
         return Lexeme("end", "", start)
@@ -158,7 +158,7 @@ USUAL = {
     "E0190": "heads are like `op f(x, y: i64[b|]; hid = 64) = x` and `cd step(x; lr) { ... }`",
     "E0197": "statements are like `y = f(x)`, `p =- lr *. p.grad`, `if k > 0 { y =: x }`",
 }
-"""How what a code refuses is written, where nothing closer is known."""
+"""Help for each code: the usual spelling, where nothing closer is known."""
 
 
 def unexpected(
@@ -189,7 +189,7 @@ def unexpected(
 
 
 def _meant(reader: Reader, token: Lexeme) -> str | None:
-    """What was meant by a spelling that other languages have."""
+    """The meaning of a spelling that other languages have."""
     if token.kind == "word":
         return WORDS_INSTEAD.get(token.text)
     text, at = reader.text, reader.pos
@@ -258,7 +258,7 @@ def refuse_joined(reader: Reader, text: str, span: Span) -> None:
 
 
 class Context:
-    """What readers of one definition share.
+    """The context that readers of one definition share.
 
     ``definitions``: the names of the file. ``code``: whether this is a routine or a ``prim``, where `x.grad` and
     `**` belong. ``slots``: what slots of a ``prim`` are called, by each of their spellings.

@@ -1,4 +1,4 @@
-"""What words mean in a body over names: the definitions of the file, and the values of the definition.
+"""Meanings of words in a body over names: the definitions of the file, and the values of the definition.
 
 A value is an input or a name that a statement binds. Each has one place where it is named, and can be read below it.
 """
@@ -75,7 +75,7 @@ class Scope:
             raise _bound_again(name, span, "a definition", places.get(name))
 
     def read(self, name: str, span: Span) -> Value | Name:
-        """What a word among arguments means.
+        """The meaning of a word among arguments.
 
         Raises:
             ModuleError: E0401, E0424.

@@ -1,1 +1,1 @@
-"""How the data moves: one step of the pipeline a file."""
+"""The steps of the pipeline, one a file."""

@@ -75,7 +75,7 @@ def without_duplicates(
 
 
 class _Form:
-    """What a kernel does, as a value that is the same for all that do so; ``buffers`` are its own, in this order."""
+    """A kernel as a value that is the same for all that do the same work; ``buffers`` are its own, in this order."""
 
     def __init__(self, described: Sequence[Buffer], sizes: Sequence[Size]) -> None:
         self.described = described

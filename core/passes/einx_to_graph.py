@@ -1,4 +1,4 @@
-"""What leaves ranks open becomes assignments and views, as soon as the ranks of what it reads are known.
+"""Operations that leave ranks open become assignments and views, as soon as the ranks of their operands are known.
 
 Example:
     in:   n1 = einx.sum "b (s [r])... c" of n0, of rank 4, r=4
@@ -362,7 +362,7 @@ class _Expanding:
 def _wrong_rank(
     told: Told, does: str, rank: int, have: int, expression: Expression
 ) -> tuple[str, Span, str, list[Label]]:
-    """What an error says of a component that takes, or gives, another rank than there are axes in brackets."""
+    """The words of an error of a component that takes, or gives, another rank than there are axes in brackets."""
     are = "axis is" if have == 1 else "axes are"
     text = expression_text(expression)
     message = f"`{told.text}` {does} rank {rank}, and {have} {are} in brackets in `{text}`"
@@ -411,7 +411,7 @@ def _identity(b: Building, solved: Solved, values: Sequence[int], output: int) -
 
 
 def _pieces(expression: Expression) -> int:
-    """How many parts concatenations make of a tensor."""
+    """The number of parts that concatenations make of a tensor."""
     count = 1
     for item in expression.items:
         count *= _item_pieces(item)

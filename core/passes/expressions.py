@@ -82,7 +82,7 @@ def assignment(node: syntax.Expression, slots: list[int]) -> graph.Assignment:
 def _leaves(
     node: syntax.Expression, position: Mapping[str, int]
 ) -> tuple[list[Scalar], list[int], tuple[graph.Lookup, ...]]:
-    """What each operand delivers, which written operand each read is, and which axes are looked up by which reads."""
+    """The scalar of each operand, the written operand of each read, and the axes looked up, each with its read."""
     leaves: list[Scalar] = []
     read: list[int] = []
     lookups: list[graph.Lookup] = []

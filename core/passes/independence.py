@@ -1,4 +1,4 @@
-"""Which loops have iterations that nothing is shared between: each writes elements that no other touches.
+"""Independent loops, whose iterations share nothing: each writes elements that no other touches.
 
 Example:
     for i: for j: out[i,j] = t[j]      i and j are independent

@@ -44,7 +44,7 @@ def kernel_outputs(node: syntax.Kernel, slots: Sequence[int], add: Add) -> list[
 def kernel_annotations(
     node: syntax.Kernel, slots: Sequence[int], scope: int
 ) -> list[graph.Annotation]:
-    """What a kernel says of its inputs: equal axes have equal extents, also those of inputs that no output reads."""
+    """Annotations of the inputs of a kernel: equal axes have equal extents, also of inputs that no output reads."""
     ranks = _ranks(node)
     return [
         graph.Annotation(

@@ -76,7 +76,7 @@ class Loops:
         scope.parent.block.append(kernel_loop)
 
     def _trip(self, frame: Frame, loop: Loop) -> tuple[int, kernel.Rest | None]:
-        """How often a loop runs, given the parts of its axis that stay open around it."""
+        """The number of iterations of a loop, given the parts of its axis that stay open around it."""
         axis, nest = loop.axis, frame.nest
         whole = frame.node.sizes[axis]
         if not nest.factors[axis]:
@@ -240,7 +240,7 @@ class Loops:
         return tuple(indices)
 
     def _scalar(self, frame: Frame) -> Scalar:
-        """What an iteration of an assignment computes."""
+        """The scalar that an iteration of an assignment computes."""
         return frame.node.scalar
 
     def _value(self, frame: Frame) -> Scalar:

@@ -317,7 +317,7 @@ class _Lowering(OnlineReductions):
         return place
 
     def _source(self, read: Read, copy: Copy, frame: Frame) -> Scalar:
-        """What a copy takes from its input: 0 where its loops leave it."""
+        """The scalar that a copy takes from its input: 0 where its loops leave it."""
         tensor = self.shaped.tensors[read.value]
         index = tuple(frame.index_of(each) for each in copy.source)
         load = Load(self.storage.whole(read.value), index, tensor.dtype)

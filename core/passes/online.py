@@ -44,7 +44,7 @@ WIDE = "f64"
 
 @record
 class Kept:
-    """Where a running reduction is: its elements, and those of the same sum with every numerator divided by 0.
+    """The places of a running reduction: its elements, and those of the same sum with every numerator divided by 0.
 
     The second are there where a divisor may end as 0 while the sum does not: infinities and NaN then decide.
     """
@@ -80,13 +80,13 @@ class OnlineReductions(Reductions):
             yield from super()._reduction(frame, scope, loops)
 
     def _running_place(self, instance: int) -> Place | None:
-        """Where a reduction is that is read while it is partial; None for any other value."""
+        """The place of a reduction that is read while it is partial; None for any other value."""
         if instance not in self.plan.online:
             return None
         return self._running(instance).place if self.plan.online[instance].partial else None
 
     def _scalar(self, frame: Frame) -> Scalar:
-        """What an iteration of an assignment computes."""
+        """The scalar that an iteration of an assignment computes."""
         return self.plan.scalars.get(frame.instance, frame.node.scalar)
 
     def _row(self, instance: int, home: dict[Loop, Scope]) -> Frame:
@@ -117,7 +117,7 @@ class OnlineReductions(Reductions):
     # -- storage -------------------------------------------------------------------------------------------------------
 
     def _running(self, instance: int) -> Kept:
-        """Where a running reduction is; it is started when it is first asked for."""
+        """The places of a running reduction; it is started when it is first asked for."""
         if instance not in self.kept:
             outer = self.plan.online[instance].outer
             inside = self.frames[outer.instance].home[outer.loop]
@@ -181,7 +181,7 @@ class OnlineReductions(Reductions):
             self._scale(frame, site, rows, kept, before)
 
     def _step(self, frame: Frame, kept: Kept) -> Callable[[Block], None]:
-        """What fills the innermost block of a running reduction."""
+        """A function that fills the innermost block of a running reduction."""
 
         def step(body: Block) -> None:
             more = self._accumulated(frame, self._held(frame, kept.place, kept.dtype))
@@ -275,7 +275,7 @@ class OnlineReductions(Reductions):
     def _scaling(
         self, row: Frame, link: Link, factor: Callable[[], Scalar]
     ) -> Callable[[Block], None]:
-        """What scales the element of a sum that a frame is at, by 1 where it does not rest on what has changed."""
+        """A function that scales the element of a sum at a frame, by 1 where it does not rest on what has changed."""
         place = self._running(link.instance).place
 
         def scaled(body: Block) -> None:
@@ -381,7 +381,7 @@ class OnlineReductions(Reductions):
 
 
 def _factor(old: Scalar, new: Scalar) -> Scalar:
-    """What e^(x - m) is multiplied by when m grows; 1 where it has not, also for infinities."""
+    """The factor of e^(x - m) when m grows; 1 where it has not, also for infinities."""
     shift = Apply("sub", (converted(old, WIDE), converted(finite(new), WIDE)), WIDE)
     same, one = Apply("eq", (old, new), "bool"), Constant(1, WIDE)
     return Apply("where", (same, one, Apply("exp", (shift,), WIDE)), WIDE)

@@ -169,7 +169,7 @@ def _outside(nest: Nest, index: Affine, home: Container[Loop]) -> list[tuple[int
 
 
 def _begin(reader: Frame, index: Affine) -> Affine:
-    """What an index is where all loops of the reader are at their first iteration."""
+    """An index where all loops of the reader are at their first iteration."""
     begin = replace(index, terms=(), window=index.window or index.axis() is None)
     for c, axis in index.terms:
         if axis in reader.origin:

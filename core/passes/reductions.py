@@ -40,7 +40,7 @@ from ilang.core.passes.storage import Storage, converted, start_of
 from ilang.core.record import replace
 
 Use = Callable[[Block, Scalar], None]
-"""What becomes of a value, in a block where it is known."""
+"""A function that uses a value, in a block where it is known."""
 
 Steps = Generator["Steps", None, None]
 """A computation that hands sub-computations to its driver: staged producers nest as deep as programs are long."""
@@ -76,7 +76,7 @@ class Reductions(Loops, ABC):
                 yield from self._single(frame, scope, loops)
 
     def _accumulation(self, frame: Frame) -> Accumulation | None:
-        """How a reduction accumulates."""
+        """The accumulation of a reduction."""
         return self.plan.instances[frame.instance].accumulation
 
     def _inner(self, frame: Frame, loops: list[Loop]) -> list[Loop]:
@@ -115,7 +115,7 @@ class Reductions(Loops, ABC):
         (use or self._finish(frame))(scope.block, acc)
 
     def _finish(self, frame: Frame) -> Use:
-        """What stores an accumulator as an element of the result."""
+        """A function that stores an accumulator as an element of the result."""
         result = self._tensor(frame).dtype
         return lambda body, value: self._write(frame, body, converted(value, result))
 
@@ -159,7 +159,7 @@ class Reductions(Loops, ABC):
     def _chunk(
         self, frame: Frame, scope: Scope, loops: list[Loop], chunks: Chunks, use: Use | None
     ) -> Steps:
-        """What is computed in a chunk, or in place of all of them."""
+        """The statements in a chunk, or in place of all of them."""
         around = list(chunks.around)
         for loop in around:
             scope = self._enter(frame, loop, scope)
@@ -187,7 +187,7 @@ class Reductions(Loops, ABC):
         self._finish(frame)(scope.block, Local(local, dtype))
 
     def _place_of_parts(self, frame: Frame, parts: Parts, scope: Scope) -> Place:
-        """Where the results of all parts are: as the whole is, one after the other."""
+        """The place of the results of all parts: as the whole is, one after the other."""
         tensor = self._tensor(frame)
         counts = self._counts_of_parts(frame, parts)
         dims = [*counts, *tensor.dims]
@@ -257,7 +257,7 @@ class Reductions(Loops, ABC):
     def _rest_of_parts(
         self, frame: Frame, parts: Parts, counting: Sequence[int]
     ) -> kernel.Rest | None:
-        """Where the next loop over parts stops, inside those of these variables: where that of the reduction did.
+        """The end of the next loop over parts, inside those of these variables: where that of the reduction did.
 
         A loop with all other loops of its axis around it stops at the end of the dimension, so that there are no parts
         past that.
@@ -332,7 +332,7 @@ class Reductions(Loops, ABC):
         self._over(frame, scope, elements, lambda body: use(body, held()))
 
     def _tensor(self, frame: Frame) -> Tensor:
-        """What an assignment computes."""
+        """The tensor that an assignment computes."""
         return self.shaped.tensors[frame.value]
 
     def _counting(self, parent: Scope) -> Scope:
@@ -424,7 +424,7 @@ class Reductions(Loops, ABC):
         return tuple(sorted(tile.elements, key=lambda loop: (outputs.index(loop.axis), loop.part)))
 
     def _accumulators(self, frame: Frame, inner: list[Loop]) -> tuple[list[Loop | int], list[int]]:
-        """What indexes the accumulators of some loops: whole axes, or loop parts; and the extents."""
+        """The indices of the accumulators of some loops: whole axes, or loop parts; and the extents."""
         node, nest = frame.node, frame.nest
         kept: list[Loop | int] = []
         dims: list[int] = []
@@ -439,7 +439,7 @@ class Reductions(Loops, ABC):
         return kept, dims
 
     def _kept_at(self, frame: Frame, kept: Sequence[Loop | int]) -> tuple[Affine, ...]:
-        """Where the accumulator of an iteration is, in what keeps one for each of these loops and whole axes."""
+        """The index of the accumulator of an iteration, among those for each of these loops and whole axes."""
         return tuple(
             axis_index(frame.variable(entry))
             if isinstance(entry, Loop)

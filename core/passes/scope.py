@@ -1,4 +1,4 @@
-"""Where lowering stands: open loops and their blocks, assignments being lowered, and where values are kept."""
+"""The state of lowering: open loops and their blocks, assignments being lowered, and where values are kept."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LoopIndex:
 
 @record
 class Place:
-    """Where a value is: a scalar variable, or a buffer and what indexes its dimensions.
+    """The place of a value: a scalar variable, or a buffer and what indexes its dimensions.
 
     An entry of ``dims`` is a dimension of the value and None, or a dimension and the one loop part that is kept of it;
     in a copy of what a reader reads, or in an interval of it, how the loops of the reader walk a dimension. A ``copy``
@@ -99,9 +99,9 @@ class Frame:
         self.home: dict[Loop, Scope] = {}
         self.staged: dict[Read, Place] = {}
         self.instance = instance
-        """Which instance of the kernel's plan it computes."""
+        """The instance of the kernel's plan that the frame computes."""
         self.origin: dict[int, Origin] = {}
-        """Where the loops of an axis begin that walk an interval of the dimension only."""
+        """The beginning of the loops of an axis that walk an interval of the dimension only."""
         self.chunks: dict[Loop, Chunk] = {}
         """Loops of which a block of the iterations runs."""
         self.constant: frozenset[Loop] = frozenset()

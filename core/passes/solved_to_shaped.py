@@ -135,7 +135,7 @@ class _Shaping(Assignments):
         return result
 
     def _backward(self) -> tuple[tuple[graph.Backprop, ...], tuple[graph.Custom, ...]]:
-        """What gradients are to be attached, of the values that there are."""
+        """The gradients that are to be attached, of the values that there are."""
         backward = tuple(
             replace(
                 each, of=self.number[each.of], gradients=self._pairs(each.gradients, self.place)
@@ -270,11 +270,11 @@ class _Shaping(Assignments):
             self._add(value, result, dtype)
 
     def _leaving(self, value: int, read: graph.Read) -> tuple[Within, ...]:
-        """When a read is one of an element: its indices are inside, and its guards hold."""
+        """The conditions in which a read is one of an element: its indices are inside, and its guards hold."""
         return self.solved.guards(value, read) + read.guards
 
     def _looking(self, value: int, node: graph.Assignment, read: graph.Read) -> tuple[Within, ...]:
-        """When what a read looks up is there."""
+        """The conditions in which the elements exist that a read looks up."""
         if read.skips:
             return ()
         axes = {axis for index in read.index for _, axis in index.terms}
@@ -321,7 +321,7 @@ class _Shaping(Assignments):
     def _reaches(
         self, scalar: Scalar, sizes: tuple[int, ...], span: Span
     ) -> Iterator[shaped.Reach]:
-        """What the positions in a scalar reach, where that may be more than their type holds exactly."""
+        """The last positions that a scalar reaches, where that may be more than their type holds exactly."""
         for part in scalars_within(scalar):
             index, dtype = None, "i64"
             if isinstance(part, Convert) and isinstance(part.argument, Position):

@@ -127,7 +127,7 @@ class _Wires:
         self.outputs = deque(outputs)
 
     def counts(self) -> tuple[int, int]:
-        """How many open slots, and how many outputs."""
+        """The numbers of open slots, and of outputs."""
         return len(self.inputs), len(self.outputs)
 
 
@@ -155,7 +155,7 @@ class _Wiring:
         self.values: list[dict[str, int]] = []
         """The values of each definition that is being wired, by name, the outermost first."""
         self.called: list[tuple[int, graph.Called]] = []
-        """What names were bound to, and how deep inside other definitions."""
+        """The values that names were bound to, and how deep inside other definitions."""
 
     def run(self, definition: syntax.Definition) -> _Wires:
         """Wire a definition, those that it uses expanded, by one traversal with a stack of finished subtrees."""
@@ -415,7 +415,7 @@ class _Wiring:
 
 
 def _parts(node: syntax.Tree) -> list[_Work]:
-    """What is to be done below a node, in order: the names of a statement are bound after it.
+    """The work below a node, in order: the names of a statement are bound after it.
 
     What an operation is told is a program of its own, none of whose inputs are open here.
     """

@@ -1,4 +1,4 @@
-"""How each reduction of a kernel accumulates: in a register tile, in partial sums, in chunks, in runs, or term by term.
+"""Accumulation of each reduction of a kernel: in a register tile, partial sums, chunks, runs, or term by term.
 
 Example, a matrix product, a sum of columns and a sum of all:
     in:   for k: for k': for i' in 0..6: for j' in 0..64: acc[i',j'] += ...
@@ -89,7 +89,7 @@ def accumulated(program: Nested, plan: Plan) -> Plan:
 def _accumulation(
     program: Nested, plan: Plan, number: int, lent: frozenset[int]
 ) -> Accumulation | None:
-    """How one instance accumulates; of those ``lent``, loops are open around several."""
+    """The accumulation of one instance; of those ``lent``, loops are open around several."""
     reduction = _reduction(program, plan.instances[number])
     if reduction is None:
         return None
@@ -111,7 +111,7 @@ def _lent(plan: Plan) -> frozenset[int]:
 
 
 def _reduction(program: Nested, instance: Instance) -> _Reduction | None:
-    """What an instance reduces over loops of its own; None where it shares one of them, or reduces nothing."""
+    """The reduction of an instance over loops of its own; None where it shares one of them, or reduces nothing."""
     node, nest = program.node(instance.value), program.nest(instance.value)
     reduced = frozenset(node.reduced_axes()) if node.base is None else frozenset()
     if not reduced or any(loop.axis in reduced for loop in instance.home):
@@ -134,7 +134,7 @@ def _reduction(program: Nested, instance: Instance) -> _Reduction | None:
 
 
 def copies(program: Nested, plan: Plan) -> list[int]:
-    """How often each instance of a kernel stands in its text.
+    """The number of times that each instance of a kernel stands in its text.
 
     Tiles and partial sums compute their edges apart; a reduction may stand there with chunks and without.
     """
@@ -206,7 +206,7 @@ def _alone(program: Nested, instance: Instance) -> tuple[Loop, ...]:
 
 
 def _counts(program: Nested, instance: Instance, loops: Sequence[Loop]) -> list[int | None]:
-    """How many iterations loops of an instance have, None where that is known at run time only."""
+    """The numbers of iterations of loops of an instance, None where that is known at run time only."""
     sizes, factors = program.shaped.sizes, program.nest(instance.value).factors
     return [
         fixed(sizes, part_extent(sizes, instance.extents[x.axis], factors[x.axis], x.part))
@@ -215,7 +215,7 @@ def _counts(program: Nested, instance: Instance, loops: Sequence[Loop]) -> list[
 
 
 def _shared(program: Nested, instance: Instance) -> tuple[int, int]:
-    """How many iterations of a loop over parts share a result at least, and the blocks of a device for them at most.
+    """The least iterations of a loop over parts that share a result, and the most blocks of a device for them.
 
     Neither where it is known how many parts there are, and tiles, or parts are of anything but tiles of blocks.
     """
@@ -328,7 +328,7 @@ def _tile(reduction: _Reduction) -> RegisterTile | None:
 
 
 def _core(reduction: _Reduction, last: int, most: int) -> int:
-    """Where the core starts: reduced loops up to ``last`` that sum ``most`` terms, or all where that is not known."""
+    """The first loop of the core: reduced loops up to ``last`` that sum ``most`` terms, or all if that is unknown."""
     start = last
     while start > 0 and reduction.loops[start - 1].axis in reduction.reduced:
         start -= 1
@@ -387,7 +387,7 @@ def _stages_inside(reduction: _Reduction, loops: Sequence[Loop]) -> bool:
 def _runs(
     reduction: _Reduction, core: Sequence[Loop], counts: Sequence[int | None], dtype: str
 ) -> Runs | None:
-    """How the terms of a tile come in runs; None where they are few, or no sums of f32."""
+    """The runs in which the terms of a tile come; None where they are few, or no sums of f32."""
     terms = prod(count or 1 for count in counts)
     if dtype != "f32" or reduction.node.acc != "+" or terms <= RUN:
         return None
@@ -421,7 +421,7 @@ def _is_kept(reduction: _Reduction, tile: RegisterTile) -> bool:
 
 
 def _thread_tile(reduction: _Reduction) -> ThreadTile | None:
-    """How threads add terms of f32 in runs; None where runs are not of a known length, or threads share one."""
+    """The runs in which threads add terms of f32; None where runs are not of a known length, or threads share one."""
     loops, counts, reduced = reduction.loops, reduction.counts, reduction.reduced
     if reduction.dtype != "f32" or reduction.node.acc != "+":
         return None
@@ -473,7 +473,7 @@ def _partial_sums(reduction: _Reduction) -> PartialSums | None:
 
 
 def _corrected(reduction: _Reduction, plan: Plan, number: int) -> Accumulation | None:
-    """How a sum accumulates that is corrected while it runs: in registers only where nothing corrects it."""
+    """The accumulation of a sum that is corrected while it runs: in registers only where nothing corrects it."""
     if reduction.program.machine.device is not None:
         return None
     tile = _tile(reduction)

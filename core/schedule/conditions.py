@@ -49,7 +49,7 @@ class Bounds:
         )
 
     def rows(self, held: Iterable[Affine]) -> tuple[Within, ...] | None:
-        """Where output axes are while some iteration over the reduced ones meets all conditions.
+        """Conditions on output axes that hold while some iteration over the reduced ones meets all conditions.
 
         None where that is not said by conditions, or elements are looked up.
         """

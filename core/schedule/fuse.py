@@ -69,7 +69,7 @@ class Provenance:
                         heappush(todo, entry)
 
     def origins(self, value: int, axis: int) -> Sources:
-        """What an axis walks that no axis of another assignment makes; the axis itself where there is no such thing."""
+        """The dimensions that an axis walks and no other assignment makes; the axis itself where there are none."""
         stack = [(value, axis)]
         while stack:
             key = stack[-1]
@@ -217,7 +217,7 @@ def nested(
 def _fusion(
     provenance: Provenance, nests: Sequence[Nest | None], value: int, number: int
 ) -> Fusion | None:
-    """What read ``number`` of an assignment shares with its producer; None where nothing is computed for it."""
+    """The loops that a read of an assignment shares with its producer; None where nothing is computed for it."""
     node, nest = _assignment(provenance.shaped, value), nests[value]
     assert nest is not None
     read, site = node.reads[number], nest.sites[number]
@@ -292,7 +292,7 @@ def _check_splits(
 
 
 def _origin(producer: Assignment) -> str:
-    """Where the schedule of a producer comes from that has none of its own."""
+    """The origin of the schedule of a producer that has none of its own."""
     return "" if producer.schedule is not None else ", like another expression that stages it"
 
 

@@ -1,4 +1,4 @@
-"""Which values share a kernel: roots whose leading loops walk the same dimensions with the same splits.
+"""Fusion groups, values that share a kernel: roots whose leading loops walk the same dimensions with the same splits.
 
 Example, the largest and the smallest of each row, each a root of its own:
     in:   a = max x[i,j] over j || i j      b = min x[i,j] over j || i j
@@ -134,13 +134,13 @@ class Kernels:
         return sorted(kernels)
 
     def _most(self, value: int) -> int:
-        """How many leading loops a root could share: those over axes that each walk a dimension of it."""
+        """The number of leading loops that a root could share: those over axes that each walk a dimension of it."""
         axes = self._node(value).disjoint_axes()
         order = self.nests[value].order
         return next((n for n, loop in enumerate(order) if loop.axis not in axes), len(order))
 
     def _common(self, value: int, other: int) -> int:
-        """How many leading loops of two roots are the same."""
+        """The number of leading loops that are the same in two roots."""
         node, other_node = self._node(value), self._node(other)
         nest, other_nest = self.nests[value], self.nests[other]
         if node.base is not None or other_node.base is not None:
@@ -181,7 +181,7 @@ class Kernels:
 
 
 class _Staging:
-    """What each root computes in its loops, ``inside``, itself included, and which roots do, by value."""
+    """The values that each root computes in its loops, ``inside``, itself included, and the roots that do, by value."""
 
     def __init__(self, shaped: Shaped, nests: Mapping[int, Nest], whole: Iterable[int]) -> None:
         self.inside: dict[int, set[int]] = {}

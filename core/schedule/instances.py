@@ -40,7 +40,7 @@ A digit at each of two reads doubles what is staged, and in a chain it does so a
 
 
 class Computations:
-    """How often each value of a program is computed, in the text of its kernels."""
+    """The number of computations of each value of a program, in the text of its kernels."""
 
     def __init__(self, shaped: Shaped) -> None:
         """None yet."""

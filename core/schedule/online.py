@@ -1,4 +1,4 @@
-"""Which reductions of a kernel are read while they are partial, and how what is made of them stays right.
+"""Online reductions of a kernel, which are read while they are partial, and how values made of them stay right.
 
 A reduction staged under a loop over its own reduced axis is read there before it is final (SCHEDULES, section 4,
 rule 6). That is right where every use of it ends in a sum that can be corrected:
@@ -54,7 +54,7 @@ def online_plan(instances: Instances) -> Plan:
 
 @record
 class _Debt:
-    """What a value owes to a partial reduction; its output ``axes`` there, all else as conditions on axes of the value.
+    """The debt of a value to a partial reduction; its output ``axes`` there, conditions on axes of the value.
 
     The reduction has taken the element in where it meets what it ``needs``. The guards that stand after the operation
     that meets the reduction are ``live``: the value rests on it where they hold, and is 0 elsewhere. With those of a
@@ -68,12 +68,12 @@ class _Debt:
 
 
 Debts = dict[int, _Debt]
-"""What a value owes, by the instance of the partial reduction."""
+"""The debts of a value, by the instance of the partial reduction."""
 
 
 @record
 class _State:
-    """How a value depends on partial reductions (see above)."""
+    """The dependence of a value on partial reductions (see above)."""
 
     kind: str
     shifts: Debts
@@ -130,7 +130,7 @@ class _Planning:
             self.running[number] = self._running(number, state or _State("raw", {}, {}))
 
     def _running(self, number: int, state: _State) -> OnlineReduction:
-        """What runs, from what its sum owes; the maxima among that are told that they scale it.
+        """The online reduction of a sum with these debts; the maxima among them are told that they scale it.
 
         Raises:
             ScheduleError: E0323 (nothing says what a quotient is where its divisor ends as 0).
@@ -156,7 +156,7 @@ class _Planning:
         )
 
     def _links(self, number: int, debts: Debts) -> tuple[Link, ...]:
-        """What a sum owes, with the rows that owe it.
+        """The debts of a sum, with the rows that owe them.
 
         Raises:
             ScheduleError: E0323 (that is not said by conditions).
@@ -185,7 +185,7 @@ class _Planning:
         return tuple(Within(each, None) for each in least)
 
     def _bounds(self, number: int) -> Bounds:
-        """What the axes of an instance go through."""
+        """The bounds of the axes of an instance."""
         return Bounds(self.instances.shaped.sizes, self.instances.node(number))
 
     def _kept(self, number: int) -> tuple[Kept, ...]:
@@ -305,7 +305,7 @@ class _Planning:
         raise self._refused(number, state, self._says(scalar, kinds))
 
     def _says(self, scalar: Apply, kinds: list[str]) -> str:
-        """What an operation does that nothing corrects."""
+        """The words for an operation that nothing corrects."""
         says = PRIMITIVES[scalar.primitive].says
         kind = next(kind for kind in kinds if kind)
         what = {"raw": "it", "shifted": "x - m", "product": "a product made of it"}[kind]
@@ -376,7 +376,7 @@ class _Planning:
     def _needs(
         self, number: int, part: Scalar, instance: int, whole: Scalar
     ) -> tuple[Affine, ...] | None:
-        """Where the reduction ``instance`` has taken in the element that ``part`` reads when another computes.
+        """The conditions where the reduction ``instance`` has taken in the element that ``part`` reads.
 
         None where it has not, or where that is not known.
         """
@@ -432,7 +432,7 @@ class _Planning:
                 raise unfinished(self.instances, partial, number, why)
 
     def _summed(self, number: int, state: _State) -> _State:
-        """What a sum of values that owe something owes: its own guards leave terms out."""
+        """The debts of a sum of values that have debts: its own guards leave terms out."""
         guards = conditions(self.instances.node(number).guards)
 
         def carried(debts: Debts) -> Debts:

@@ -1,4 +1,4 @@
-"""Who reads what: the readers of each value, the values that outputs need, and those that are stored whole.
+"""Readers: those of each value, the values that outputs need, and those that are stored whole.
 
 ``compared`` are values that have to be computed once: an equality is between one and a reduction of it.
 """
@@ -41,7 +41,7 @@ def whole_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:
 
 
 def readers_of(shaped: Shaped) -> list[list[int]]:
-    """Who reads each value, itself or a view of it, or takes its place in memory."""
+    """The readers of each value, of itself or of a view of it, or those that take its place in memory."""
     readers: list[list[int]] = [[] for _ in shaped.nodes]
     for reader, node in enumerate(shaped.nodes):
         if isinstance(node, Assignment):

@@ -1,4 +1,4 @@
-"""How vector registers hold a tile: how many lanes a vector has, and how much of the tile is computed at a time.
+"""Tiles in vector registers: the lanes of a vector, and the part of the tile that is computed at a time.
 
 Example, a tile of 6 by 64 of f32 on a CPU of any length of vectors:
     out:  vectors of 16 lanes; 6 by 64 at a time where registers hold 1536 bytes, 6 by 16 and 6 by 8 where they hold
@@ -26,7 +26,7 @@ def vector_lanes(machine: Machine, dtype: str, extent: int) -> int:
 def micro_tiles(
     machine: Machine, extents: tuple[int, ...], lanes: int, size: int
 ) -> Iterator[MicroTile]:
-    """How many rows and lanes are computed at a time: as many as registers hold, and divisors of all.
+    """The rows and lanes that are computed at a time: as many as registers hold, and divisors of all.
 
     Few rows that are left at the end of a dimension are computed by themselves.
     """

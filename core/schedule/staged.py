@@ -1,4 +1,4 @@
-"""What is kept of a staged value or of a copy: extents of loop parts, intervals that affine indices walk, dimensions.
+"""Dimensions kept of a staged value or of a copy: extents of loop parts, intervals that affine indices walk.
 
 Example, three rows of t for each i, and a copy of what a tile reads:
     in:   out = sum t[i+u,j] over u || i 0 j u            sum in0[i,k] * in1[k,j] | j:64,k:512 | j 1 i k k' j'
@@ -29,7 +29,7 @@ from ilang.core.record import record
 
 @record
 class Reader:
-    """What reads at a place: its nest, the extents and the intervals of its axes, and its loops as the kernel's.
+    """A reader at a place: its nest, the extents and the intervals of its axes, and its loops as the kernel's.
 
     ``chain`` are the loops around the place, outermost first, ``around`` the same ones; ``inside`` says that all loops
     around the reader are among them.

@@ -11,12 +11,12 @@ from ilang.core.ir.shaped import Shaped
 from ilang.core.record import record
 
 Labels = tuple[int | None, ...]
-"""Which dimension of the first matrix each axis of an assignment walks."""
+"""The dimension of the first matrix that each axis of an assignment walks."""
 
 
 @record
 class Exit:
-    """What reads wide matrices and is none: a contraction, or a reduction of rows; ``label`` is that of its rows.
+    """A reader of wide matrices that is none: a contraction, or a reduction of rows; ``label`` is that of its rows.
 
     One ``across`` has its rows along memory: it is computed with these before, and then copied. One that ``is_stored``
     is a matrix that something reads in another way, or that the program gives.

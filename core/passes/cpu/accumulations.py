@@ -1,4 +1,4 @@
-"""Which loops can have lanes: what they change is accumulated, and what they touch goes along memory or stays.
+"""Loops that can have lanes: they change accumulators alone, and their accesses go along memory or stay.
 
 Example:
     for k: acc += f64(in0[k] * in1[k])      acc can have a partial result in every lane
@@ -68,7 +68,7 @@ def _accumulates(change: Change) -> bool:
 
 
 def step_in_row(index: Sequence[Affine], variable: int) -> int | None:
-    """How far apart in memory two iterations are: 0 or 1 elements; None for anything else."""
+    """The distance in memory of two iterations: 0 or 1 elements; None for anything else."""
     if any(variable in part.rests_on() for part in index):
         return None
     steps = [sum(c for c, v in part.terms if v == variable) for part in index]

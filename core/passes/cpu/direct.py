@@ -48,7 +48,7 @@ def _block(program: Program, body: Block) -> Block:
 
 
 def _into(program: Program, tile: Tile, after: Statement) -> Into | None:
-    """Where a tile goes by the statement after it, if that copies it row by row and does nothing else."""
+    """The target of the statement after a tile, if that copies the tile row by row and does nothing else."""
     within: tuple[Within, ...] = ()
     if isinstance(after, If):
         if len(after.body) != 1:

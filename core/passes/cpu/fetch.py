@@ -68,7 +68,7 @@ def _lines(program: Program, row: Load) -> Lines:
 
 
 def _rows(program: Program, fetched: frozenset[int], loop: For) -> tuple[Load, ...]:
-    """What a loop stores and reads alike, one element after the other; nothing where fetching does not pay.
+    """Elements that a loop stores, and reads alike, one after the other; none where fetching does not pay.
 
     It does where a loop only computes and stores elements of an output, without an exponential or the like, which
     takes longer than the memory.

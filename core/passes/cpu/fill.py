@@ -103,7 +103,7 @@ class _Filling:
         return captured(self.program, tile)
 
     def _fill(self, copied: Store, tile: Tile, opened: frozenset[int]) -> Store | None:
-        """What a tile stores in a copy while it reads the source of it."""
+        """The store of a tile in a copy while it reads the source of the copy."""
         source = copied.value
         assert isinstance(source, Load)
         inside = [part for part in _loads((tile,)) if part.buffer == copied.buffer]
@@ -132,7 +132,7 @@ class _Filling:
 
 
 def _copied(s: Statement) -> Store | None:
-    """What loops copy that do nothing else, each along a dimension of a private buffer."""
+    """The store of loops that only copy, each along a dimension of a private buffer; None for other statements."""
     variables = []
     while isinstance(s, For) and len(s.body) == 1 and s.chunk is None and s.lanes == 1:
         variables.append(s.variable)
@@ -145,7 +145,8 @@ def _copied(s: Statement) -> Store | None:
 
 
 Readers = dict[int, list[tuple[int, tuple[For, ...], Tile]]]
-"""Where in a block a tile reads each buffer: which statement, the loops around the first tile in it, the tile."""
+"""The place in a block where a tile reads each buffer: the statement, the loops around the first tile in it, the
+tile."""
 
 
 def _tile_readers(body: Sequence[Statement]) -> Readers:
@@ -174,7 +175,7 @@ def _whole_lanes(tile: Tile) -> tuple[Left, ...]:
 
 
 def _loads(body: Sequence[Statement], copied: Store | None = None) -> Iterator[Load]:
-    """What statements read, or of that what is copied."""
+    """The loads of statements, or those of what is copied."""
     for s in statements_within(body):
         for part in parts_of(s):
             if isinstance(part, Load) and (copied is None or part.buffer == copied.buffer):

@@ -133,7 +133,7 @@ class _Lanes:
         return unless_same(body, out)
 
     def _fetch(self, loop: For, rows: _Rows, position: int, around: int) -> Fetch | None:
-        """What a loop at a position of a block can fetch while it runs, in a loop over ``around``.
+        """The elements that a loop at a position of a block can fetch while it runs, in a loop over ``around``.
 
         A row that it reads again, after a loop before it, where the next iteration around has it. A row of an array
         that the next loop will write, if this one computes for longer than the memory takes.
@@ -161,7 +161,7 @@ class _Lanes:
 
     @staticmethod
     def _wanted(loop: For, rows: _Rows, position: int) -> list[Load]:
-        """What the loop after one at a position of a block will write, if that one is slow and both walk alike."""
+        """Elements that the loop after one at a position will write, if that one is slow and both walk alike."""
         if not any(
             isinstance(p, Apply) and p.primitive in SLOW for s in loop.body for p in parts_of(s)
         ):
@@ -183,7 +183,7 @@ class _Lanes:
         return plain and not private and step_in_row(load.index, variable) == 1
 
     def _lane_count(self, changes: Sequence[Change]) -> int:
-        """How many lanes a loop has: more where a step takes longer, and its order means nothing."""
+        """The number of lanes of a loop: more where a step takes longer, and its order means nothing."""
         primitives = {c.value.primitive for c in changes if isinstance(c.value, Apply)}
         machine = self.program.machine
         return machine.most_sum_lanes() if primitives <= {"max", "min"} else machine.sum_lanes
@@ -262,7 +262,7 @@ class _Lanes:
 
 
 class _Rows:
-    """What the loops of a block read, found as far as it is asked for: each loop is looked at once."""
+    """The loads of the loops of a block, collected as far as they are asked for: each loop is looked at once."""
 
     def __init__(self, body: Sequence[Statement]) -> None:
         self.body = body
@@ -270,7 +270,7 @@ class _Rows:
         self.seen = 0
 
     def read_before(self, position: int) -> set[Load]:
-        """What loops before a position read, each as ``_of_any`` has it; positions are asked for in order."""
+        """The loads of loops before a position, each as ``_of_any`` has it; positions are asked for in order."""
         for s in self.body[self.seen : position]:
             if isinstance(s, For):
                 scalars = (p for inner in statements_within([s]) for p in parts_of(inner))

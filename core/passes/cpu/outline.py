@@ -133,7 +133,7 @@ class _Outlining:
         )
 
     def _sharing(self, number: int) -> Sharing:
-        """What decides on the threads of a function: its work, and that of the largest one that it calls."""
+        """The work that decides on the threads of a function: its own, and that of the largest one that it calls."""
         function, inside = self.functions[number], None
         if function.calls:
             best = max(function.calls, key=lambda inner: self._usual(self._work(inner)))

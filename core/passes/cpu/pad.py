@@ -149,7 +149,7 @@ class _Clearing:
                 self._visit(s.otherwise, (*around, _Around(s, place, True)))
 
     def spot(self, buffer: int) -> Spot | None:
-        """Where a buffer is cleared: before the statement that fills it first; None where others do elsewhere."""
+        """The place to clear a buffer: before the statement that fills it first; None where others do elsewhere."""
         first: Spot | None = None
         for filling in self.fillings[buffer]:
             if filling is None:
@@ -169,7 +169,7 @@ class _Clearing:
                 yield nest
 
     def _filling(self, store: Store, around: Path) -> _Filling | None:
-        """Where a store fills a buffer; None where its rows have no loop of their own there.
+        """The loops in which a store fills a buffer; None where its rows have no loop of their own there.
 
         A store that adds to a buffer, as all that is around it, reads the buffer, and does not fill it.
         """
@@ -195,7 +195,7 @@ class _Clearing:
 
 
 def _spot(path: Path) -> Spot:
-    """Which statement a path leads to."""
+    """The statement that a path leads to."""
     *outside, last = path
     return tuple((at.place, at.otherwise) for at in outside), last.place
 

@@ -63,7 +63,7 @@ def _described(program: Program, tile: Tile, number: int) -> Tile:
 
 
 def _registers(program: Program, tile: Tile, number: int) -> Registers | None:
-    """How vectors hold a tile; None where they cannot."""
+    """A tile in vector registers; None where they cannot hold it."""
     buffer = program.buffers[tile.buffer]
     extents = tuple(program.sizes[n].fixed or 0 for n in buffer.dims)
     count = len(extents)
@@ -167,7 +167,7 @@ class _Reading:
 
 
 def _lane_step(index: Sequence[Affine], lane: int) -> int | None:
-    """How far apart two lanes read: 0 or 1 elements; None for anything else."""
+    """The distance between the elements of two lanes: 0 or 1; None for anything else."""
     steps = [sum(c for c, v in part.terms if v == lane) for part in index]
     if any(steps[:-1]):
         return None
@@ -217,7 +217,7 @@ def captured(program: Program, tile: Tile) -> Tile:
 
 
 def _captured(program: Program, tile: Tile, whole: bool) -> Captured:
-    """What the function of some rows and lanes uses, or that of the ``whole`` tile, blocks and all."""
+    """The values that the function of some rows and lanes uses, or that of the ``whole`` tile, blocks and all."""
     registers = tile.registers
     assert registers is not None
     sizes: set[int] = set()

@@ -111,7 +111,7 @@ def _transpose(program: Program, loops: tuple[For, For], store: Store, load: Loa
 def _strided(
     program: Program, buffer: int, index: Sequence[Affine], loop: For, variables: set[int]
 ) -> Strided:
-    """Where two loops start in a buffer, and how many elements an iteration of one of them goes on."""
+    """The start of two loops in a buffer, and the elements that an iteration of one of them goes on by."""
     first = tuple(
         replace(part, terms=tuple(term for term in part.terms if term[1] not in variables))
         for part in index

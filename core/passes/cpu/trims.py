@@ -149,7 +149,7 @@ def _reads(body: Sequence[Statement], loops: Mapping[int, For]) -> Iterator[tupl
 def _parts(
     scalar: Scalar, within: tuple[Within, ...], loops: Mapping[int, For]
 ) -> Iterator[tuple[int, End | None]]:
-    """What a scalar reads where some conditions hold."""
+    """The loads of a scalar where some conditions hold."""
     match scalar:
         case Load():
             yield scalar.buffer, _end(scalar, within, loops)
@@ -168,7 +168,7 @@ def _parts(
 
 
 def _end(load: Load, within: Sequence[Within], loops: Mapping[int, For]) -> End | None:
-    """Where what is read one element after the other ends: with its loop, or where a condition ceases to hold."""
+    """The end of what is read one element after the other: with its loop, or where a condition ceases to hold."""
     variable = load.index[0].axis() if len(load.index) == 1 else None
     if variable is None:
         return None

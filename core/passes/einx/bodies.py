@@ -1,4 +1,4 @@
-"""What each einx operation computes, as assignments over leaves: see ``building.py`` for how it gets them.
+"""The computation of each einx operation, as assignments over leaves: see ``building.py`` for how it gets them.
 
 Example, softmax over k:
     n1 = fold > over k: n0[b,k]        n2 = exp(n0[b,k] - n1[b])
@@ -351,7 +351,7 @@ def _gathered(
 
 
 def _argument(b: Building, op: EinxOp, x: Tensor, target: Sequence[Leaf]) -> Tensor:
-    """Where the first extreme is: a coordinate per axis in brackets, along one axis of the output or none."""
+    """The place of the first extreme: a coordinate per axis in brackets, along one axis of the output or none."""
     marked = [leaf for leaf in x.leaves if leaf.marked]
     along = [leaf for leaf in target if leaf.marked]
     kept = [leaf for leaf in _have(target, x) if not leaf.marked]

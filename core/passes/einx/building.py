@@ -151,7 +151,7 @@ class Building:
         return dims
 
     def noted(self, value: int, expression: Expression) -> None:
-        """What an expression says of the dimensions of a value that is not read."""
+        """Add the constraints that an expression has on the dimensions of a value that is not read."""
         amounts = tuple(self._amount(dim.item) for dim in self.dims(expression))
         spans = tuple(dim.item.span for dim in self.dims(expression))
         self.sized.append(Sized(value, "dims", amounts, self.scope, spans, self.span))
@@ -200,7 +200,7 @@ class Building:
         return self.add(graph.View(value, axes, source, target, text, span))
 
     def note(self, value: int, leaves: Sequence[Leaf]) -> None:
-        """What the leaves say of the dimensions of a value."""
+        """Add the constraints that leaves have on the dimensions of a value."""
         names = tuple(leaf.name if (size := self.size(leaf)) is None else size for leaf in leaves)
         spans = tuple(leaf.span for leaf in leaves)
         self.sized.append(Sized(value, "dims", names, self.scope, spans, self.span))
@@ -522,7 +522,7 @@ def _members(dim: _Dim) -> list[_Dim]:
 def _spans(
     dims: Sequence[_Dim], joined: Concatenation, labels: Sequence[str], names: Sequence[str]
 ) -> dict[str | tuple[str, ...], Span]:
-    """Where the text has what labels stand for."""
+    """The places in the text of what labels stand for."""
     spans: dict[str | tuple[str, ...], Span] = {tuple(names): joined.span}
     spans |= {label: dim.item.span for label, dim in zip(labels, dims, strict=True)}
     return spans | {name: part.span for name, part in zip(names, joined.parts, strict=True)}

@@ -45,7 +45,7 @@ Monomial = tuple[int, ...]
 
 @record
 class Count:
-    """How often an ellipsis repeats; ``because`` says what gives it. None: it stands for one axis."""
+    """The number of repetitions of an ellipsis; ``because`` says what gives it. None: it stands for one axis."""
 
     ellipsis: Repetition
     times: int | None
@@ -227,7 +227,7 @@ class _Counts:
         return True
 
     def _width(self, items: Sequence[Item]) -> dict[Monomial, int]:
-        """How many dimensions some items are: a sum of products of counts that are not known."""
+        """The number of dimensions of some items: a sum of products of counts that are not known."""
         total: dict[Monomial, int] = {}
         for item in items:
             if isinstance(item, Repetition):

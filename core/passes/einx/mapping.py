@@ -95,7 +95,7 @@ class Along:
         return self.values[value]
 
     def annotations(self, scope: int) -> list[Annotation]:
-        """What the program writes of types; sizes are constraints. The scope is one that nothing else has."""
+        """The annotations of types in the program; sizes are constraints. The scope is one that nothing else has."""
         return [
             replace(each, value=self.values[each.value], dims=None, scope=scope)
             for each in self.program.annotations
@@ -163,7 +163,7 @@ class Along:
         return self.building.add(batched)
 
     def _base(self, value: int, along: Sequence[Leaf], node: Assignment) -> int:
-        """What an assignment starts from, along all axes that its result is."""
+        """The value that an assignment starts from, along all axes that its result is."""
         start = self._plain(value)
         if len(self.along[value]) == len(along):
             return start
@@ -206,7 +206,7 @@ class Along:
         return replace(node, logic=Einsum(whole), schedule=None)
 
     def _constraints(self) -> None:
-        """What the program says of sizes, of values that are computed."""
+        """Add the constraints that the program has on sizes of values that are computed."""
         sized = self.building.sized
         scopes: dict[tuple[str, int], int] = {}
 
@@ -236,7 +236,7 @@ class Along:
                 )
 
     def _as_stored(self, value: int, parts: tuple[T, ...]) -> tuple[T, ...]:
-        """What is of each dimension of a value, those before its own first, as its dimensions are stored."""
+        """Parts, one of each dimension of a value, those before its own first, in the order in which it is stored."""
         order = self.stored.get(value)
         return parts if order is None else tuple(parts[n] for n in order)
 
@@ -260,7 +260,7 @@ def _after(groups: Groups, count: int) -> Groups:
 
 
 def _text_along(text: str, along: Sequence[Leaf]) -> str:
-    """What is computed for each of some axes: its loops go over these as well, which the text alone does not name."""
+    """The text of work for each of some axes: its loops go over these as well, which the text alone does not name."""
     names = " ".join(leaf.name or str(leaf.size) for leaf in along)
     return f"{text} of each {names}" if along else text
 

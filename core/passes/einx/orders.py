@@ -58,7 +58,7 @@ def with_order(error: ShapeError, graph: Graph, shapes: Sequence[Shape] | None) 
 
 
 def order_of_pieces(form: Form) -> str | None:
-    """What to write where the pieces of ``einx.id`` have the names of its outputs, in another order."""
+    """The text to write where the pieces of ``einx.id`` have the names of its outputs, in another order."""
     if form.op != "id" or len(form.outputs) < 2:
         return None
     given = [names for each in form.inputs for names in _pieces(each)]

@@ -47,7 +47,7 @@ from ilang.core.source import Span, whole
 MOST_TRIED = 10_000
 """Numbers that are tried at most before sizes count as open."""
 OPEN = ("E0521", "E0578")
-"""What is refused since nothing gives a size."""
+"""Codes of refusals since nothing gives a size."""
 Shape = tuple[int, ...]
 Fresh = Callable[[str], Var]
 """Gives a new variable."""
@@ -125,7 +125,7 @@ def _size(item: Item, sizes: Mapping[str, int]) -> int:
 
 
 class _System:
-    """What is known of the sizes of some axes."""
+    """The equations of the sizes of some axes."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class _System:
             raise
 
     def _run(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """What follows from some sizes."""
+        """The sizes that follow from some."""
         count = 0
 
         def fresh(_name: str) -> Var:
@@ -283,14 +283,14 @@ def _equation(
 
 
 def _word(item: Item) -> str:
-    """What messages call a part: an axis by its name, which says of which repetition it is."""
+    """The name of a part in messages: an axis by its name, which says of which repetition it is."""
     return item.name if isinstance(item, Axis) and item.name != HIDDEN else item.span.text()
 
 
 def _made(
     item: Item, says: Origin, scopes: Scopes, fresh: Fresh, constraints: list[Constraint]
 ) -> Dim:
-    """What an item is the size of; products are constraints of their own."""
+    """The size of an item; products are constraints of their own."""
     match item:
         case Axis():
             return scopes.name(0, item.name, item.span)

@@ -1,4 +1,4 @@
-"""Which copies of a loop can be loaded for the next iteration before this one computes, and what each becomes.
+"""Copies of a loop that can be loaded for the next iteration before this one computes, and what each becomes.
 
 Example, of 512 elements that 256 threads copy:
     in:   spread i in 0..2 and j in 0..256 over the threads: copy[i,j] = a[k,i,j]
@@ -150,7 +150,7 @@ class Copies:
         return {s: replace(copy, held=held, filled=filled) for s, copy in copies.items()}
 
     def _copy(self, spread: Spread) -> Copy | None:
-        """What a spread copies; None where it computes, or has more for a thread than that loads at a time."""
+        """The copy that a spread makes; None where it computes, or has more for a thread than that loads at a time."""
         device = self.program.machine.device
         assert device is not None
         body, inner = spread.body, list[For]()
@@ -210,7 +210,7 @@ class Copies:
         return replace(spread, loops=tuple(loops), body=()), turns, instead
 
     def _extent(self, loop: For) -> int:
-        """How often a loop runs; 0 where that is known at run time only."""
+        """The number of iterations of a loop; 0 where that is known at run time only."""
         return self.added.sizes[loop.size].fixed or 0
 
 

@@ -46,7 +46,7 @@ class Touched:
         return bool(self.written & (other.read | other.written) or self.read & other.written)
 
     def swapped(self, s: Swap) -> Touched:
-        """What is touched, when two buffers have exchanged their names."""
+        """The accesses after two buffers have exchanged their names."""
         other = {s.first: s.second, s.second: s.first}
         read, written = ({other.get(n, n) for n in each} for each in (self.read, self.written))
         return Touched(frozenset(read), frozenset(written))
@@ -89,7 +89,7 @@ class Placing:
                 self.alone.add(number)
 
     def of_block(self, touched: Touched) -> Touched:
-        """What was touched of the memory of a block, which its next iteration uses again."""
+        """The accesses to the memory of a block, which its next iteration uses again."""
         shared = {n for n, b in enumerate(self.program.buffers) if b.space == "shared"}
         return Touched(touched.read & shared, touched.written & shared)
 
@@ -129,7 +129,7 @@ class Placing:
             touched = touched.joined(after)
 
     def of(self, s: Statement) -> Touched:
-        """What a statement touches where threads may meet."""
+        """The accesses of a statement where threads may meet."""
         inside = list(statements_within((s,)))
         read = {part.buffer for x in inside for part in parts_of(x) if isinstance(part, Load)}
         written = {x.buffer for x in inside if isinstance(x, Store)}

@@ -51,7 +51,7 @@ def _bound(program: Program, kernel: Kernel) -> Block:
 
 
 def _without_room(program: Program, full: Full) -> Refusal:
-    """Why buffers do not fit."""
+    """The refusal of buffers that do not fit."""
     named = [(program.buffers[number].name, number in full.double) for number in full.buffers]
     names = ", ".join(f"{name} twice" if double else name for name, double in named)
     help_line = "split what they walk into smaller parts, or stage it further inside"

@@ -53,7 +53,7 @@ COMBINED = {op.binary: op.identity for op in OPS.values() if op.identity is not 
 
 @record
 class Refusal:
-    """Why blocks and threads cannot be as they are asked for: past a ``limit``, or for what the loops do."""
+    """The reason why blocks and threads cannot be as they are asked for: past a ``limit``, or for what the loops do."""
 
     code: str
     problem: str
@@ -217,7 +217,7 @@ class _Spreading:
         return [Spread((replace(spread, body=()),), "threads", 1, body), *combined.values()]
 
     def _combined(self, body: Block, started: Mapping[int, Scalar]) -> dict[int, Combine]:
-        """How the variables that a loop accumulates in are combined; none if one cannot be."""
+        """The statements that combine the variables in which a loop accumulates; none if one cannot be."""
         combines: dict[int, Combine] = {}
         inside = list(statements_within(body))
         defined = {x.variable for x in inside if isinstance(x, Define)}

@@ -43,7 +43,7 @@ from ilang.core.record import record, replace
 
 @record
 class Waiting:
-    """What stands before a loop so many ``levels`` further out."""
+    """Statements that stand before a loop so many ``levels`` further out."""
 
     body: Block
     levels: int

@@ -1,4 +1,4 @@
-"""What a matrix unit multiplies: the elements of copies and arrays that a nest reads, and copies as a unit needs them.
+"""The factors of a matrix unit: the elements of copies and arrays that a nest reads, and copies as a unit needs them.
 
 Example, of a copy of rows and terms whose ends are not whole matrices:
     in:   for k1 in 0..min(8, n_k - 8k)                  out:  for k1 in 0..8
@@ -69,7 +69,7 @@ class Factors:
         return ScheduleError("E0337", message, wish.span, help_line)
 
     def products(self, chain: Sequence[For]) -> Products:
-        """What a nest multiplies and adds.
+        """The products that a nest adds.
 
         Raises:
             ScheduleError: E0337.
@@ -186,7 +186,7 @@ class Factors:
         return map_statements(body, lambda s: moved(s, number, joined))
 
     def guarded(self, products: Products, within: Mapping[int, Within]) -> Block:
-        """What a nest does, reading 0 past the ends of loops of factors that have no zeros there."""
+        """The statements of a nest, reading 0 past the ends of loops of factors that have no zeros there."""
         ending = {products.left.buffer, products.right.buffer} - self.whole
 
         def change(scalar: Scalar) -> Scalar:
@@ -221,7 +221,7 @@ def moved(s: Statement, number: int, change: Indexed) -> Statement:
 
 
 def _term(before: Sequence[Statement], last: Statement) -> Scalar | None:
-    """What the last statement adds to an element, with what is computed for it right before; None for any other."""
+    """The term that the last statement adds to an element, by definitions right before; None for any other."""
     value = last.value if isinstance(last, Store) else None
     if not isinstance(last, Store) or not isinstance(value, Apply) or value.primitive != "add":
         return None

@@ -55,7 +55,7 @@ def _asks(body: Block) -> bool:
 
 @record
 class _Lanes:
-    """What stands for a loop over rows or columns of a tile: loops, outermost first, and their weights.
+    """The loops that stand for one over rows or columns of a tile: those, outermost first, and their weights.
 
     Those over ``matrices`` stand around what a unit does, where there are several; ``in_lane`` ones are of a lane, and
     those ``across_lanes`` are for threads.

@@ -24,9 +24,9 @@ from ilang.core.ir.scalar import Position, Select
 from ilang.core.record import replace
 
 MOST_TIMES = 3
-"""How often an index may have extents that are known at run time: as large as is tested, each, and below 2^31 all."""
+"""Extents known at run time that an index may have as factors: as large as is tested, each, and below 2^31 all."""
 MOST_BESIDE = 1 << 20
-"""What it may have besides, of extents that are known, and numbers."""
+"""The product of all other factors, known extents and numbers, at most."""
 
 Span = tuple[int, ...]
 
@@ -109,7 +109,7 @@ class _Spans:
         return tuple(sorted(s for s in unknown if not any(Counter(s) <= t for t in others[s])))
 
     def _whole(self, size: int) -> int:
-        """What a size is a part of, else itself."""
+        """The size of which one is a part, else itself."""
         return self.parts[size].whole if size in self.parts else size
 
     def _least(self, span: Span) -> int:

@@ -43,9 +43,9 @@ from ilang.core.passes.gpu.unread import Unread, end_of
 from ilang.core.record import replace
 
 Extents = Mapping[int, int | None]
-"""How often the loops run that are open inside of a region that all threads of a block enter; None where unknown."""
+"""Iterations of the loops that are open inside of a region that all threads of a block enter; None where unknown."""
 Free = Callable[[Within, Extents], tuple[Within, ...]]
-"""What is left of a condition."""
+"""A function that gives what is left of a condition."""
 
 
 def kernel_to_interiors(program: Program) -> Program:
@@ -173,7 +173,7 @@ class _Freeing:
         return map_statements(body, change)
 
     def _copy(self, spread: Spread) -> Spread | None:
-        """What threads store in one buffer that they share, without loops that end early; None where it is not that."""
+        """A spread that stores in one buffer that threads share, without loops that end early; None of any other."""
         within: list[Within] = []
         loops = [self._endless(loop, within) for loop in spread.loops]
         body, around = spread.body, []

@@ -96,7 +96,7 @@ class _Multiplying:
     def _held(
         self, side: tuple[Scalar, ...], matrices: Sequence[For]
     ) -> tuple[Block, tuple[Scalar, ...]]:
-        """What lanes read of one side for all matrices, and what stands for it there."""
+        """The reads of lanes of one side for all matrices, and the scalars that stand for them there."""
         loops = [loop for loop in matrices if loop.variable in _variables(side[0])]
         sizes = (*(loop.size for loop in loops), self.added.size(len(side)))
         at = tuple(Affine(((1, loop.variable),)) for loop in loops)
@@ -139,7 +139,7 @@ def _around(s: Statement) -> list[For] | None:
 def product_of(
     program: Program, nest: For, lanes: tuple[For, ...]
 ) -> tuple[tuple[Within, ...], MatrixProduct]:
-    """What a unit does of loops over terms, and over rows and columns of a lane; where conditions hold."""
+    """The product that a unit computes of loops over terms, and over rows and columns of a lane; and its conditions."""
     loops, body = [nest], nest.body
     within: tuple[Within, ...] = ()
     while isinstance(body[0], (For, If)):

@@ -62,7 +62,7 @@ def with_neighbors(program: Program, kernel: Kernel) -> Kernel:
 
 
 def _neighbors(program: Program, spread: Spread, every: Block) -> Neighbors | None:
-    """How the iterations of a spread go several at a time; None where they do not.
+    """The groups in which the iterations of a spread go several at a time; None where they do not.
 
     Args:
         program: the program.
@@ -107,7 +107,7 @@ def innermost(spread: Spread) -> tuple[list[For], Block]:
 
 
 def each_of(spread: Spread, count: int) -> tuple[Block, ...]:
-    """What is done for an iteration and those after it, at indices that count from it."""
+    """The statements of an iteration and of those after it, at indices that count from it."""
     variable, body = spread.loops[-1].variable, innermost(spread)[1]
     return tuple(
         tuple(substituted(s, {variable: Affine(((1, variable),), n)}) for s in body)
@@ -152,7 +152,7 @@ def _moved(program: Program, body: Block, variable: int, ends: Ends) -> tuple[in
 
 
 def _elements(program: Program, body: Block, ends: Ends) -> Iterator[Access]:
-    """What statements read and store themselves, not what finds it; under a condition what is there without it, too."""
+    """The accesses of statements, less those of lookups; under a condition those without it, too."""
     for s in body:
         guarded = {
             part

@@ -70,7 +70,7 @@ class _Holding:
         return unless_same(body, out)
 
     def _held(self, nest: Sequence[For]) -> Block:
-        """What a nest reads, and the nest that reads it from registers; nothing where it stays as it is."""
+        """The loads of a nest into registers, and the nest that reads these; nothing where it stays as it is."""
         parts = [part for s in nest[-1].body for part in parts_of(s)]
         chosen = [load for s in nest[-1].body for load in chosen_loads(s)]
         reads: dict[Load, Load] = {}

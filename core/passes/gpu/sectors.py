@@ -36,7 +36,7 @@ def kernel_to_sectors(program: Program) -> Program:
 
 
 def sector_of(program: Program, spread: Spread, number: int) -> int:
-    """How many threads along a sector write down a column of a buffer; 0 where they do not.
+    """The number of threads along a sector that write down a column of a buffer; 0 where they do not.
 
     The last loop of the spread goes along the last dimension of what is copied, and along the first one of the buffer.
     """

@@ -66,7 +66,7 @@ class Place:
 
 @record
 class Full:
-    """What has no room in a space: ``buffers`` of so many ``bytes`` together, None where these are not known.
+    """Buffers that have no room in a space: ``buffers`` of so many ``bytes`` together, None where these are not known.
 
     Those that are ``double`` have room for two, which is counted.
     """
@@ -127,7 +127,7 @@ def _known(program: Program, number: int, kept: Sequence[int]) -> list[int] | No
 
 
 def _wide(program: Program, body: Block, number: int) -> int:
-    """How many elements next to each other threads may read at a time of a buffer.
+    """The number of elements next to each other that threads may read at a time of a buffer.
 
     Those of an unrolled loop along its last dimension are.
     """
@@ -179,7 +179,7 @@ def placed(program: Program, kernel: Kernel) -> dict[int, Place] | Full:
 
 
 def _place(program: Program, spread: Spread, number: int) -> Place:
-    """Where a buffer would be, if there is room."""
+    """The place of a buffer, if there is room."""
     every = tuple(range(len(program.buffers[number].dims)))
     if spread.over == "grid":
         return Place("local", every)

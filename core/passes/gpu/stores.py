@@ -53,7 +53,7 @@ from ilang.core.record import record, replace
 
 @record
 class _Results:
-    """What a spread stores: its unrolled loops but the last, that one, and the store of an iteration, under a test."""
+    """The results of a spread: its unrolled loops but the last, that one, and the store in them, under a test."""
 
     outer: tuple[For, ...]
     last: For
@@ -61,7 +61,7 @@ class _Results:
     store: Store
 
     def with_store(self, store: Store) -> Block:
-        """What an iteration does, with another store."""
+        """The statements of an iteration, with another store."""
         return (store,) if self.test is None else (replace(self.test, body=(store,)),)
 
 
@@ -158,7 +158,7 @@ class _Storing:
         return (spread,)
 
     def _rooms(self) -> list[int]:
-        """How many bytes a block may share, from the best on: so many that there are several, or what any block has."""
+        """Shared bytes of a block, from the best on: so many that there are several, or what any block has."""
         device = self.program.machine.device
         assert device is not None
         least = min(each.shared_bytes for each in MULTIPROCESSORS)
@@ -167,7 +167,7 @@ class _Storing:
     def _place(
         self, spread: Spread, results: _Results, inside: Sequence[For], room: int
     ) -> Store | None:
-        """Where threads hold what they store, inside of some of their loops, and its value there; None without room."""
+        """The element that holds a result of a thread, inside some of its loops, and its value; None without room."""
         store, last = results.store, results.last
         device, dtype = self.program.machine.device, self.buffers[store.buffer].dtype
         assert device is not None
@@ -226,7 +226,7 @@ def _around(loops: Sequence[For], body: Block) -> Block:
 
 
 def _results(spread: Spread) -> _Results | None:
-    """What a spread over threads stores in unrolled loops, under a condition or not; None of any other."""
+    """The results of a spread over threads in unrolled loops, under a condition or not; None of any other."""
     if spread.over != "threads" or not spread.loops or spread.neighbors or len(spread.body) != 1:
         return None
     loops: list[For] = []

@@ -61,7 +61,7 @@ FOLDED: dict[str, Callable[[float, float], float]] = {
     "max": max,
     "min": min,
 }
-"""What primitives give of two numbers."""
+"""Primitives as functions of two numbers."""
 
 
 @record
@@ -102,7 +102,7 @@ def _statement(program: Program, kernel: Kernel, s: Statement) -> Statement:
 
 
 def trim_of(program: Program, kernel: Kernel, loop: For) -> Trim | None:
-    """Where a loop begins and ends to do anything; None where it does something in all of its iterations."""
+    """The ends between which a loop does anything; None where it does something in all of its iterations."""
     extent = program.sizes[loop.size].fixed
     if extent is not None and extent <= (1 if has_spread(loop) else SHORT):
         return None
@@ -190,7 +190,7 @@ class _Iteration:
         }
 
     def _collect(self, body: Block, behind: Conditions) -> None:
-        """What a block does, by what it changes."""
+        """Collect the changes of a block, by what it changes."""
         for s in body:
             match s:
                 case Store():
@@ -218,7 +218,7 @@ class _Iteration:
         return Fixed(0, unmet, finite) if unmet else None
 
     def _idle(self, step: Step) -> Fixed:
-        """When a step leaves a value as it is."""
+        """The conditions in which a step leaves a value as it is."""
         s = step.statement
         if isinstance(s, (Change, Store)) and s.corrects:
             return Fixed(0, None)
@@ -365,7 +365,7 @@ class _Iteration:
     # -- conditions ----------------------------------------------------------------------------------------------------
 
     def _conditions(self, within: Sequence[Within]) -> Conditions:
-        """What some element of an iteration meets where conditions hold for any."""
+        """The conditions that some element of an iteration meets where they hold for any."""
         conditions: Conditions = {}
         for each in within:
             if each.size is None and not each.index.looked:

@@ -127,7 +127,7 @@ class _Moving:
         return replace(loop, wide=tuple(sorted(wide)), each=written)
 
     def _grouped(self, spread: Spread) -> Spread:
-        """What threads copy one by one, in groups of neighbors; whoever copies them, the block shares them."""
+        """A copy of single elements in groups of neighbors; whichever threads copy them, the block shares them."""
         last, store = spread.loops[-1], spread.body[0]
         if any(self.program.buffers[number].space == "local" for number, _ in accesses((store,))):
             return spread

@@ -59,7 +59,7 @@ def analysed(
     machine: Machine,
     apart: Apart | None = None,
 ) -> Analysis:
-    """What is known of a program before any nest is, each step from what the steps before gave."""
+    """The analysis of a program before any nest is chosen, each step from the results of those before."""
     readers = inlining(shaped, () if apart is None else apart.copies)
     accesses = accesses_of(shaped, readers, machine)
     tiles = tilings(shaped, written, readers, accesses, extents, machine)

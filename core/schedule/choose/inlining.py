@@ -1,4 +1,4 @@
-"""Who reads each value, and what is computed in its reader's innermost loop: rules 1 and 2 of the choice.
+"""Readers of each value, and values computed in their reader's innermost loop: rules 1 and 2 of the choice.
 
 Example:
     in:   t = -in0[i];  out = t[i] * t2[i]      t2 is an output too

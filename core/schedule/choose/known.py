@@ -1,4 +1,4 @@
-"""What nests are chosen from, and what the nests that are chosen already say of values to come.
+"""The data from which nests are chosen, and what nests that are chosen already say of values to come.
 
 Steps ask and answer; ``nests.py`` alone writes down what they answer.
 """
@@ -45,7 +45,7 @@ class Analysis:
 
 @record
 class Staged:
-    """What is chosen for a value inside of what reads it: its splits and loops.
+    """The choice for a value inside of its reader: its splits and loops.
 
     ``places`` has the loop of a kernel that each shared loop is; ``packed`` is the tile or block around the value.
     ``is_part`` says that only an interval of it is computed there, or of what reads it: what an affine index reads.

@@ -64,7 +64,7 @@ def _with_places(nest: Nest, places: Sequence[tuple[int | None, Space]]) -> Nest
 
 
 class _Nests:
-    """What is written down, value by value: nests, what they stage, and kernels."""
+    """The record of the choice, value by value: nests, what they stage, and kernels."""
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis

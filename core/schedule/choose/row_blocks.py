@@ -1,4 +1,4 @@
-"""Which contractions go block of rows by block of rows: rule 7 of the choice.
+"""Contractions that go block of rows by block of rows: rule 7 of the choice.
 
 Where rows of a contraction are reduced before another contraction reads them, as in attention, both go by the same
 blocks of rows, and all that is between them stays there.
@@ -153,7 +153,7 @@ def _is_reduced(
 
 
 def _reached(shaped: Shaped, tilings: Tilings, value: int) -> list[tuple[int, dict[int, int]]]:
-    """What a contraction is made of, each with its axes in those of the contraction, up to other contractions."""
+    """The values that a contraction is made of, each with its axes in the contraction's, up to other contractions."""
     tile, node = tilings.tiles[value], shaped.nodes[value]
     if tile is None or tile.windows or not isinstance(node, Assignment):
         return []

@@ -1,4 +1,4 @@
-"""Where the operands of an assignment are computed, and by which loops: rule 3 of the choice.
+"""Sites of the operands of an assignment, and their loops: rule 3 of the choice.
 
 Example:
     in:   t1 = in0[i,k] * in1[k,j], inlined;  out = sum t1[i,j,k] over k, tiled, loops j i k k' i' j'
@@ -23,7 +23,7 @@ Site = tuple[int | None, Staged | None]
 
 
 def site_of(analysis: Analysis, known: Known, value: int, read: Read, nest: Nest) -> Site:
-    """Where a read of a value with this nest is computed, or a copy of it made."""
+    """The site where a read of a value with this nest is computed, or copied."""
     producer = analysis.shaped.nodes[read.value]
     if any(index.looked for index in read.index):
         return None, None  # which elements are read is known only when they are
@@ -82,7 +82,7 @@ def _tiled_site(
 
 
 def adopted(analysis: Analysis, known: Known, value: int, nest: Nest) -> Iterator[Staged]:
-    """What producers without a schedule take of a reader whose nest is written: its splits and its order.
+    """The splits and the order that producers without a schedule take of a reader whose nest is written.
 
     Raises:
         ScheduleError: E0322 (an axis could be two loops of the reader).

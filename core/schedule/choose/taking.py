@@ -38,14 +38,14 @@ def inverse(pairs: dict[int, int]) -> dict[int, list[int]]:
 
 
 def leading(order: tuple[Loop, ...], back: dict[int, list[int]]) -> int:
-    """How many of the reader's outer loops walk the value."""
+    """The number of the reader's outer loops that walk the value."""
     return next((n for n, loop in enumerate(order) if loop.axis not in back), len(order))
 
 
 def shared_prefix(
     order: tuple[Loop, ...], back: dict[int, list[int]], axes: tuple[int, ...], reduced: set[int]
 ) -> int:
-    """How many of the reader's outer loops are, in order, the outer output loops of a reduction."""
+    """The number of the reader's outer loops that are, in order, the outer output loops of a reduction."""
     shared, position = 0, 0
     for loop in order:
         axes_of_loop = back.get(loop.axis, [])

@@ -1,4 +1,4 @@
-"""Which contractions are computed tile by tile, and by which loops.
+"""Contractions that are computed tile by tile, and their loops.
 
 A reduction has reuse where two of its output axes are read apart: one by operands that lack the other. A tile of both
 axes then reads each element once for many results: its elements stay in registers (``accumulation.py``), and a copy of
@@ -105,7 +105,7 @@ class _Contraction:
 def tiling(
     node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
 ) -> Tiling | None:
-    """How a reduction is tiled, from the accesses of its innermost iteration; None where nothing is reused.
+    """The tiling of a reduction, from the accesses of its innermost iteration; None where nothing is reused.
 
     Args:
         node: an assignment.

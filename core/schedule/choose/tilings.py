@@ -1,4 +1,4 @@
-"""Which assignments are tiled, and which are pointwise work on the elements of a tile: rule 6 of the choice.
+"""Assignments that are tiled, and pointwise work on the elements of a tile: rule 6 of the choice.
 
 Example:
     in:   t1 = in0[i,k] * in1[k,j];  t2 = sum t1[i,j,k] over k;  out = max(t2[i,j], 0)

@@ -1,4 +1,4 @@
-"""What each kernel computes for itself of matrices that are computed apart, and whether that pays: see ``apart.py``."""
+"""Parts of matrices computed apart that each kernel computes for itself, and whether that pays: see ``apart.py``."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ class Copying:
         return len(self.nodes) - 1
 
     def _stored(self, value: int) -> int:
-        """What has the elements of a value for those outside of its kernel."""
+        """The value that has the elements of one for those outside of its kernel."""
         return self.copies.get(value, self.number[value])
 
     # -- values as they are needed -------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ class Copying:
         return True
 
     def _before(self, value: int) -> list[int]:
-        """What has to be there before a value: exits of kernels before its own, and what it is made of."""
+        """The values that stand before one: exits of kernels before its own, and what it is made of."""
         first: dict[int, None] = {}
         if value in self.home:
             n, kernel = self.home[value]

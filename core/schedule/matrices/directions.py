@@ -283,7 +283,7 @@ class _Labelling:
         return Matrices(wide, axes, batch, exits, frozenset(), kernels, alone=alone)
 
     def _products(self) -> dict[int, Labels]:
-        """What is computed in the innermost loops of matrices, and is made of none: without labels."""
+        """The values computed in the innermost loops of matrices, and made of none of them: without labels."""
         products: dict[int, Labels] = {}
         todo = [value for value in self.axes if value not in self.exits]
         while todo:

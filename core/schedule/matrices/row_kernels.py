@@ -1,4 +1,4 @@
-"""Which kernels compute what reads matrices that are walked in several directions: see ``directions.py``.
+"""Kernels of the readers of matrices that are walked in several directions: see ``directions.py``.
 
 Example, the way back of attention:
     in:   m, l, dl and dq go by rows i, dk and dv by rows j; dl is read beside its own rows, for dq, and for dk
@@ -34,7 +34,7 @@ def shared_out(shaped: Shaped, inlining: Inlining, groups: Sequence[Matrices]) -
 
 
 class _Reaching:
-    """Which exits of all matrices each value of a program is computed from, as a bit of a number for each of them."""
+    """The exits of matrices from which each value is computed, as a bit of a number for each of them."""
 
     def __init__(self, shaped: Shaped, groups: Sequence[Matrices]) -> None:
         self.exits = sorted({value for matrices in groups for value in matrices.exits})
@@ -107,7 +107,7 @@ class _Kernels:
                 read.update(node.values())
 
     def _reach(self, value: int) -> None:
-        """Which exits a value is computed from, and whether row by row alone."""
+        """Note the exits that a value is computed from, and whether row by row alone."""
         node = self.shaped.nodes[value]
         assert isinstance(node, Assignment)
         reached: dict[int, bool] = {}
