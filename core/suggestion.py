@@ -1,4 +1,4 @@
-"""What was most likely meant by an unknown name.
+"""Suggestions: the likely meaning of an unknown name.
 
 Example:
     in:   "softmx", of softmax and softplus
@@ -14,11 +14,11 @@ MOST_GUESSES = 20
 """Unknown names of one text that are compared with all others: a text of many mistakes is told of as soon."""
 
 Otherwise = TypeVar("Otherwise", bound="str | None")
-"""What is said where nothing is near: other words, or nothing."""
+"""The words where no name is near: others, or none."""
 
 
 class Guesses:
-    """What was meant by the unknown names of one text, as long as these are few."""
+    """The likely meanings of the unknown names of one text, as long as these are few."""
 
     def __init__(self) -> None:
         """None yet."""

@@ -1,4 +1,4 @@
-"""What a line of the REPL that failed was meant to be: a better diagnostic than the language has, where one is known.
+"""The likely meaning of a line of the REPL that failed: a better diagnostic than the language has, where one is known.
 
 The language knows no arrays by name, so to it ``+ij~i zz`` goes wrong before ``zz``, and ``x*2`` before ``2``.
 """

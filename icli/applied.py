@@ -21,7 +21,7 @@ from ilang.core.source import Source, Span
 from ilang.icli.programs import Subject, defined
 
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?", re.ASCII)
-"""What is a number to programs as well, and no array of rank 0."""
+"""A number that is one to programs as well, and no array of rank 0."""
 
 
 def applied(

@@ -21,7 +21,7 @@ NUMPY = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "bo
 FILLED = re.compile(
     r"(?:\w+\.)*(zeros|ones|full|empty|rand|randn|random|arange|eye|range)\s*[(:]?(.*?)\)?"
 )
-"""How other systems make an array."""
+"""The calls of other systems that make an array."""
 
 SPELLINGS = "an array is x.npy, x.npz:name, a literal like [[1,2],[3,4]], or rand:32x64"
 

@@ -65,14 +65,14 @@ class Call:
 
 @record
 class SeenFunction:
-    """What a command is about: a definition at shapes."""
+    """The subject of a command: a definition at shapes."""
 
     function: Function
     shapes: Mapping[str, str]
     config: Mapping[str, Given]
 
     def page(self) -> str:
-        """What is told of it."""
+        """The page on the definition."""
         return page_of(self.function, self.shapes, self.config, CPU)
 
     def stage(self, stage: str) -> str:
@@ -152,7 +152,7 @@ class Calls:
         return SeenFunction(function, shapes, {})
 
     def run(self, call: Call, arrays: Sequence[Array]) -> tuple[list[tuple[str, Array]], str]:
-        """What a run gives, by name, and a remark on its parameters."""
+        """The results of a run, by name, and a remark on its parameters."""
         session = self.session(call, arrays)
         new = 0
         for kept, path, name in self._paths(call, session):
@@ -180,7 +180,7 @@ class Calls:
     def _paths(
         self, call: Call, session: Session
     ) -> list[tuple[MutableMapping[str, Array], str, str]]:
-        """What lasts in a session: where it is kept, its path, and its name among all definitions at hand."""
+        """The arrays that last in a session: where it is kept, its path, and its name among all definitions at hand."""
         name = call.function.name
         op = name in {each.head.name for each in self.module.functions}
         return [

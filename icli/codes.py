@@ -46,12 +46,12 @@ def _file(name: str) -> str:
 
 
 def titles() -> dict[str, str]:
-    """What each code means in a few words."""
+    """The meaning of each code in a few words."""
     return {code: _title(text) for code, text in pages().items()}
 
 
 def answer(word: str) -> tuple[str, dict[str, object]]:
-    """What a code means, or which codes begin with it, as text and as a JSON-ready object.
+    """The meaning of a code, or the codes that begin with it, as text and as a JSON-ready object.
 
     ``E202`` is ``E0202``, if there is one; ``E05`` lists the codes that begin so, and ``codes`` lists all.
 

@@ -13,7 +13,7 @@ from ilang.icli.session import Reply, Seen, Session
 from ilang.icli.shapes import parse_shapes, shape_text
 
 SECONDS = 0.3
-"""How long ``:time`` measures."""
+"""The time for which ``:time`` measures."""
 
 
 @record
@@ -90,7 +90,7 @@ def _shape(session: Session, rest: str) -> Reply:
 
 
 def _last(session: Session, rest: str) -> Seen | SeenFunction:
-    """What a command is about: the program that follows it, or the last one.
+    """The subject of a command: the program that follows it, or the last one.
 
     Raises: CommandError E0819 if there is neither.
     """
@@ -140,7 +140,7 @@ def _time(session: Session, rest: str) -> Reply:
 
 
 def _timed(session: Session, text: str) -> Callable[[], object]:
-    """What runs a program on its arrays. Raises: CommandError E0819 (there are none)."""
+    """A function that runs a program on its arrays. Raises: CommandError E0819 (there are none)."""
     call = session.calls.read(text, session.arrays, session.is_array) if text else None
     if call is not None:
         given = session.given(call)

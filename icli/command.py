@@ -23,19 +23,19 @@ from ilang.core.record import record
 from ilang.icli.screen import Screen
 
 Kind = Literal["program", "program or code", "array", "folder", "definition", "word"]
-"""What a value names, for the completion of words in shells (``completion.py``); a word is free."""
+"""The kind of thing that a value names, for the completion of words in shells (``completion.py``); a word is free."""
 Takes = Kind | tuple[str, ...]
-"""What a value is: something of a kind, or one of a few words."""
+"""The values that are taken: something of a kind, or one of a few words."""
 
 NUMBER = r"-(\d|\.\d|inf$|nan$)"
 MARK = "\0"
-"""What no token of a command line can hold: click takes a token that begins with it for no option."""
+"""A character that no token of a command line can hold: click takes a token that begins with it for no option."""
 WIDTH = 80
 """Columns of help pages, at every width of the terminal."""
 
 
 def _offered(context: click.Context, parameter: click.Parameter, typed: str) -> list[Any]:
-    """What a shell may put in the place of what is typed of a value."""
+    """Completions that a shell may put in the place of what is typed of a value."""
     from ilang.icli.completion import values
 
     assert isinstance(parameter, Option | Operand)
@@ -107,7 +107,7 @@ class Operand(click.Argument):
 
 @record
 class Request:
-    """What the tokens of one command said."""
+    """The options and operands of one command, as its tokens say them."""
 
     operands: tuple[str, ...]
     values: dict[str, tuple[str, ...]]
@@ -245,7 +245,7 @@ class Command(click.Command):
         return " ".join(each.metavar or "" for each in self.params if isinstance(each, Operand))
 
     def _misread(self, token: str) -> CommandError:
-        """What is wrong with a token that click refuses: no option, no value, or a value of a flag."""
+        """The error of a token that click refuses: no option, no value, or a value of a flag."""
         known = self._known()
         name = token.partition("=")[0]
         option = known.get(name) or (None if token.startswith("--") else known.get(token[:2]))

@@ -23,7 +23,7 @@ from ilang.icli.screen import Screen
 
 
 class _Completion(ShellComplete):
-    """What is offered in bash and zsh; ``i help`` is followed by a command, and what is none by nothing."""
+    """The completions in bash and zsh; ``i help`` is followed by a command, and what is none by nothing."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """The words after ``i`` and before the one that is typed, and that one.
@@ -41,7 +41,7 @@ class _Completion(ShellComplete):
         return joined[:-1], joined[-1] if joined else ""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        """What may stand for the word that is typed after others: ``['explain', 'x~x', '--emit'], 'l'``."""
+        """The completions of the word that is typed after others: ``['explain', 'x~x', '--emit'], 'l'``."""
         args = args[1:] if args[:1] == ["help"] and len(args) == 1 else args
         if args and args[0] not in COMMANDS:
             return []
@@ -53,7 +53,7 @@ class _Completion(ShellComplete):
 
 
 class _FishCompletion(_Completion):
-    """What is offered in fish, where a candidate stands for all of ``--emit=c``."""
+    """The completions in fish, where a candidate stands for all of ``--emit=c``."""
 
     before = ""
 
@@ -93,7 +93,7 @@ def _beginning(rows: Iterable[tuple[str, str]], typed: str) -> list[CompletionIt
 
 
 def values(takes: Takes, typed: str, program: str | None) -> list[CompletionItem]:
-    """What may stand for a value that is typed, of a command on a program."""
+    """The completions of a value that is typed, of a command on a program."""
     match takes:
         case tuple():
             return _beginning(((choice, "") for choice in takes), typed)

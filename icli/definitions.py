@@ -65,7 +65,7 @@ def heads_of(module: Module) -> dict[str, Head]:
 
 
 def named_results(session: Session, answer: object) -> list[tuple[str, Array]]:
-    """What a run of a session gave, each result with its name."""
+    """The results of a run of a session, each with its name."""
     answers = answer if isinstance(answer, tuple) else () if answer is None else (answer,)
     return list(zip(session.outputs, answers, strict=True))
 
@@ -157,7 +157,7 @@ def given_to(function: Function, shapes: Mapping[str, str]) -> dict[str, str]:
 
 
 def page_of(function: Function, shapes: Mapping[str, str], config: Config, machine: Machine) -> str:
-    """What is told of a definition: its rows so far without shapes, else everything."""
+    """The page on a definition: its rows so far without shapes, else everything."""
     if not shapes and head_of(function).tensors:
         inputs = " ".join(f"--shape {each.name}=..." for each in head_of(function).tensors)
         rows = function.shape_so_far(shapes, config)

@@ -89,7 +89,7 @@ def _folded(line: str, width: int) -> str:
 
 
 def _end(bare: str, start: int, room: int) -> int:
-    """Where the piece ends that starts here and takes at most so many columns."""
+    """The end of the piece that starts here and takes at most so many columns."""
     end = _within(bare, start, room)
     if end == len(bare) or bare[end] == " ":
         return end

@@ -45,7 +45,7 @@ SHORT = 12
 
 @record
 class Array:
-    """What a part of a line is: text that stands for an array (a name or a literal), and its shape."""
+    """A part of a line that is an array: text that stands for an array (a name or a literal), and its shape."""
 
     text: str
     shape: Shape

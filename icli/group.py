@@ -43,4 +43,4 @@ class Commands(click.Group):
 
 
 GROUP = Commands("i", add_help_option=False)
-"""What ``i`` runs, once it is known that a command is asked for."""
+"""The commands of ``i``, once it is known that one is asked for."""

@@ -70,7 +70,7 @@ def _dispatch(tokens: list[str]) -> int:
 
 
 def _help(word: str, rest: list[str]) -> int:
-    """What ``i help``, ``i help COMMAND`` and their like print."""
+    """Print the page of ``i help``, ``i help COMMAND`` and their like."""
     if not rest or rest in (["--help"], ["-h"]):
         return _say(overview())
     if len(rest) > 1:
@@ -138,7 +138,7 @@ def _is_long(text: str) -> bool:
 
 
 def overview() -> str:
-    """What ``i --help`` prints."""
+    """The page of ``i --help``."""
     rows = "".join(f"  {name:<12}{summary}\n" for name, (_, summary) in COMMANDS.items())
     return (
         "A compiler for tensor index expressions.\n\n"

@@ -1,4 +1,4 @@
-"""What TEXT|FILE|- on a command line means: an expression, or the definitions of a module."""
+"""The program that TEXT|FILE|- on a command line means: an expression, or the definitions of a module."""
 
 # Importing pathlib takes as long as explaining a program does.
 # ruff: noqa: PTH110
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ilang.core.passes.syntax_to_graph import Definitions
 
 DEFINES = r"\s*(op|cd|use)[ \t]+[A-Za-z_]|\s*[A-Za-z_][A-Za-z0-9_]*\s*(\([^()~]*\)\s*)?=(?![=>])"
-"""How a module begins, and no expression does."""
+"""The beginning of a module, which no expression has."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -35,7 +35,7 @@ class Subject:
     module: Module | None
 
     def component(self) -> Component:
-        """What runs it."""
+        """The component that runs the program."""
         from ilang.codegen.runtime.component import Component
         from ilang.codegen.runtime.library import library
         from ilang.core.notation.arity import wires_of, wires_of_all
@@ -147,7 +147,7 @@ def subjects(program: Tree | Module, names: Sequence[str] = ()) -> list[Subject]
 
 
 def all_of(items: Iterable[Item], action: Callable[[Item], Result]) -> list[Result]:
-    """What an action gives for each item.
+    """The results of an action for each item.
 
     Raises: Error, the first refusal, which brings those of the other items with it.
     """

@@ -1,4 +1,4 @@
-"""How training goes on: a line for each epoch, and on a terminal a bar with loss, speed and the time that is left."""
+"""Progress of training: a line for each epoch, and on a terminal a bar with loss, speed and the time that is left."""
 
 from __future__ import annotations
 

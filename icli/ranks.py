@@ -39,7 +39,7 @@ def as_rank(count: int, work: Callable[[Ranks, Screen], int]) -> int:
 
 
 class _Marked(Screen):
-    """What a rank says beside results, each line marked with its number."""
+    """A screen for what a rank says beside results, each line marked with its number."""
 
     def __init__(self, rank: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What is said of tokens that are no command line of ours."""
+"""Errors of tokens that are no command line of ours."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from ilang.icli.palette import axis_color
 QUIET, STRONG, NAME = "dim", "bold", "bold"
 LOOP_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_']*|[^A-Za-z_]+")
 MARGIN = "  "
-"""What stands on the left of every line."""
+"""The margin on the left of every line."""
 
 RULE = "─"
 

@@ -1,4 +1,4 @@
-"""Where results and messages go.
+"""The screen, to which results and messages go.
 
 Results go to standard output and everything else to standard error. A character that a stream cannot encode becomes
 ASCII art or an escape, so no text fails to print; a stream that cannot be written is a failure with a message.
@@ -20,7 +20,7 @@ ASCII = {
     "×": "x", "·": ".", "→": "->", "…": "...", "−": "-", "–": "-", "≤": "<=", "≥": ">=", "Σ": "sum",
     "—": "-", "’": "'", "“": '"', "”": '"', "─": "-", "│": "|", "µ": "u", "ε": "eps",
 }  # fmt: skip
-"""What stands for a sign of ours where the stream has no such character."""
+"""Characters for signs of ours where the stream has no such character."""
 
 
 class Screen:

@@ -53,7 +53,7 @@ OPERATION = re.compile(r"""einx\.$|\bop\s*=\s*["']$""")
 """Before the name of an operation in einx notation."""
 CALLS = re.compile(rf"\s*({NAME})\s*\((.*)\)\s*", re.DOTALL)
 SAID = {"help": ":help", "?": ":help", "exit": ":quit", "quit": ":quit"}
-"""What the words of other shells mean, where they name nothing."""
+"""The commands that words of other shells mean, where they name nothing."""
 
 LAST = "_"
 """The name of the last result."""
@@ -69,13 +69,13 @@ Shapes = tuple[tuple[int, ...], ...]
 
 @record
 class Seen:
-    """What a command is about: a component, at shapes or at none."""
+    """The subject of a command: a component, at shapes or at none."""
 
     graph: Graph
     shapes: Shapes | None
 
     def page(self) -> Explanation:
-        """What is told of it."""
+        """The explanation of the component."""
         from ilang.core.pipeline import explain
 
         return explain(self.graph, self.shapes)
@@ -89,7 +89,7 @@ class Seen:
 
 @record
 class Reply:
-    """What a line gave: text, pages and diagnostics in order."""
+    """The reply to a line: text, pages and diagnostics in order."""
 
     parts: tuple[str | Explanation | Error, ...]
     failed: bool = False
@@ -376,7 +376,7 @@ class Session:
         return frozenset((*self.arrays, *self.texts))
 
     def completions(self, word: str, before: str = "") -> list[str]:
-        """What a word may become, in a text that may have bound names ``before`` it."""
+        """The completions of a word, in a text that may have bound names ``before`` it."""
         from ilang.core.einx_ops import EINX_OPS
         from ilang.icli.colon import COMMANDS
         from ilang.icli.highlight import values
@@ -450,7 +450,7 @@ def goes_on(text: str) -> bool:
 
 
 def open_bracket(code: str) -> int:
-    """Where the last bracket stands that is never closed, or -1; ``code`` has no comments."""
+    """The place of the last bracket that is never closed, or -1; ``code`` has no comments."""
     waiting: list[int] = []
     quote, last = "", ""
     for at, c in enumerate(code):

@@ -153,7 +153,7 @@ def _style(kind: str, word: str) -> str:
 
 
 def _glimpse(session: Session) -> Callable[[], str]:
-    """What stands below the prompt: the shapes of the program being typed."""
+    """The text below the prompt: the shapes of the program being typed."""
     seen = {"": ""}
 
     def toolbar() -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @record
 class Epoch:
-    """What one epoch gave: its number from 1 on, the mean loss of its batches, that of held-back data, its time."""
+    """The result of one epoch: its number from 1 on, the mean loss of its batches, that of held-back data, its time."""
 
     number: int
     loss: float | None
@@ -32,7 +32,7 @@ class Epoch:
 
 
 class Report(Protocol):
-    """Where progress goes."""
+    """The receiver of progress."""
 
     def step(self, done: int, loss: float | None) -> None:
         """One more step is done."""
@@ -43,7 +43,7 @@ class Report(Protocol):
 
 @entity
 class Job:
-    """What to train, on what, for how long; where checkpoints go.
+    """A job of training: what to train, on what, for how long; where checkpoints go.
 
     ``held_back`` gives the loss of held-back data; ``debug`` looks for the expression that a loss that is no number
     comes from. ``speaks`` is whether this process writes checkpoints and logs: of several ranks one does.

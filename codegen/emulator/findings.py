@@ -1,4 +1,4 @@
-"""What the emulator tells of a run, as records: what was found wrong, and what memory accesses would cost a GPU."""
+"""Records of a run on the emulator: mistakes that it found, and the cost that memory accesses would have on a GPU."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Finding:
 
 @record
 class Traffic:
-    """What the accesses of one line to one kind of memory cost.
+    """The cost of the accesses of one line to one kind of memory.
 
     Fields:
         file, line: of the text.
@@ -64,7 +64,7 @@ class Traffic:
     ideal: int
 
     def ratio(self) -> float:
-        """How many times the least the accesses cost."""
+        """The cost of the accesses as a multiple of the least."""
         return self.cost / self.ideal
 
 

@@ -45,7 +45,7 @@ NOTHING_HERE = re.compile(
 
 @record
 class Command:
-    """What a command line of nvcc asks for."""
+    """A command line of nvcc."""
 
     sources: tuple[str, ...]
     objects: tuple[str, ...]

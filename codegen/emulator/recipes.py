@@ -1,4 +1,4 @@
-"""How the emulator and emulated programs are compiled: by g++, against headers that stand in for CUDA's.
+"""Recipes to compile the emulator and emulated programs: by g++, against headers that stand in for CUDA's.
 
 A program is compiled fast, or with every load and store checked: ``-fsanitize=thread`` makes g++ call a function for
 each, which the emulator's runtime answers in place of the library that belongs to the flag.

@@ -57,7 +57,7 @@ class Emulator:
                 self.set(name, DEFAULTS[name])
 
     def take_findings(self) -> tuple[Finding, ...]:
-        """What was found since the last time; the device is as new afterwards, whatever fault a kernel had."""
+        """The findings since the last time; the device is as new afterwards, whatever fault a kernel had."""
         text = self._native.call("emulator_findings", gives="text")
         self._native.call("emulator_reset")
         return tuple(read_findings(text))
@@ -67,15 +67,15 @@ class Emulator:
         self._native.call("emulator_stop")
 
     def threads_run(self) -> int:
-        """How many threads of CUDA have run so far."""
+        """The number of threads of CUDA that have run so far."""
         return int(self._native.call("emulator_threads_run", gives="size"))
 
     def take_profile(self) -> tuple[Traffic, ...]:
-        """What accesses cost since the last time, a record a line of the program."""
+        """The cost of accesses since the last time, a record a line of the program."""
         return tuple(read_traffic(self._native.call("emulator_profile", gives="text")))
 
     def live_allocations(self) -> int:
-        """How many allocations, of the device and of pinned memory, were not freed yet."""
+        """The number of allocations, of the device and of pinned memory, that were not freed yet."""
         return int(self._native.call("emulator_live_allocations"))
 
 

@@ -24,7 +24,7 @@ NO_CODE = re.compile(
       | ^[ \t]*\#(?:[^\n]*\\\n)*[^\n]*""",
     re.DOTALL | re.MULTILINE | re.VERBOSE,
 )
-"""What holds no constructs; a number may hold quotes between its digits, and is code."""
+"""Parts of a text without constructs; a number may hold quotes between its digits, and is code."""
 
 SHARED = re.compile(r"(?P<extern>\bextern\s+)?(?:\bstatic\s+)?\b__shared__\b(?P<declared>[^;]*);")
 ALIGNED = re.compile(r"\b(?:__align__|alignas)\s*\([^)]*\)")
@@ -35,7 +35,7 @@ DECLARED = re.compile(
 )
 KERNEL = re.compile(r"(?:::)?(?:\w+\s*::\s*)*\w+$")
 NAMING = re.compile(r"[\w\s:]")
-"""What the name of a kernel may hold."""
+"""A character of the name of a kernel."""
 
 
 @record
@@ -112,7 +112,7 @@ def _before_blanks(code: str, end: int) -> int:
 
 
 def _before_arguments(code: str, end: int) -> int:
-    """Where the name of a kernel ends: before its template arguments, if it has any."""
+    """The end of the name of a kernel: before its template arguments, if it has any."""
     end = _before_blanks(code, end)
     if not code.startswith(">", end - 1):
         return end

@@ -1,1 +1,1 @@
-"""What `i build` writes: a project of C files, and its self-test."""
+"""The output of `i build`: a project of C files, and its self-test."""

@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 TABLE = 61
 """Values of the table that an input repeats: a prime, so that rows of an array differ."""
 STRIDE, SHIFT = 17, 5
-"""How far apart the inputs of a function begin in their table, and two attempts at the same input."""
+"""Distances in a table: between the beginnings of inputs of a function, and of two attempts at the same input."""
 ATTEMPTS = 4
 
 STORED = 1024
@@ -37,7 +37,7 @@ SLACK = 16
 """Roundings that a result may differ by, one more for each term of its sums."""
 MOST_TERMS = 1024
 MOST_NOISE = 16
-"""How much more than in the evaluator roundings may move a result where hardly anything else does."""
+"""A factor over what roundings move a result in the evaluator, where hardly anything else moves it."""
 NUDGE = 2.0**-20
 LARGEST_SCALE = 1024.0
 
@@ -66,7 +66,7 @@ class Case:
     outputs: tuple[Output, ...] | None
 
     def status(self) -> int:
-        """What the function returns."""
+        """The status that the function returns."""
         return OUT_OF_RANGE if self.outputs is None else 0
 
 
@@ -120,7 +120,7 @@ def input_of(
 
 
 def limits_of(shaped: Shaped, extents: Sequence[int], more: int = 0) -> tuple[int | None, ...]:
-    """What the elements of each input are less than that are indices; ``more`` than they may be."""
+    """The limit that elements of each input are below if they are indices; ``more`` than they may have."""
     limits: dict[int, int] = {}
     for node in shaped.nodes:
         for each in node.lookups() if isinstance(node, Assignment) else ():
@@ -131,7 +131,7 @@ def limits_of(shaped: Shaped, extents: Sequence[int], more: int = 0) -> tuple[in
 
 
 def starts_of(shaped: Shaped, attempt: int) -> tuple[int, ...]:
-    """Where each input begins in its table."""
+    """The beginning of each input in its table."""
     return tuple((n * STRIDE + attempt * SHIFT) % TABLE for n in range(len(shaped.inputs)))
 
 
@@ -189,7 +189,7 @@ def _is_outside(shaped: Shaped, arrays: Sequence[Array], extents: Sequence[int])
 
 
 def result_of(plain: Array, exact: Array, relative: float, scale: float) -> tuple[Array, int]:
-    """What to store, and how many elements depend on roundings along the way.
+    """The result to store, and the number of elements that depend on roundings along the way.
 
     The exact result is stored where both agree: unlike the other it is the same on every machine, since no two
     libraries round e^x alike.
@@ -232,7 +232,7 @@ def relative_of(shaped: Shaped, extents: Sequence[int]) -> float:
 def scales_of(
     run: Callable[[Sequence[Array]], list[Array]], arrays: Sequence[Array], exact: Sequence[Array]
 ) -> list[float]:
-    """How far each output moves with its inputs: roundings move it as changes of the inputs of that size would.
+    """The scale on which each output moves with its inputs: roundings move it as such changes of inputs would.
 
     A power of two, and bounded: a comparison that flips would otherwise excuse anything.
     """

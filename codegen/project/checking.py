@@ -1,4 +1,4 @@
-"""What can be known about a program before it meets data: what it takes and gives, and that its schedules are right."""
+"""Checks of a program before it meets data: what it takes and gives, and that its schedules are right."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_RUN = 1_000
 
 @record
 class ScheduleCheck:
-    """How written schedules were checked: at how many sets of extents, with sanitizers or not, and in words."""
+    """The check of written schedules: at how many sets of extents, with sanitizers or not, and in words."""
 
     runs: int
     sanitized: bool
@@ -67,7 +67,7 @@ def has_schedules(shaped: Shaped) -> bool:
 
 
 def check_schedules(shaped: Shaped) -> ScheduleCheck | None:
-    """How the written schedules of a program were checked; None where it has none.
+    """The check of the written schedules of a program; None where it has none.
 
     Without a C compiler they are checked to be legal, no more.
     """

@@ -118,7 +118,7 @@ def _no_memory(
 
 
 def _trouble(folder: Path) -> str:
-    """What the test found wrong, in its words; nothing if all is right."""
+    """The failure that the test reports, in its words; empty if there is none."""
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
     try:
         done = subprocess.run(

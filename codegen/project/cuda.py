@@ -79,7 +79,7 @@ def render_cuda(
 
 
 def _devices(programs: Sequence[Program]) -> list[str]:
-    """What `make compile` compiles for: each kind of device, but those without what kernels have instructions for."""
+    """The architectures of `make compile`: of each kind of device, but those that lack instructions of the kernels."""
     device = GPU.device
     assert device is not None
     multiplies = any(

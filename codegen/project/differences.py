@@ -24,14 +24,14 @@ from ilang.core.transform.reverse import gradient
 STEP = 1e-5
 """Relative to inputs of magnitude about 1."""
 CLOSE = 1e-5
-"""How far a gradient may be from differences, relative to the largest term of either."""
+"""The distance that a gradient may have from differences, relative to the largest term of either."""
 ATTEMPTS = 8
 """Points that are tried until differences say something."""
 
 
 @record
 class GradientCheck:
-    """How a gradient was checked: at how many points, how far it was from differences at most, and in words."""
+    """The check of a gradient: at how many points, its largest distance from differences, and in words."""
 
     points: int
     error: float

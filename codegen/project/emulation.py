@@ -32,7 +32,7 @@ MOST_RUN = 1_000
 
 @record
 class CudaCheck:
-    """How the CUDA of a program was checked: at how many sets of extents, in how many orders, and in words."""
+    """The check of the CUDA of a program: at how many sets of extents, in how many orders, and in words."""
 
     runs: int
     orders: int
@@ -71,7 +71,7 @@ def check_cuda(shaped: Shaped) -> CudaCheck:
 
 @contextlib.contextmanager
 def _judged(shaped: Shaped, case: Case) -> Iterator[None]:
-    """What makes the device fail is a mistake in the code; an index that is none is refused, where there is one."""
+    """A context in which a failure of the device is a mistake in the code, and wrong indices are refused."""
     try:
         yield
     except ToolError as error:

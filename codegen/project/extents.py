@@ -25,7 +25,7 @@ its own."""
 WINDOWS = (3, 2)
 """Extents of what walks inside a dimension, which must have room for it."""
 ROOM = (0, 4, 16, 64)
-"""How much more a dimension that something walks in gets, until all fits."""
+"""Elements to add to a dimension inside which something walks, until all fits."""
 MOST_VARIED = 8
 """Run-time sizes that take a turn at being 0 and at being negative."""
 

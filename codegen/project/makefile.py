@@ -7,7 +7,7 @@ from ilang.core.record import record
 
 @record
 class Switch:
-    """What a Makefile has for MPI: lines that tell of it, how the compiler is chosen, flags, their use; libraries."""
+    """The parts of a Makefile for MPI: lines that tell of it, the choice of a compiler, flags, their use; libraries."""
 
     says: str
     compiler: str

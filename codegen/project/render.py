@@ -65,13 +65,13 @@ SIGNATURES = (
     ("README.md", rf"A library of CUDA functions on arrays, {MARK}\."),
     (".pc", rf"Description: Functions on arrays, {MARK}"),
 )
-"""How the name of a file ends, and the whole line in its head by which a file of `i build`, of any version, is known.
+"""The end of the name of a file, and the whole line in its head by which a file of `i build`, of any version, is known.
 
 The mark alone is too little: somebody's own file may well speak of what was written by `i build`.
 """
 
 HEAD_BYTES = 1000
-"""How far from its start a file is known by its signature."""
+"""Bytes from the start of a file in which its signature stands."""
 
 TAKEN = frozenset(
     """
@@ -277,7 +277,7 @@ def _header_comment(
 def example_call(
     function: Function, call: Callable[[str, Sequence[str]], Iterator[str]]
 ) -> Iterator[str]:
-    """How to call a function, in C: its sizes, and what ``call`` makes of its name and the names of its arrays."""
+    """A call of a function, in C: its sizes, and what ``call`` makes of its name and the names of its arrays."""
     name, program = function.name(), function.program
     sizes = [size.fixed or 0 for size in function.shaped.sizes]
     for k, n in enumerate(function.free()):
@@ -418,7 +418,7 @@ def _refuse_foreign(folder: Path, names: Sequence[str], out: Path) -> None:
 
 
 def _foreign(path: Path) -> str:
-    """Why what stands in a place is not of `i build`; nothing if it is, or if nothing stands there.
+    """The reason why a file is not of `i build`; empty if it is, or if there is no file.
 
     A link is refused as well, whatever it leads to: it was put there for a reason.
     """

@@ -32,15 +32,15 @@ from ilang.codegen.targets.identifiers import identifier
 MOST_TESTS = 4 + MOST_VARIED + MOST_VARIED + 3
 
 TEST_PARTS = ("call", "space", "entry", *(f"test_{n}" for n in range(1, MOST_TESTS + 1)))
-"""What the test appends to the name of a function for names of its own."""
+"""Endings that the test appends to the name of a function for names of its own."""
 
 TOO_LARGE = " (its arrays are too large for stored results)"
 TESTED_IN_STEPS = " (its session is what runs it)"
-"""Why a function is not run by itself; what a routine may do with any values for its state nobody knows."""
+"""Reasons why a function is not run by itself; nobody knows what a routine does with any values for its state."""
 
 
 def own_names() -> set[str]:
-    """What the test names at file scope, whatever it tests."""
+    """The names of the test at file scope, whatever it tests."""
     tables = {table_name(dtype, positive) for dtype in LETTERS for positive in (False, True)}
     return tables | set(re.findall(r"\b(?:test|TEST)_\w+", _driver() + sessiontest.drivers()))
 
@@ -93,7 +93,7 @@ def selftest(
 
 
 def _driver() -> str:
-    """What every test program has in common, from the C file beside this one."""
+    """The common part of every test program, from the C file beside this one."""
     return Path(__file__).with_name("selftest.h").read_text("ascii")
 
 

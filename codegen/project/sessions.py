@@ -39,7 +39,7 @@ ROLES = {
     "setting": "setting",
     "constant": "constant",
 }
-"""What is kept, by the kinds of what a run reads."""
+"""The roles of what is kept, by the kinds of what a run reads."""
 FIELDS = (
     "model",
     "seed",
@@ -182,7 +182,7 @@ class _Together:
 
 
 class _Export:
-    """What one session keeps, and what its runs are."""
+    """The tensors that a session keeps, and its runs."""
 
     def __init__(self, guest: Guest, together: _Together) -> None:
         self.solved = guest.solved
@@ -256,7 +256,7 @@ class _Export:
         return each.next or each.name
 
     def _kept(self) -> dict[Stored, Kept]:
-        """What a session keeps that runs read, in the order of evaluation."""
+        """The tensors of a session that runs read, in the order of evaluation."""
         written = {(result.role, result.path) for result in self.solved.results}
         kept: dict[Stored, Kept] = {}
         constants = self.solved.constants()
@@ -293,7 +293,7 @@ class _Export:
         return tensor.dtype, tuple(self.shaped.sizes[size].fixed for size in tensor.dims)
 
     def _fill(self, cell: Stored, tensor: Any, constant: Array | None) -> Uniform | Listed:
-        """What a tensor begins with."""
+        """The values that a tensor begins with."""
         dims, dtype = tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]
         if constant is not None:
             return _listed(constant)

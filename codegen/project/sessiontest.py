@@ -21,11 +21,11 @@ from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.session import Kept
 
 PARTS = ("test_init", "test_run", "test_save", "test_load", "test_kept", "test_session")
-"""What the test appends to the name of a session for names of its own."""
+"""Endings that the test appends to the name of a session for names of its own."""
 
 
 def driver(on_device: bool) -> str:
-    """What tests of sessions have in common, from the C files beside this one; their memory may be a device's."""
+    """The common part of tests of sessions, from the C files beside this one; their memory may be a device's."""
     return _text("devicetest" if on_device else "hosttest") + "\n" + _text("sessiontest")
 
 

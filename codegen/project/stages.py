@@ -117,7 +117,7 @@ class _Staging:
         return Run(_overlapped(stages), tuple(functions), tuple(self.between))
 
     def _buckets(self, limit: int | None) -> list[list[int]]:
-        """What is summed over all ranks, in buckets of so many bytes, in the order of computation.
+        """Gradients that are summed over all ranks, in buckets of so many bytes, in the order of computation.
 
         All of it is one where sizes come with a run: what is between two stages has sizes that are known.
         """
@@ -138,7 +138,7 @@ class _Staging:
         return buckets
 
     def _given(self, value: int) -> str:
-        """Where a phase leaves a value: where one of its results belongs, or between two phases."""
+        """The place where a phase leaves a value: where one of its results belongs, or between two phases."""
         positions = self.due[value]
         name = self.written[positions.pop(0)] if positions else self._array(f"part_{value}", value)
         assert name is not None
@@ -167,7 +167,7 @@ class _Staging:
         return copies
 
     def _sums(self, computed: Sequence[int]) -> tuple[Sum, ...]:
-        """What ranks sum after a phase: arrays of one type at a time."""
+        """The sums of ranks after a phase: arrays of one type at a time."""
         groups: dict[tuple[str, bool], list[tuple[int, str]]] = defaultdict(list)
         copied = {value for value in self.shaped.inputs if value in self.places}
         for given, source, whole in self.merged:

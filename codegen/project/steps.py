@@ -86,7 +86,7 @@ class TestedSession:
 
 @record
 class Steps:
-    """What is stored: of each kept array that has elements at first, what runs give, and what is kept at last.
+    """Values that are stored: of each kept array that has elements at first, what runs give, and what is kept at last.
 
     ``starts`` says where each input of a run that is read begins in its table, ``below`` what its elements are less
     than that are indices. ``runs`` has nothing where the arrays are too large for the evaluator, or their elements no
@@ -114,7 +114,7 @@ def _extents(function: Function, known: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def steps_of(tested: TestedSession) -> Steps:
-    """What the self-test of a session stores."""
+    """The values that the self-test of a session stores."""
     session, extents = tested.session, tested.extents()
     shapeds = [function.shaped for function in tested.functions]
     starts, below = _starts(tested), _limits(tested)
@@ -152,7 +152,7 @@ def _iterations(node: object, extents: Sequence[int]) -> int:
 
 
 def first_values(each: Kept, seed: int) -> Array:
-    """What a kept array begins with."""
+    """The values that a kept array begins with."""
     dtype, count = NUMPY_TYPES[each.dtype], each.count()
     if isinstance(each.fill, Uniform):
         return (
@@ -163,7 +163,7 @@ def first_values(each: Kept, seed: int) -> Array:
 
 
 def _settled(plain: Array, exact: Array, relative: float, scale: float) -> Output:
-    """What is stored of a result, and how far a float may be from it.
+    """The values that are stored of a result, and how far a float may be from them.
 
     Where sums cancel, whatever the inputs are, nothing moves a result but the roundings of what is summed: how far they
     move it is taken from the evaluator. An optimiser that divides a gradient by its size, as Adam does, makes steps of
@@ -191,7 +191,7 @@ def is_positive_session(tested: TestedSession) -> bool:
 
 
 def _starts(tested: TestedSession) -> dict[str, int]:
-    """Where each input of a run that is read begins in its table."""
+    """The beginning in its table of each input of a run that is read."""
     programs = [starts_of(function.shaped, 0) for function in tested.functions]
     starts: dict[str, int] = {}
     for name, number, position in tested.reads():
@@ -201,7 +201,7 @@ def _starts(tested: TestedSession) -> dict[str, int]:
 
 
 def _limits(tested: TestedSession) -> dict[str, int | None]:
-    """What the elements of each of these are less than that are indices."""
+    """The limits that elements of these are below if they are indices."""
     programs = [
         limits_of(function.shaped, extents)
         for function, extents in zip(tested.functions, tested.extents(), strict=True)

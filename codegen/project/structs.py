@@ -1,4 +1,4 @@
-"""Which sessions of a project keep their parameters together: those that would be one session's in Python.
+"""Sessions of a project that keep their parameters together: those that would be one session's in Python.
 
 Example: ``step`` trains ``mlp.w`` and ``mlp.b``, and ``mlp`` alone has ``w`` and ``b``, of the same places in the text:
     the struct is that of ``step``, and ``mlp`` runs on it, with ``w`` for ``mlp.w``
@@ -43,7 +43,7 @@ def groups(definitions: Sequence[Solved]) -> list[list[Guest]]:
 
 
 def _keeps(one: Solved) -> tuple[int, int]:
-    """How many parameters a definition has, and how many a run of it changes."""
+    """The number of parameters of a definition, and of those that a run of it changes."""
     return len(_parameters(one)), sum(each.role == "parameter" for each in one.results)
 
 
@@ -58,7 +58,7 @@ def _paths(guest: Solved, host: Solved) -> Mapping[str, str] | None:
 
 
 def _parameters(one: Solved) -> dict[str, object]:
-    """What makes parameters the same, by path: the place in the text, the shape, the type."""
+    """Keys that are equal for equal parameters, by path: the place in the text, the shape, the type."""
     return {
         tensor.path: (cell.span.source.text, cell.span.start, tensor.shape.memory(), tensor.dtype)
         for cell, tensor in one.cells("parameter")

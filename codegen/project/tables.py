@@ -15,7 +15,7 @@ LETTERS = {"f32": "f", "f64": "d", "i32": "i", "i64": "l", "bool": "b"}
 
 
 def table_name(dtype: str, positive: bool) -> str:
-    """What the table of an element type is called."""
+    """The name of the table of an element type."""
     return f"test_{dtype}" + ("_positive" if positive else "")
 
 
@@ -34,7 +34,7 @@ def values_of(name: str, output: Output, dtype: str) -> Iterator[str]:
 
 
 def given_row(name: str, dtype: str, count: int, values: str, start: int, limit: int | None) -> str:
-    """What describes an input: the table that it repeats, where it begins in it, what its indices are less than."""
+    """The row of an input: the table that it repeats, where it begins there, what its indices are less than."""
     indices = f", .below = {limit}" if limit else ""
     return (
         f"{{.name = \"{name}\", .type = '{LETTERS[dtype]}', .count = {count}, .values = {values}, "
@@ -43,7 +43,7 @@ def given_row(name: str, dtype: str, count: int, values: str, start: int, limit:
 
 
 def result_row(name: str, dtype: str, count: int, values: str, output: Output) -> str:
-    """What describes an output: the values that are stored of it."""
+    """The row that describes an output: the values that are stored of it."""
     bounds = (
         f", .relative = {output.relative:.3g}, .scale = {output.scale:g}" if dtype in FLOATS else ""
     )

@@ -1,4 +1,4 @@
-"""What a call is given, checked before anything runs: arrays, Python numbers, outputs, threads, shapes.
+"""Arguments of a call, checked before anything runs: arrays, Python numbers, outputs, threads, shapes.
 
 Arrays of the five element types are taken as they are; what is strided, byte-swapped or unaligned is copied, and
 nothing else is changed: no cast that could lose is silent.
@@ -150,7 +150,7 @@ def shown(value: object) -> str:
 
 
 def read_array(name: str, value: object) -> Array:
-    """What NumPy makes of a value, whatever a foreign class raises on the way.
+    """The array that NumPy makes of a value, whatever a foreign class raises on the way.
 
     Raises:
         DataError: E0702 (no array), E0704 (masked).
@@ -385,7 +385,7 @@ def check_shape_count(graph: Graph, count: int, what: str = "shape") -> None:
 
 
 def result_of(results: Sequence[Array], out: object) -> Any:
-    """What a call returns: what was given for the result, else the one output, else a tuple."""
+    """The result of a call: what was given for the result, else the one output, else a tuple."""
     if out is not None:
         return out
     return results[0] if len(results) == 1 else tuple(results)

@@ -1,4 +1,4 @@
-"""What an einsum of one array only arranges, transposes and diagonals, as views of the array.
+"""Transposes and diagonals, which an einsum of one array only arranges, as views of the array.
 
 Example:
     in:   `...ii->i...` for an array of rank 3
@@ -20,7 +20,7 @@ Array = Any
 
 @record
 class Arrangement:
-    """How an array is arranged anew: diagonals are taken, one after the other, then what is left is transposed.
+    """A new arrangement of an array: diagonals are taken, one after the other, then what is left is transposed.
 
     ``diagonals``: two dimensions each of what is left, which go; one of the positions along both is the last then.
     ``order``: for each dimension of the result, that of what is left.
@@ -44,7 +44,7 @@ class Arrangement:
 def arrangement(
     axes: Sequence[str], result: Sequence[str], shape: Sequence[int]
 ) -> Arrangement | None:
-    """How an array becomes a result by arranging it; None where that takes sums, or no array has such axes.
+    """The arrangement by which an array becomes a result; None where that takes sums, or no array has such axes.
 
     Args:
         axes: the names of the dimensions of the array; equal names run together.

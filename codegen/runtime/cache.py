@@ -39,7 +39,7 @@ TRAILER = len(MAGIC) + 32
 """The mark, and a SHA-256."""
 
 LINK_BYTES = 4096
-"""What a link counts for in the size of the cache: about what it takes on disk."""
+"""Bytes that a link counts for in the size of the cache: about what it takes on disk."""
 
 MOST_BYTES = 512 * 1024 * 1024
 """The cache's limit; past it, the entries that were not used for longest go."""
@@ -51,7 +51,7 @@ STALE_SECONDS = 24 * 3600
 """Age of working folders that a killed process must have left."""
 
 LOCK_SECONDS = 30
-"""How long to wait for another process that compiles the same text before doing so as well."""
+"""The time to wait for another process that compiles the same text before doing so as well."""
 
 WRITERS = (".py", ".h", ".cuh")
 """Files that a text follows from: programs, and the parts of texts that they take whole."""
@@ -107,7 +107,7 @@ def _point(link: str, entry: str) -> None:
 
 
 def library(text: str, variant: Recipe, load: Callable[[str], T]) -> T:
-    """What ``load`` makes of the compiled text; ``load`` takes a path and raises OSError where it cannot be loaded.
+    """The result of ``load`` on the compiled text; ``load`` takes a path and raises OSError where it cannot be loaded.
 
     Raises:
         ToolError: any of ``toolchain.build``, or E0908 (compiled, but no folder allows to load it).
@@ -175,7 +175,7 @@ def _writer() -> str | None:
 
 @functools.lru_cache(maxsize=1)
 def _processor() -> str:
-    """What ``-march=native`` depends on: the features of the first processor, or the kind of machine."""
+    """The processor that ``-march=native`` depends on: the features of the first processor, or the kind of machine."""
     machine = (
         os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_IDENTIFIER", "")
     )
@@ -251,7 +251,7 @@ def is_whole(entry: str) -> bool:
 
 
 def content_of(path: str) -> bytes:
-    """What was compiled, as it stands in an entry or as the compiler wrote it: for what the system does not load."""
+    """The compiled bytes, from an entry or as the compiler wrote them: for what the system does not load."""
     with open(path, "rb") as file:
         content = file.read()
     return content[:-TRAILER] if content[-TRAILER:].startswith(MAGIC) else content

@@ -82,7 +82,7 @@ def _cannot_start(command: list[str], reason: str, language: Language) -> ToolEr
 
 
 class _Output:
-    """What a compiler prints: a thread reads all of it, so that the compiler never waits, and keeps both ends."""
+    """The output of a compiler: a thread reads all of it, so that the compiler never waits, and keeps both ends."""
 
     def __init__(self, child: subprocess.Popen[bytes]) -> None:
         """Read until the compiler, and whatever it started, has closed its output."""
@@ -105,7 +105,7 @@ class _Output:
                     del self._last[:-KEPT_OUTPUT]
 
     def text(self) -> str:
-        """What is kept, once the compiler has ended; a process that it left behind is ended as well."""
+        """The text that is kept, once the compiler has ended; a process that it left behind is ended as well."""
         self._reader.join(LINGERING)
         if self._reader.is_alive():
             _end_group(self._child)
@@ -178,7 +178,7 @@ def failure(
 
 
 def _no_room(folder: Path) -> str:
-    """Why a folder does not take what a compilation needs, or nothing: a compiler may fail there without a word."""
+    """The reason why a folder has no room for a compilation, or nothing: a compiler may fail there without a word."""
     probe = folder / "probe"
     try:
         with probe.open("wb") as file:
@@ -202,7 +202,7 @@ def first_lines(output: str) -> str:
 
 
 def again(command: list[str], folder: Path) -> str:
-    """What a user writes to see a compiler fail once more."""
+    """The command with which a user sees a compiler fail once more."""
     import shlex
 
     return f"cd {shlex.quote(str(folder))} && {shlex.join(command)}"
@@ -218,5 +218,5 @@ def cannot_write(folder: Path, reason: str) -> ToolError:
 
 
 def reason_of(error: OSError) -> str:
-    """What the operating system says of an error."""
+    """The words of the operating system for an error."""
     return error.strerror or type(error).__name__

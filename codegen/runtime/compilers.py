@@ -17,7 +17,7 @@ from ilang.core.record import record
 
 @record
 class Language:
-    """What a compiler reads.
+    """A language that compilers read.
 
     Fields:
         name: in messages.
@@ -131,7 +131,7 @@ def _program(name: str, path: str | None) -> str | None:
 
 
 def _which(name: str, path: str | None) -> str | None:
-    """What ``shutil.which`` finds; importing that takes longer than looking."""
+    """The path that ``shutil.which`` would find; importing that takes longer than looking."""
     if os.name != "posix" or path is None:
         import shutil
 

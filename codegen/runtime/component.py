@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ilang.core.ir.shaped import Shaped
 
 LIKE = attrgetter("__class__", "shape", "dtype", "flags.num")
-"""What two arrays must share for one plan to serve both."""
+"""Properties that two arrays share if one plan serves both."""
 
 MOST_PLANS = 256
 MOST_SPECIALIZATIONS = 64
@@ -264,21 +264,21 @@ class Component:
         return known
 
     def wires(self) -> Wires:
-        """How many inputs and outputs there are, and their ranks where they are known."""
+        """The numbers of inputs and outputs, and their ranks where they are known."""
         return self._wires
 
     def input_names(self) -> list[str]:
-        """What inputs are called."""
+        """The names of inputs."""
         graph = self.graph()
         return [graph.input_name(n) for n in range(len(graph.inputs))]
 
     def output_names(self) -> list[str]:
-        """What results are called."""
+        """The names of results."""
         graph = self.graph()
         return graph.output_names(graph.outputs)
 
     def takes(self) -> int:
-        """How many inputs there are."""
+        """The number of inputs."""
         return self._wires.inputs
 
     def shapes(
@@ -324,7 +324,7 @@ class Component:
         return pipeline.loops_text(pipeline.lower(self.shaped(shapes, dtypes)))
 
     def explain(self, *shapes: tuple[int, ...], verbose: bool = False) -> Explanation:
-        """What ``i explain`` tells, as data; ``str`` gives its page. With shapes, one per input, extents are numbers.
+        """The explanation, as data; ``str`` gives its page. With shapes, one per input, extents are numbers.
 
         Args:
             shapes: of the inputs, or none.
@@ -334,7 +334,7 @@ class Component:
         return pipeline.explain_shaped(self.graph(), self.shaped(shapes), verbose, given=given)
 
     def check(self, target: str = "c") -> Check:
-        """What ``i check`` tells, as data; ``str`` gives its line.
+        """The result of ``i check``, as data; ``str`` gives its line.
 
         Args:
             target: "cuda" checks the CUDA, too, on the emulator.

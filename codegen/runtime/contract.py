@@ -57,19 +57,19 @@ PATH_HELP = 'a path is ["einsum_path", (0, 1), (0, 1)], as numpy.einsum_path giv
 
 LAYOUTS = ("C", "F", "A", "K")
 CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
-"""What NumPy calls layouts and casts."""
+"""The names that NumPy has for layouts and casts."""
 
 Run = Callable[..., Any]
 """Called with arrays, ``target`` and ``threads``: the result."""
 
 _READY: dict[tuple[object, ...], Run] = {}
-"""What runs a call like an earlier one, by what that gave: the specification, what it asked, what arrays are like."""
+"""The functions of earlier calls, by what these gave: specification, options, types and layouts of arrays."""
 MOST_READY = 512
 
 
 @record
 class Asked:
-    """What a call asks, as NumPy has it.
+    """The options of a call, as NumPy has them.
 
     ``optimize``: True, or the name of a search: contract pairs, in the order of fewest multiplications; False: in one
     loop nest; a path: in its order. ``dtype``: the element type in which everything is computed; by default that which
@@ -160,7 +160,7 @@ def _remember(
 
 
 def _known_names(wanted: Asked) -> Asked:
-    """What a call asks, its layout in capitals. Raises DataError E0748."""
+    """The options of a call, its layout in capitals. Raises DataError E0748."""
     order, casting = wanted.order, wanted.casting
     layout = "K" if order is None else order.upper() if isinstance(order, str) else order
     for name, value, known in (("order", layout, LAYOUTS), ("casting", casting, CASTINGS)):
@@ -202,7 +202,7 @@ def _joined(kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:
 
 
 def _type(dtype: Any) -> np.dtype[Any]:
-    """What ``dtype=`` names. Raises DataError E0703."""
+    """The element type that ``dtype=`` names. Raises DataError E0703."""
     try:
         kind: np.dtype[Any] = np.dtype(dtype).newbyteorder("=")
     except TypeError:
@@ -247,7 +247,7 @@ def _is_fortran(wanted: Asked, arrays: Sequence[Array]) -> bool:
 
 
 def _view(spec: str, arrays: Sequence[Array], wanted: Asked, target: str) -> Run | None:
-    """What gives a view; None where something is computed: elements, a layout, a type, or all on a device."""
+    """A function that gives a view; None where elements, a layout or a type are computed, or all on a device."""
     if len(arrays) != 1 or wanted.order != "K" or target in DEVICES:
         return None
     if wanted.dtype is not None and _type(wanted.dtype) != arrays[0].dtype:
@@ -315,7 +315,7 @@ def _of(spec: str, operands: Sequence[Any], order: Path | bool) -> Component:
 
 
 def _path(optimize: object) -> Path | bool:
-    """What ``optimize=`` asks for: an order, True for the best one, False for none. Raises DataError E0719."""
+    """The order that ``optimize=`` asks for: a path, True for the best one, False for none. Raises DataError E0719."""
     if optimize is None or isinstance(optimize, bool | np.bool_):
         return bool(optimize)
     if isinstance(optimize, str):
@@ -393,7 +393,7 @@ def _parsed(text: str) -> Spec:
 
 @lru_cache(maxsize=512)
 def _arrangement(text: str, shape: tuple[int, ...]) -> Arrangement | None:
-    """How one array of a shape is only arranged; None where something is computed, or it does not fit."""
+    """The arrangement of one array of a shape; None where something is computed, or it does not fit."""
     spec = _parsed(text)
     if len(spec.operands) != 1:
         return None

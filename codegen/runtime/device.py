@@ -23,7 +23,7 @@ OUT_OF_MEMORY = 2
 """The status of CUDA for it."""
 
 DEFAULT_STREAM = 1
-"""What other libraries call the stream that everything waits for: the handle of CUDA's legacy stream."""
+"""The number of the stream that everything waits for: the handle of CUDA's legacy stream."""
 
 STREAM_OF_THREAD = 2
 """The handle that means another stream in every thread of the host."""
@@ -37,7 +37,7 @@ def _text() -> str:
 
 
 class Runtime(Protocol):
-    """What is asked of a device beside programs; functions give statuses of CUDA, the first one an address as well."""
+    """Functions of a device beside programs; they give statuses of CUDA, the first one an address as well."""
 
     def allocate(self, count: int) -> tuple[int, int]:
         """So many bytes."""
@@ -61,11 +61,11 @@ class Runtime(Protocol):
         """Whether an address is memory of a device."""
 
     def error(self, status: int) -> str:
-        """What a status means."""
+        """The meaning of a status."""
 
 
 class LibraryRuntime:
-    """What ``device.cu`` does, compiled to a library."""
+    """The functions of ``device.cu``, compiled to a library."""
 
     def __init__(self, load: Callable[[Callable[[], str], str], Native]) -> None:
         """Compile and load it: ``load`` takes what gives a text, and the name of its file."""
@@ -104,7 +104,7 @@ class LibraryRuntime:
         return self._native.call("device_holds", Address(address), box) == 0 and bool(box[0])
 
     def error(self, status: int) -> str:
-        """What a status means."""
+        """The meaning of a status."""
         return str(self._native.call("device_error", status, gives="text"))
 
 
@@ -231,7 +231,7 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, object]:
-        """What CuPy, torch, Numba and others know an array of CUDA by."""
+        """The record by which CuPy, torch, Numba and others know an array of CUDA."""
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
@@ -266,5 +266,5 @@ class DeviceArray:
         return capsule_of(self, self.__dlpack_device__()[0])
 
     def __repr__(self) -> str:
-        """Where it is, and its shape and element type."""
+        """The device of the array, its shape and its element type."""
         return f"<DeviceArray {self.dtype}{list(self.shape)} on {self.device.name}>"

@@ -63,7 +63,7 @@ _pointer_at = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_
 )
 
 _given: dict[int, tuple[Any, ...]] = {}
-"""What keeps a tensor's memory and its own parts alive, by its address, until somebody deletes it."""
+"""Objects that keep the memory of a tensor alive, and its own parts, by its address, until somebody deletes it."""
 
 
 def _delete(address: int) -> None:

@@ -16,13 +16,13 @@ from ilang.codegen.runtime.native import Address, Native
 from ilang.core.diagnostic import ToolError
 
 EMULATE = 'emulate one, slowly: --emulate on the command line, target="cuda-emulated" in Python'
-"""What to do without a GPU."""
+"""Help for a machine without a GPU."""
 
 DRIVERS = ("libcuda.so.1", "libcuda.so")
 MAJOR, MINOR = 75, 76
-"""What the driver calls the two numbers of a compute capability."""
+"""The driver's numbers of the two parts of a compute capability."""
 MEMORY_TYPE, IS_MANAGED = 2, 8
-"""What it calls two facts of an address."""
+"""The driver's numbers of two attributes of an address."""
 ON_DEVICE = 2
 """The type of memory of a device."""
 WITHOUT_TIME = 2
@@ -133,7 +133,7 @@ class Driver:
         return asked(MEMORY_TYPE) == ON_DEVICE and not asked(IS_MANAGED)
 
     def error(self, status: int) -> str:
-        """What a status means."""
+        """The meaning of a status."""
         box = np.zeros(1, np.uintp)
         if self._native.call("cuGetErrorString", status, box):
             return "unknown error"

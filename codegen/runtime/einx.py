@@ -34,7 +34,7 @@ from ilang.core.source import Source, Span, whole
 MOST_KEPT = 1024
 """Components that are kept; past it, it starts again."""
 CALLS = frozenset(("out", "threads", "target", "stream"))
-"""What a call is told that is no parameter of the operation."""
+"""Arguments of a call that are no parameters of the operation."""
 INDEXING = frozenset(("get_at", "set_at", "add_at", "subtract_at"))
 
 _kept: dict[Any, Component] = {}
@@ -103,7 +103,7 @@ def _again(
     parameters: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> Any:
-    """What a component refuses and a call on arrays does not: functions, narrow coordinates, sizes of one shape."""
+    """The result of a call that only arrays allow: functions, narrow coordinates, sizes of one shape."""
     form = form_of_call(op, text, parameters)
     arrays_made = _made(form, arrays) if any(map(callable, arrays)) else arrays
     arrays_made = (

@@ -60,7 +60,7 @@ def kernel(order: object, outputs: object, inputs: object) -> ElementwiseKernel:
 
 
 def _names(inputs: object, outputs: Sequence[object]) -> list[str]:
-    """What inputs are called: x0, x1, ... where only their number is given, or as many as the outputs name."""
+    """The names of inputs: x0, x1, ... where only their number is given, or as many as the outputs name."""
     if inputs is None:
         most = max((n for output in outputs for n in _mentioned(output)), default=-1)
         inputs = most + 1
@@ -99,7 +99,7 @@ def _output(output: object, names: Sequence[str]) -> str:
 
 
 def _mode(mode: object) -> str:
-    """What stands before an expression: ``sum 1: ``. Raises NotationError E0182."""
+    """The text before an expression: ``sum 1: ``. Raises NotationError E0182."""
     if mode == "broadcast":
         return ""
     if not isinstance(mode, tuple | list) or not 2 <= len(mode) <= 3 or mode[0] != "accumulate":
@@ -259,7 +259,7 @@ class ElementwiseKernel(Component):
         return self._shaped_as(shapes).loops(*shapes, dtypes=dtypes)
 
     def explain(self, *shapes: tuple[int, ...], verbose: bool = False) -> Explanation:
-        """What ``i explain`` tells, for inputs of these shapes."""
+        """The explanation of ``i explain``, for inputs of these shapes."""
         return self._shaped_as(shapes).explain(*shapes, verbose=verbose)
 
     def _shaped_as(self, shapes: Sequence[Any]) -> Component:

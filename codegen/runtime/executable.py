@@ -12,7 +12,7 @@ from ilang.core.record import record
 
 @record
 class Source:
-    """What is compiled for a device.
+    """A program that is compiled for a device.
 
     Fields:
         name: of the program, as C has it.

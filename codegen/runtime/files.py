@@ -58,7 +58,7 @@ def unreadable(path: str, trouble: OSError | ValueError) -> DataError:
 
 
 def _beside(path: str) -> str | None:
-    """What the folder of a missing file holds instead: a name like it, or files of its kind."""
+    """The names that the folder of a missing file has instead: one like it, or files of its kind."""
     folder, name = os.path.split(path)
     try:
         names = sorted(entry.name for entry in os.scandir(folder or ".") if entry.is_file())

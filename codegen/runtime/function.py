@@ -43,7 +43,7 @@ class Lasting:
 
 @record
 class Told:
-    """What ``explain`` tells of a definition: parameters, state, and then what is told of any program."""
+    """The explanation of a definition: parameters, state, and then that of a program."""
 
     parameters: tuple[Lasting, ...]
     state: tuple[Lasting, ...]
@@ -171,7 +171,7 @@ class Function:
         verbose: bool = False,
         machine: Machine = CPU,
     ) -> Told:
-        """What ``i explain`` tells of a run, as data; ``str`` gives a page.
+        """The explanation of a run, as data; ``str`` gives a page.
 
         Raises:
             Error: what is wrong with the text, the shapes or the configuration, and where.
@@ -185,7 +185,7 @@ class Function:
     def check(
         self, shapes: Mapping[str, str] | None = None, config: Config = None, target: str = "c"
     ) -> Check:
-        """What ``i check`` tells of a run, as data; ``str`` gives a line.
+        """The result of ``i check`` for a run, as data; ``str`` gives a line.
 
         Raises:
             Error: what is wrong with the text, the shapes, the configuration or schedules, and where.

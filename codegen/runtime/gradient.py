@@ -95,7 +95,7 @@ class Derived(Component):
 
     @abstractmethod
     def derived(self, shaped: Shaped, dtypes: Sequence[str | None]) -> Shaped:
-        """What is made of a program; ``dtypes`` are those of the inputs that it has more."""
+        """The program with its gradients; ``dtypes`` are those of the inputs that it has more."""
 
     def graph(self) -> Graph:
         """A graph of the inputs alone: their names are all that is asked of it."""
@@ -151,15 +151,15 @@ class Derived(Component):
         return self.derived(self._of.shaped(shapes, dtypes), ())
 
     def output_names(self) -> list[str]:
-        """What results are called."""
+        """The names of results."""
         return list(self._outputs)
 
     def text(self) -> str:
-        """What is differentiated, as it is written."""
+        """The text of what is differentiated, as it is written."""
         return f"derivative of {self._of.text()}"
 
     def __repr__(self) -> str:
-        """What it is the derivative of."""
+        """The component of which this is the derivative."""
         return f"<Component derivative of {self._of!r}>"
 
     def check_combines(self) -> None:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def initial_values(solved: Solved, cell: Stored, tensor: Tensor, seed: int) -> Any:
-    """What a parameter begins with.
+    """The values that a parameter begins with.
 
-    What the text says; zeros where every use only adds it; else uniform in ±1/sqrt(n), n the product of the extents of
+    Those of the text; zeros where every use only adds it; else uniform in ±1/sqrt(n), n the product of the extents of
     the parameter that its first use reduces.
     """
     dims, dtype = tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]

@@ -41,7 +41,7 @@ def text_of(program: Program) -> str:
 
 @record
 class Kernels:
-    """What a compiler makes of such a text: machine code, the names that it has for kernels, the host program."""
+    """The result of a compiler on such a text: machine code, the names that it has for kernels, the host program."""
 
     code: bytes
     names: dict[str, str]
@@ -124,7 +124,7 @@ class LaunchedProgram:
 
 
 def _loaded(driver: Driver, given: tuple[int, int]) -> int:
-    """What the driver gives. Raises ToolError (E0922) where it gives a status instead."""
+    """The handle that the driver gives. Raises ToolError (E0922) where it gives a status instead."""
     status, handle = given
     if status:
         raise ToolError(

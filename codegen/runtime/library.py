@@ -62,7 +62,7 @@ class Library(dict[str, Component]):
         return Session(self.model, options_of(name, shapes or {}, config or {}, options))
 
     def __repr__(self) -> str:
-        """What the file defines, in short."""
+        """The definitions of the file, in short."""
         module = self._module
         heads: list[Any] = [each.head for each in (*module.functions, *module.routines)]  # type: ignore[attr-defined]
         named = sorted([*module.definitions, *heads], key=lambda each: each.span.start)

@@ -102,7 +102,7 @@ _loading = ForkSafeLock()
 
 @record
 class Interface:
-    """What a call has to know of a program, whatever its loops are.
+    """The interface of a program to its calls, whatever its loops are.
 
     ``arrays`` counts inputs and outputs, ``arguments`` has the numbers of the sizes that a caller gives, ``nests``
     what an iteration of each expression counts, and the size numbers of its axes. No more than ``threads`` share a
@@ -233,7 +233,7 @@ class Compiled:
             self.spaces.append(space)
 
     def iterations(self, extents: Sequence[int]) -> int:
-        """How many iterations of innermost loops a call makes, at most; slow ones count more, those of tiles less."""
+        """The number of iterations of innermost loops of a call, at most; slow ones count more, those of tiles less."""
         total = 0.0
         for weight, nest in self.interface.nests:
             product = weight

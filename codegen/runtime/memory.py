@@ -17,13 +17,13 @@ LARGEST_SPACE = 2**62
 """A program asks for more where its extents do not fit."""
 
 ALIGNMENT = CPU.memory.line_bytes
-"""Where workspaces start, so that what the layout aligns in them is aligned."""
+"""The alignment of workspaces, so that what the layout aligns in them is aligned."""
 
 CHARS: Final = backend.new_array_type(
     backend.new_pointer_type(backend.new_primitive_type("char")), None
 )
 argument: Final = functools.partial(backend.from_buffer, CHARS)
-"""What a function is called with for a contiguous array: points to its elements, and keeps it alive."""
+"""The argument of a function for a contiguous array: points to its elements, and keeps it alive."""
 
 
 def new_space(count: int) -> Any:

@@ -1,4 +1,4 @@
-"""Why a program takes another number of arrays than it was given: what its author most likely meant instead."""
+"""Calls that give a program another number of arrays than it takes: what its author most likely meant instead."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @record
 class Options:
-    """What a session is made with."""
+    """The options of a session."""
 
     name: str
     shapes: Mapping[str, Rows]
@@ -56,7 +56,7 @@ def options_of(
     config: Mapping[str, Given],
     given: Mapping[str, Any],
 ) -> Options:
-    """What a session is made with, from the arguments of ``Library.session``.
+    """The options of a session, from the arguments of ``Library.session``.
 
     Raises:
         DataError: E0752 (a shape), E0756 (an argument that there is not).

@@ -63,7 +63,7 @@ class Native:
         return True
 
     def call(self, name: str, *arguments: Any, gives: str = "int") -> Any:
-        """What a function gives: an int, a size, or a text.
+        """The result of a function: an int, a size, or a text.
 
         Arrays, those of devices too, and addresses are passed as pointers, None as a null pointer, numbers as their C
         types: an ``int`` as int, a ``float`` as double, ``np.float32`` as float, ``np.int64`` as long long,

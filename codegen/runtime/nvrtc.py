@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 MARK = "// "
-"""What stands before the object of JSON in a text."""
+"""The sign before the object of JSON in a text."""
 
 
 class Compilation:

@@ -70,7 +70,7 @@ class Located:
 
 
 def located(name: str, value: Any, device: Device, stream: int | None) -> Located | None:
-    """Where an array is on a device, as it says itself or hands it over by DLPack; None for what is on none.
+    """The place of an array on a device, as it says itself or hands it over by DLPack; None for what is on none.
 
     ``stream`` is where it will be read, if that is known.
 
@@ -104,7 +104,7 @@ def located(name: str, value: Any, device: Device, stream: int | None) -> Locate
 def _handed(
     name: str, value: Any, device: Device, stream: int | None
 ) -> tuple[Located, tuple[int, ...] | None] | None:
-    """What is handed over by DLPack, and its strides; None for what is not, or not of the device.
+    """The array that is handed over by DLPack, and its strides; None for what is not, or not of the device.
 
     Who hands it over sees to it that it is written before anything further on the stream that is asked for.
     """
@@ -119,7 +119,7 @@ def _handed(
 
 
 def _of_interface(name: str, interface: dict[str, Any], owner: Any) -> Located:
-    """What ``__cuda_array_interface__`` says. Raises DataError (E0767): its stream."""
+    """The place that ``__cuda_array_interface__`` says. Raises DataError (E0767): its stream."""
     address, is_readonly = interface["data"]
     shape = tuple(int(n) for n in interface["shape"])
     stream = named_stream(name, interface.get("stream"))

@@ -66,5 +66,5 @@ class Package:
 
 
 def _release(file: Path) -> tuple[str, Path]:
-    """What the release of a file is told by: its name, where libraries have that, then its folder."""
+    """The release of a file: its name, where libraries have that, then its folder."""
     return file.name, file

@@ -1,4 +1,4 @@
-"""What computes some tensors of a solved program: arrays for its leaves in, elements in memory order out.
+"""Routines, which compute some tensors of a solved program: arrays for its leaves in, elements in memory order out.
 
 What is inferred, chosen and compiled is kept for each combination of element types, and the way of a call for arrays
 like those of an earlier one: such a call costs no more than that of a component.
@@ -265,11 +265,11 @@ class Routine:
         return pipeline.loops_text(pipeline.lower(self._typed()))
 
     def explain(self) -> Explanation:
-        """What ``i explain`` tells of a component, as data; ``str`` gives its page."""
+        """The explanation of a component, as data; ``str`` gives its page."""
         return pipeline.explain_shaped(self._inferred.graph, self._typed(), given=True)
 
     def check(self, target: str = "c") -> Check:
-        """What ``i check`` tells of a component, as data; ``str`` gives its line.
+        """The result of ``i check`` for a component, as data; ``str`` gives its line.
 
         Args:
             target: "cuda" checks the CUDA, too, on the emulator.

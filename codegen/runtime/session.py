@@ -54,7 +54,7 @@ STATE = "state."
 """Stands before the paths of state in checkpoints."""
 UNDETERMINED = ("E0520", "E0521")
 KNOWN_LATER = ("parameters", "state", "config", "_inputs", "_solved")
-"""What a session has whose shapes are known: before, its first run has to bring them."""
+"""Attributes of a session whose shapes are known: before, its first run has to bring them."""
 LASTING = ("parameter", "state")
 """The roles of results that take the place of what a run has read."""
 
@@ -106,7 +106,7 @@ class Settings(MutableMapping[str, Given]):
         return iter(self._values)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of arrays."""
         return len(self._values)
 
 
@@ -160,7 +160,7 @@ class Session:
         self._last: dict[str, Array] = {}
 
     def __repr__(self) -> str:
-        """What it runs, and what it keeps."""
+        """The definition of the session, and the arrays that it keeps."""
         if "_waits" in self.__dict__:
             return f"<Session {self._options.name}: shapes come with the first run>"
         kept = counted(len(self.parameters), "parameter")
@@ -197,7 +197,7 @@ class Session:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """What C calls the results of a run: ``out``, or ``out0``, ``out1``, ..."""
+        """The names in C of the results of a run: ``out``, or ``out0``, ``out1``, ..."""
         returned = [each.path for each in self._solved.results if each.role == "return"]
         return ("out",) if len(returned) == 1 else tuple(f"out{path}" for path in returned)
 

@@ -1,4 +1,4 @@
-"""Which parameters of two sessions are one: their paths are equal after one common prefix of either."""
+"""Parameters of two sessions that are one: their paths are equal after one common prefix of either."""
 
 from __future__ import annotations
 

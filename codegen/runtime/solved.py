@@ -116,7 +116,7 @@ class Solved:
     def _changed(
         self, shaped: Shaped, kept: Mapping[str, Stored], state: Mapping[Stored, str]
     ) -> dict[Stored, str]:
-        """What a run gives values of another type than it has, with that type."""
+        """Tensors that a run gives values of another type than they have, with that type."""
         changed: dict[Stored, str] = {}
         sums = iter(self.built.merged)
         for each, number in zip(self.results, shaped.outputs, strict=True):
@@ -136,7 +136,7 @@ class Solved:
         return pipeline.tensors_shaped(self.inferred, dtypes, outputs)
 
     def cells(self, kind: str) -> list[tuple[Stored, Tensor]]:
-        """What a run keeps of one kind, in the order of evaluation; inputs in the order of the head."""
+        """The tensors of one kind that a run keeps, in the order of evaluation; inputs in the order of the head."""
         paths = self.built.paths
         others = [cell for cell, _ in self.built.inputs if cell not in paths]
         return [

@@ -258,7 +258,7 @@ def text_for(pointers: int) -> str:
 
 @functools.cache
 def stopping(pointers: int) -> Stopping | None:
-    """What stops calls of functions that take so many pointers; None where nothing can."""
+    """The means to stop calls of functions that take so many pointers; None where there is none."""
     if os.name != "posix":
         return None
     load: Callable[[str], Stopping] = functools.partial(Stopping, pointers=pointers)

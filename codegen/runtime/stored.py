@@ -30,7 +30,7 @@ class Tensor:
     dtype: str
 
     def count(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return int(np.prod(self.shape.memory(), dtype=np.int64))
 
 
@@ -76,7 +76,7 @@ class Arrays(MutableMapping[str, "Array"]):
         return iter(self.tensors)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of arrays."""
         return len(self.tensors)
 
     def share(self, path: str, other: Arrays, place: str) -> None:
@@ -134,7 +134,7 @@ class Arrays(MutableMapping[str, "Array"]):
         return arrays[path]
 
     def turn(self) -> None:
-        """What a run has written takes the place of what it read; what a caller has got is not written again."""
+        """Put what a run has written in the place of what it read; arrays that a caller has are not written again."""
         self.side ^= 1
         if self._lent:
             for path in self._lent:

@@ -14,7 +14,7 @@ from ilang.codegen.runtime.target import DEVICES
 from ilang.core.diagnostic import DataError
 
 ATTRIBUTES = ("cuda_stream", "ptr", "handle")
-"""What torch, CuPy and Numba call the handle of a stream."""
+"""The names of the handle of a stream in torch, CuPy and Numba."""
 HELP = "give a handle as an int, or an object that has one: a stream of torch, CuPy, Numba or cuda.core"
 
 

@@ -1,4 +1,4 @@
-"""What a program can be run on, and written as text for: the names that calls take."""
+"""Targets on which programs run, and for which they are written as text: the names that calls take."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 DEVICES = ("cuda", "cuda-emulated")
 TARGETS = ("c", "numpy", *DEVICES)
-"""What runs a program; devices are those of ``offload.py``."""
+"""The names of what runs a program; devices are those of ``offload.py``."""
 
 
 def check_target(target: object) -> None:

@@ -191,7 +191,7 @@ class Program:
         return self._inferred.captured()
 
     def steps(self) -> int:
-        """How many constraints were looked at: the work of the inference, the same on every machine."""
+        """The number of constraints that were looked at: the work of the inference, the same on every machine."""
         return self._inferred.steps
 
     def projections(self, tensor: Tensor) -> list[Projection]:
@@ -199,7 +199,7 @@ class Program:
         return project(self._inferred, self._value(tensor), self._inferred.numbered())
 
     def story(self, limit: int | None = 200) -> Story:
-        """What the inference found and why: rows, what fixed them stage by stage, projections; ``str`` gives lines.
+        """The story of the inference: rows, what fixed them stage by stage, projections; ``str`` gives lines.
 
         Args:
             limit: how many tensors, events and projections to tell at most; None for all.
@@ -207,7 +207,7 @@ class Program:
         return pipeline.story(self._graph, limit)
 
     def routine(self, *tensors: Tensor) -> Routine:
-        """What computes some tensors of this program; the same one whenever it is asked for.
+        """The routine that computes some tensors of this program; the same one whenever it is asked for.
 
         Raises:
             DataError: E0741.
@@ -220,7 +220,7 @@ class Program:
         return known
 
     def grad(self, of: Tensor, wrt: Sequence[Tensor] | None = None) -> Routine:
-        """What computes the gradients of the sum of all elements of a tensor, in memory order.
+        """The routine that computes the gradients of the sum of all elements of a tensor, in memory order.
 
         Args:
             of: a tensor of this program.
@@ -255,7 +255,7 @@ class Program:
         return Input(number, node.name, tuple(dims), leaf.node.values)
 
     def _solved(self) -> Routine:
-        """What computes the tensors that were solved."""
+        """The routine that computes the tensors that were solved."""
         if self._whole is None:
             self._whole = self.routine(*self._tensors)
         return self._whole
@@ -286,7 +286,7 @@ class Program:
         return [results] if len(tensors) == 1 else list(results)
 
     def source(self, target: str = "c") -> str:
-        """What computes the solved tensors, as C text."""
+        """The text in C of what computes the solved tensors."""
         return self._solved().source(target)
 
     def loops(self) -> str:
@@ -294,11 +294,11 @@ class Program:
         return self._solved().loops()
 
     def explain(self) -> Explanation:
-        """What ``i explain`` tells, as data, of what computes the solved tensors; ``str`` gives a page."""
+        """The explanation, as data, of what computes the solved tensors; ``str`` gives a page."""
         return self._solved().explain()
 
     def check(self, target: str = "c") -> Check:
-        """What ``i check`` tells, as data, of what computes the solved tensors; ``str`` gives a line."""
+        """The result of ``i check``, as data, for what computes the solved tensors; ``str`` gives a line."""
         return self._solved().check(target)
 
     def build(self, folder: str | os.PathLike[str], name: str | None = None) -> list[Path]:

@@ -44,7 +44,7 @@ OBJECT = 1
 
 
 class Recipe(Protocol):
-    """How a text is compiled."""
+    """A recipe to compile a text."""
 
     @property
     def language(self) -> Language:
@@ -57,12 +57,12 @@ class Recipe(Protocol):
         """The libraries, which stand after the source file."""
 
     def files(self) -> Mapping[str, bytes]:
-        """What has to lie beside it; their names or the text tell what is in them."""
+        """The files that have to lie beside the text; their names or the text tell what is in them."""
 
 
 @record
 class Variant:
-    """How a library is compiled: serial, with threads, or for tests with sanitizers."""
+    """The variant in which a library is compiled: serial, with threads, or for tests with sanitizers."""
 
     threads: bool = False
     sanitize: bool = False
@@ -147,7 +147,7 @@ def _refuses(output: str, flag: str) -> bool:
 def _result(
     command: list[str], folder: Path, output: str, language: Language, compiler: Compiler
 ) -> bytes:
-    """What the compiler wrote, if it is a whole library for the machine that it compiles for."""
+    """The library that the compiler wrote, if it is whole and for the machine that it compiles for."""
     machine = None if compiler.package is None else compiler.package.machine
     library = folder / "program.so"
     try:
@@ -165,13 +165,13 @@ def _result(
 
 
 def _others(language: Language) -> str:
-    """How to name another compiler of a language, in its variable."""
+    """Help to name another compiler of a language, in its variable."""
     names = language.programs[1:] or language.programs
     return " or ".join(f"{language.variable}={name}" for name in names)
 
 
 def broken(content: bytes, machine: int | None = None) -> str:
-    """What is wrong with the content of a shared library, or of an object, or nothing; ``machine`` None is this one.
+    """The fault in the content of a shared library, or of an object, or nothing; ``machine`` None is this one.
 
     A library cut short is found here: loading one ends the process with a signal that nobody can catch.
     """

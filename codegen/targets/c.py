@@ -256,7 +256,7 @@ class _Emission:
             yield f"{indent}{each} {name}[element] = ({C_TYPES[buffer.dtype]})sums[element];"
 
     def _elements(self, s: Tile) -> int:
-        """How many elements a tile has."""
+        """The number of elements of a tile."""
         return math.prod(
             self.program.sizes[n].fixed or 0 for n in self.program.buffers[s.buffer].dims
         )
@@ -286,7 +286,7 @@ class _Emission:
             yield from self._plain_for(loop, ends, functions, indent)
 
     def _range(self, loops: Sequence[For], functions: Functions) -> Iterator[str]:
-        """What the function of parallel loops does: some of their iterations."""
+        """The body of the function of parallel loops: some of their iterations."""
         if len(loops) == 1:
             yield from self._plain_for(loops[0], Ends("first", "last"), functions, INDENT)
             return
@@ -387,7 +387,7 @@ def _nest(loop: For, depth: int) -> Iterator[For]:
 
 
 def _in_lane(loop: For, spelling: Spelling, indent: str) -> Iterator[str]:
-    """What an iteration of a loop in lanes does, in the lane of its number."""
+    """The statements of an iteration of a loop in lanes, in the lane of its number."""
     lane = InLane(spelling, "lane")
     for s in loop.body:
         assert isinstance(s, (Define, Change, Store)), "a loop in lanes has no loops inside"

@@ -1,4 +1,4 @@
-"""Where loops begin and end, as C text."""
+"""Beginnings and ends of loops, as C text."""
 
 from __future__ import annotations
 

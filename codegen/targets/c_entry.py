@@ -31,7 +31,7 @@ STATUS = {
     3: "an extent is negative, or an array would be larger than memory can be",
     4: "an index read from an array is out of range",
 }
-"""What a generated function returns."""
+"""The statuses that a generated function returns."""
 
 LONG = 64
 """Launches of a program whose functions around its kernels are ``STRAIGHT``: compilers take long for long ones."""
@@ -108,7 +108,7 @@ class Entry:
         return self.host.layout.is_empty()
 
     def _manner(self) -> str:
-        """What stands before the functions that are as long as the program."""
+        """The specifiers of the functions that are as long as the program."""
         return "STRAIGHT " if LONG <= len(self.host.launches) else ""
 
     def _fields(self) -> Iterator[str]:
@@ -200,7 +200,7 @@ class Entry:
                 yield f"{INDENT}if ({total} {relation} {sign * reach.limit}.0) return 0;"
 
     def _count(self, part: Part | Window | Blocks | Shares) -> str:
-        """How many parts, elements or blocks there are."""
+        """The number of parts, elements or blocks."""
         size = self.spelling.size
         match part:
             case Window():
@@ -282,11 +282,11 @@ class Entry:
         yield ""
 
     def _placed(self, number: int, place: str) -> str:
-        """Where a temporary is, which has this place in the workspace."""
+        """The address of a temporary, which has this place in the workspace."""
         return place
 
     def _begun(self) -> Iterator[str]:
-        """What comes before all kernels."""
+        """The statements before all kernels."""
         yield from ()
 
     def _checked_arrays(self, work: str) -> Iterator[str]:
@@ -300,13 +300,13 @@ class Entry:
         yield f"{INDENT}if (status != 0) return status;"
 
     def _ranges(self, ranges: Sequence[Ranges]) -> Iterator[str]:
-        """What refuses arrays of indices of which one is out of range."""
+        """The statements that refuse arrays of indices of which one is out of range."""
         for each in ranges:
             dtype, words = self._range(each)
             yield f"{INDENT}if (!are_below_{dtype}({words})) return 4;"
 
     def _looked(self, mark: int, finite: Finite) -> Iterator[str]:
-        """What looks whether arrays are finite."""
+        """The statements that look whether arrays are finite."""
         raise AssertionError("no kernel of a CPU is told that")
 
     def _range(self, ranges: Ranges) -> tuple[str, str]:

@@ -37,7 +37,7 @@ def opened(loop: For, fetch: Fetch, ends: Ends, spelling: Spelling, indent: str)
 
 
 def chunk(loop: For, spelling: Spelling) -> Ends:
-    """Where a chunk of a loop begins and ends."""
+    """The ends of a chunk of a loop."""
     name = spelling.variable(loop.variable)
     return Ends(f"{name}_chunk", f"{name}_stop")
 

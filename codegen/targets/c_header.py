@@ -63,7 +63,7 @@ def work_lines(program: Program) -> Iterator[str]:
 
 
 def argument_lines(program: Program) -> Iterator[str]:
-    """What the arrays of a program are, as lines of a comment."""
+    """The arrays of a program, as lines of a comment."""
     for argument in arguments_of(program):
         buffer = program.buffers[argument.buffer]
         extents = ", ".join(_extent(program, size) for size in buffer.dims)

@@ -63,7 +63,7 @@ def _retyped(part: Part, dtype: str) -> Part:
 
 
 def machine_header(machine: Machine) -> str:
-    """What the headers include as ``machine.h``: numbers of the machine that a program is for."""
+    """The text that the headers include as ``machine.h``: numbers of the machine that a program is for."""
     return "\n\n".join("\n".join(lines) for lines in _numbers(machine)) + "\n"
 
 

@@ -44,13 +44,13 @@ class Functions:
         self.stoppable = stoppable
 
     def name_of(self, outline: Outline) -> str:
-        """What a function is called."""
+        """The name of a function."""
         return f"{self.name}_loop{outline.number}" if outline.loops else self.name
 
     # -- parameters ----------------------------------------------------------------------------------------------------
 
     def parameters(self, outline: Outline) -> list[Parameter]:
-        """What a function takes, but for the range of its loop and the scratch storage."""
+        """The parameters of a function, but for the range of its loop and the scratch storage."""
         spelling, captured = self.spelling, outline.captured
         names = [spelling.size(n) for n in captured.sizes]
         names += [spelling.variable(n) for n in captured.variables]
@@ -152,7 +152,7 @@ class Functions:
         yield f"{indent}}}"
 
     def _iterations(self, sharing: Sharing) -> str:
-        """How many iterations loops have together."""
+        """The number of iterations that loops have together."""
         return " * ".join(self._trips(trips) for trips in sharing.iterations)
 
     def _trips(self, trips: Trips) -> str:
@@ -160,7 +160,7 @@ class Functions:
         return size if trips.rest is None else f"min_i64({size}, {self.spelling.rest(trips.rest)})"
 
     def _shares(self, sharing: Sharing, iterations: str) -> str:
-        """How many threads are to share loops: a test of their work, and of the largest loop inside."""
+        """The number of threads that are to share loops: a test of their work, and of the largest loop inside."""
         better = "0"
         if sharing.inside is not None:
             better = f"1 < {self._shares(sharing.inside, self._iterations(sharing.inside))}"

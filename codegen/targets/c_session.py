@@ -35,9 +35,9 @@ STATUS = {
     6: "a file is no safetensors that can be read",
     7: "a file lacks an array, or has it in another shape or of another type",
 }
-"""What the functions of a session return."""
+"""The statuses that the functions of a session return."""
 STATUS_OF_RANKS = {8: "another rank has failed"}
-"""What a run of several ranks may return as well."""
+"""The statuses that a run of several ranks may return as well."""
 
 INCLUDES = ("#include <inttypes.h>", "#include <stdio.h>")
 INCLUDES_OF_RANKS = ("#ifdef WITH_MPI", "#include <mpi.h>", "#endif")
@@ -46,7 +46,7 @@ LETTERS = {"f32": "f", "f64": "d", "i32": "i", "i64": "l"}
 TYPES = {"f32": "F32", "f64": "F64", "i32": "I32", "i64": "I64", "bool": "BOOL"}
 """The names of element types in files."""
 PARTS_OF_RANKS = ("begin", "end")
-"""What the name of a file stands before where ranks run it together: functions."""
+"""Endings after the name of a file that ranks run together: functions."""
 
 
 # -- the header --------------------------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def struct_lines(struct: Struct, memory: str) -> Iterator[str]:
 
 
 def example_session(session: Session) -> Iterator[str]:
-    """How to use a session, in C."""
+    """An example of the use of a session, in C."""
     name, shown = session.name, shown_words(session)
     yield f"{name} model;"
     yield f"int status = {name}_init(&model, malloc({name}_bytes()), 0);"
@@ -134,7 +134,7 @@ def example_session(session: Session) -> Iterator[str]:
 
 
 def shown_words(session: Session) -> list[str]:
-    """What a run is called with in an example, a dozen words at most."""
+    """The arguments of a run in an example, a dozen words at most."""
     words = ["&model", *session.inputs, *session.outputs]
     words = [words[0], "&sizes", *words[1:], "work"] if session.is_open() else words
     return words if len(words) <= 12 else [*words[:11], "..."]
@@ -180,7 +180,7 @@ def lines(session: Session, machine: Machine) -> Iterator[str]:
 
 
 def layout(struct: Struct, line: int) -> tuple[dict[str, tuple[int, str]], int]:
-    """Where each array begins, and its type: blocks on whole cache lines; and where the workspace begins."""
+    """The beginning and the type of each array, blocks on whole cache lines; and the beginning of the workspace."""
     places, total = {}, 0
     for block in struct.blocks():
         for name, each in block:
@@ -206,12 +206,12 @@ def tables(struct: Struct) -> Iterator[str]:
 
 
 def table_name(struct: Struct, each: Kept) -> str:
-    """What the numbers of a tensor are called."""
+    """The name of the numbers of a tensor."""
     return f"{struct.name}_values_of_{each.name}"
 
 
 def bytes_function(struct: Struct, total: int) -> Iterator[str]:
-    """What measures the memory of a session, and the workspace of runs whose sizes are known."""
+    """The function that measures the memory of a session, and the workspace of runs whose sizes are known."""
     yield f"size_t {struct.name}_bytes(void)"
     yield "{"
     yield from most_work([each for each in struct.stages if not each.sizes()])
@@ -326,7 +326,7 @@ def _room_for_sums(session: Session) -> Iterator[str]:
 
 
 def missing(session: Session) -> str:
-    """What a run cannot do without, in C."""
+    """A test, in C, whether an argument is missing that a run needs."""
     return "model == NULL || sizes == NULL" if session.is_open() else "model == NULL"
 
 
@@ -349,7 +349,7 @@ def work_of(stage: Stage) -> str:
 
 
 def work_function(session: Session) -> Iterator[str]:
-    """What measures the workspace of a run whose sizes come with it, where any do."""
+    """The function that measures the workspace of a run whose sizes come with it, where any do."""
     if not session.is_open():
         return
     yield f"size_t {session.name}_work(const {session.name}_sizes *sizes)"
@@ -362,7 +362,7 @@ def work_function(session: Session) -> Iterator[str]:
 
 
 def exchanged(session: Session) -> Iterator[str]:
-    """What a run has written becomes what the next one reads."""
+    """The statements by which what a run has written becomes what the next one reads."""
     for each in session.kept:
         if each.next:
             yield f"{INDENT}{C_TYPES[each.dtype]} *const {each.name} = model->{each.name};"
@@ -373,7 +373,7 @@ def exchanged(session: Session) -> Iterator[str]:
 
 
 def argument(session: Session, name: str) -> str:
-    """What an array is in the function of a run."""
+    """The argument for an array in the function of a run."""
     each = next((each for each in session.kept if each.name == name), None)
     if each is None:
         given = name in (*session.inputs, *session.outputs)
@@ -386,7 +386,7 @@ def argument(session: Session, name: str) -> str:
 
 
 def _between(session: Session, stage: Stage, going: int) -> Iterator[str]:
-    """What is copied and summed after a stage; so many sums go on already."""
+    """The copies and sums after a stage; so many sums go on already."""
     for copied in copies(session, stage):
         yield f"{INDENT}memcpy({', '.join(copied)});"
     for each in stage.sums:
@@ -404,7 +404,7 @@ def _between(session: Session, stage: Stage, going: int) -> Iterator[str]:
 
 
 def count_of(session: Session, summed: Sum) -> int:
-    """How many elements of a rank are summed at once."""
+    """The number of elements of a rank that are summed at once."""
     kept = {each.name: each for each in session.kept}
     return sum(kept[name].count() for name in summed.parts)
 
@@ -420,7 +420,7 @@ def summed(session: Session, each: Sum) -> list[str]:
 
 
 def copies(session: Session, stage: Stage) -> Iterator[tuple[str, str, str]]:
-    """What is copied after a stage: target, source, bytes."""
+    """The copies after a stage: target, source, bytes."""
     kept = {name: each for block in session.struct.blocks() for name, each in block}
     for target, source in stage.copies:
         given = session.tensors.get(target)

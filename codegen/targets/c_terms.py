@@ -13,11 +13,11 @@ from ilang.core.record import replace
 RUNS = "sums_of_runs"
 """The sums of the runs of terms that are over, where registers hold them beside the tile."""
 COUNT = "run_count"
-"""How many runs have begun."""
+"""The counter of runs that have begun."""
 
 
 class Block(Protocol):
-    """What writes statements as text."""
+    """A function that writes statements as text."""
 
     def __call__(self, body: Sequence[Statement], /, *, indent: str) -> Iterator[str]:
         """The lines of a block."""

@@ -22,7 +22,7 @@ from ilang.core.ir.cpu import Into
 from ilang.core.ir.kernel import For, Kernel, Program, Rest, Store, Tile
 
 TILE_PARTS = ("", "_part", "_whole", "_filling", "_any", "_lanes", "_most", "_some", "_few")
-"""What the names of a tile's functions and constants end in."""
+"""Endings of the names of a tile's functions and constants."""
 
 
 def late_name(program: Program, copy: int) -> str:
@@ -54,7 +54,7 @@ class TileText:
         self.spelling = VectorSpelling(spelling, tile, self.registers)
 
     def condition(self) -> str:
-        """When the function may run; "" for always."""
+        """The condition in which the function may run; "" for always."""
         return " && ".join(
             f"{self.plain.rest(guard.rest)} {'> 0' if guard.least == 1 else f'>= {guard.least}'}"
             for guard in self.registers.guards
@@ -99,7 +99,7 @@ class TileText:
         return f"{self.name}({', '.join(arguments)});"
 
     def _stride_into(self, into: Into) -> str:
-        """How many elements are between rows where a whole tile belongs."""
+        """The number of elements between rows where a whole tile belongs."""
         words = [str(into.stride.factor)] if into.stride.factor > 1 else []
         return " * ".join([*words, *map(self.plain.size, into.stride.sizes)])
 
@@ -113,7 +113,7 @@ class TileText:
         return stored_name(self.program, self.tile.buffer)
 
     def stored(self) -> str:
-        """When the function stores the tile where it belongs."""
+        """The condition in which the function stores the tile where it belongs."""
         into = self.tile.into
         assert into is not None
         words = [f"{self.plain.rest(guard.rest)} >= {guard.least}" for guard in into.guards]
@@ -123,7 +123,7 @@ class TileText:
         return " && ".join(words)
 
     def _stride(self) -> str:
-        """How many elements are between rows of what the function writes."""
+        """The number of elements between rows of what the function writes."""
         return "stride" if self.tile.into is not None else str(self.dims[-1])
 
     def lines(self) -> Iterator[str]:
@@ -151,7 +151,7 @@ class TileText:
         yield ""
 
     def _at_once(self) -> Iterator[str]:
-        """How many rows and lanes are computed at a time, as constants."""
+        """The numbers of rows and lanes that are computed at a time, as constants."""
         for number, block in enumerate(self.registers.micro_tiles):
             yield ("#if HELD >= {0}", "#elif HELD >= {0}", "#else")[number].format(block.held)
             words = zip(("lanes", "most", "some", "few"), (block.lanes, *block.rows), strict=True)
@@ -251,7 +251,7 @@ class TileText:
         yield f"{indent}++{COUNT};"
 
     def _place(self) -> str:
-        """Where a vector of the part at hand goes."""
+        """The address of a vector of the part at hand."""
         kind = vector_type(self.dtype, self.lanes)
         name = identifier(self.program.buffers[self.tile.buffer].name)
         row = f"(first_row + tile_row) * {self._stride()}"
@@ -337,7 +337,7 @@ class TileText:
         yield ""
 
     def _blocks(self, name: str, rows: int, lanes: int) -> Iterator[str]:
-        """What all blocks give, added in the wider type; the first two of them are kept as they are."""
+        """The results of all blocks, added in the wider type; the first two of them are kept as they are."""
         kind, elements = C_TYPES[self.dtype], rows * lanes
         longest = self.program.machine.vector_bytes()
         last = f"given[{elements} + element]"
@@ -418,12 +418,12 @@ class TileText:
         yield f"{indent}}}"
 
     def _trips(self, loop: For) -> str:
-        """How often a loop runs."""
+        """The number of iterations of a loop."""
         size = self.plain.size(loop.size)
         return size if loop.rest is None else f"min_i64({size}, {self.plain.rest(loop.rest)})"
 
     def _inside(self, extent: int, rest: Rest | None) -> str:
-        """How many rows or lanes are inside their dimension."""
+        """The number of rows or lanes inside their dimension."""
         return str(extent) if rest is None else f"min_i64({extent}, {self.plain.rest(rest)})"
 
     def _most_parts(self) -> int:

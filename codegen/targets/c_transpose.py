@@ -42,7 +42,7 @@ def _strided(at: Strided, spelling: Spelling) -> tuple[str, str, str]:
 
 
 def _trips(trips: Trips, spelling: Spelling) -> str:
-    """How many rows or columns there are."""
+    """The number of rows or columns."""
     whole = spelling.size(trips.size)
     return whole if trips.rest is None else f"min_i64({whole}, {spelling.rest(trips.rest)})"
 

@@ -21,7 +21,7 @@ ACC = "in_registers"
 
 
 class InTensor(Spelling):
-    """Where reads of a tile function are in the tensor: a row stays inside its dimension."""
+    """The expressions of reads of a tile function in the tensor: a row stays inside its dimension."""
 
     def __init__(self, plain: Spelling, counted: frozenset[int]) -> None:
         """Names as ``plain`` has them, but for the variables that count within a part of the tile."""

@@ -1,4 +1,4 @@
-"""What C and its relatives share: names, literals, and scalar expressions as text."""
+"""The common part of C and its relatives: names, literals, and scalar expressions as text."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ class Spelling:
         return f"{target} = {self.value(value)};"
 
     def _place(self, scalar: Scalar) -> str:
-        """Where the value of a variable or an element stands; "" of anything else."""
+        """The place where the value of a variable or an element stands; "" of anything else."""
         if isinstance(scalar, Local):
             return self.local(scalar.variable)
         return self.element(scalar.buffer, scalar.index) if isinstance(scalar, Load) else ""
@@ -418,7 +418,7 @@ LIBM = {
     "sin": {"f64": "sin"},
     "cos": {"f64": "cos"},
 }
-"""What the C library serves for; ``mathlib`` has the others."""
+"""Functions taken from the C library; ``mathlib`` has the others."""
 HELPERS = frozenset({"max", "min", "square", "tf32", "floor_divide"})
 CALLS = HELPERS | LIBM.keys() | {"exp", "ln", "tanh"}
 """Primitives spelled as a call."""

@@ -44,7 +44,7 @@ WITHOUT_HEADERS = (
     "#define INT64_C(value) value##L",
     "#define INFINITY __int_as_float(0x7f800000)",
 )
-"""What kernels take from headers, for a compiler that has none."""
+"""Declarations that kernels take from headers, for a compiler that has none."""
 
 
 def emit(program: Program) -> str:

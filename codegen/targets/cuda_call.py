@@ -117,7 +117,7 @@ class Call:
         return 0
 
     def base(self, work: int) -> int:
-        """Where what is in a workspace begins."""
+        """The beginning of what is in a workspace."""
         return work + (self.alignment - work % self.alignment) % self.alignment
 
 
@@ -169,7 +169,7 @@ def _demand(holds: bool) -> None:
 
 
 class _Caller:
-    """What a call is made of, step by step."""
+    """The maker of a call, step by step."""
 
     def __init__(self, host: Host, given: Mapping[int, int]) -> None:
         self.host = host
@@ -265,7 +265,7 @@ class _Caller:
         return True
 
     def _count(self, part: Part | Window | Blocks | Shares) -> int:
-        """How many parts, elements or blocks there are."""
+        """The number of parts, elements or blocks."""
         extents = self.extents
         match part:
             case Part():
@@ -310,7 +310,7 @@ class _Caller:
         return total + self._padded(count) * times
 
     def _lay_out(self) -> None:
-        """Where temporaries, marks and scratch storage stand in the workspace."""
+        """Place temporaries, marks and scratch storage in the workspace."""
         host, layout = self.host, self.host.layout
         for number in layout.temporaries:
             self.at[number] = self.total
@@ -337,7 +337,7 @@ class _Caller:
             self.total = self._added(self.total, 1)
 
     def _place(self, number: int) -> Place:
-        """Where a buffer is."""
+        """The place of a buffer."""
         owner = self.program.owner(number)
         if owner in self.arguments:
             return Place(self.arguments[owner])
@@ -347,7 +347,7 @@ class _Caller:
         return Place(None, self.at[owner])
 
     def _operations(self) -> Iterator[Fill | Start]:
-        """What is enqueued."""
+        """The operations that are enqueued."""
         host = self.host
         if self.groups:
             yield Fill(Place(None, self.outside), self.groups * MARK)
@@ -361,7 +361,7 @@ class _Caller:
             yield from self._launch(launch)
 
     def _ranges(self, ranges: Sequence[Ranges]) -> Iterator[Start]:
-        """What looks at arrays of indices."""
+        """The launches that look at arrays of indices."""
         before: Value = self._outside() if self.looks else NULL
         self.looks += 1
         for each in ranges:
@@ -372,7 +372,7 @@ class _Caller:
                 yield _looking(_looker(self.host, each), count, values)
 
     def _looked(self, mark: int, finite: Finite) -> Iterator[Start]:
-        """What looks for an element that is not finite."""
+        """The launches that look for an element that is not finite."""
         before: Value = self._outside() if self.looks else NULL
         for number in finite.buffers:
             count = self._elements(number)
@@ -384,11 +384,11 @@ class _Caller:
         return prod(self.extents[n] for n in self.program.buffers[number].dims)
 
     def _outside(self) -> Place:
-        """Where kernels are told of an index out of range: by the last one that has looked at indices so far."""
+        """The mark of an index out of range, set by the last kernel that has looked at indices so far."""
         return Place(None, self.outside + MARK * max(0, self.looks - 1))
 
     def _infinite(self, mark: int) -> Place:
-        """Where a kernel is told that an element is not finite."""
+        """The mark that tells a kernel that an element is not finite."""
         return Place(None, self.infinite + MARK * mark)
 
     def _launch(self, launch: Launch) -> Iterator[Start]:
@@ -437,7 +437,7 @@ class _Caller:
 
 
 def _parts(count: int, each: int) -> int:
-    """How many parts of so many there are."""
+    """The number of parts of so many."""
     return -(-count // each)
 
 

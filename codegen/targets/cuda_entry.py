@@ -145,7 +145,7 @@ class Entry(c_entry.Entry):
             yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.infinite, 0, {bytes_}, stream));"
 
     def _ranges(self, ranges: Sequence[Ranges]) -> Iterator[str]:
-        """What looks at arrays of indices, before kernels that do nothing where one is out of range."""
+        """The launches that look at arrays of indices, before kernels that do nothing where one is out of range."""
         before = self._outside() if self.looks else "NULL"
         self.looks += 1
         for each in ranges:
@@ -156,7 +156,7 @@ class Entry(c_entry.Entry):
         yield f"{INDENT}}}"
 
     def _looked(self, mark: int, finite: Finite) -> Iterator[str]:
-        """What looks for an element that is not finite."""
+        """The launches that look for an element that is not finite."""
         before = self._outside() if self.looks else "NULL"
         for number in finite.buffers:
             buffer = self.program.buffers[number]
@@ -165,11 +165,11 @@ class Entry(c_entry.Entry):
             yield f"{INDENT}TRY(look_for_infinite_{buffer.dtype}({words}));"
 
     def _infinite(self, mark: int) -> str:
-        """Where a kernel is told that an element is not finite."""
+        """The mark that tells a kernel that an element is not finite."""
         return f"(int *)(base + plan.infinite){f' + {mark}' if mark else ''}"
 
     def _outside(self) -> str:
-        """Where kernels are told of an index out of range: by the last one that has looked at indices so far."""
+        """The mark of an index out of range, set by the last kernel that has looked at indices so far."""
         further = f" + {self.looks - 1}" if 1 < self.looks else ""
         return f"(int *)(base + plan.outside){further}"
 

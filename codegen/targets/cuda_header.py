@@ -14,7 +14,7 @@ STREAM = "struct CUstream_st *stream"
 """A ``cudaStream_t``, as plain C has it."""
 
 LOOKS = "Looks at all indices that it reads from arrays before it uses them, and waits for what it sees."
-"""What a run of a session does before anything else, where there are such."""
+"""The sentence on what a run of a session does before anything else, where it reads indices."""
 
 
 def emit_header(programs: Sequence[Program], stem: str, more: Sequence[str] = ()) -> str:

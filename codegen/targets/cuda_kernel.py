@@ -181,7 +181,7 @@ class KernelText:
             yield spelling.opened(loop, indent)
 
     def _device(self) -> Device:
-        """What the program may ask for."""
+        """The device of the program, with its limits."""
         device = self.program.machine.device
         assert device is not None
         return device
@@ -234,7 +234,7 @@ class KernelText:
         yield f"{indent}}}"
 
     def _neighbors(self, some: Neighbors, indent: str) -> Iterator[str]:
-        """What a worker does for some neighbors, inside of the loops that an iteration is."""
+        """The statements of a worker for some neighbors, inside of the loops that an iteration is."""
         inside = indent
         for loop in some.loops:
             yield from self._opened(loop, inside)
@@ -335,7 +335,7 @@ class KernelText:
         yield from _once(condition, [*variables, *body], indent, declares and not is_alone)
 
     def _unless_past(self, s: Spread, indent: str) -> Iterator[str]:
-        """What a worker does for its one iteration, unless that is past the end of a dimension."""
+        """The statements of a worker for its one iteration, unless that is past the end of a dimension."""
         spelling = self.spelling
         rests = [
             f"{spelling.variable(loop.variable)} < {spelling.rest(loop.rest)}"
@@ -509,7 +509,7 @@ def _declares(s: Spread) -> bool:
 
 
 def _once(condition: str, lines: Sequence[str], indent: str, scope: bool) -> Iterator[str]:
-    """What a worker does once, under a condition if there is one, else in a scope of its own if it needs one."""
+    """Statements that a worker runs once, under a condition if there is one, else in a scope if they need one."""
     if not condition and not scope:
         yield from (line.removeprefix(INDENT) for line in lines)
         return

@@ -59,7 +59,7 @@ STATUS_OF_RANKS = {
     **c_session.STATUS_OF_RANKS,
     9: "NCCL has failed, and says why where NCCL_DEBUG is WARN",
 }
-"""What a run of several ranks may return as well."""
+"""The statuses that a run of several ranks may return as well."""
 INCLUDES_OF_RANKS = (
     *("#ifdef WITH_MPI", "#include <mpi.h>", "#endif"),
     *("#ifdef WITH_NCCL", "#include <nccl.h>", "#endif"),
@@ -111,7 +111,7 @@ def declarations(session: Session) -> Iterator[str]:
 
 
 def example_session(session: Session) -> Iterator[str]:
-    """How to use a session, in C."""
+    """An example of the use of a session, in C."""
     name = session.name
     yield f"{name} model;"
     yield "void *memory;"
@@ -122,7 +122,7 @@ def example_session(session: Session) -> Iterator[str]:
 
 
 def _statuses(session: Session) -> dict[int, str]:
-    """What the functions of a session return."""
+    """The statuses that the functions of a session return."""
     return {**STATUS, **STATUS_OF_RANKS} if session.of_ranks() else STATUS
 
 
@@ -180,7 +180,7 @@ def _settings(session: Session) -> list[Kept]:
 
 
 def _settings_kernel(session: Session) -> Iterator[str]:
-    """What puts the configuration of a run where its kernels find it: its values come with the launch."""
+    """The kernel that puts the configuration of a run where its kernels find it: its values come with the launch."""
     settings = _settings(session)
     if not settings:
         return
@@ -292,7 +292,7 @@ def _tried(session: Session, call: str) -> str:
 
 
 def _refused(session: Session, test: str, status: int) -> str:
-    """What gives a status where a test holds, in the same manner."""
+    """The statement that gives a status where a test holds, in the same manner."""
     if session.waits():
         return f"{INDENT}if (status == 0 && ({test})) status = {status};"
     return f"{INDENT}if ({test}) return {status};"

@@ -1,4 +1,4 @@
-"""What the threads of a block, or the lanes of a warp, do together, as CUDA text."""
+"""Statements that the threads of a block, or the lanes of a warp, run together, as CUDA text."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Apply, Load, Scalar
 
 VECTORS = {"f32": "float", "f64": "double", "i32": "int", "i64": "longlong", "bool": "uchar"}
-"""What CUDA calls vectors of elements, less how many they are."""
+"""The names in CUDA of vectors of elements, less their number."""
 LANES = "xyzw"
-"""What it calls their elements."""
+"""The names in CUDA of the elements of a vector."""
 
 
 def vector(
@@ -91,7 +91,7 @@ def _kind(spelling: Spelling, number: int, count: int) -> str:
 
 
 def condition(spelling: Spelling, some: Neighbors) -> str:
-    """Where iterations go several at a time: sizes are multiples, and the first rows begin at one."""
+    """The condition in which iterations go several at a time: sizes are multiples, and the first rows begin at one."""
     words = [f"{spelling.size(size)} % {some.count} == 0" for size in some.whole]
     for number in some.moved:
         buffer = spelling.program.buffers[number]
@@ -113,7 +113,7 @@ def together(
     some: Neighbors,
     indent: str,
 ) -> Iterator[str]:
-    """What a worker does for some neighbors, with the names of a kernel."""
+    """The statements of a worker for some neighbors, with the names of a kernel."""
     loads = [[*dict.fromkeys(_loads(body, some.moved))] for body in some.each]
     stores = [s for s in some.each[0] if isinstance(s, Store) and s.buffer in some.moved]
     for n, load in enumerate(loads[0]):
@@ -138,7 +138,7 @@ def _lane(
     lane: str,
     indent: str,
 ) -> Iterator[str]:
-    """What is done for one of the neighbors; its variables are its own."""
+    """The statements for one of the neighbors; its variables are its own."""
     scoped = any(isinstance(s, Define) for s in body)
     inside = indent + INDENT if scoped else indent
     if scoped:

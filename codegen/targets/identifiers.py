@@ -206,15 +206,16 @@ LIBRARY = """
     wcswcs wcswidth wcsxfrm wcsxfrm_l wctob wctomb wctrans wctrans_l wctype wctype_l wcwidth wmemchr wmemcmp
     wmemcpy wmemmove wmempcpy wmemset wordexp wordfree wprintf writev wscanf
     """
-"""What the headers that we include declare besides, and what the C library of a system exports, each also with ``f`` or
-``l`` appended: a function of such a name would stand in the place of the library's in any program it is linked to.
+"""Names that the headers which we include declare besides, and that the C library of a system exports, each also with
+``f`` or ``l`` appended: a function of such a name would stand in the place of the library's in any program it is linked
+to.
 """
 
 FAMILIES = (
     *("omp_", "pthread_", "posix_", "sched_", "mtx_", "cnd_", "thrd_", "tss_", "sem_", "mq_"),
     *("aio_", "atomic_", "test_", "TEST_"),
 )
-"""How the names of whole families begin; the last two are those of our own self-test."""
+"""Beginnings of the names of whole families; the last two are those of our own self-test."""
 
 
 @functools.cache
@@ -227,7 +228,7 @@ MARKS = (
     *("n_", "_", "start_", "stop_", "end_", "stored_", "late_", "loaded_"),
     *("cuda", "make_", "tex", "surf", "u", "atomic"),
 )
-"""How some of the names of ``_patterns`` begin."""
+"""Beginnings of some of the names of ``_patterns``."""
 
 
 def _is_marked(name: str) -> bool:

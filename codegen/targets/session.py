@@ -13,7 +13,7 @@ from ilang.core.machine import Machine
 from ilang.core.record import record
 
 PARTS = ("bytes", "init", "run", "save", "load", "arrays", "sizes", "work")
-"""What the name of a session stands before: its functions, and that of its program."""
+"""Endings after the name of a session: its functions, and that of its program."""
 DEVICE_PARTS = (*PARTS, "run_host", "status", "set")
 """The same on a device."""
 TITLES = {
@@ -63,11 +63,11 @@ class Kept:
     place: str = ""
 
     def count(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return prod(self.dims)
 
     def bytes(self) -> int:
-        """How many bytes they take."""
+        """The number of bytes that the elements take."""
         return self.count() * BYTES[self.dtype]
 
     def table(self) -> bool:
@@ -116,7 +116,7 @@ class Stage:
 
 @record
 class Struct:
-    """What sessions have together, a struct in C; its name is that of the session that begins it.
+    """The memory that sessions have together, a struct in C; its name is that of the session that begins it.
 
     ``stages`` are those of all runs, ``kept`` has every tensor, once, ``counters`` are the fields that count runs.
     """
@@ -168,11 +168,11 @@ class Session:
     counter: str
 
     def saved(self) -> list[Kept]:
-        """What a file has: parameters, then state."""
+        """The tensors in a file: parameters, then state."""
         return [each for role in ("parameter", "state") for each in self.kept if each.role == role]
 
     def count(self, name: str) -> int:
-        """How many elements an input or an output has, whose sizes are fixed."""
+        """The number of elements of an input or an output whose sizes are fixed."""
         dims = [extent for extent in self.tensors[name][1] if extent is not None]
         assert len(dims) == len(self.tensors[name][1])
         return prod(dims)
@@ -194,7 +194,7 @@ class Session:
         return self.struct.on_device()
 
     def parts(self) -> tuple[str, ...]:
-        """What its name stands before."""
+        """Endings after the name of the session."""
         return DEVICE_PARTS if self.on_device() else PARTS
 
     def of_ranks(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 LIBRARIES = ("nn", "optim")
-"""What there is, a module with a text of definitions each."""
+"""The libraries, a module with a text of definitions each."""
 
 
 def text_of(name: str) -> str:

@@ -79,7 +79,7 @@ def _tell(
     written: Sequence[Path],
     source: str,
 ) -> None:
-    """What was assumed of components, and the files."""
+    """Tell what was assumed of components, and the files."""
     from pathlib import Path
 
     from ilang.codegen.project.render import fixed
@@ -153,7 +153,7 @@ def _given(head: Head, rows: Mapping[str, Rows]) -> dict[str, Rows]:
 
 
 def _names(head: Head, tensor: str) -> tuple[str, str]:
-    """What ``--shape`` may call an input: ``x``, of every definition, or ``step.x``, which counts more."""
+    """The names of an input for ``--shape``: ``x``, of every definition, or ``step.x``, which counts more."""
     return tensor, f"{head.name}.{tensor}"
 
 

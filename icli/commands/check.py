@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ilang.core.passes.syntax_to_graph import Definitions
 
 Checked = tuple[str, "dict[str, ScheduleCheck | CudaCheck]"]
-"""What a definition takes and gives in one line, and how its schedule and its CUDA were checked."""
+"""A definition in one line, with what it takes and gives, and the checks of its schedule and its CUDA."""
 
 MOST_OF_PARTS = 10_000
 """Expressions that are checked of definitions that others use, all together: what uses the rest checks them anyway."""
@@ -88,12 +88,12 @@ class _Check:
         self.work = work
 
     def __call__(self) -> Checked:
-        """What it takes and gives in one line, and how it was checked."""
+        """The line on the definition, and its checks."""
         return self.work()
 
 
 def _checks(program: Tree | Module, target: str) -> Iterator[_Check]:
-    """What there is to check, in the order written."""
+    """The definitions to check, in the order written."""
     if not isinstance(program, Module):
         yield _Check(None, lambda: _checked(expressed(program).graph, False, target))
         return

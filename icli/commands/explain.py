@@ -23,7 +23,7 @@ Shapes = Sequence[tuple[int, ...]] | None
 
 EMITTED = (*STAGES, GRADIENTS, *MACHINES)
 WRITTEN = "nests"
-"""What ``--schedule`` prints: every expression with its schedule, as it could be pasted back."""
+"""The stage that ``--schedule`` prints: every expression with its schedule, as it could be pasted back."""
 
 
 def run(request: Request, screen: Screen) -> int:
@@ -148,7 +148,7 @@ def _has(target: str, machine: Machine, stage: str | None) -> bool:
 def _page(
     graph: Graph, shapes: Shapes, stage: str | None, target: str, verbose: bool
 ) -> str | Explanation:
-    """What is said of one component: everything, or its text at one stage of its way down."""
+    """The page on one component: everything, or its text at one stage of its way down."""
     from ilang.core.pipeline import explain
 
     if stage is not None:

@@ -55,7 +55,7 @@ def run(request: Request, screen: Screen) -> int:
 def _component(
     subject: Subject, operands: Sequence[str], target: str, place: str | None
 ) -> list[tuple[str, Array]]:
-    """What a component gives for arrays, by name."""
+    """The results of a component for arrays, by name."""
     _check_place(place, len(subject.graph.outputs))
     from ilang.icli.arrays import arrays_of
 
@@ -69,7 +69,7 @@ def _component(
 def _function(
     function: Function, request: Request, operands: Sequence[str], target: str, screen: Screen
 ) -> list[tuple[str, Array]]:
-    """What one run of a tensor function or a routine gives for arrays, by name."""
+    """The results of one run of a tensor function or a routine for arrays, by name."""
     from ilang.icli.arrays import arrays_of
 
     head = head_of(function)
@@ -102,7 +102,7 @@ def _refuse_settings(request: Request) -> None:
 
 
 def _target(request: Request) -> str:
-    """What runs the program. Raises: CommandError E0822."""
+    """The target that runs the program. Raises: CommandError E0822."""
     target = request.one("--target") or "c"
     if not request.has("--emulate"):
         return target

@@ -85,7 +85,7 @@ def _train(
 
 
 def _announce(settings: _Settings, batches: Batches, done: int, screen: Screen) -> None:
-    """What a reader would not expect: examples that are left out, steps that were done before."""
+    """Say what a reader would not expect: examples that are left out, steps that were done before."""
     if batches.dropped:
         screen.note(
             f"{batches.dropped} of {batches.examples:,} examples are left out of every epoch: "
@@ -157,7 +157,7 @@ def _resumed(session: Session, settings: _Settings, batches: int) -> int:
 
 
 class _Settings:
-    """What the options say."""
+    """The settings that the options give."""
 
     def __init__(self, request: Request, path: str, head: Head) -> None:
         """Read them. Raises: CommandError E0824, E0825."""
@@ -307,7 +307,7 @@ class _Sessions:
         return Session(self.model, options_of(self.head.name, shapes, config, given))
 
     def held_back(self, session: Session, data: Mapping[str, Array]) -> Callable[[], float | None]:
-        """What gives the mean loss of held-back data: runs whose updates are dropped."""
+        """A function that gives the mean loss of held-back data: runs whose updates are dropped."""
         from ilang.icli.training import loss_of
 
         other = self.of(data, held_back=True)
