@@ -24,7 +24,7 @@ from ilang.core.ops import COSTS, PRIMITIVES
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # who calls what an earlier run has compiled asks about assignments only
-    from ilang.core.ir.kernel import For, Part, Program, Statement, Window
+    from ilang.core.ir.kernel import For, Part, Program, Statement, WindowReach
 
 USUAL = 1000.0
 """Elements of a dimension, where a choice between nests rests on which has more work."""
@@ -177,14 +177,14 @@ class Total:
 
     def __init__(self, program: Program) -> None:
         """Nothing yet, of the sizes of a program."""
-        from ilang.core.ir.kernel import Blocks, Part, Window
+        from ilang.core.ir.kernel import ChunkCount, Part, WindowReach
 
         self.sizes = program.sizes
         self.most_blocks = program.machine.threads.most_blocks
-        self.parts: Mapping[int, Part | Window] = {
-            p.size: p for p in program.parts if isinstance(p, Part | Window)
+        self.parts: Mapping[int, Part | WindowReach] = {
+            p.size: p for p in program.parts if isinstance(p, Part | WindowReach)
         }
-        self.blocks = {p.size for p in program.parts if isinstance(p, Blocks)}
+        self.blocks = {p.size for p in program.parts if isinstance(p, ChunkCount)}
         self.number = 0
         self.terms: dict[tuple[str, ...], int] = {}
 
@@ -206,7 +206,7 @@ class Total:
         elif factor:
             self.number += factor
 
-    def _spelled(self, part: Part | Window) -> str:
+    def _spelled(self, part: Part | WindowReach) -> str:
         """The extent of a part of a split dimension, or of a window, in terms of sizes."""
         from ilang.core.ir.kernel import Part
 

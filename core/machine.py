@@ -17,7 +17,7 @@ Kind = Literal["cpu", "gpu"]
 
 
 @record
-class Variant:
+class InstructionSet:
     """An instruction set: bytes of a vector, and bytes of a tile's elements that registers hold beside operands.
 
     ``macro`` is what C compilers define for it; "" for the one that is left when no other is there.
@@ -137,7 +137,7 @@ class Strides:
 
 
 @record
-class Parts:
+class SumParts:
     """The terms that a part of a sum has on a GPU, where results alone would not fill it; one more kernel adds parts.
 
     Fields:
@@ -176,7 +176,7 @@ class MatrixUnit:
 
 
 @record
-class Device:
+class DeviceLimits:
     """The limits of a launch of a GPU, and the memory that blocks of threads share.
 
     Fields:
@@ -227,7 +227,7 @@ class Device:
     most_statements: int
     narrow_elements: int
     local_bytes: int
-    parts: Parts
+    parts: SumParts
     most_products: int
     matrix: MatrixUnit
 
@@ -269,7 +269,7 @@ class Machine:
 
     name: str
     kind: Kind
-    variants: tuple[Variant, ...]
+    variants: tuple[InstructionSet, ...]
     small_extent: int
     sum_lanes: int
     divided_iterations: int
@@ -277,7 +277,7 @@ class Machine:
     memory: Memory
     threads: Threads
     strides: Strides
-    device: Device | None = None
+    device: DeviceLimits | None = None
     bucket_bytes: int | None = None
 
     def vector_bytes(self) -> int:
@@ -301,10 +301,10 @@ CPU = Machine(
     name="cpu",
     kind="cpu",
     variants=(
-        Variant("__AVX512F__", 64, 1536),
-        Variant("__AVX__", 32, 384),
-        Variant("__aarch64__", 16, 384),
-        Variant("", 16, 192),
+        InstructionSet("__AVX512F__", 64, 1536),
+        InstructionSet("__AVX__", 32, 384),
+        InstructionSet("__aarch64__", 16, 384),
+        InstructionSet("", 16, 192),
     ),
     small_extent=8,
     sum_lanes=16,  # keeps four 256-bit adders of doubles busy
@@ -352,7 +352,7 @@ CPU = Machine(
 GPU = Machine(
     name="gpu",
     kind="gpu",
-    variants=(Variant("__CUDACC__", 16, 0),),  # float4: what a thread loads at a time
+    variants=(InstructionSet("__CUDACC__", 16, 0),),  # float4: what a thread loads at a time
     sum_lanes=16,  # chunks begin at a multiple of a warp
     divided_iterations=1 << 62,
     small_extent=8,
@@ -394,7 +394,7 @@ GPU = Machine(
         block_elements=1,
     ),
     strides=Strides(unit=1.0, wide=8.0, dependent_sum=0.5, written=1.25),
-    device=Device(
+    device=DeviceLimits(
         warp=32,
         block_threads=256,
         most_block_threads=1024,
@@ -415,7 +415,7 @@ GPU = Machine(
         most_statements=64,
         narrow_elements=1 << 29,
         local_bytes=1024,
-        parts=Parts(least=64, instead_of_smaller=512, unshared=32, copied=64),
+        parts=SumParts(least=64, instead_of_smaller=512, unshared=32, copied=64),
         most_products=3,
         matrix=MatrixUnit(  # PTX ISA 9.0, mma.m16n8k8 with .tf32: its fragments
             rows=16, columns=8, terms=8, across=4, capability=80

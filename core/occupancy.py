@@ -9,10 +9,10 @@ from __future__ import annotations
 from math import prod
 
 from ilang.core.dtype import BYTES
-from ilang.core.ir.gpu import Combine, Spread
+from ilang.core.ir.gpu import CombineThreads, Spread
 from ilang.core.ir.kernel import Block, Define, For, Kernel, Program, blocks_of, statements_within
 from ilang.core.ir.rewriting import accesses, named
-from ilang.core.machine import Device, Multiprocessor
+from ilang.core.machine import DeviceLimits, Multiprocessor
 from ilang.core.record import record
 
 REGISTERS, EACH, LEAST = 10, 4, 16
@@ -60,7 +60,7 @@ def resources_of(program: Program, kernel: Kernel, registers: int | None = None)
     return Resources(spread.threads, registers, _shared(program, kernel, spread, device))
 
 
-def occupancy_of(taken: Resources, has: Multiprocessor, device: Device) -> Occupancy:
+def occupancy_of(taken: Resources, has: Multiprocessor, device: DeviceLimits) -> Occupancy:
     """The number of blocks that fit, and the resource that limits them."""
     warps = -(-taken.threads // device.warp)
     of_warp = _rounded(taken.registers * device.warp, has.register_unit)
@@ -80,7 +80,7 @@ def _rounded(count: int, unit: int) -> int:
     return -(-count // unit) * unit
 
 
-def _shared(program: Program, kernel: Kernel, spread: Spread, device: Device) -> int:
+def _shared(program: Program, kernel: Kernel, spread: Spread, device: DeviceLimits) -> int:
     """The bytes that a block shares: its buffers, those of its warps, and what is combined from warp to warp."""
     parts = spread.threads // device.warp if spread.over == "warps" else 1
     sizes = [
@@ -88,7 +88,7 @@ def _shared(program: Program, kernel: Kernel, spread: Spread, device: Device) ->
         for number in named(kernel.body)
         if program.buffers[number].space == "shared"
     ]
-    combined = [s for s in statements_within(spread.body) if isinstance(s, Combine)]
+    combined = [s for s in statements_within(spread.body) if isinstance(s, CombineThreads)]
     sums = [
         BYTES[s.dtype] * (s.threads // device.warp) for s in combined if device.warp < s.threads
     ]
@@ -100,7 +100,7 @@ def _bytes(program: Program, number: int) -> int:
     return BYTES[buffer.dtype] * prod(program.sizes[size].fixed or 0 for size in buffer.dims)
 
 
-def _guessed(program: Program, kernel: Kernel, device: Device) -> int:
+def _guessed(program: Program, kernel: Kernel, device: DeviceLimits) -> int:
     """Registers of a thread: what is open around its innermost statements, and its own arrays."""
     word = device.register_bytes
     touched = {number for number, _ in accesses(kernel.body)}

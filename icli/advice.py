@@ -10,7 +10,7 @@ from ilang.core.notation.reader import COMBINATORS, DEFINITION_HELP, RESERVED
 from ilang.core.source import Source, Span
 from ilang.core.suggestion import nearest
 from ilang.icli.foreign import UnknownNameError, spelled
-from ilang.icli.session import BINDS, CALLS, WHERE, Session, array_in_program, split_words
+from ilang.icli.session import BINDS, CALLS, WHERE, ReplSession, array_in_program, split_words
 
 FAMILIES = ("E01", "E02", "E04", "E072")
 """Errors that a line may give only because it is in another spelling."""
@@ -19,7 +19,7 @@ MOST_NAMES = 8
 """Arrays that a help line lists."""
 
 
-def advised(session: Session, line: str, error: Error) -> Error:
+def advised(session: ReplSession, line: str, error: Error) -> Error:
     """The error to show for a line without comments that gave ``error``."""
     if not error.code.startswith(FAMILIES):
         return error
@@ -56,7 +56,7 @@ def _in_python(value: str, lines: list[str], binding: str) -> CommandError:
     )
 
 
-def _missing_operand(session: Session, value: str) -> str | None:
+def _missing_operand(session: ReplSession, value: str) -> str | None:
     """The last name after a program that is no array, or None where no program is followed by such a name."""
     call = CALLS.fullmatch(value)
     if call is not None and call.group(1) in session.texts:
@@ -75,12 +75,12 @@ def _missing_operand(session: Session, value: str) -> str | None:
     return missing
 
 
-def _is_free(session: Session, word: str) -> bool:
+def _is_free(session: ReplSession, word: str) -> bool:
     """Whether a word could name an array, and names nothing."""
     return word.isidentifier() and word not in session.names() and word not in RESERVED
 
 
-def _unknown_array(session: Session, line: str, name: str, start: int) -> CommandError:
+def _unknown_array(session: ReplSession, line: str, name: str, start: int) -> CommandError:
     """The error for a name that stands where an array belongs."""
     at = line.rfind(name, start)
     kind = "a definition, and an array belongs here" if name in session.texts else ""
@@ -90,7 +90,7 @@ def _unknown_array(session: Session, line: str, name: str, start: int) -> Comman
     )
 
 
-def _unknown_name(session: Session, line: str, name: str, error: Error) -> ModuleError:
+def _unknown_name(session: ReplSession, line: str, name: str, error: Error) -> ModuleError:
     """The error for a line that is one name, which nothing has."""
     at = line.rindex(name)
     return ModuleError(
@@ -101,7 +101,7 @@ def _unknown_name(session: Session, line: str, name: str, error: Error) -> Modul
     )
 
 
-def _how_to_bind(session: Session, name: str) -> str:
+def _how_to_bind(session: ReplSession, name: str) -> str:
     """The name that was meant, or the names there are, and how an array gets one."""
     guess = nearest(name, sorted(session.names()))
     if guess is not None and guess != name:

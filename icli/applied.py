@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 
 from ilang.core.diagnostic import Error, gathered
 from ilang.core.ir.graph import UNNAMED
-from ilang.core.ir.syntax import Application, Definition, Module, Parameter, Value, postorder
+from ilang.core.ir.syntax import Application, Definition, Module, NamedInput, Value, postorder
 from ilang.core.notation.application import is_over_names, read_whole
 from ilang.core.notation.arity import wires_of_all
 from ilang.core.notation.misapplied import misapplied
 from ilang.core.notation.reader import Reader
-from ilang.core.notation.values import Scope
+from ilang.core.notation.values import BodyNames
 from ilang.core.source import Source, Span
 from ilang.icli.programs import Subject, defined
 
@@ -50,7 +50,7 @@ def applied(
         scope.values.setdefault(name, start)
         return name
 
-    scope = Scope(known, {name: start for name in arrays if name not in known}, spelled)
+    scope = BodyNames(known, {name: start for name in arrays if name not in known}, spelled)
     refused: list[Error] = []
     body = read_whole(reader, scope, refused)
     refused += misapplied(body, wires_of_all(known)) if body is not None else []
@@ -64,7 +64,7 @@ def _defined(
 ) -> tuple[Subject, list[str]]:
     """An application as a definition beside others, and its arrays, as they are named or written."""
     read = dict.fromkeys(node.name for node in postorder(body) if isinstance(node, Value))
-    parameters = tuple(Parameter(value, None, None, body.span) for value in read)
+    parameters = tuple(NamedInput(value, None, None, body.span) for value in read)
     name = UNNAMED
     while any(name == definition.name for definition in module.definitions):
         name += "_"

@@ -12,7 +12,7 @@ from ilang.codegen.runtime.files import write_whole
 from ilang.codegen.runtime.npy import Array, check_memory, load_npy, load_npz
 from ilang.core.diagnostic import DataError
 from ilang.core.dtype import FLOATS, INTEGER_ENDS
-from ilang.icli.literal import Literal, looks_literal, parse_literal, respelled, split_dtype
+from ilang.icli.literal import ArrayLiteral, looks_literal, parse_literal, respelled, split_dtype
 from ilang.icli.shapes import parse_shape
 
 NUMPY = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "bool": "bool"}
@@ -56,7 +56,7 @@ def arrays_of(dtypes: Sequence[str | None], texts: Sequence[str]) -> list[Array]
     return [array_of(text, wanted[number], number) for number, text in enumerate(texts)]
 
 
-def literal_array(literal: Literal, dtype: str | None) -> Array:
+def literal_array(literal: ArrayLiteral, dtype: str | None) -> Array:
     """A literal as an array: of the wanted type, else f32, or bool if it holds truth values."""
     wanted = dtype or ("bool" if literal.kind == "bool" else "f32")
     for value in literal.numbers:

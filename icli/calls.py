@@ -51,7 +51,7 @@ def defined_name(code: str) -> str | None:
 
 
 @record
-class Call:
+class RunRequest:
     """A run: of what, on which words, with which configuration."""
 
     function: Function
@@ -99,7 +99,7 @@ class Calls:
 
     def read(
         self, code: str, arrays: Mapping[str, Array], is_array: Callable[[str], bool]
-    ) -> Call | None:
+    ) -> RunRequest | None:
         """The call that a line is, or None: ``net x``, ``net(x; n = 2)``, or an expression over calls.
 
         Raises:
@@ -111,19 +111,19 @@ class Calls:
             return None
         (first, *words) = split_words(code) or [""]
         if first in self.heads and words and all(map(is_array, words)):
-            return Call(self.function(first), tuple(words), {})
+            return RunRequest(self.function(first), tuple(words), {})
         call = CALLS.fullmatch(code)
         if call is not None and call.group(1) in self.heads:
             given, _, settings = call.group(2).partition(";")
             words = split_words(given, ",")
             if all(map(is_array, words)):
                 config = configuration([re.sub(r"\s", "", settings)]) if settings.strip() else {}
-                return Call(self.function(call.group(1)), tuple(words), config)
+                return RunRequest(self.function(call.group(1)), tuple(words), config)
         if not any(re.search(rf"(?<![\w.]){name}\s*\(", code, re.ASCII) for name in self.heads):
             return None
         return self._expression(code, arrays)
 
-    def _expression(self, code: str, arrays: Mapping[str, Array]) -> Call:
+    def _expression(self, code: str, arrays: Mapping[str, Array]) -> RunRequest:
         """An expression as a tensor function of the arrays that it names."""
         from ilang.core.notation.module import parse_module
 
@@ -137,9 +137,9 @@ class Calls:
             name += "_"
         text = f"{self.module.source.text}\nop {name}({', '.join(words)}) = {code.strip()}"
         (function,) = all_functions(parse_module(Source(self.module.source.name, text)), [name])
-        return Call(function, tuple(words), {})
+        return RunRequest(function, tuple(words), {})
 
-    def seen(self, call: Call, arrays: Sequence[Array]) -> SeenFunction:
+    def seen(self, call: RunRequest, arrays: Sequence[Array]) -> SeenFunction:
         """A call's definition at the shapes of its arrays."""
         return SeenFunction(call.function, _shapes(head_of(call.function), arrays), call.config)
 
@@ -151,7 +151,7 @@ class Calls:
         shapes = _shapes(head_of(function), known) if len(known) == len(names) else {}
         return SeenFunction(function, shapes, {})
 
-    def run(self, call: Call, arrays: Sequence[Array]) -> tuple[list[tuple[str, Array]], str]:
+    def run(self, call: RunRequest, arrays: Sequence[Array]) -> tuple[list[tuple[str, Array]], str]:
         """The results of a run, by name, and a remark on its parameters."""
         session = self.session(call, arrays)
         new = 0
@@ -167,7 +167,7 @@ class Calls:
         remark = f"{counted(new, 'parameter')} with random values" if new else ""
         return named_results(session, answer), remark
 
-    def session(self, call: Call, arrays: Sequence[Array]) -> Session:
+    def session(self, call: RunRequest, arrays: Sequence[Array]) -> Session:
         """The session for a call of these shapes."""
         seen = self.seen(call, arrays)
         if len(arrays) != len(head_of(call.function).tensors):
@@ -178,7 +178,7 @@ class Calls:
         return self._sessions[key]
 
     def _paths(
-        self, call: Call, session: Session
+        self, call: RunRequest, session: Session
     ) -> list[tuple[MutableMapping[str, Array], str, str]]:
         """The arrays that last in a session: where it is kept, its path, and its name among all definitions at hand."""
         name = call.function.name

@@ -9,7 +9,7 @@ from ilang.core.diagnostic import CommandError
 from ilang.core.record import record
 from ilang.core.suggestion import did_you_mean
 from ilang.icli.calls import SeenFunction
-from ilang.icli.session import Reply, Seen, Session
+from ilang.icli.session import ReplSession, Reply, Seen
 from ilang.icli.shapes import parse_shapes, shape_text
 
 SECONDS = 0.3
@@ -22,10 +22,10 @@ class Colon:
 
     usage: str
     says: str
-    run: Callable[[Session, str], Reply]
+    run: Callable[[ReplSession, str], Reply]
 
 
-def command(session: Session, line: str) -> Reply:
+def command(session: ReplSession, line: str) -> Reply:
     """Run a colon command; as much of its name as tells it apart will do.
 
     Raises: CommandError E0817 if there is no such command.
@@ -47,7 +47,7 @@ def _named(word: str) -> Colon:
     )
 
 
-def _help(_session: Session, rest: str) -> Reply:
+def _help(_session: ReplSession, rest: str) -> Reply:
     from ilang.core.explain.page import table
 
     usages = {
@@ -71,7 +71,7 @@ def _help(_session: Session, rest: str) -> Reply:
     return Reply((table(lines, "    "),))
 
 
-def _names(session: Session, _rest: str) -> Reply:
+def _names(session: ReplSession, _rest: str) -> Reply:
     from ilang.icli.values import head_text
 
     lines = [head_text(name, array) for name, array in session.arrays.items()]
@@ -79,7 +79,7 @@ def _names(session: Session, _rest: str) -> Reply:
     return Reply(("\n".join(lines) or "nothing is named yet",))
 
 
-def _shape(session: Session, rest: str) -> Reply:
+def _shape(session: ReplSession, rest: str) -> Reply:
     if rest == "off":
         session.shapes = None
     elif rest:
@@ -89,7 +89,7 @@ def _shape(session: Session, rest: str) -> Reply:
     return Reply((f"shapes are {', '.join(map(shape_text, session.shapes))}",))
 
 
-def _last(session: Session, rest: str) -> Seen | SeenFunction:
+def _last(session: ReplSession, rest: str) -> Seen | SeenFunction:
     """The subject of a command: the program that follows it, or the last one.
 
     Raises: CommandError E0819 if there is neither.
@@ -101,7 +101,7 @@ def _last(session: Session, rest: str) -> Seen | SeenFunction:
     return session.last
 
 
-def _named_program(session: Session, text: str) -> Seen | SeenFunction:
+def _named_program(session: ReplSession, text: str) -> Seen | SeenFunction:
     """The program that follows a command, at the shapes of its arrays, or of the arrays at hand."""
     calls = session.calls
     if text in calls.heads:
@@ -116,18 +116,18 @@ def _named_program(session: Session, text: str) -> Seen | SeenFunction:
     return Seen(subject.graph, tuple(array.shape for array in arrays))
 
 
-def _stage(stage: str) -> Callable[[Session, str], Reply]:
-    def show(session: Session, rest: str) -> Reply:
+def _stage(stage: str) -> Callable[[ReplSession, str], Reply]:
+    def show(session: ReplSession, rest: str) -> Reply:
         return Reply((_last(session, rest).stage(stage),))
 
     return show
 
 
-def _explain(session: Session, rest: str) -> Reply:
+def _explain(session: ReplSession, rest: str) -> Reply:
     return Reply((_last(session, rest).page(),))
 
 
-def _time(session: Session, rest: str) -> Reply:
+def _time(session: ReplSession, rest: str) -> Reply:
     run = _timed(session, rest)
     run()
     best, calls, begin = float("inf"), 0, time.perf_counter()
@@ -139,7 +139,7 @@ def _time(session: Session, rest: str) -> Reply:
     return Reply((f"{_duration(best)} at best of {calls} calls",))
 
 
-def _timed(session: Session, text: str) -> Callable[[], object]:
+def _timed(session: ReplSession, text: str) -> Callable[[], object]:
     """A function that runs a program on its arrays. Raises: CommandError E0819 (there are none)."""
     call = session.calls.read(text, session.arrays, session.is_array) if text else None
     if call is not None:
@@ -160,7 +160,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds * 1e9:.0f} ns"
 
 
-def _save(session: Session, rest: str) -> Reply:
+def _save(session: ReplSession, rest: str) -> Reply:
     from ilang.codegen.runtime.files import write_whole
     from ilang.core.notation.layout import format_module
     from ilang.core.source import Source
@@ -176,7 +176,7 @@ def _save(session: Session, rest: str) -> Reply:
     )
 
 
-def _load(session: Session, rest: str) -> Reply:
+def _load(session: ReplSession, rest: str) -> Reply:
     from ilang.codegen.runtime.files import read_module
     from ilang.icli.calls import texts_of
 
@@ -193,7 +193,7 @@ def _count(number: int) -> str:
     return "1 definition" if number == 1 else f"{number} definitions"
 
 
-def _drop(session: Session, rest: str) -> Reply:
+def _drop(session: ReplSession, rest: str) -> Reply:
     if not session.forget(rest):
         raise CommandError(
             "E0819", f"nothing is named {rest or '(empty)'}", help=":names lists all"
@@ -201,7 +201,7 @@ def _drop(session: Session, rest: str) -> Reply:
     return Reply(())
 
 
-def _quit(_session: Session, _rest: str) -> Reply:
+def _quit(_session: ReplSession, _rest: str) -> Reply:
     return Reply((), leaves=True)
 
 

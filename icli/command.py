@@ -38,7 +38,7 @@ def _offered(context: click.Context, parameter: click.Parameter, typed: str) -> 
     """Completions that a shell may put in the place of what is typed of a value."""
     from ilang.icli.completion import values
 
-    assert isinstance(parameter, Option | Operand)
+    assert isinstance(parameter, Option | CommandOperand)
     return values(parameter.takes, typed, context.params.get("program"))
 
 
@@ -89,7 +89,7 @@ class Option(click.Option):
         return row[0], f"{row[1]}: {', '.join(self.takes)}"
 
 
-class Operand(click.Argument):
+class CommandOperand(click.Argument):
     """An operand: its name, how usage shows it, and what it is."""
 
     def __init__(self, name: str, metavar: str, takes: Takes, **attributes: Any) -> None:
@@ -179,7 +179,7 @@ class Command(click.Command):
         name: str,
         says: str,
         run: Callable[[Request, Screen], int],
-        operands: tuple[Operand, ...],
+        operands: tuple[CommandOperand, ...],
         options: tuple[Option, ...],
         more: str | None = None,
     ) -> None:
@@ -214,7 +214,7 @@ class Command(click.Command):
         if ctx.args and not ctx.resilient_parsing:
             from ilang.icli.refusals import too_many_operands
 
-            most = sum(isinstance(each, Operand) for each in self.params)
+            most = sum(isinstance(each, CommandOperand) for each in self.params)
             raise too_many_operands(self.name or "", most, _unmarked(ctx.args[0]))
         return ctx.args
 
@@ -224,7 +224,7 @@ class Command(click.Command):
         values: dict[str, tuple[str, ...]] = {}
         for parameter in self.params:
             value = ctx.params.get(parameter.name or "")
-            if isinstance(parameter, Operand):
+            if isinstance(parameter, CommandOperand):
                 operands += [value] if isinstance(value, str) else value or ()
             elif value:
                 values[parameter.opts[-1]] = value if isinstance(value, tuple) else ("",)
@@ -242,7 +242,9 @@ class Command(click.Command):
 
     def _operands(self) -> str:
         """The operands as usage shows them."""
-        return " ".join(each.metavar or "" for each in self.params if isinstance(each, Operand))
+        return " ".join(
+            each.metavar or "" for each in self.params if isinstance(each, CommandOperand)
+        )
 
     def _misread(self, token: str) -> CommandError:
         """The error of a token that click refuses: no option, no value, or a value of a flag."""

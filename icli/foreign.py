@@ -73,7 +73,7 @@ def spelled(text: str, arrays: Mapping[str, Shape]) -> list[str] | None:
         return None
     if not isinstance(tree, ast.Call) and names and not arrays.keys() & set(names):
         return None  # letters of an index expression, more likely
-    reading = _Reading(arrays)
+    reading = _NamedSteps(arrays)
     try:
         last = reading.array(tree)
     except (_Unknown, RecursionError):
@@ -85,7 +85,7 @@ def spelled(text: str, arrays: Mapping[str, Shape]) -> list[str] | None:
     )
 
 
-class _Reading:
+class _NamedSteps:
     """The lines so far; each binds one step to a name."""
 
     def __init__(self, arrays: Mapping[str, Shape]) -> None:

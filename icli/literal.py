@@ -30,7 +30,7 @@ OPENS = re.compile(r"[-+]?(\[|[0-9]|\.[0-9]|inf\b|nan\b)|(true|false|True|False)
 
 
 @record
-class Literal:
+class ArrayLiteral:
     """The numbers of an array in row-major order; ``kind`` is bool, int or float."""
 
     shape: tuple[int, ...]
@@ -62,7 +62,7 @@ def is_array(text: str) -> bool:
     )
 
 
-def parse_literal(text: str, name: str = "<array>") -> Literal:
+def parse_literal(text: str, name: str = "<array>") -> ArrayLiteral:
     """Read a literal.
 
     Raises: DataError E0721 where it is no literal, E0722 where its lists differ in length or depth.
@@ -115,7 +115,7 @@ class _Reader:
         self.leaf_depth: int | None = None
         self.numbers: list[Number] = []
 
-    def read(self) -> Literal:
+    def read(self) -> ArrayLiteral:
         tokens = list(TOKEN.finditer(self.source.text))
         wants_item, after_bracket = True, False
         for token in tokens:
@@ -143,7 +143,7 @@ class _Reader:
                 "an array is written like [[1, 2], [3, 4]]",
             )
         shape = tuple(self.lengths[level] for level in range(1, (self.leaf_depth or 0) + 1))
-        return Literal(shape, tuple(self.numbers), self._kind())
+        return ArrayLiteral(shape, tuple(self.numbers), self._kind())
 
     def _open(self, span: Span) -> None:
         if len(self.open) == DEEPEST:

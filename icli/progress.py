@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ilang.icli.screen import Screen
 
 
-class Lines:
+class EpochLines:
     """A line for each epoch, as a result."""
 
     def __init__(self, screen: Screen, epochs: int) -> None:
@@ -51,7 +51,7 @@ class Nothing:
         """Nothing is said of epochs."""
 
 
-class Bar(Lines):
+class Bar(EpochLines):
     """Lines of epochs, and a bar below them on standard error, ten times a second at most."""
 
     def __init__(self, screen: Screen, epochs: int, steps: int, done: int, size: int) -> None:

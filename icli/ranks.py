@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 
 from ilang.codegen.runtime.mpi import FAILURE, MARK, launch, world
-from ilang.codegen.runtime.phased import Ranks
+from ilang.codegen.runtime.phased import Processes
 from ilang.core.diagnostic import plain
 from ilang.icli.failure import as_error
 from ilang.icli.screen import Screen
@@ -25,7 +25,7 @@ def launched(count: int, place: str, screen: Screen) -> int:
     return status if 0 < status < 126 else 1
 
 
-def as_rank(count: int, work: Callable[[Ranks, Screen], int]) -> int:
+def as_rank(count: int, work: Callable[[Processes, Screen], int]) -> int:
     """Do the work of one rank; where it fails, all of them end."""
     ranks = world(count)
     screen = _Marked(ranks.rank)

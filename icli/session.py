@@ -1,4 +1,4 @@
-"""The state of the REPL, without a terminal: ``Session.feed(text) -> Reply``.
+"""The state of the REPL, without a terminal: ``ReplSession.feed(text) -> Reply``.
 
 A line is one of:
     - ``name = rand:4x8``, ``name = [[1,2],[3,4]]``, ``name = x.npy``: binds an array;
@@ -34,7 +34,7 @@ from ilang.core.notation.module import without_comments
 from ilang.core.notation.reader import BLANKS, COMBINATORS, DISCARD, KNOWN, RESERVED, TYPES
 from ilang.core.record import record, replace
 from ilang.core.source import Source, Span
-from ilang.icli.calls import Call, Calls, SeenFunction, defined_name
+from ilang.icli.calls import Calls, RunRequest, SeenFunction, defined_name
 from ilang.icli.definitions import checked_line
 from ilang.icli.failure import as_error
 from ilang.icli.literal import is_array, looks_literal
@@ -96,7 +96,7 @@ class Reply:
     leaves: bool = False
 
 
-class Session:
+class ReplSession:
     """Arrays and definitions by name, and what the last line was about."""
 
     def __init__(self, width: Callable[[], int | None] = lambda: None) -> None:
@@ -320,14 +320,14 @@ class Session:
         names = subject.graph.output_names(subject.graph.outputs)
         return list(zip(names, answers, strict=True))
 
-    def called(self, call: Call) -> tuple[Results, tuple[str, ...]]:
+    def called(self, call: RunRequest) -> tuple[Results, tuple[str, ...]]:
         """Run a tensor function or a routine: what it gives by name, and remarks."""
         arrays = self.given(call)
         self.last = self.calls.seen(call, arrays)
         results, remark = self.calls.run(call, arrays)
         return results, (remark,) if remark else ()
 
-    def given(self, call: Call) -> list[Array]:
+    def given(self, call: RunRequest) -> list[Array]:
         """The arrays of a call, of the types that its head writes."""
         return self.values(call.dtypes(), call.words)
 

@@ -26,7 +26,7 @@ from ilang.icli.fold import fold
 from ilang.icli.highlight import pieces, values
 from ilang.icli.palette import AXIS_COLORS, axis_color
 from ilang.icli.screen import Screen
-from ilang.icli.session import Session, goes_on
+from ilang.icli.session import ReplSession, goes_on
 
 PROMPT, MORE = "i> ", " … "
 
@@ -47,7 +47,7 @@ STYLE = Style.from_dict(
 )
 
 
-def interact(session: Session, screen: Screen) -> int:
+def interact(session: ReplSession, screen: Screen) -> int:
     """Prompt and answer until the end of input."""
     colored = screen.colored(sys.stdout)
     prompt: PromptSession[str] = PromptSession(
@@ -111,7 +111,7 @@ class _LenientHistory(FileHistory):
 class _Names(Completer):
     """Completes names, colon commands, and the files of ``:load`` and ``:save``."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ReplSession) -> None:
         self.session = session
         self.files = PathCompleter(expanduser=True)
 
@@ -133,7 +133,7 @@ class _Names(Completer):
 class _Colors(Lexer):
     """Axis letters in the colors of the pages, known names underlined."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ReplSession) -> None:
         self.session = session
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
@@ -152,7 +152,7 @@ def _style(kind: str, word: str) -> str:
     return f"class:axis-{axis_color(word)}" if kind == "axis" else f"class:{kind}"
 
 
-def _glimpse(session: Session) -> Callable[[], str]:
+def _glimpse(session: ReplSession) -> Callable[[], str]:
     """The text below the prompt: the shapes of the program being typed."""
     seen = {"": ""}
 

@@ -43,7 +43,7 @@ from ilang.core.ir.operation import (
     SetSize,
     Slice,
     Stack,
-    Transpose,
+    TransposedRows,
 )
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar
 from ilang.core.ir.spec import Joined
@@ -238,7 +238,7 @@ def fma(x: object, y: object, z: object) -> Tensor:
 
 def transpose(x: object) -> Tensor:
     """Input and output axes exchanged."""
-    return operation((Operand(0), "+", Transpose()), "transpose", [x])
+    return operation((Operand(0), "+", TransposedRows()), "transpose", [x])
 
 
 def slice_(x: object, position: int, extent: int | None = None) -> Tensor:

@@ -44,7 +44,7 @@ NOTHING_HERE = re.compile(
 
 
 @record
-class Command:
+class CompilerCommand:
     """A command line of nvcc."""
 
     sources: tuple[str, ...]
@@ -57,7 +57,7 @@ class Command:
     is_shared: bool
 
 
-def read(arguments: Sequence[str]) -> Command:
+def read(arguments: Sequence[str]) -> CompilerCommand:
     """Arguments of nvcc, sorted; paths in them become absolute.
 
     Raises:
@@ -89,7 +89,7 @@ def read(arguments: Sequence[str]) -> Command:
                 f"the emulator does not know the argument {name} of nvcc",
                 help="build with nvcc itself, or leave the argument out",
             )
-    return Command(
+    return CompilerCommand(
         tuple(file for file in files if file.endswith(SOURCES)),
         tuple(file for file in files if file.endswith(OBJECTS)),
         tuple(flags),
@@ -125,7 +125,7 @@ def _placed(name: str, value: str) -> tuple[str, ...]:
     return (name, value) if name == "-isystem" else (name + value,)
 
 
-def build(command: Command, *, checked: bool) -> str:
+def build(command: CompilerCommand, *, checked: bool) -> str:
     """Do what a command line asks for; what the compiler said.
 
     Raises:
@@ -146,7 +146,7 @@ def build(command: Command, *, checked: bool) -> str:
 
 
 def _compiled(
-    command: Command, source: str, object_file: str, folder: Path, *, checked: bool
+    command: CompilerCommand, source: str, object_file: str, folder: Path, *, checked: bool
 ) -> str:
     path = Path(source)
     try:
@@ -164,7 +164,7 @@ def _compiled(
     return _run(command, [*flags, "-c", str(copy), "-o", object_file], folder)
 
 
-def _linked(command: Command, objects: Sequence[str], folder: Path) -> str:
+def _linked(command: CompilerCommand, objects: Sequence[str], folder: Path) -> str:
     recipe = recipes.RuntimeRecipe(is_object=True)
     runtime = folder / "runtime.o"
     runtime.write_bytes(
@@ -177,7 +177,7 @@ def _linked(command: Command, objects: Sequence[str], folder: Path) -> str:
     return _run(command, [*kind, *inputs, "-o", linked, *command.links, *recipes.SYSTEM], folder)
 
 
-def _run(command: Command, arguments: Sequence[str], folder: Path) -> str:
+def _run(command: CompilerCommand, arguments: Sequence[str], folder: Path) -> str:
     chosen = (command.compiler,) if command.compiler else find_compiler(recipes.CPP).command
     line = [*chosen, *arguments]
     status, output = run_compiler(line, folder, recipes.CPP)

@@ -10,7 +10,7 @@ from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.emulator.translate import translate
 from ilang.codegen.runtime import cache
 from ilang.codegen.runtime.device import Device, LibraryRuntime
-from ilang.codegen.runtime.executable import LibraryProgram, Source
+from ilang.codegen.runtime.executable import DeviceSource, LibraryProgram
 from ilang.codegen.runtime.native import Native
 from ilang.codegen.targets import cuda
 
@@ -46,7 +46,7 @@ def emulated(*, checked: bool = False) -> Device:
         ToolError: E0901 to E0909 (no C++ compiler, or it fails).
     """
 
-    def load_program(source: Source) -> LibraryProgram:
+    def load_program(source: DeviceSource) -> LibraryProgram:
         text, name = (lambda: cuda.emit(source.program())), f"{source.name}.cu"
         native = _load(text, name, source.follows_from, checked=checked)
         return LibraryProgram(native, source.name)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ilang.codegen.project.extents import Function
+from ilang.codegen.project.extents import ExportedFunction
 from ilang.core.diagnostic import DataError
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.scalar import Apply, scalars_within
@@ -43,7 +43,7 @@ LARGEST_SCALE = 1024.0
 
 
 @record
-class Output:
+class StoredOutput:
     """Stored results of one output: every ``step``-th element, and how far a float may be from them."""
 
     values: Any
@@ -63,7 +63,7 @@ class Case:
     extents: tuple[int, ...]
     starts: tuple[int, ...]
     below: tuple[int | None, ...]
-    outputs: tuple[Output, ...] | None
+    outputs: tuple[StoredOutput, ...] | None
 
     def status(self) -> int:
         """The status that the function returns."""
@@ -135,7 +135,7 @@ def starts_of(shaped: Shaped, attempt: int) -> tuple[int, ...]:
     return tuple((n * STRIDE + attempt * SHIFT) % TABLE for n in range(len(shaped.inputs)))
 
 
-def case_of(function: Function, extents: tuple[int, ...]) -> Case:
+def case_of(function: ExportedFunction, extents: tuple[int, ...]) -> Case:
     """Results at some extents, for inputs that leave none to the luck of a rounding if there are such."""
     shaped, below = function.shaped, limits_of(function.shaped, extents)
     cases: list[tuple[int, int, Case]] = []
@@ -161,14 +161,14 @@ def case_of(function: Function, extents: tuple[int, ...]) -> Case:
             step = 1 if count <= STORED else -(-count // SAMPLES) | 1
             rounded = shaped.tensors[value].dtype in FLOATS
             bounds = (relative, scale) if rounded else (0.0, 0.0)
-            outputs.append(Output(result.reshape(-1)[::step], step, *bounds))
+            outputs.append(StoredOutput(result.reshape(-1)[::step], step, *bounds))
         cases.append((doubtful, attempt, Case(extents, starts, below, tuple(outputs))))
         if not doubtful:
             break
     return min(cases, key=lambda one: one[:2])[2]
 
 
-def refused_cases(function: Function, extents: tuple[int, ...]) -> Iterator[Case]:
+def refused_cases(function: ExportedFunction, extents: tuple[int, ...]) -> Iterator[Case]:
     """A case in which an index is out of range, if there is one."""
     shaped = function.shaped
     below = limits_of(shaped, extents, more=1)

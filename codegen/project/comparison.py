@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ilang.codegen.project.extents import Function, extents_of
+from ilang.codegen.project.extents import ExportedFunction, extents_of
 from ilang.codegen.project.render import render
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.runtime.folders import temporary_folder, temporary_parent
@@ -53,7 +53,7 @@ def compare(shaped: Shaped) -> Comparison:
         ToolError: E09 (no compiler, or it fails).
     """
     renamed = replace(shaped, name=NAME)
-    function = Function(renamed, lower(renamed))
+    function = ExportedFunction(renamed, lower(renamed))
     runs = extents_of(function)[0]
     with _folder() as folder:
         files = render([function], "", NAME)
@@ -95,7 +95,7 @@ def _is_out_of_memory(trouble: str) -> bool:
 
 
 def _no_memory(
-    function: Function, runs: Sequence[tuple[int, ...]], name: str, trouble: str
+    function: ExportedFunction, runs: Sequence[tuple[int, ...]], name: str, trouble: str
 ) -> DataError:
     """The error for a test that memory was too little for, with the extents and bytes of its largest run."""
     shaped = function.shaped

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ilang.codegen.project.extents import Function
+from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.makefile import (
     ALONE_ON_DEVICE,
     MPI_AND_NCCL,
@@ -27,7 +27,7 @@ from ilang.codegen.targets.cuda import emit_source
 from ilang.codegen.targets.cuda_header import emit_header
 from ilang.codegen.targets.cuda_session import declarations, example_session, ranks_declarations
 from ilang.codegen.targets.identifiers import identifier
-from ilang.codegen.targets.session import Session
+from ilang.codegen.targets.session import EmittedSession
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import MatrixProduct
 from ilang.core.ir.kernel import Program, statements_within
@@ -41,7 +41,7 @@ LARGEST_EXTENT, SMALLEST_EXTENT = 1 << 24, 2
 
 
 def render_cuda(
-    functions: Sequence[Function],
+    functions: Sequence[ExportedFunction],
     source_text: str,
     stem: str,
     sessions: Sequence[TestedSession] = (),
@@ -93,7 +93,7 @@ def _devices(programs: Sequence[Program]) -> list[str]:
 
 
 def _header_comment(
-    functions: Sequence[Function], sessions: Sequence[Session], stem: str
+    functions: Sequence[ExportedFunction], sessions: Sequence[EmittedSession], stem: str
 ) -> Iterator[str]:
     yield f"/* {stem}.h: how to call what is in {stem}.cu. {MARK.capitalize()}."
     yield " *"
@@ -122,7 +122,7 @@ def _call(name: str, arrays: Sequence[str]) -> Iterator[str]:
     yield f"int status = {name}({', '.join(['&sizes', *arrays, 'work', 'stream'])});"
 
 
-def _bench(functions: Sequence[Function], stem: str) -> Iterator[str]:
+def _bench(functions: Sequence[ExportedFunction], stem: str) -> Iterator[str]:
     """The benchmark: each function at extents that fill a device."""
     yield from BENCH_HEAD.replace("STEM", stem).split("\n")
     yield from Path(__file__).with_name("bench.cuh").read_text("ascii").split("\n")
@@ -154,7 +154,7 @@ def _bench(functions: Sequence[Function], stem: str) -> Iterator[str]:
     yield "}"
 
 
-def _bench_call(size: str, function: Function, extents: Sequence[int]) -> Iterator[str]:
+def _bench_call(size: str, function: ExportedFunction, extents: Sequence[int]) -> Iterator[str]:
     """A function behind the one face that the benchmark calls."""
     name, program, shaped = function.name(), function.program, function.shaped
     fields = ", ".join(str(extents[n]) for n in function.free()) or "0"
@@ -171,7 +171,7 @@ def _bench_call(size: str, function: Function, extents: Sequence[int]) -> Iterat
     yield ""
 
 
-def _extents(function: Function, elements: int, points: int) -> tuple[int, ...] | None:
+def _extents(function: ExportedFunction, elements: int, points: int) -> tuple[int, ...] | None:
     """The largest extents of a function with so many elements and iterations at most; None where none fit."""
     shaped, extent = function.shaped, LARGEST_EXTENT
     while extent >= SMALLEST_EXTENT:
@@ -183,7 +183,7 @@ def _extents(function: Function, elements: int, points: int) -> tuple[int, ...] 
     return None
 
 
-def _fits(function: Function, extents: Sequence[int], elements: int, points: int) -> bool:
+def _fits(function: ExportedFunction, extents: Sequence[int], elements: int, points: int) -> bool:
     """Whether a function has so many elements and iterations at most at some extents, and any."""
     shaped = function.shaped
     domains = [
@@ -200,12 +200,12 @@ def _fits(function: Function, extents: Sequence[int], elements: int, points: int
     return 0 < arrays <= elements and max(domains, default=0) <= points
 
 
-def _bytes(function: Function, value: int, extents: Sequence[int]) -> int:
+def _bytes(function: ExportedFunction, value: int, extents: Sequence[int]) -> int:
     tensor = function.shaped.tensors[value]
     return BYTES[tensor.dtype] * math.prod(extents[size] for size in tensor.dims)
 
 
-def _example(functions: Sequence[Function], stem: str) -> Iterator[str]:
+def _example(functions: Sequence[ExportedFunction], stem: str) -> Iterator[str]:
     """A program that calls the first function on a few numbers."""
     yield from EXAMPLE_HEAD.replace("STEM", stem).split("\n")
     yield "int main(void)"
@@ -295,12 +295,14 @@ def _session_example(tested: TestedSession, stem: str) -> Iterator[str]:
     yield "}"
 
 
-def _few(function: Function) -> tuple[int, ...]:
+def _few(function: ExportedFunction) -> tuple[int, ...]:
     """Small extents for every size that is an argument."""
     return tuple(2 if size.is_argument() else size.fixed or 0 for size in function.shaped.sizes)
 
 
-def _readme(functions: Sequence[Function], sessions: Sequence[Session], stem: str) -> str:
+def _readme(
+    functions: Sequence[ExportedFunction], sessions: Sequence[EmittedSession], stem: str
+) -> str:
     names = [*(each.name() for each in functions), *(each.name for each in sessions)]
     text = README + (OF_SESSIONS if sessions else "")
     return text.replace("STEM", stem).replace("FUNCTIONS", "\n".join(f"- `{n}`" for n in names))

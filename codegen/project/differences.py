@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ilang.codegen.project.cases import inputs_of, limits_of
-from ilang.codegen.project.extents import Function, extents_of
+from ilang.codegen.project.extents import ExportedFunction, extents_of
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.shaped import Shaped
@@ -45,7 +45,7 @@ def check_gradient(shaped: Shaped, wrt: Sequence[int]) -> GradientCheck:
         MeaningError: E0260. InternalError: E9905 (they differ: the gradient is wrong).
     """
     backward = gradient(shaped, wrt)
-    runs = extents_of(Function(shaped, lower(shaped)))[0]
+    runs = extents_of(ExportedFunction(shaped, lower(shaped)))[0]
     extents = runs[0] if runs else tuple(size.fixed or 1 for size in shaped.sizes)
     errors = []
     for attempt in range(ATTEMPTS):

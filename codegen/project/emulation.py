@@ -13,8 +13,8 @@ import numpy as np
 
 from ilang.codegen.emulator.program import emulated
 from ilang.codegen.emulator.runtime import emulator
-from ilang.codegen.project.cases import Case, Output, case_of, inputs_of
-from ilang.codegen.project.extents import Function, extents_of
+from ilang.codegen.project.cases import Case, StoredOutput, case_of, inputs_of
+from ilang.codegen.project.extents import ExportedFunction, extents_of
 from ilang.codegen.runtime.offload import Offloaded
 from ilang.codegen.runtime.plan import OUT_OF_RANGE
 from ilang.core.diagnostic import DataError, InternalError, ToolError, counted
@@ -46,7 +46,7 @@ def check_cuda(shaped: Shaped) -> CudaCheck:
         InternalError: E9905 (a result is not that of the reference evaluator), E9912 (the emulator found a mistake).
         ToolError: E0901 to E0909 (no C++ compiler, or it fails).
     """
-    function = Function(shaped, lower(shaped, GPU))
+    function = ExportedFunction(shaped, lower(shaped, GPU))
     if MOST_RUN < sum(isinstance(node, Assignment) for node in shaped.nodes):
         return CudaCheck(0, 0, f"CUDA not run: more than {MOST_RUN:,} expressions")
     runs = extents_of(function)[0]
@@ -108,7 +108,7 @@ def _check_results(shaped: Shaped, case: Case, results: Sequence[Any]) -> None:
         )
 
 
-def first_wrong(stored: Output, result: Any) -> int | None:
+def first_wrong(stored: StoredOutput, result: Any) -> int | None:
     """The number of the first stored element that a result does not have, as the self-test of a project compares."""
     got, want = np.reshape(result, -1)[:: stored.step], stored.values
     if not got.size:

@@ -9,7 +9,7 @@ from ilang.codegen.targets.identifiers import identifier
 from ilang.core.diagnostic import ShapeError
 from ilang.core.infer.fit import fit_shaped, rule_extent
 from ilang.core.ir.kernel import Program
-from ilang.core.ir.shaped import Assignment, Composition, Derivation, Shaped
+from ilang.core.ir.shaped import Assignment, Derivation, ExtentProduct, Shaped
 from ilang.core.record import record
 
 LARGEST_DOMAIN = 2_000_000
@@ -31,7 +31,7 @@ MOST_VARIED = 8
 
 
 @record
-class Function:
+class ExportedFunction:
     """An exported function, before and after lowering."""
 
     shaped: Shaped
@@ -58,7 +58,7 @@ class Function:
                 return fit_shaped(shaped, shapes)
             except ShapeError:
                 for rule in shaped.derived:
-                    if isinstance(rule, Composition) and rule.under:
+                    if isinstance(rule, ExtentProduct) and rule.under:
                         _divided(chosen, rule)
                     chosen[rule.size] = rule_extent(rule, chosen)
         return None
@@ -72,7 +72,7 @@ class Function:
         )
 
 
-def _divided(chosen: list[int], rule: Composition) -> None:
+def _divided(chosen: list[int], rule: ExtentProduct) -> None:
     """Let the first extent of a product be one that those it is divided by divide."""
     first, *others = rule.over
     step = math.prod(chosen[size] for size in rule.under)
@@ -81,7 +81,7 @@ def _divided(chosen: list[int], rule: Composition) -> None:
         chosen[first] = -(-chosen[first] // step) * step
 
 
-def extents_of(function: Function) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+def extents_of(function: ExportedFunction) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """Extents to run a function at, and (only the arguments count) extents that it must refuse.
 
     Nothing is run if the reference evaluator could hold no case.
@@ -118,11 +118,11 @@ def extents_of(function: Function) -> tuple[list[tuple[int, ...]], list[tuple[in
     return list(dict.fromkeys(runs)), refused
 
 
-def _undivided(function: Function, base: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def _undivided(function: ExportedFunction, base: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Extents of which one leaves something over where a view divides it."""
     shaped, free = function.shaped, function.free()
     for rule in shaped.derived:
-        if isinstance(rule, Composition) and rule.under and rule.over[0] in free:
+        if isinstance(rule, ExtentProduct) and rule.under and rule.over[0] in free:
             extents = [e + (n == rule.over[0]) for n, e in enumerate(base)]
             shapes = [tuple(extents[n] for n in shaped.tensors[v].dims) for v in shaped.inputs]
             try:
@@ -131,7 +131,7 @@ def _undivided(function: Function, base: Sequence[int]) -> Iterator[tuple[int, .
                 yield tuple(extents)
 
 
-def _filling(function: Function) -> list[tuple[int, ...]]:
+def _filling(function: ExportedFunction) -> list[tuple[int, ...]]:
     """Extents that fill vectors, if there are such that fit."""
     for values in FILLING:
         extents = function.settled(_spread(function, values, WINDOWS, 0))
@@ -141,7 +141,7 @@ def _filling(function: Function) -> list[tuple[int, ...]]:
 
 
 def _spread(
-    function: Function, values: Sequence[int], windows: Sequence[int], room: int
+    function: ExportedFunction, values: Sequence[int], windows: Sequence[int], room: int
 ) -> tuple[int, ...]:
     """Extents: the run-time ones take ``values`` in turn, or ``windows`` where they are of a window.
 
@@ -166,7 +166,7 @@ def _spread(
     return tuple(extents)
 
 
-def _beyond_tiles(function: Function) -> tuple[int, ...]:
+def _beyond_tiles(function: ExportedFunction) -> tuple[int, ...]:
     """Extents of more than one tile of a written schedule, the last one ragged; small ones where nothing is split."""
     extents = list(_spread(function, PRIMES, WINDOWS, 0))
     for node in function.shaped.nodes:
@@ -180,7 +180,7 @@ def _beyond_tiles(function: Function) -> tuple[int, ...]:
     return tuple(extents)
 
 
-def _fits(function: Function, extents: Sequence[int], most: int = LARGEST_DOMAIN) -> bool:
+def _fits(function: ExportedFunction, extents: Sequence[int], most: int = LARGEST_DOMAIN) -> bool:
     """Whether every tensor and every domain of a program has at most so many elements."""
     shaped = function.shaped
     domains = [tensor.dims for tensor in shaped.tensors]

@@ -15,7 +15,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ilang.codegen.project.extents import Function
+from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.makefile import ALONE, MPI, NOTHING, makefile, package
 from ilang.codegen.project.selftest import TEST_PARTS, own_names, selftest
 from ilang.codegen.project.steps import TestedSession
@@ -31,7 +31,7 @@ from ilang.codegen.targets.c_session import (
 from ilang.codegen.targets.c_tile import TILE_PARTS
 from ilang.codegen.targets.cfamily import comment
 from ilang.codegen.targets.identifiers import identifier
-from ilang.codegen.targets.session import Session
+from ilang.codegen.targets.session import EmittedSession
 from ilang.core.diagnostic import CommandError, DataError, Label, ShapeError, ToolError
 from ilang.core.infer.fit import LARGEST_EXTENT, fit_shaped
 from ilang.core.infer.ranks import infer_ranks
@@ -113,12 +113,12 @@ def write_project(
     functions = []
     for graph in chosen:
         shaped = fixed(graph, shapes or {})
-        functions.append(Function(shaped, lower(shaped, MACHINES[target])))
+        functions.append(ExportedFunction(shaped, lower(shaped, MACHINES[target])))
     return write_functions(functions, out, source_text, stem, target)
 
 
 def write_functions(
-    functions: Sequence[Function],
+    functions: Sequence[ExportedFunction],
     out: Path,
     source_text: str,
     stem: str,
@@ -232,7 +232,7 @@ def _refuse_unknown(graphs: Sequence[Graph], shapes: Mapping[str, tuple[int, ...
 
 
 def render(
-    functions: Sequence[Function],
+    functions: Sequence[ExportedFunction],
     source_text: str,
     stem: str,
     sessions: Sequence[TestedSession] = (),
@@ -258,7 +258,7 @@ def render(
 
 
 def _header_comment(
-    functions: Sequence[Function], sessions: Sequence[Session], stem: str
+    functions: Sequence[ExportedFunction], sessions: Sequence[EmittedSession], stem: str
 ) -> Iterator[str]:
     yield f"/* {stem}.h: how to call what is in {stem}.c. {MARK.capitalize()}."
     yield " *"
@@ -275,7 +275,7 @@ def _header_comment(
 
 
 def example_call(
-    function: Function, call: Callable[[str, Sequence[str]], Iterator[str]]
+    function: ExportedFunction, call: Callable[[str, Sequence[str]], Iterator[str]]
 ) -> Iterator[str]:
     """A call of a function, in C: its sizes, and what ``call`` makes of its name and the names of its arrays."""
     name, program = function.name(), function.program
@@ -309,7 +309,9 @@ def source_comment(text: str, file: str) -> Iterator[str]:
     yield ""
 
 
-def _refuse_clashes(functions: Sequence[Function], stem: str, sessions: Sequence[Session]) -> None:
+def _refuse_clashes(
+    functions: Sequence[ExportedFunction], stem: str, sessions: Sequence[EmittedSession]
+) -> None:
     """Refuse definitions and inputs whose C name another part of the generated files has.
 
     Raises:
@@ -347,7 +349,7 @@ def _refuse_taken(name: str, text: str, parts: Mapping[str, str], guard: str) ->
         raise _clash(text, "something in the generated files")
 
 
-def _parts(function: Function) -> list[str]:
+def _parts(function: ExportedFunction) -> list[str]:
     """The names that the files derive from the name of a function."""
     derived = ["sizes", "work", "plan", "layout", "host", "status", "wait", "enqueued"]
     derived += TEST_PARTS

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from ilang.codegen.project import sessiontest
-from ilang.codegen.project.cases import Case, Output, case_of, is_positive, refused_cases
-from ilang.codegen.project.extents import MOST_VARIED, Function, extents_of
+from ilang.codegen.project.cases import Case, StoredOutput, case_of, is_positive, refused_cases
+from ilang.codegen.project.extents import MOST_VARIED, ExportedFunction, extents_of
 from ilang.codegen.project.steps import TestedSession, is_positive_session
 from ilang.codegen.project.tables import (
     LETTERS,
@@ -46,7 +46,7 @@ def own_names() -> set[str]:
 
 
 def selftest(
-    functions: Sequence[Function],
+    functions: Sequence[ExportedFunction],
     stem: str,
     on_device: bool = False,
     sessions: Sequence[TestedSession] = (),
@@ -97,7 +97,7 @@ def _driver() -> str:
     return Path(__file__).with_name("selftest.h").read_text("ascii")
 
 
-def _entry(function: Function, on_device: bool) -> Iterator[str]:
+def _entry(function: ExportedFunction, on_device: bool) -> Iterator[str]:
     """A function behind the one face that the driver calls; on a device it takes no workspace of the host."""
     name, program = function.name(), function.program
     count = len(program.inputs) + len(program.outputs)
@@ -124,7 +124,7 @@ def _entry(function: Function, on_device: bool) -> Iterator[str]:
 
 
 def _tests(
-    function: Function,
+    function: ExportedFunction,
     runs: Sequence[tuple[int, ...]],
     refused: Sequence[tuple[int, ...]],
     left: str,
@@ -150,7 +150,7 @@ def _tests(
     yield [f'{INDENT}return test_refused(&{name}_entry, "without sizes{left}", NULL, 1);']
 
 
-def _run(function: Function, case: Case) -> list[str]:
+def _run(function: ExportedFunction, case: Case) -> list[str]:
     """The body of one test that runs a function."""
     shaped, program = function.shaped, function.program
     lines, rows = [_sizes(function, case.extents)], []
@@ -160,7 +160,7 @@ def _run(function: Function, case: Case) -> list[str]:
         dtype = shaped.tensors[value].dtype
         count, values = _count(function, value, case), table_name(dtype, positive)
         rows.append(given_row(program.buffers[buffer].name, dtype, count, values, start, limit))
-    results = case.outputs or tuple(Output(np.zeros(0), 1, 0.0, 0.0) for _ in shaped.outputs)
+    results = case.outputs or tuple(StoredOutput(np.zeros(0), 1, 0.0, 0.0) for _ in shaped.outputs)
     for value, buffer, output in zip(shaped.outputs, program.outputs, results, strict=True):
         dtype, name = shaped.tensors[value].dtype, program.buffers[buffer].name
         lines += values_of(identifier(name), output, dtype)
@@ -175,11 +175,11 @@ def _run(function: Function, case: Case) -> list[str]:
     return lines
 
 
-def _count(function: Function, value: int, case: Case) -> int:
+def _count(function: ExportedFunction, value: int, case: Case) -> int:
     return math.prod(case.extents[size] for size in function.shaped.tensors[value].dims)
 
 
-def _sizes(function: Function, extents: Sequence[int]) -> str:
+def _sizes(function: ExportedFunction, extents: Sequence[int]) -> str:
     """The declaration of the extents."""
     fields = [
         f".{identifier(function.shaped.sizes[n].name)} = {extents[n]}" for n in function.free()
@@ -188,7 +188,7 @@ def _sizes(function: Function, extents: Sequence[int]) -> str:
     return "\n".join(listed(head, fields or ["0"], "};"))
 
 
-def _sizes_text(function: Function, extents: Sequence[int]) -> str:
+def _sizes_text(function: ExportedFunction, extents: Sequence[int]) -> str:
     return " ".join(f"{function.shaped.sizes[n].name}={extents[n]}" for n in function.free())
 
 

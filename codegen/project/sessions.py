@@ -10,16 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.project.extents import Function
-from ilang.codegen.project.stages import Arrays, fixed_dims, run_of
+from ilang.codegen.project.extents import ExportedFunction
+from ilang.codegen.project.stages import ArrayNames, fixed_dims, run_of
 from ilang.codegen.project.structs import Guest, groups
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.runtime.initial import initial_uniform, stored_values
 from ilang.codegen.runtime.model import DEFAULTS, Model, Options
 from ilang.codegen.runtime.philox import hashed
-from ilang.codegen.runtime.solved import Solved
+from ilang.codegen.runtime.solved import SolvedDefinition
 from ilang.codegen.targets.identifiers import identifier, type_identifier
-from ilang.codegen.targets.session import DEVICE_PARTS, Kept, Listed, Session, Struct, Uniform
+from ilang.codegen.targets.session import (
+    DEVICE_PARTS,
+    EmittedSession,
+    KeptTensor,
+    ListedNumbers,
+    Struct,
+    Uniform,
+)
 from ilang.core.build.merging import RANKS
 from ilang.core.build.program import Given
 from ilang.core.build.routines import Result
@@ -58,11 +65,11 @@ FIELDS = (
 class Exported:
     """A definition on its way to C: its programs, and its session where it keeps something."""
 
-    functions: tuple[Function, ...]
-    session: Session | None
+    functions: tuple[ExportedFunction, ...]
+    session: EmittedSession | None
 
 
-class Names:
+class CNames:
     """Names in C: none is given twice."""
 
     def __init__(self, taken: Sequence[str]) -> None:
@@ -86,7 +93,7 @@ def solved(
     name: str,
     shapes: Mapping[str, Rows],
     config: Mapping[str, Given],
-) -> Solved:
+) -> SolvedDefinition:
     """A tensor function or a routine to be exported, its shapes inferred, for any number of ranks.
 
     Raises:
@@ -94,7 +101,7 @@ def solved(
             number of ranks has to be known). Error: whatever is wrong with the text, the shapes or the configuration.
     """
     options = Options(name, shapes, config, *DEFAULTS.values())
-    one = Solved(model, options, of_any_ranks=True)
+    one = SolvedDefinition(model, options, of_any_ranks=True)
     place = one.built.fixed.get(RANKS)
     if place is not None and RANKS not in one.config:
         message = (
@@ -113,14 +120,14 @@ def solved(
     return one
 
 
-def exported(definitions: Sequence[Solved], machine: Machine = CPU) -> list[Exported]:
+def exported(definitions: Sequence[SolvedDefinition], machine: Machine = CPU) -> list[Exported]:
     """Definitions, lowered for a machine: those that keep the same parameters keep them in one struct.
 
     The session that begins a struct comes before the others that have it.
     """
     functions = [each for each in definitions if _keeps_nothing(each)]
     done = [
-        Exported((Function(each.shaped(), lower(each.shaped(), machine)),), None)
+        Exported((ExportedFunction(each.shaped(), lower(each.shaped(), machine)),), None)
         for each in functions
     ]
     for group in groups([each for each in definitions if each not in functions]):
@@ -128,7 +135,7 @@ def exported(definitions: Sequence[Solved], machine: Machine = CPU) -> list[Expo
     return done
 
 
-def _keeps_nothing(solved: Solved) -> bool:
+def _keeps_nothing(solved: SolvedDefinition) -> bool:
     """Whether a run reads its inputs alone and gives what it returns, nothing else."""
     kinds = {cell.kind for cell in solved.needed} - {"input"}
     return not kinds and all(result.role == "return" for result in solved.results)
@@ -141,9 +148,9 @@ class _Together:
         self.machine = machine
         exports = [_Export(guest, self) for guest in group]
         taken = {name for each in exports for name in each.taken}
-        self.names = Names((*FIELDS, *taken))
+        self.names = CNames((*FIELDS, *taken))
         self.sessions = exports
-        self.kept: dict[str, Kept] = {}
+        self.kept: dict[str, KeptTensor] = {}
         self.by_path: dict[tuple[str, str], str] = {}
 
     def exported(self) -> list[Exported]:
@@ -157,7 +164,7 @@ class _Together:
             Exported(functions, replace(session, struct=struct)) for session, functions in drafts
         ]
 
-    def keep(self, kept: Kept, path: str, is_written: bool, owner: str) -> Kept:
+    def keep(self, kept: KeptTensor, path: str, is_written: bool, owner: str) -> KeptTensor:
         """A tensor of a session, in the struct from now on: one of the same role and path is the same.
 
         Args:
@@ -193,7 +200,7 @@ class _Export:
         parts = [f"{self.name}_{part}" for part in DEVICE_PARTS]
         stages = range(1, len(self.solved.merged()) + 2)
         sizes = [f"{each}_{n}" for each in ("sizes", "plan") for n in stages]
-        names = Names((*FIELDS, *sizes, self.name, *parts))
+        names = CNames((*FIELDS, *sizes, self.name, *parts))
         self.inputs = [cell for cell, _ in self.solved.built.inputs if cell.kind == "input"]
         self.given = {cell.name: names.of(cell.name) for cell in self.inputs}
         returned = [result.path for result in self.solved.results if result.role == "return"]
@@ -201,7 +208,7 @@ class _Export:
         self.returned = {path: names.of("out" if alone else f"out{path}") for path in returned}
         self.taken = (*sizes, self.name, *parts, *self.given.values(), *self.returned.values())
 
-    def drafted(self) -> tuple[Session, tuple[Function, ...]]:
+    def drafted(self) -> tuple[EmittedSession, tuple[ExportedFunction, ...]]:
         """The session, its struct unfinished, and its programs."""
         together = self.together
         is_first = self is together.sessions[0]
@@ -215,7 +222,7 @@ class _Export:
         run = run_of(
             replace(self.shaped, name=f"{self.name}_arrays"),
             self.solved.merged(),
-            Arrays(tuple(read), tuple(written), sums),
+            ArrayNames(tuple(read), tuple(written), sums),
             together.names.of,
             together.machine,
         )
@@ -227,7 +234,7 @@ class _Export:
         for result, value in zip(self.solved.results, self.shaped.outputs, strict=True):
             if result.role == "return":
                 tensors[self.returned[result.path]] = self._tensor(value)
-        session = Session(
+        session = EmittedSession(
             self.name,
             self.solved.name,
             run.stages,
@@ -240,13 +247,13 @@ class _Export:
         )
         return session, run.functions
 
-    def _read(self, cell: Stored, kept: Mapping[Stored, Kept]) -> str | None:
+    def _read(self, cell: Stored, kept: Mapping[Stored, KeptTensor]) -> str | None:
         """The name of what a run reads; None of a sum over ranks."""
         if cell.kind == "merged":
             return None
         return self.given[cell.name] if cell.kind == "input" else kept[cell].name
 
-    def _place(self, result: Result, kept: Mapping[tuple[str, str], Kept]) -> str | None:
+    def _place(self, result: Result, kept: Mapping[tuple[str, str], KeptTensor]) -> str | None:
         """The name of the array that takes what a run gives; None of what is summed over ranks."""
         if result.role == "merged":
             return None
@@ -255,10 +262,10 @@ class _Export:
         each = kept[result.role, result.path]
         return each.next or each.name
 
-    def _kept(self) -> dict[Stored, Kept]:
+    def _kept(self) -> dict[Stored, KeptTensor]:
         """The tensors of a session that runs read, in the order of evaluation."""
         written = {(result.role, result.path) for result in self.solved.results}
-        kept: dict[Stored, Kept] = {}
+        kept: dict[Stored, KeptTensor] = {}
         constants = self.solved.constants()
         settings = self.solved.built.settings.values()
         for kind, usual in ROLES.items():
@@ -269,20 +276,20 @@ class _Export:
                 if kind in ("setting", "constant") and cell not in self.solved.needed:
                     continue
                 fill = self._fill(cell, tensor, constants.get(cell))
-                each = Kept(role, path, "", tensor.dtype, dims, fill, "")
+                each = KeptTensor(role, path, "", tensor.dtype, dims, fill, "")
                 same = self.owner_path.get(path, "") if role == "parameter" else ""
                 same = path if is_count else same
                 is_written = (role, path) in written
                 kept[cell] = self.together.keep(each, same, is_written, self.name)
         return kept
 
-    def _gradients(self) -> Iterator[Kept]:
+    def _gradients(self) -> Iterator[KeptTensor]:
         """The gradients that a run gives."""
         for result, value in zip(self.solved.results, self.shaped.outputs, strict=True):
             if result.role == "gradient":
                 dims = fixed_dims(self.shaped, value, result.path)
                 dtype = self.shaped.tensors[value].dtype
-                each = Kept("gradient", result.path, "", dtype, dims, Listed((0,)), "")
+                each = KeptTensor("gradient", result.path, "", dtype, dims, ListedNumbers((0,)), "")
                 of = self.owner_path.get(result.path.removesuffix(".grad"))
                 same = f"{of}.grad" if of else ""
                 yield self.together.keep(each, same, is_written=False, owner=self.name)
@@ -292,13 +299,13 @@ class _Export:
         tensor = self.shaped.tensors[value]
         return tensor.dtype, tuple(self.shaped.sizes[size].fixed for size in tensor.dims)
 
-    def _fill(self, cell: Stored, tensor: Any, constant: Array | None) -> Uniform | Listed:
+    def _fill(self, cell: Stored, tensor: Any, constant: Array | None) -> Uniform | ListedNumbers:
         """The values that a tensor begins with."""
         dims, dtype = tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]
         if constant is not None:
             return _listed(constant)
         if cell.kind == "declared":
-            return Listed((0,))
+            return ListedNumbers((0,))
         if cell.kind == "setting":
             return _listed(np.full(1, cell.initial, dtype))
         given = stored_values(cell, dims, dtype)
@@ -306,13 +313,13 @@ class _Export:
             return _listed(given)
         bound = initial_uniform(self.solved, cell)
         if bound is None:
-            return Listed((0,))
+            return ListedNumbers((0,))
         return Uniform(bound, tensor.path, hashed(tensor.path))
 
 
-def _listed(values: Array) -> Listed:
+def _listed(values: Array) -> ListedNumbers:
     """Numbers: one where all are alike."""
     flat = values.reshape(-1)
     if flat.tobytes() == flat[:1].tobytes() * flat.size:
         flat = flat[:1]
-    return Listed(tuple(flat.tolist()))
+    return ListedNumbers(tuple(flat.tolist()))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
 
-from ilang.codegen.project.cases import Output
+from ilang.codegen.project.cases import StoredOutput
 from ilang.codegen.project.steps import (
     LASTING,
     SEED,
@@ -18,7 +18,7 @@ from ilang.codegen.project.steps import (
 from ilang.codegen.project.tables import given_row, result_row, table_name, values_of
 from ilang.codegen.targets.cfamily import INDENT, listed
 from ilang.codegen.targets.identifiers import identifier
-from ilang.codegen.targets.session import Kept
+from ilang.codegen.targets.session import KeptTensor
 
 PARTS = ("test_init", "test_run", "test_save", "test_load", "test_kept", "test_session")
 """Endings that the test appends to the name of a session for names of its own."""
@@ -70,7 +70,7 @@ def lines(tested: TestedSession, test: str) -> Iterator[str]:
     yield ""
 
 
-def _entries(tested: TestedSession, kept: Sequence[Kept]) -> Iterator[str]:
+def _entries(tested: TestedSession, kept: Sequence[KeptTensor]) -> Iterator[str]:
     """The functions of a session behind the face that the driver calls."""
     session, name = tested.session, tested.session.name
     count = len(session.inputs) + len(session.outputs)
@@ -126,7 +126,7 @@ def _run(tested: TestedSession, words: Sequence[str]) -> Iterator[str]:
     yield ""
 
 
-def _rows(what: str, kept: Sequence[Kept], outputs: Sequence[Output]) -> Iterator[str]:
+def _rows(what: str, kept: Sequence[KeptTensor], outputs: Sequence[StoredOutput]) -> Iterator[str]:
     """The table of what is stored of kept arrays; ``start`` is 1 for those that no file has."""
     rows = []
     for each, output in zip(kept, outputs, strict=bool(outputs)):
@@ -139,7 +139,7 @@ def _rows(what: str, kept: Sequence[Kept], outputs: Sequence[Output]) -> Iterato
     yield from _table(what, rows)
 
 
-def _results(tested: TestedSession, runs: Sequence[Sequence[Output]]) -> Iterator[str]:
+def _results(tested: TestedSession, runs: Sequence[Sequence[StoredOutput]]) -> Iterator[str]:
     """The table of what runs return."""
     session, dims = tested.session, tested.dims()
     rows = []

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from math import prod
 
-from ilang.codegen.project.extents import Function
-from ilang.codegen.targets.session import Kept, Listed, Stage, Sum
+from ilang.codegen.project.extents import ExportedFunction
+from ilang.codegen.targets.session import KeptTensor, ListedNumbers, RankSum, Stage
 from ilang.core.diagnostic import DataError
 from ilang.core.dtype import BYTES
 from ilang.core.ir.shaped import Shaped
@@ -31,12 +31,12 @@ class Run:
     """A run of a session: its stages, their functions, and the arrays that are between two of them."""
 
     stages: tuple[Stage, ...]
-    functions: tuple[Function, ...]
-    between: tuple[Kept, ...]
+    functions: tuple[ExportedFunction, ...]
+    between: tuple[KeptTensor, ...]
 
 
 @record
-class Arrays:
+class ArrayNames:
     """The names of the inputs and outputs of a program; None stands for what is summed over ranks, or is such a sum.
 
     ``sums`` are what outputs that are summed might be called, by their positions.
@@ -50,7 +50,7 @@ class Arrays:
 def run_of(
     shaped: Shaped,
     merged: Sequence[tuple[int, int, bool]],
-    arrays: Arrays,
+    arrays: ArrayNames,
     name_of: Callable[[str], str],
     machine: Machine,
 ) -> Run:
@@ -64,23 +64,23 @@ def run_of(
         name_of: gives a name that nothing else has.
         machine: what the stages are for.
     """
-    return _Staging(shaped, merged, arrays, name_of).run(machine)
+    return _PhasePlaces(shaped, merged, arrays, name_of).run(machine)
 
 
-class _Staging:
+class _PhasePlaces:
     """The places of values, phase by phase."""
 
     def __init__(
         self,
         shaped: Shaped,
         merged: Sequence[tuple[int, int, bool]],
-        arrays: Arrays,
+        arrays: ArrayNames,
         name_of: Callable[[str], str],
     ) -> None:
         self.shaped = shaped
         self.merged = merged
         self.name_of = name_of
-        self.between: list[Kept] = []
+        self.between: list[KeptTensor] = []
         self.written = list(arrays.written)
         for _, source, _ in merged:
             path, value = arrays.sums[source], shaped.outputs[source]
@@ -110,7 +110,7 @@ class _Staging:
             names = [self.places[value] for value in phase.takes]
             names += [self._given(value) for value in phase.gives]
             program = _renamed(phase.program, names)
-            functions.append(Function(program, lower(program, machine)))
+            functions.append(ExportedFunction(program, lower(program, machine)))
             copies = [*self._kept(phase, needed), *self._unchanged()]
             sums = self._sums(phase.gives)
             stages.append(Stage(functions[-1].program, tuple(names), tuple(copies), sums))
@@ -166,7 +166,7 @@ class _Staging:
                 positions.clear()
         return copies
 
-    def _sums(self, computed: Sequence[int]) -> tuple[Sum, ...]:
+    def _sums(self, computed: Sequence[int]) -> tuple[RankSum, ...]:
         """The sums of ranks after a phase: arrays of one type at a time."""
         groups: dict[tuple[str, bool], list[tuple[int, str]]] = defaultdict(list)
         copied = {value for value in self.shaped.inputs if value in self.places}
@@ -179,32 +179,36 @@ class _Staging:
             self._sum(dtype, whole, group) for (dtype, whole), group in sorted(groups.items())
         )
 
-    def _sum(self, dtype: str, whole: bool, group: Sequence[tuple[int, str]]) -> Sum:
+    def _sum(self, dtype: str, whole: bool, group: Sequence[tuple[int, str]]) -> RankSum:
         """One sum; over the other ranks it is in arrays of its own."""
         parts = tuple(name for _, name in group)
         if whole:
             self.places.update(group)
-            return Sum(dtype, parts, (), "")
+            return RankSum(dtype, parts, (), "")
         sums = tuple(self._array(f"others_{name}", target) for target, name in group)
         self.places.update(zip((target for target, _ in group), sums, strict=True))
         count = sum(each.count() for each in self.between if each.name in parts)
-        room = Kept("between", "", self.name_of("room"), dtype, (count,), Listed((0,)), "")
+        room = KeptTensor(
+            "between", "", self.name_of("room"), dtype, (count,), ListedNumbers((0,)), ""
+        )
         self.between.append(room)
-        return Sum(dtype, parts, sums, room.name)
+        return RankSum(dtype, parts, sums, room.name)
 
     def _array(self, path: str, value: int) -> str:
         """The name of a new array between phases for a value."""
         tensor = self.shaped.tensors[value]
         name = self.name_of(path)
         dims = fixed_dims(self.shaped, value, f"what is between two parts of a run, {path},")
-        self.between.append(Kept("between", "", name, tensor.dtype, dims, Listed((0,)), ""))
+        self.between.append(
+            KeptTensor("between", "", name, tensor.dtype, dims, ListedNumbers((0,)), "")
+        )
         return name
 
 
 def _overlapped(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     """Stages of which some run while sums over all ranks go on: those that the stage after them does not read."""
     run: list[Stage] = []
-    going: list[Sum] = []
+    going: list[RankSum] = []
     for stage, after in zip_longest(stages, stages[1:]):
         ends = any(_reads(stage, each) for each in going) or (after is None and bool(going))
         going = [] if ends else going
@@ -217,7 +221,7 @@ def _overlapped(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     return tuple(run)
 
 
-def _reads(stage: Stage, summed: Sum) -> bool:
+def _reads(stage: Stage, summed: RankSum) -> bool:
     """Whether a stage, or what is copied after it, reads something that is summed."""
     read = {*stage.arguments, *(source for _, source in stage.copies)}
     return not read.isdisjoint(summed.parts)

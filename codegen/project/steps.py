@@ -14,7 +14,7 @@ import numpy as np
 from ilang.codegen.project.cases import (
     MOST_NOISE,
     Array,
-    Output,
+    StoredOutput,
     input_of,
     is_positive,
     limits_of,
@@ -23,10 +23,10 @@ from ilang.codegen.project.cases import (
     scales_of,
     starts_of,
 )
-from ilang.codegen.project.extents import LARGEST_DOMAIN, Function, extents_of
+from ilang.codegen.project.extents import LARGEST_DOMAIN, ExportedFunction, extents_of
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.runtime.philox import uniform
-from ilang.codegen.targets.session import Kept, Session, Uniform
+from ilang.codegen.targets.session import EmittedSession, KeptTensor, Uniform
 from ilang.core.diagnostic import DataError
 from ilang.core.ir.shaped import Assignment
 from ilang.core.record import record
@@ -45,8 +45,8 @@ MOST_STORED = 200
 class TestedSession:
     """A session, and the programs of its stages."""
 
-    session: Session
-    functions: tuple[Function, ...]
+    session: EmittedSession
+    functions: tuple[ExportedFunction, ...]
 
     def extents(self) -> list[tuple[int, ...]]:
         """The extents of each program; those that come at run time are small, and those of one name are equal."""
@@ -95,12 +95,12 @@ class Steps:
 
     starts: dict[str, int]
     below: dict[str, int | None]
-    first: tuple[Output, ...]
-    runs: tuple[tuple[Output, ...], ...]
-    last: tuple[Output, ...]
+    first: tuple[StoredOutput, ...]
+    runs: tuple[tuple[StoredOutput, ...], ...]
+    last: tuple[StoredOutput, ...]
 
 
-def _extents(function: Function, known: Mapping[str, int]) -> tuple[int, ...]:
+def _extents(function: ExportedFunction, known: Mapping[str, int]) -> tuple[int, ...]:
     """The extents of a program; of those that come at run time small ones, where none are known by name."""
     sizes = function.shaped.sizes
     if not function.free():
@@ -151,7 +151,7 @@ def _iterations(node: object, extents: Sequence[int]) -> int:
     return math.prod(extents[size] for size in node.sizes)
 
 
-def first_values(each: Kept, seed: int) -> Array:
+def first_values(each: KeptTensor, seed: int) -> Array:
     """The values that a kept array begins with."""
     dtype, count = NUMPY_TYPES[each.dtype], each.count()
     if isinstance(each.fill, Uniform):
@@ -162,7 +162,7 @@ def first_values(each: Kept, seed: int) -> Array:
     return np.broadcast_to(numbers, count).reshape(each.dims)
 
 
-def _settled(plain: Array, exact: Array, relative: float, scale: float) -> Output:
+def _settled(plain: Array, exact: Array, relative: float, scale: float) -> StoredOutput:
     """The values that are stored of a result, and how far a float may be from them.
 
     Where sums cancel, whatever the inputs are, nothing moves a result but the roundings of what is summed: how far they
@@ -178,11 +178,11 @@ def _settled(plain: Array, exact: Array, relative: float, scale: float) -> Outpu
     return _sampled(result, relative, scale)
 
 
-def _sampled(values: Array, relative: float, scale: float) -> Output:
+def _sampled(values: Array, relative: float, scale: float) -> StoredOutput:
     """Elements of an array at equal distances."""
     step = 1 if values.size <= MOST_STORED else -(-values.size // MOST_STORED) | 1
     bounds = (relative, scale) if values.dtype.kind == "f" else (0.0, 0.0)
-    return Output(values.reshape(-1)[::step], step, *bounds)
+    return StoredOutput(values.reshape(-1)[::step], step, *bounds)
 
 
 def is_positive_session(tested: TestedSession) -> bool:

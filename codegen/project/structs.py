@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ilang.codegen.runtime.sharing import matched
-from ilang.codegen.runtime.solved import Solved
+from ilang.codegen.runtime.solved import SolvedDefinition
 from ilang.core.diagnostic import DataError
 from ilang.core.record import entity
 
@@ -18,11 +18,11 @@ from ilang.core.record import entity
 class Guest:
     """A definition in a struct: its parameters by path, each with its path in the session that begins the struct."""
 
-    solved: Solved
+    solved: SolvedDefinition
     paths: Mapping[str, str]
 
 
-def groups(definitions: Sequence[Solved]) -> list[list[Guest]]:
+def groups(definitions: Sequence[SolvedDefinition]) -> list[list[Guest]]:
     """Definitions by struct, in each first the one that begins it.
 
     It has all parameters of the others; of several that do, it is the one that changes most of them. Parameters are the
@@ -42,12 +42,12 @@ def groups(definitions: Sequence[Solved]) -> list[list[Guest]]:
     return grouped
 
 
-def _keeps(one: Solved) -> tuple[int, int]:
+def _keeps(one: SolvedDefinition) -> tuple[int, int]:
     """The number of parameters of a definition, and of those that a run of it changes."""
     return len(_parameters(one)), sum(each.role == "parameter" for each in one.results)
 
 
-def _paths(guest: Solved, host: Solved) -> Mapping[str, str] | None:
+def _paths(guest: SolvedDefinition, host: SolvedDefinition) -> Mapping[str, str] | None:
     """The parameters of a definition by path, with their paths in another; None if that does not have all of them."""
     wanted, given = _parameters(guest), _parameters(host)
     try:
@@ -57,7 +57,7 @@ def _paths(guest: Solved, host: Solved) -> Mapping[str, str] | None:
     return paths if all(wanted[path] == given[other] for path, other in paths.items()) else None
 
 
-def _parameters(one: Solved) -> dict[str, object]:
+def _parameters(one: SolvedDefinition) -> dict[str, object]:
     """Keys that are equal for equal parameters, by path: the place in the text, the shape, the type."""
     return {
         tensor.path: (cell.span.source.text, cell.span.start, tensor.shape.memory(), tensor.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ilang.codegen.project.cases import TABLE, Output, table
+from ilang.codegen.project.cases import TABLE, StoredOutput, table
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, listed, literal
 from ilang.core.dtype import FLOATS
 
@@ -27,7 +27,7 @@ def table_text(dtype: str, positive: bool) -> list[str]:
     )
 
 
-def values_of(name: str, output: Output, dtype: str) -> Iterator[str]:
+def values_of(name: str, output: StoredOutput, dtype: str) -> Iterator[str]:
     """The declaration of what is stored of an output, inside a function."""
     words = [number(v, dtype) for v in output.values] or ["0"]
     return listed(f"{INDENT}static const {C_TYPES[dtype]} {name}[] = {{", words, "};")
@@ -42,7 +42,7 @@ def given_row(name: str, dtype: str, count: int, values: str, start: int, limit:
     )
 
 
-def result_row(name: str, dtype: str, count: int, values: str, output: Output) -> str:
+def result_row(name: str, dtype: str, count: int, values: str, output: StoredOutput) -> str:
     """The row that describes an output: the values that are stored of it."""
     bounds = (
         f", .relative = {output.relative:.3g}, .scale = {output.scale:g}" if dtype in FLOATS else ""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ilang.codegen.project.checking import Check
-    from ilang.codegen.runtime.plan import Plan
+    from ilang.codegen.runtime.plan import CallPlan
     from ilang.codegen.runtime.specialization import Specialization
     from ilang.core.explain.explanation import Explanation
     from ilang.core.ir.einx import Form
@@ -90,7 +90,7 @@ class Component:
         self._graph: Graph | None = None
         self._shapes: dict[tuple[object, ...], Shaped] = {}
         self._specializations: dict[tuple[object, ...], Specialization] = {}
-        self._plans: dict[tuple[object, ...], Plan] = {}
+        self._plans: dict[tuple[object, ...], CallPlan] = {}
 
     def __call__(
         self,
@@ -206,7 +206,7 @@ class Component:
             return error
         return DataError(error.code, error.message, error.span, hint)
 
-    def _remember(self, arrays: Sequence[Any], plan: Plan) -> None:
+    def _remember(self, arrays: Sequence[Any], plan: CallPlan) -> None:
         """Keep a plan for arrays like these: exactly NumPy's own class, and all as C reads them."""
         from numpy import ndarray
 

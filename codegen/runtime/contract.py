@@ -30,7 +30,7 @@ from ilang.codegen.runtime.arranged import Arrangement, arrangement
 from ilang.codegen.runtime.component import LIKE, Component
 from ilang.codegen.runtime.target import DEVICES, check_target
 from ilang.core.diagnostic import DataError, DataTypeError, NotationError, ShapeError, counted
-from ilang.core.ir.spec import Axis, Fixed, Label, ShapeSpec, Spec, SpecRow
+from ilang.core.ir.spec import Axis, AxisLabel, Fixed, ShapeSpec, Spec, SpecRow
 from ilang.core.ir.syntax import Einsum
 from ilang.core.notation.arity import wires_of
 from ilang.core.notation.contraction import Path, contraction_path
@@ -457,7 +457,7 @@ def _with_axes(term: ShapeSpec, most: int, count: int) -> ShapeSpec:
     row = output_row(term)
     if row.variable is None:
         return term
-    middle = tuple(Label(f"e{n}", term.span) for n in range(most - count, most))
+    middle = tuple(AxisLabel(f"e{n}", term.span) for n in range(most - count, most))
     empty = SpecRow((), None, ())
     whole = SpecRow((), None, (*row.leading, *middle, *row.trailing))
     return ShapeSpec((empty, empty, whole), term.span)
@@ -477,7 +477,7 @@ def _extents(spec: Spec, shapes: Shapes) -> Mapping[str, int]:
     extents: dict[str, int] = {}
     for term, shape in zip(spec.operands, shapes, strict=True):
         for axis, extent in zip(term.axes(), shape, strict=True):
-            if isinstance(axis, Label):
+            if isinstance(axis, AxisLabel):
                 extents[axis.name] = max(extent, extents.get(axis.name, 0))
     return extents
 

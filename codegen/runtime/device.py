@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ilang.codegen.runtime.executable import Executable, Source
+from ilang.codegen.runtime.executable import DeviceSource, Executable
 from ilang.codegen.runtime.native import Address, Native
 from ilang.core.diagnostic import DataError, ToolError
 
@@ -115,7 +115,7 @@ class Device:
         self,
         name: str,
         runtime: Runtime,
-        load: Callable[[Source], Executable],
+        load: Callable[[DeviceSource], Executable],
         report: Callable[[], str] = lambda: "",
         stop: Callable[[], None] | None = None,
         *,

@@ -27,7 +27,7 @@ from ilang.core.notation.einx import read_einx
 from ilang.core.notation.einx_forms import check_parameters, complete
 from ilang.core.notation.einx_told import told_name
 from ilang.core.passes.einx.solving import OPEN, form_of, shape_of, solve_sizes
-from ilang.core.passes.einx.solving import Sizes as Solved
+from ilang.core.passes.einx.solving import AxisSizes as Solved
 from ilang.core.record import record
 from ilang.core.source import Source, Span, whole
 

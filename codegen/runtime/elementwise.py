@@ -14,7 +14,7 @@ from ilang.codegen.runtime.gradient import refusal
 from ilang.codegen.runtime.layout import LaidOut, checked_orders, orders_of
 from ilang.core.diagnostic import DataError, Error, NotationError, ShapeError, counted
 from ilang.core.explain.explanation import Explanation
-from ilang.core.ir.syntax import Kernel
+from ilang.core.ir.syntax import ElementKernel
 from ilang.core.notation.arity import wires_of
 from ilang.core.notation.kernel import accumulator, order_of, parse_kernel
 from ilang.core.record import replace
@@ -130,7 +130,7 @@ class ElementwiseKernel(Component):
 
     __slots__ = ("_derived", "_kernel", "_laid_out", "_ranked")
 
-    def __init__(self, kernel: Kernel, derived: tuple[tuple[Any, bool], ...] = ()) -> None:
+    def __init__(self, kernel: ElementKernel, derived: tuple[tuple[Any, bool], ...] = ()) -> None:
         """The kernel, of inputs of any ranks; or its gradient, once for each ``wrt`` and whether values are wanted."""
         super().__init__(kernel, wires_of(kernel, {}))
         self._kernel = kernel
@@ -164,7 +164,7 @@ class ElementwiseKernel(Component):
             known = self._ranked.setdefault(ranks, known)
         return known
 
-    def _with_ranks(self, ranks: Sequence[int]) -> Kernel:
+    def _with_ranks(self, ranks: Sequence[int]) -> ElementKernel:
         """The kernel for inputs of these ranks. Raises DataError E0701."""
         inputs = self._kernel.inputs
         if len(ranks) != len(inputs):

@@ -11,7 +11,7 @@ from ilang.core.record import record
 
 
 @record
-class Source:
+class DeviceSource:
     """A program that is compiled for a device.
 
     Fields:

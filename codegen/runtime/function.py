@@ -11,7 +11,7 @@ import numpy as np
 
 from ilang.codegen.runtime.model import Model, options_of
 from ilang.codegen.runtime.session import Session
-from ilang.codegen.runtime.solved import Solved
+from ilang.codegen.runtime.solved import SolvedDefinition
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError
 from ilang.core.explain.expression import aligned
@@ -42,7 +42,7 @@ class Lasting:
 
 
 @record
-class Told:
+class DefinitionExplanation:
     """The explanation of a definition: parameters, state, and then that of a program."""
 
     parameters: tuple[Lasting, ...]
@@ -170,7 +170,7 @@ class Function:
         *,
         verbose: bool = False,
         machine: Machine = CPU,
-    ) -> Told:
+    ) -> DefinitionExplanation:
         """The explanation of a run, as data; ``str`` gives a page.
 
         Raises:
@@ -180,7 +180,9 @@ class Function:
         program = pipeline.explain_shaped(
             solved.built.graph, solved.shaped(), verbose, given=True, machine=machine
         )
-        return Told(_lasting(solved, "parameter"), _lasting(solved, "declared"), program)
+        return DefinitionExplanation(
+            _lasting(solved, "parameter"), _lasting(solved, "declared"), program
+        )
 
     def check(
         self, shapes: Mapping[str, str] | None = None, config: Config = None, target: str = "c"
@@ -194,11 +196,11 @@ class Function:
 
         return check(self.shaped(shapes, config), target)
 
-    def _solved(self, shapes: Mapping[str, str] | None, config: Config) -> Solved:
-        return Solved(self.model, options_of(self.name, shapes or {}, config or {}, {}))
+    def _solved(self, shapes: Mapping[str, str] | None, config: Config) -> SolvedDefinition:
+        return SolvedDefinition(self.model, options_of(self.name, shapes or {}, config or {}, {}))
 
 
-def _lasting(solved: Solved, kind: str) -> tuple[Lasting, ...]:
+def _lasting(solved: SolvedDefinition, kind: str) -> tuple[Lasting, ...]:
     return tuple(
         Lasting(each.path, each.shape.memory(), each.dtype, int(np.prod(each.shape.memory())))
         for each in solved.tensors(kind)

@@ -10,8 +10,8 @@ from ilang.codegen.runtime import cache, nvrtc
 from ilang.codegen.runtime.compilers import Language, find_compiler
 from ilang.codegen.runtime.device import Device, LibraryRuntime
 from ilang.codegen.runtime.driver import EMULATE, Driver
-from ilang.codegen.runtime.executable import LibraryProgram, Source
-from ilang.codegen.runtime.launched import Kernels, LaunchedProgram, kernels_in, text_of
+from ilang.codegen.runtime.executable import DeviceSource, LibraryProgram
+from ilang.codegen.runtime.launched import CompiledKernels, LaunchedProgram, kernels_in, text_of
 from ilang.codegen.runtime.native import Native
 from ilang.codegen.runtime.packages import Package
 from ilang.codegen.targets import cuda
@@ -84,13 +84,13 @@ def library(text: Callable[[], str], name: str, follows_from: str = "") -> Nativ
     return cache.library_of(follows_from, lambda: f"// {name}\n{text()}", recipe, Native)
 
 
-def load_library(source: Source) -> LibraryProgram:
+def load_library(source: DeviceSource) -> LibraryProgram:
     """A program that nvcc compiles."""
     native = library(lambda: cuda.emit(source.program()), f"{source.name}.cu", source.follows_from)
     return LibraryProgram(native, source.name)
 
 
-def kernels_of(source: Source, capability: int) -> Kernels:
+def kernels_of(source: DeviceSource, capability: int) -> CompiledKernels:
     """The kernels of a program, which NVRTC compiles.
 
     Raises:
@@ -116,7 +116,7 @@ def gpu() -> Device:
     if find_compiler(CUDA).package != NVRTC:
         return Device("the GPU", LibraryRuntime(library), load_library)
 
-    def load(source: Source) -> LaunchedProgram:
+    def load(source: DeviceSource) -> LaunchedProgram:
         return LaunchedProgram(driver, kernels_of(source, kind))
 
     return Device("the GPU", driver, load)

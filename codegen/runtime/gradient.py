@@ -68,7 +68,7 @@ def refusal() -> DataError:
     )
 
 
-class Derived(Component):
+class DerivedComponent(Component):
     """A component made of another: for the types and ranks of its arrays, once, and compiled once.
 
     It takes the inputs of the other, then more: cotangents or tangents.
@@ -167,7 +167,7 @@ class Derived(Component):
         raise refusal()
 
 
-class Gradient(Derived):
+class Gradient(DerivedComponent):
     """The gradient of a component: its inputs and a cotangent for each output in, a gradient for each input out."""
 
     __slots__ = ("_values",)
@@ -216,7 +216,7 @@ class Gradient(Derived):
         return Gradient, (self._of, self._wrt, self._values)
 
 
-class Tangent(Derived):
+class Tangent(DerivedComponent):
     """The directional derivative: inputs and a tangent for each input in, outputs and then their tangents out."""
 
     __slots__ = ()

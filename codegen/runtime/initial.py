@@ -18,11 +18,11 @@ from ilang.core.ir.operation import Operation, Pointwise
 from ilang.core.ir.scalar import Apply, Operand
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.solved import Solved
-    from ilang.codegen.runtime.stored import Tensor
+    from ilang.codegen.runtime.solved import SolvedDefinition
+    from ilang.codegen.runtime.stored import LastingTensor
 
 
-def initial_values(solved: Solved, cell: Stored, tensor: Tensor, seed: int) -> Any:
+def initial_values(solved: SolvedDefinition, cell: Stored, tensor: LastingTensor, seed: int) -> Any:
     """The values that a parameter begins with.
 
     Those of the text; zeros where every use only adds it; else uniform in ±1/sqrt(n), n the product of the extents of
@@ -38,7 +38,7 @@ def initial_values(solved: Solved, cell: Stored, tensor: Tensor, seed: int) -> A
     return uniform(seed, tensor.path, prod(dims), bound).astype(dtype).reshape(dims)
 
 
-def initial_uniform(solved: Solved, cell: Stored) -> float | None:
+def initial_uniform(solved: SolvedDefinition, cell: Stored) -> float | None:
     """The bound of the random numbers that a parameter begins with, in f32; None where it begins with zeros."""
     number = solved.number[cell]
     if _only_added(solved, number):
@@ -46,7 +46,7 @@ def initial_uniform(solved: Solved, cell: Stored) -> float | None:
     return float(np.float32(1 / sqrt(max(1, reduced(solved, number)))))
 
 
-def _uses(solved: Solved, number: int) -> list[tuple[int, int]]:
+def _uses(solved: SolvedDefinition, number: int) -> list[tuple[int, int]]:
     """The nodes that read a value and the places of their operands, in the order of evaluation."""
     from ilang.core.ir.graph import operands
 
@@ -59,7 +59,7 @@ def _uses(solved: Solved, number: int) -> list[tuple[int, int]]:
     ]
 
 
-def _only_added(solved: Solved, number: int) -> bool:
+def _only_added(solved: SolvedDefinition, number: int) -> bool:
     """Whether every use of a value adds it, element by element."""
     nodes = [solved.built.graph.nodes[value] for value, _ in _uses(solved, number)]
     both = Apply("add", (Operand(0), Operand(1)))
@@ -69,7 +69,7 @@ def _only_added(solved: Solved, number: int) -> bool:
     )
 
 
-def reduced(solved: Solved, number: int) -> int:
+def reduced(solved: SolvedDefinition, number: int) -> int:
     """The product of the extents of a value that its first use reduces."""
     uses = _uses(solved, number)
     if not uses:

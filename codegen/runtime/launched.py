@@ -19,7 +19,14 @@ from ilang.codegen.runtime.driver import Driver
 from ilang.codegen.runtime.memory import LARGEST_SPACE
 from ilang.codegen.runtime.nvrtc import MARK
 from ilang.codegen.targets import cuda
-from ilang.codegen.targets.cuda_call import Call, Fill, Number, Value, call_of, kernels_of
+from ilang.codegen.targets.cuda_call import (
+    DeviceCall,
+    Fill,
+    NumberArgument,
+    Value,
+    call_of,
+    kernels_of,
+)
 from ilang.core.diagnostic import ToolError
 from ilang.core.ir.host import Host
 from ilang.core.ir.kernel import Program
@@ -40,7 +47,7 @@ def text_of(program: Program) -> str:
 
 
 @record
-class Kernels:
+class CompiledKernels:
     """The result of a compiler on such a text: machine code, the names that it has for kernels, the host program."""
 
     code: bytes
@@ -48,13 +55,13 @@ class Kernels:
     host: Host
 
 
-def kernels_in(content: bytes) -> Kernels:
+def kernels_in(content: bytes) -> CompiledKernels:
     """Kernels from what the compiler wrote, in a cache that nobody else can write. Raises OSError: it is broken."""
     code, _, last = content.rpartition(b"\n")
     try:
         known = json.loads(last)
         host = pickle.loads(base64.b64decode(known["host"]))
-        return Kernels(code, known["kernels"], host)
+        return CompiledKernels(code, known["kernels"], host)
     except Exception as error:  # whatever a pickle of something else raises
         raise OSError(f"not what {__name__} writes: {error}") from None
 
@@ -62,7 +69,7 @@ def kernels_in(content: bytes) -> Kernels:
 class LaunchedProgram:
     """A program on a GPU, whose kernels are launched one by one. Safe to use from several threads."""
 
-    def __init__(self, driver: Driver, kernels: Kernels) -> None:
+    def __init__(self, driver: Driver, kernels: CompiledKernels) -> None:
         """Load the kernels. Raises ToolError (E0922): the driver does not take them."""
         self._driver = driver
         self._host = kernels.host
@@ -73,10 +80,10 @@ class LaunchedProgram:
             self._kernels[kernel] = _loaded(driver, driver.kernel(module, name))
         self._call_at = lru_cache(maxsize=8)(self._call_of)
 
-    def _call_of(self, sizes: tuple[int, ...]) -> Call | None:
+    def _call_of(self, sizes: tuple[int, ...]) -> DeviceCall | None:
         return call_of(self._host, sizes)
 
-    def _call(self, sizes: Any) -> Call | None:
+    def _call(self, sizes: Any) -> DeviceCall | None:
         """The call at these sizes; an array of sizes is never empty, a program may have none."""
         return self._call_at(tuple(sizes[: self._count].tolist()))
 
@@ -98,7 +105,7 @@ class LaunchedProgram:
         base = call.base(work)
 
         def number(value: Value) -> int:
-            if isinstance(value, Number):
+            if isinstance(value, NumberArgument):
                 return value.value
             return value.offset + (base if value.argument is None else addresses[value.argument])
 

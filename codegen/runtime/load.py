@@ -19,7 +19,7 @@ from ilang.codegen.runtime import cache
 from ilang.codegen.runtime.arguments import Output
 from ilang.codegen.runtime.concurrency import ForkSafeLock
 from ilang.codegen.runtime.memory import NO_SPACE, new_space
-from ilang.codegen.runtime.plan import Names, Plan
+from ilang.codegen.runtime.plan import CallPlan, Names
 from ilang.codegen.runtime.toolchain import Variant
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.cost import of_assignments
@@ -49,7 +49,7 @@ _LET_STOP = backend.new_function_type((_VOID_POINTER,), backend.new_void_type(),
 NO_HANDLE: Final = backend.cast(_VOID_POINTER, 0)
 
 
-class Library:
+class LoadedLibrary:
     """The functions of one loaded library."""
 
     def __init__(self, path: str, name: str, arrays: int, threads: bool) -> None:
@@ -94,7 +94,7 @@ class Library:
 
 MOST_LIBRARIES = 256
 
-_loaded: dict[tuple[str, Variant], Library] = {}
+_loaded: dict[tuple[str, Variant], LoadedLibrary] = {}
 """The libraries loaded last, by source and variant: a program that is written again is there at once."""
 
 _loading = ForkSafeLock()
@@ -129,7 +129,7 @@ def interface_of(shaped: Shaped, machine: Machine) -> Interface:
 
 def open_library(
     interface: Interface, text: Callable[[], str], source: str, variant: Variant
-) -> Library:
+) -> LoadedLibrary:
     """The library of a program's C text, compiled if it is not in the cache.
 
     ``source`` is what the text follows from, or the text itself.
@@ -141,8 +141,8 @@ def open_library(
     if known is not None:
         return known
 
-    def load(path: str) -> Library:
-        return Library(path, identifier(interface.name), interface.arrays, variant.threads)
+    def load(path: str) -> LoadedLibrary:
+        return LoadedLibrary(path, identifier(interface.name), interface.arrays, variant.threads)
 
     library = cache.library_of(source, text, variant, load)
     with _loading.taken():
@@ -171,9 +171,9 @@ class Compiled:
         self._source = source
         self._sanitize = sanitize
         self._lock = ForkSafeLock()
-        self._libraries: dict[bool, Library] = {}
+        self._libraries: dict[bool, LoadedLibrary] = {}
 
-    def library(self, threads: bool) -> Library:
+    def library(self, threads: bool) -> LoadedLibrary:
         """The serial or the threaded library.
 
         Raises:
@@ -191,13 +191,13 @@ class Compiled:
 
     def plan(
         self, extents: Sequence[int], outputs: Sequence[Output] = (), names: Names = ((), ())
-    ) -> Plan:
+    ) -> CallPlan:
         """Everything about a call that depends on the extents only (one per size of the program).
 
         ``outputs`` is for plans that make their own result arrays, ``names`` (of the inputs, of the outputs) for
         whoever checks arrays against a plan.
         """
-        return Plan(self, extents, outputs, names)
+        return CallPlan(self, extents, outputs, names)
 
     def call(
         self,

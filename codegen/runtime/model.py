@@ -22,7 +22,7 @@ from ilang.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.arguments import Array
-    from ilang.codegen.runtime.phased import Ranks
+    from ilang.codegen.runtime.phased import Processes
 
 
 @record
@@ -37,7 +37,7 @@ class Options:
     target: str
     threads: int
     parameters: Any
-    ranks: Ranks | None
+    ranks: Processes | None
 
 
 DEFAULTS: dict[str, Any] = {

@@ -18,7 +18,7 @@ from ilang.codegen.runtime.arguments import (
 )
 from ilang.codegen.runtime.concurrency import ForkSafeLock, hears_signals, interruptible
 from ilang.codegen.runtime.device import DEFAULT_STREAM, STREAM_OF_THREAD, Device, DeviceArray
-from ilang.codegen.runtime.executable import Source
+from ilang.codegen.runtime.executable import DeviceSource
 from ilang.codegen.runtime.load import interface_of
 from ilang.codegen.runtime.memory import LARGEST_SPACE, too_large
 from ilang.codegen.runtime.native import Address
@@ -190,7 +190,7 @@ class Offloaded:
         )
         source = repr(("cuda", name, shaped, sorted(small)))
         lowered = functools.partial(pipeline.lower, shaped, GPU, small)
-        self._executable = device.load(Source(name, source, lowered))
+        self._executable = device.load(DeviceSource(name, source, lowered))
         self._spaces: dict[int, DeviceArray] = {}
         self._of_thread = _OfThread()
         self._lock = ForkSafeLock()

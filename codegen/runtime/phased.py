@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ilang.codegen.runtime.arguments import Array
 
 
-class Ranks(Protocol):
+class Processes(Protocol):
     """The processes that run a program together, each on a share of the data; ``rank`` is the number of this one."""
 
     rank: int
@@ -36,7 +36,7 @@ class Phased:
         self,
         shaped: Shaped,
         merged: Sequence[tuple[int, int, bool]],
-        ranks: Ranks | None,
+        ranks: Processes | None,
         target: str,
         threads: int,
     ) -> None:

@@ -17,7 +17,7 @@ from ilang.core.diagnostic import DataError, Error, InternalError
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
     import numpy.typing as npt
 
-    from ilang.codegen.runtime.load import Compiled, Library
+    from ilang.codegen.runtime.load import Compiled, LoadedLibrary
     from ilang.codegen.runtime.stopping import Stopping
 
     Array = npt.NDArray[Any]
@@ -43,7 +43,7 @@ OUT_OF_RANGE = "E0746"
 """The code of an element that is looked up and is no index."""
 
 
-class Plan:
+class CallPlan:
     """One size of a program, prepared: its sizes as C reads them, its workspace, its outputs."""
 
     __slots__ = (
@@ -263,7 +263,7 @@ class Plan:
         if status:
             raise failure(status)
 
-    def _run_long(self, library: Library, arguments: list[Any], threads: int) -> int:
+    def _run_long(self, library: LoadedLibrary, arguments: list[Any], threads: int) -> int:
         """Run so that it can be stopped, and see whether that was needed."""
         from ilang.codegen.runtime.stopping import stopping
 
@@ -288,7 +288,7 @@ class Plan:
 
     def _with_threads(
         self,
-        library: Library,
+        library: LoadedLibrary,
         arguments: list[Any],
         threads: int,
         stop: tuple[Stopping, Any] | None = None,
@@ -309,7 +309,7 @@ class Plan:
                 library.dismiss()
 
     def _call(
-        self, library: Library, arguments: list[Any], stop: tuple[Stopping, Any] | None
+        self, library: LoadedLibrary, arguments: list[Any], stop: tuple[Stopping, Any] | None
     ) -> int:
         """Call with a workspace of the size that this library asks for."""
         count = self._work if library is self._library else int(library.work(self._sizes))

@@ -19,7 +19,7 @@ from ilang.codegen.runtime.arguments import (
     widened_array,
 )
 from ilang.codegen.runtime.component import LIKE
-from ilang.codegen.runtime.plan import Plan
+from ilang.codegen.runtime.plan import CallPlan
 from ilang.codegen.runtime.specialization import Specialization
 from ilang.codegen.runtime.target import DEVICES, check_target, source_of
 from ilang.core import pipeline
@@ -46,7 +46,7 @@ MOST_SPECIALIZATIONS = 64
 
 
 @record
-class Input:
+class LeafInput:
     """A leaf that a routine needs: its node in the graph, its name, its extents in memory, its values or None."""
 
     number: int
@@ -74,7 +74,7 @@ class Routine:
         self,
         inferred: Inferred,
         values: Sequence[int],
-        inputs: tuple[Input, ...],
+        inputs: tuple[LeafInput, ...],
         wrt: tuple[int, ...] | None = None,
     ) -> None:
         """For some values of a solved graph and the leaves that they are computed from.
@@ -88,7 +88,7 @@ class Routine:
         self._places = {each.name: n for n, each in enumerate(inputs)}
         self._open = tuple(n for n, each in enumerate(inputs) if each.values is None)
         self._kept: list[Any] = [None] * len(inputs)
-        self._plans: dict[tuple[object, ...], Plan] = {}
+        self._plans: dict[tuple[object, ...], CallPlan] = {}
         self._specializations: dict[tuple[str, ...], Specialization] = {}
 
     def __call__(
@@ -239,7 +239,7 @@ class Routine:
 
         return gradient(shaped, self._wrt, ones=True)
 
-    def _remember(self, given: Sequence[Any], arrays: Sequence[Array], plan: Plan) -> None:
+    def _remember(self, given: Sequence[Any], arrays: Sequence[Array], plan: CallPlan) -> None:
         """Keep the plan for arrays like these, if each was given as C reads it or follows a leaf's own values."""
         for place, (each, array) in enumerate(zip(self._inputs, arrays, strict=True)):
             if given[place] is None and _lasts(each.values, array):
@@ -293,7 +293,7 @@ class Routine:
         """
         from pathlib import Path
 
-        from ilang.codegen.project.extents import Function
+        from ilang.codegen.project.extents import ExportedFunction
         from ilang.codegen.project.render import write_functions
         from ilang.codegen.runtime.files import path_text
 
@@ -301,7 +301,7 @@ class Routine:
         shaped = shaped if name is None else replace(shaped, name=name)
         nodes = self._inferred.graph.nodes
         text = "\n".join(_text(nodes[value]) for value in self._values)
-        function = Function(shaped, pipeline.lower(shaped))
+        function = ExportedFunction(shaped, pipeline.lower(shaped))
         return write_functions([function], Path(path_text(folder, "folder")), text, shaped.name)
 
     def _typed(self) -> Shaped:
@@ -320,7 +320,7 @@ def _text(node: Node) -> str:
     return node.text if isinstance(node, Operation) else node.name
 
 
-def _typed_as(each: Input) -> Array:
+def _typed_as(each: LeafInput) -> Array:
     """An array of the element type that the values of a leaf are read with."""
     values = each.values
     return (
@@ -330,7 +330,7 @@ def _typed_as(each: Input) -> Array:
     )
 
 
-def _array(each: Input, values: Any) -> Array:
+def _array(each: LeafInput, values: Any) -> Array:
     """The values of a leaf as an array of its shape, as C reads it.
 
     Raises:
@@ -349,7 +349,7 @@ def _array(each: Input, values: Any) -> Array:
     return contiguous(array)
 
 
-def _stored(each: Input, values: Any) -> Array:
+def _stored(each: LeafInput, values: Any) -> Array:
     """An array that has every element of a leaf, in memory order. Raises DataError (E0743): another number of them."""
     array = widened_array(each.name, values)
     if array.size != math.prod(each.dims):

@@ -32,10 +32,10 @@ from ilang.codegen.runtime.initial import initial_values
 from ilang.codegen.runtime.phased import Phased
 from ilang.codegen.runtime.plan import OUT_OF_RANGE
 from ilang.codegen.runtime.sharing import matched
-from ilang.codegen.runtime.solved import Solved
+from ilang.codegen.runtime.solved import SolvedDefinition
 from ilang.codegen.runtime.specialization import Specialization
-from ilang.codegen.runtime.step import NOTHING, Step
-from ilang.codegen.runtime.stored import Arrays, Tensor, fitted
+from ilang.codegen.runtime.step import NOTHING, BoundProgram
+from ilang.codegen.runtime.stored import Arrays, LastingTensor, fitted
 from ilang.codegen.runtime.target import check_target
 from ilang.core.build.program import Given, plain_number
 from ilang.core.build.routines import Built, Result
@@ -123,7 +123,7 @@ class Session:
         check_threads(options.threads)
         self._model = model
         self._options = options
-        self._step: Step | None = None
+        self._step: BoundProgram | None = None
         self._phased: Phased | None = None
         self.runs = 0
         try:
@@ -148,7 +148,7 @@ class Session:
     def _open(self, options: Options) -> None:
         """Infer every shape, and have arrays of them."""
         self._options = options
-        self._solved = Solved(self._model, options)
+        self._solved = SolvedDefinition(self._model, options)
         solved = self._solved
         self.config = Settings(solved.built, solved.config, solved.float)
         written = {role: {r.path for r in solved.results if r.role == role} for role in LASTING}
@@ -191,7 +191,7 @@ class Session:
     # -- running -----------------------------------------------------------------------------------------------------
 
     @property
-    def inputs(self) -> Mapping[str, Tensor]:
+    def inputs(self) -> Mapping[str, LastingTensor]:
         """The inputs of a run: name, shape and element type."""
         return {tensor.path: tensor for tensor in self._inputs}
 
@@ -312,7 +312,7 @@ class Session:
             self._phased = Phased(shaped, merged, options.ranks, options.target, options.threads)
             return
         specialization = Specialization(shaped)
-        self._step = Step(
+        self._step = BoundProgram(
             specialization.plan(tuple(size.fixed or 0 for size in shaped.sizes)),
             solved,
             (self.parameters, self.state),
@@ -520,7 +520,7 @@ def _setting(name: str, number: float, dtype: Any) -> Array:
     return array
 
 
-def _input(tensor: Tensor, values: Any) -> Array:
+def _input(tensor: LastingTensor, values: Any) -> Array:
     """An array for an input, as C reads it.
 
     Raises:

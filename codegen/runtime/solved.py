@@ -10,7 +10,7 @@ import numpy as np
 
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.runtime.initial import stored_values
-from ilang.codegen.runtime.stored import Tensor
+from ilang.codegen.runtime.stored import LastingTensor
 from ilang.core import pipeline
 from ilang.core.build.tensor import Shape
 from ilang.core.build.values import Measured, Stored
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ilang.core.ir.shaped import Shaped
 
 
-class Solved:
+class SolvedDefinition:
     """A definition whose shapes are inferred."""
 
     def __init__(self, model: Model, options: Options, of_any_ranks: bool = False) -> None:
@@ -135,17 +135,17 @@ class Solved:
         outputs = [each.number for each in self.results]
         return pipeline.tensors_shaped(self.inferred, dtypes, outputs)
 
-    def cells(self, kind: str) -> list[tuple[Stored, Tensor]]:
+    def cells(self, kind: str) -> list[tuple[Stored, LastingTensor]]:
         """The tensors of one kind that a run keeps, in the order of evaluation; inputs in the order of the head."""
         paths = self.built.paths
         others = [cell for cell, _ in self.built.inputs if cell not in paths]
         return [
-            (cell, Tensor(paths.get(cell, cell.name), self.shape(cell), self.type_of(cell)))
+            (cell, LastingTensor(paths.get(cell, cell.name), self.shape(cell), self.type_of(cell)))
             for cell in (*paths, *others)
             if cell.kind == kind
         ]
 
-    def tensors(self, kind: str) -> list[Tensor]:
+    def tensors(self, kind: str) -> list[LastingTensor]:
         """The tensors of a kind, without the cells that the text has of them."""
         return [tensor for _, tensor in self.cells(kind)]
 

@@ -11,7 +11,7 @@ from ilang.codegen.runtime.arguments import checked_outs, outputs_of, result_of
 from ilang.codegen.runtime.concurrency import ForkSafeLock
 from ilang.codegen.runtime.load import Compiled, interface_of
 from ilang.codegen.runtime.memory import too_large
-from ilang.codegen.runtime.plan import Plan
+from ilang.codegen.runtime.plan import CallPlan
 from ilang.core import pipeline
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import CPU
@@ -42,11 +42,11 @@ class Specialization:
             [shaped.tensors[value].name for value in shaped.outputs],
         )
         self._compiled: Compiled | None = None
-        self._plans: dict[tuple[int, ...], Plan] = {}
+        self._plans: dict[tuple[int, ...], CallPlan] = {}
         self._offloaded: dict[Device, Offloaded] = {}
         self._lock = ForkSafeLock()
 
-    def plan(self, extents: tuple[int, ...]) -> Plan:
+    def plan(self, extents: tuple[int, ...]) -> CallPlan:
         """A call of the compiled program with these extents.
 
         Raises:

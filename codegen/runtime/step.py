@@ -17,18 +17,18 @@ from ilang.core.build.values import Stored
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.arguments import Array
-    from ilang.codegen.runtime.plan import Plan
-    from ilang.codegen.runtime.solved import Solved
+    from ilang.codegen.runtime.plan import CallPlan
+    from ilang.codegen.runtime.solved import SolvedDefinition
     from ilang.codegen.runtime.stored import Arrays
 
 
-class Step:
+class BoundProgram:
     """One compiled program, and the arrays of one session that it runs on."""
 
     def __init__(
         self,
-        plan: Plan,
-        solved: Solved,
+        plan: CallPlan,
+        solved: SolvedDefinition,
         lasting: tuple[Arrays, Arrays],
         others: Callable[[Stored], Array],
         threads: int,

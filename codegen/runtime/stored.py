@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @record
-class Tensor:
+class LastingTensor:
     """A parameter, or state: its path, its shape, its element type, how it begins."""
 
     path: str
@@ -41,7 +41,9 @@ class Arrays(MutableMapping[str, "Array"]):
     ``stamp`` is another one whenever an array has another place in memory than runs have given it.
     """
 
-    def __init__(self, tensors: Sequence[Tensor], what: str, written: Collection[str]) -> None:
+    def __init__(
+        self, tensors: Sequence[LastingTensor], what: str, written: Collection[str]
+    ) -> None:
         """No values yet."""
         self.tensors = {each.path: each for each in tensors}
         self.written = [path for path in self.tensors if path in written]
@@ -154,7 +156,7 @@ class Arrays(MutableMapping[str, "Array"]):
             raise DataError("E0753", f"there is no {self._what} {path}", help=hint)
 
 
-def fitted(path: str, values: Any, tensor: Tensor) -> Array:
+def fitted(path: str, values: Any, tensor: LastingTensor) -> Array:
     """A copy of values as an array of the shape and the type of a tensor.
 
     Raises:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ilang.codegen.runtime.routine import Input, Routine
+from ilang.codegen.runtime.routine import LeafInput, Routine
 from ilang.core import pipeline
-from ilang.core.build.tensor import Expression, Leaf, Shape, graph_of, made_of, ordered
+from ilang.core.build.tensor import Leaf, Shape, TensorExpression, graph_of, made_of, ordered
 from ilang.core.diagnostic import DataError
 from ilang.core.explain.story import Story
 from ilang.core.infer.projections import Projection, project, sizes_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ilang.core.explain.explanation import Explanation
 
 
-class Tensor(Expression):
+class Tensor(TensorExpression):
     """An expression: a leaf, or an operation on others. Made by the functions of ``ilang.tensor``.
 
     Operators: ``a + b``, ``a - b``, ``a * b``, ``a / b``, ``-a`` element by element with broadcasting, ``a ** 2`` with
@@ -241,18 +241,18 @@ class Program:
         places = tuple(leaves.index(leaf) for leaf in wanted)
         return Routine(self._inferred, [value], inputs, places)
 
-    def _leaves(self, tensors: Sequence[Tensor]) -> list[Expression]:
+    def _leaves(self, tensors: Sequence[Tensor]) -> list[TensorExpression]:
         """The leaves that some tensors are computed from, in the order of the inputs of the graph."""
         needed = {e for e in ordered(tensors) if self._number[e] < len(self._graph.inputs)}
         return sorted(needed, key=self._number.__getitem__)
 
-    def _input(self, leaf: Expression) -> Input:
+    def _input(self, leaf: TensorExpression) -> LeafInput:
         number = self._number[leaf]
         node = self._graph.nodes[number]
         assert isinstance(node, Terminal)
         assert isinstance(leaf.node, Leaf)
         dims = sizes_of(self._inferred.shapes[number])
-        return Input(number, node.name, tuple(dims), leaf.node.values)
+        return LeafInput(number, node.name, tuple(dims), leaf.node.values)
 
     def _solved(self) -> Routine:
         """The routine that computes the tensors that were solved."""
@@ -306,7 +306,7 @@ class Program:
         return self._solved().build(folder, name)
 
 
-def _is_parameter(leaf: Expression) -> bool:
+def _is_parameter(leaf: TensorExpression) -> bool:
     return isinstance(leaf.node, Leaf) and leaf.node.kind == "parameter"
 
 

@@ -28,7 +28,7 @@ from ilang.codegen.targets import (
 from ilang.codegen.targets.c_ends import Ends
 from ilang.codegen.targets.c_entry import Entry
 from ilang.codegen.targets.c_header import declarations, signature
-from ilang.codegen.targets.c_parallel import Functions, outlined
+from ilang.codegen.targets.c_parallel import KernelFunctions, outlined
 from ilang.codegen.targets.c_tile import TileText, late_name, stored_name
 from ilang.codegen.targets.cfamily import (
     C_TYPES,
@@ -40,9 +40,9 @@ from ilang.codegen.targets.cfamily import (
 )
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.library import linked
-from ilang.codegen.targets.session import Session
+from ilang.codegen.targets.session import EmittedSession
 from ilang.core.ir.cpu import Late, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, MatrixProduct, Spread, Swap
+from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -76,7 +76,9 @@ def emit(program: Program, stoppable: bool = False) -> str:
     return "\n".join([*includes, "", *declarations(program), "", *body]) + "\n"
 
 
-def emit_source(programs: Sequence[Program], stem: str, sessions: Sequence[Session] = ()) -> str:
+def emit_source(
+    programs: Sequence[Program], stem: str, sessions: Sequence[EmittedSession] = ()
+) -> str:
     """The implementation that goes with ``emit_header``."""
     includes = (*INCLUDES, *c_session.INCLUDES) if sessions else INCLUDES
     machine = programs[0].machine
@@ -107,7 +109,7 @@ class _Emission:
         self.stoppable = stoppable
         self.name = identifier(program.name)
         self.functions = [
-            Functions(program, kernel, f"{self.name}_{kernel.name}", stoppable)
+            KernelFunctions(program, kernel, f"{self.name}_{kernel.name}", stoppable)
             for kernel in program.kernels
         ]
         self.tiles = [
@@ -131,7 +133,7 @@ class _Emission:
         host = host_of(self.program)
         yield from Entry(host, signature(self.program)).lines()
 
-    def _kernel(self, kernel: Kernel, functions: Functions) -> Iterator[str]:
+    def _kernel(self, kernel: Kernel, functions: KernelFunctions) -> Iterator[str]:
         for loop, outline in outlined(kernel.body):
             loops = list(_nest(loop, outline.loops))
             yield from functions.head(outline, loops)
@@ -145,11 +147,15 @@ class _Emission:
         yield from self._block(kernel.body, functions, INDENT)
         yield from ("}", "")
 
-    def _block(self, body: Sequence[Statement], functions: Functions, indent: str) -> Iterator[str]:
+    def _block(
+        self, body: Sequence[Statement], functions: KernelFunctions, indent: str
+    ) -> Iterator[str]:
         for s in body:
             yield from self._statement(s, functions, indent)
 
-    def _late(self, loop: For, late: Late, functions: Functions, indent: str) -> Iterator[str]:
+    def _late(
+        self, loop: For, late: Late, functions: KernelFunctions, indent: str
+    ) -> Iterator[str]:
         """A loop that fills a copy, unless a tile does so later in the block, which threads may share."""
         name, spelling = late_name(self.program, late.copy), functions.spelling
         words = ["team < 2"] if late.alone else []
@@ -163,7 +169,7 @@ class _Emission:
         yield from self._for(loop, functions, indent + INDENT)
         yield f"{indent}}}"
 
-    def _statement(self, s: Statement, functions: Functions, indent: str) -> Iterator[str]:
+    def _statement(self, s: Statement, functions: KernelFunctions, indent: str) -> Iterator[str]:
         spelling = functions.spelling
         match s:
             case For() if s.late is not None:
@@ -187,12 +193,12 @@ class _Emission:
                 yield from self._tile(s, functions, indent)
             case Transpose():
                 yield indent + c_transpose.call(s, spelling)
-            case Spread() | Barrier() | Combine() | Swap() | MatrixProduct():
+            case Spread() | Barrier() | CombineThreads() | SwapBuffers() | MatrixProduct():
                 raise AssertionError("C has no grid")
             case _:
                 assert_never(s)
 
-    def _tile(self, s: Tile, functions: Functions, indent: str) -> Iterator[str]:
+    def _tile(self, s: Tile, functions: KernelFunctions, indent: str) -> Iterator[str]:
         """A tile in registers where the compiler has vectors and every loop is whole, else element by element."""
         buffer = self.program.buffers[s.buffer]
         name, elements = identifier(buffer.name), self._elements(s)
@@ -227,7 +233,7 @@ class _Emission:
         yield from self._tile_by_element(s, functions, indent + INDENT)
         yield f"{indent}}}"
 
-    def _tile_by_element(self, s: Tile, functions: Functions, indent: str) -> Iterator[str]:
+    def _tile_by_element(self, s: Tile, functions: KernelFunctions, indent: str) -> Iterator[str]:
         """A tile in memory, its blocks and the runs of its terms added in f64."""
         spelling, buffer = functions.spelling, self.program.buffers[s.buffer]
         name, outer = identifier(buffer.name), indent
@@ -261,7 +267,7 @@ class _Emission:
             self.program.sizes[n].fixed or 0 for n in self.program.buffers[s.buffer].dims
         )
 
-    def _for(self, loop: For, functions: Functions, indent: str) -> Iterator[str]:
+    def _for(self, loop: For, functions: KernelFunctions, indent: str) -> Iterator[str]:
         spelling = functions.spelling
         name, size = spelling.variable(loop.variable), spelling.size(loop.size)
         ends, whole, start = Ends("0", size), size, ""
@@ -285,7 +291,7 @@ class _Emission:
         else:
             yield from self._plain_for(loop, ends, functions, indent)
 
-    def _range(self, loops: Sequence[For], functions: Functions) -> Iterator[str]:
+    def _range(self, loops: Sequence[For], functions: KernelFunctions) -> Iterator[str]:
         """The body of the function of parallel loops: some of their iterations."""
         if len(loops) == 1:
             yield from self._plain_for(loops[0], Ends("first", "last"), functions, INDENT)
@@ -294,7 +300,9 @@ class _Emission:
         yield from self._block(loops[-1].body, functions, INDENT + INDENT)
         yield from functions.closed(loops, INDENT)
 
-    def _plain_for(self, loop: For, ends: Ends, functions: Functions, indent: str) -> Iterator[str]:
+    def _plain_for(
+        self, loop: For, ends: Ends, functions: KernelFunctions, indent: str
+    ) -> Iterator[str]:
         """A loop one iteration after the other, a chunk at a time where it fetches."""
         if loop.fetch is None:
             yield from self._divided(loop, ends, functions, indent)
@@ -305,7 +313,9 @@ class _Emission:
         yield from self._divided(loop, chunk, functions, indent + INDENT)
         yield f"{indent}}}"
 
-    def _divided(self, loop: For, ends: Ends, functions: Functions, indent: str) -> Iterator[str]:
+    def _divided(
+        self, loop: For, ends: Ends, functions: KernelFunctions, indent: str
+    ) -> Iterator[str]:
         """A loop; where all is divided by one number, a loop that does not divide stands before."""
         inside, spelling = indent, functions.spelling
         name = spelling.variable(loop.variable)
@@ -320,7 +330,7 @@ class _Emission:
             yield f"{inside}}}"
 
     def _iterations(
-        self, loop: For, ends: Ends, functions: Functions, indent: str
+        self, loop: For, ends: Ends, functions: KernelFunctions, indent: str
     ) -> Iterator[str]:
         """A loop from where a declaration says to an end, in parts where conditions begin or cease to hold."""
         spelling, end = functions.spelling, ends.end
@@ -348,7 +358,9 @@ class _Emission:
         if parts is not None:
             yield f"{indent}}}"
 
-    def _vectorised(self, loop: For, size: str, functions: Functions, indent: str) -> Iterator[str]:
+    def _vectorised(
+        self, loop: For, size: str, functions: KernelFunctions, indent: str
+    ) -> Iterator[str]:
         """Whole blocks of lanes, which a compiler turns into vectors, then the iterations that are left."""
         spelling = functions.spelling
         name, lanes = spelling.variable(loop.variable), loop.lanes

@@ -21,8 +21,8 @@ from ilang.core.ir.host import (
     Step,
     Take,
 )
-from ilang.core.ir.kernel import Blocks, Part, Shares, Window
-from ilang.core.ir.shaped import Composition, Reach, Rule
+from ilang.core.ir.kernel import ChunkCount, Part, Shares, WindowReach
+from ilang.core.ir.shaped import ExtentProduct, Reach, Rule
 
 STATUS = {
     0: "done",
@@ -199,18 +199,18 @@ class Entry:
                 total = " + ".join([*words, str(reach.offset)])
                 yield f"{INDENT}if ({total} {relation} {sign * reach.limit}.0) return 0;"
 
-    def _count(self, part: Part | Window | Blocks | Shares) -> str:
+    def _count(self, part: Part | WindowReach | ChunkCount | Shares) -> str:
         """The number of parts, elements or blocks."""
         size = self.spelling.size
         match part:
-            case Window():
+            case WindowReach():
                 reach = " + ".join(f"{c} * ({size(n)} - 1)" for c, n in part.reach)
                 empty = " || ".join(f"{size(n)} < 1" for _, n in part.reach)
                 return f"{empty} ? 0 : {reach} + 1"
             case Part():
                 whole = size(part.whole)
                 return f"{whole} / {part.step} + ({whole} % {part.step} != 0)"
-            case Blocks():
+            case ChunkCount():
                 terms = " * ".join(f"(double){size(n)}" for n in part.loops)
                 elements = " * ".join(f"(double){size(n)}" for n in part.elements)
                 blocks = f"blocks_of({terms}, {elements})" if elements else f"blocks({terms})"
@@ -221,7 +221,7 @@ class Entry:
     def _derive(self, step: Derive, name: str) -> str:
         """A C call that computes a derived extent, false if there is none."""
         rule = step.rule
-        if isinstance(rule, Composition):
+        if isinstance(rule, ExtentProduct):
             sides = [
                 [self.spelling.size(size) for size in sizes] for sizes in (rule.over, rule.under)
             ]
@@ -238,7 +238,7 @@ class Entry:
 
     def _formula(self, rule: Rule) -> str:
         """A derived extent as an expression, where it is known to be one."""
-        if isinstance(rule, Composition):
+        if isinstance(rule, ExtentProduct):
             over, under = (
                 " * ".join(map(self.spelling.size, sizes)) for sizes in (rule.over, rule.under)
             )

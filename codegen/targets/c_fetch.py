@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from ilang.codegen.targets.c_ends import Ends
 from ilang.codegen.targets.cfamily import INDENT, Spelling
-from ilang.core.ir.cpu import Fetch, Lines
+from ilang.core.ir.cpu import CacheLines, Fetch
 from ilang.core.ir.kernel import For
 
 
@@ -42,7 +42,7 @@ def chunk(loop: For, spelling: Spelling) -> Ends:
     return Ends(f"{name}_chunk", f"{name}_stop")
 
 
-def _calls(lines: Lines, spelling: Spelling) -> Iterator[str]:
+def _calls(lines: CacheLines, spelling: Spelling) -> Iterator[str]:
     """The statements that fetch a line of each row."""
     for load in lines.loads:
         write = int(spelling.program.memory(load.buffer).role != "input")

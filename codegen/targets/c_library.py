@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from ilang.codegen.targets.cfamily import C_TYPES
-from ilang.codegen.targets.library import Part, header, parts_of
+from ilang.codegen.targets.library import HeaderPart, header, parts_of
 from ilang.core.machine import Machine
 from ilang.core.record import replace
 
@@ -33,24 +33,24 @@ LONGEST = {"f32": "f32x16", "f64": "f64x8", "i32": "i32x16", "i64": "i64x8"}
 """The longest vectors of those types."""
 
 
-def parts(machine: Machine) -> tuple[Part, ...]:
+def parts(machine: Machine) -> tuple[HeaderPart, ...]:
     """The parts that the text of a program for a machine may name, each after those that it names itself."""
     return (*parts_of(machine_header(machine)), *_written())
 
 
 @functools.cache
-def _written() -> tuple[Part, ...]:
+def _written() -> tuple[HeaderPart, ...]:
     """The parts of all headers."""
     return tuple(part for name in HEADERS for part in _typed(name))
 
 
-def _typed(name: str) -> Iterator[Part]:
+def _typed(name: str) -> Iterator[HeaderPart]:
     """The parts of a header, and the same for the other types."""
     for dtype in LONGEST if name in FOR_EVERY_TYPE else ("f32",):
         yield from (_retyped(part, dtype) for part in header(f"{name}.h"))
 
 
-def _retyped(part: Part, dtype: str) -> Part:
+def _retyped(part: HeaderPart, dtype: str) -> HeaderPart:
     """A part that is written for f32, for a type."""
     if dtype == "f32":
         return part

@@ -30,7 +30,7 @@ def outlined(body: Sequence[Statement]) -> Iterator[tuple[For, Outline]]:
             yield s, s.outline
 
 
-class Functions:
+class KernelFunctions:
     """The functions of one kernel: the text of their parameters and calls."""
 
     def __init__(

@@ -25,7 +25,16 @@ from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.c_header import parameters
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, listed, literal
 from ilang.codegen.targets.identifiers import identifier
-from ilang.codegen.targets.session import TITLES, Kept, Listed, Session, Stage, Struct, Sum, Uniform
+from ilang.codegen.targets.session import (
+    TITLES,
+    EmittedSession,
+    KeptTensor,
+    ListedNumbers,
+    RankSum,
+    Stage,
+    Struct,
+    Uniform,
+)
 from ilang.core.dtype import BYTES
 from ilang.core.machine import Machine
 
@@ -52,7 +61,7 @@ PARTS_OF_RANKS = ("begin", "end")
 # -- the header --------------------------------------------------------------------------------------------------------
 
 
-def declarations(session: Session) -> Iterator[str]:
+def declarations(session: EmittedSession) -> Iterator[str]:
     """The struct and the functions of a session, for a header."""
     if session.begins():
         yield from struct_lines(session.struct, "memory of the caller")
@@ -81,7 +90,7 @@ def declarations(session: Session) -> Iterator[str]:
     yield " */"
 
 
-def sizes_lines(session: Session) -> Iterator[str]:
+def sizes_lines(session: EmittedSession) -> Iterator[str]:
     """The sizes that come with a run, where there are any, and what measures its workspace, for a header."""
     if session.is_open():
         yield "/* The sizes of a run, and bytes of its workspace; SIZE_MAX if they do not fit. */"
@@ -92,7 +101,7 @@ def sizes_lines(session: Session) -> Iterator[str]:
         yield ""
 
 
-def shared(session: Session) -> str:
+def shared(session: EmittedSession) -> str:
     """A comment: what a session runs on that another one begins."""
     return f"/* {session.name}: runs on a {session.struct.name}, which has its tensors, too */"
 
@@ -124,7 +133,7 @@ def struct_lines(struct: Struct, memory: str) -> Iterator[str]:
     yield f"}} {name};"
 
 
-def example_session(session: Session) -> Iterator[str]:
+def example_session(session: EmittedSession) -> Iterator[str]:
     """An example of the use of a session, in C."""
     name, shown = session.name, shown_words(session)
     yield f"{name} model;"
@@ -133,14 +142,14 @@ def example_session(session: Session) -> Iterator[str]:
     yield f'status = {name}_save(&model, "{name}.safetensors");'
 
 
-def shown_words(session: Session) -> list[str]:
+def shown_words(session: EmittedSession) -> list[str]:
     """The arguments of a run in an example, a dozen words at most."""
     words = ["&model", *session.inputs, *session.outputs]
     words = [words[0], "&sizes", *words[1:], "work"] if session.is_open() else words
     return words if len(words) <= 12 else [*words[:11], "..."]
 
 
-def _field(each: Kept) -> str:
+def _field(each: KeptTensor) -> str:
     """The field of a tensor."""
     if each.number():
         return f"{INDENT}{C_TYPES[each.dtype]} {each.name};"
@@ -148,7 +157,7 @@ def _field(each: Kept) -> str:
     return f"{INDENT}{C_TYPES[each.dtype]} *{each.name}; /* {each.path}: {each.dtype}[{extents}] */"
 
 
-def signature(session: Session, part: str, further: Sequence[str] = ()) -> str:
+def signature(session: EmittedSession, part: str, further: Sequence[str] = ()) -> str:
     """The declaration of a function of a session, without the semicolon; ``further`` are its last parameters."""
     words = [f"{'const ' if part == 'save' else ''}{session.struct.name} *model"]
     if part == "init":
@@ -166,7 +175,7 @@ def signature(session: Session, part: str, further: Sequence[str] = ()) -> str:
 # -- the functions -----------------------------------------------------------------------------------------------------
 
 
-def lines(session: Session, machine: Machine) -> Iterator[str]:
+def lines(session: EmittedSession, machine: Machine) -> Iterator[str]:
     """The functions of a session."""
     if session.begins():
         yield from tables(session.struct)
@@ -193,7 +202,7 @@ def layout(struct: Struct, line: int) -> tuple[dict[str, tuple[int, str]], int]:
 def tables(struct: Struct) -> Iterator[str]:
     """The numbers of the text that do not follow from one of them."""
     for each in struct.kept:
-        if isinstance(each.fill, Listed) and (each.table() or 1 < len(each.fill.numbers)):
+        if isinstance(each.fill, ListedNumbers) and (each.table() or 1 < len(each.fill.numbers)):
             numbers = [literal(value, each.dtype) for value in each.fill.numbers]
             if len(numbers) < each.count():
                 numbers *= each.count()
@@ -205,7 +214,7 @@ def tables(struct: Struct) -> Iterator[str]:
             yield ""
 
 
-def table_name(struct: Struct, each: Kept) -> str:
+def table_name(struct: Struct, each: KeptTensor) -> str:
     """The name of the numbers of a tensor."""
     return f"{struct.name}_values_of_{each.name}"
 
@@ -230,7 +239,9 @@ def most_work(stages: Sequence[Stage]) -> Iterator[str]:
         yield f"{INDENT}if (bytes < {work}) bytes = {work};"
 
 
-def laid_out(session: Session, places: Mapping[str, tuple[int, str]], total: int) -> Iterator[str]:
+def laid_out(
+    session: EmittedSession, places: Mapping[str, tuple[int, str]], total: int
+) -> Iterator[str]:
     """Check the arguments of what begins a session, and place its arrays in the memory."""
     yield f"{INDENT}if (model == NULL || memory == NULL) return 1;"
     yield f"{INDENT}char *const base = start_in(memory);"
@@ -242,7 +253,7 @@ def laid_out(session: Session, places: Mapping[str, tuple[int, str]], total: int
 
 
 def _init_function(
-    session: Session, places: Mapping[str, tuple[int, str]], total: int
+    session: EmittedSession, places: Mapping[str, tuple[int, str]], total: int
 ) -> Iterator[str]:
     yield signature(session, "init")
     yield "{"
@@ -258,7 +269,7 @@ def _init_function(
     yield ""
 
 
-def _fill(struct: Struct, each: Kept) -> Iterator[str]:
+def _fill(struct: Struct, each: KeptTensor) -> Iterator[str]:
     """Give a tensor its first values."""
     place, fill = f"model->{each.name}", each.fill
     match fill:
@@ -272,20 +283,20 @@ def _fill(struct: Struct, each: Kept) -> Iterator[str]:
                 f"{fill.bound.hex()}f",
             )
             yield f"{INDENT}{function}({', '.join(words)});"
-        case Listed() if each.number():
+        case ListedNumbers() if each.number():
             yield f"{INDENT}{place} = {literal(fill.numbers[0], each.dtype)};"
-        case Listed() if 1 < len(fill.numbers):
+        case ListedNumbers() if 1 < len(fill.numbers):
             yield f"{INDENT}memcpy({place}, {table_name(struct, each)}, {each.bytes()});"
-        case Listed() if str(fill.numbers[0]) in ("0", "0.0"):
+        case ListedNumbers() if str(fill.numbers[0]) in ("0", "0.0"):
             yield f"{INDENT}memset({place}, 0, {each.bytes()});"
-        case Listed():
+        case ListedNumbers():
             number = literal(fill.numbers[0], each.dtype)
             yield f"{INDENT}for (size_t n = 0; n < {each.count()}; ++n) {place}[n] = {number};"
         case _:
             assert_never(fill)
 
 
-def _run_function(session: Session) -> Iterator[str]:
+def _run_function(session: EmittedSession) -> Iterator[str]:
     yield from work_function(session)
     yield signature(session, "run")
     yield "{"
@@ -318,14 +329,14 @@ def _run_function(session: Session) -> Iterator[str]:
     yield ""
 
 
-def _room_for_sums(session: Session) -> Iterator[str]:
+def _room_for_sums(session: EmittedSession) -> Iterator[str]:
     """Declare what sums have that go on while stages run."""
     count = sum(each.goes_on for stage in session.stages for each in stage.sums)
     if count:
         yield f"{INDENT}struct begun_sum begun_sums[{count}];"
 
 
-def missing(session: Session) -> str:
+def missing(session: EmittedSession) -> str:
     """A test, in C, whether an argument is missing that a run needs."""
     return "model == NULL || sizes == NULL" if session.is_open() else "model == NULL"
 
@@ -348,7 +359,7 @@ def work_of(stage: Stage) -> str:
     return "work" if stage.sizes() else "model->work"
 
 
-def work_function(session: Session) -> Iterator[str]:
+def work_function(session: EmittedSession) -> Iterator[str]:
     """The function that measures the workspace of a run whose sizes come with it, where any do."""
     if not session.is_open():
         return
@@ -361,7 +372,7 @@ def work_function(session: Session) -> Iterator[str]:
     yield ""
 
 
-def exchanged(session: Session) -> Iterator[str]:
+def exchanged(session: EmittedSession) -> Iterator[str]:
     """The statements by which what a run has written becomes what the next one reads."""
     for each in session.kept:
         if each.next:
@@ -372,7 +383,7 @@ def exchanged(session: Session) -> Iterator[str]:
     yield f"{INDENT}return 0;"
 
 
-def argument(session: Session, name: str) -> str:
+def argument(session: EmittedSession, name: str) -> str:
     """The argument for an array in the function of a run."""
     each = next((each for each in session.kept if each.name == name), None)
     if each is None:
@@ -385,7 +396,7 @@ def argument(session: Session, name: str) -> str:
     return f"{'&' if each.number() else ''}model->{name}"
 
 
-def _between(session: Session, stage: Stage, going: int) -> Iterator[str]:
+def _between(session: EmittedSession, stage: Stage, going: int) -> Iterator[str]:
     """The copies and sums after a stage; so many sums go on already."""
     for copied in copies(session, stage):
         yield f"{INDENT}memcpy({', '.join(copied)});"
@@ -403,13 +414,13 @@ def _between(session: Session, stage: Stage, going: int) -> Iterator[str]:
             yield f"{INDENT}sum_over_ranks({', '.join(words)});"
 
 
-def count_of(session: Session, summed: Sum) -> int:
+def count_of(session: EmittedSession, summed: RankSum) -> int:
     """The number of elements of a rank that are summed at once."""
     kept = {each.name: each for each in session.kept}
     return sum(kept[name].count() for name in summed.parts)
 
 
-def summed(session: Session, each: Sum) -> list[str]:
+def summed(session: EmittedSession, each: RankSum) -> list[str]:
     """The arguments of a sum over ranks."""
     parts, letter = f"model->{each.parts[0]}", f"'{LETTERS[each.dtype]}'"
     words = [parts, str(count_of(session, each)), letter]
@@ -419,7 +430,7 @@ def summed(session: Session, each: Sum) -> list[str]:
     return [f"model->{each.others[0]}", parts, room, *words[1:], "this_rank", "all_ranks"]
 
 
-def copies(session: Session, stage: Stage) -> Iterator[tuple[str, str, str]]:
+def copies(session: EmittedSession, stage: Stage) -> Iterator[tuple[str, str, str]]:
     """The copies after a stage: target, source, bytes."""
     kept = {name: each for block in session.struct.blocks() for name, each in block}
     for target, source in stage.copies:
@@ -428,7 +439,7 @@ def copies(session: Session, stage: Stage) -> Iterator[tuple[str, str, str]]:
         yield argument(session, target), argument(session, source), str(size)
 
 
-def entries(session: Session, whole: bool) -> Iterator[str]:
+def entries(session: EmittedSession, whole: bool) -> Iterator[str]:
     """The table of what a file has; ``whole`` with names as the file has them, else with paths alone."""
     yield f"{INDENT}{'const ' if whole else ''}struct stored_array arrays[] = {{"
     for each in session.saved():
@@ -441,7 +452,7 @@ def entries(session: Session, whole: bool) -> Iterator[str]:
     yield f"{INDENT}}};"
 
 
-def _save_function(session: Session) -> Iterator[str]:
+def _save_function(session: EmittedSession) -> Iterator[str]:
     yield signature(session, "save")
     yield "{"
     yield f"{INDENT}if (model == NULL || path == NULL) return 1;"
@@ -451,7 +462,7 @@ def _save_function(session: Session) -> Iterator[str]:
     yield ""
 
 
-def _load_function(session: Session) -> Iterator[str]:
+def _load_function(session: EmittedSession) -> Iterator[str]:
     yield signature(session, "load")
     yield "{"
     yield f"{INDENT}if (model == NULL || path == NULL) return 1;"
@@ -461,14 +472,14 @@ def _load_function(session: Session) -> Iterator[str]:
     yield ""
 
 
-def saving(session: Session) -> str:
+def saving(session: EmittedSession) -> str:
     """The call that writes the arrays of ``entries`` into a file."""
     definition, count = json.dumps(session.definition), len(session.saved())
     runs = f"model->{session.counter}"
     return f"save_arrays(path, {definition}, {runs}, model->seed, arrays, {count})"
 
 
-def loading(session: Session) -> str:
+def loading(session: EmittedSession) -> str:
     """The call that reads the arrays of ``entries`` from a file."""
     saved = session.saved()
     parameters_ = sum(each.role == "parameter" for each in saved)

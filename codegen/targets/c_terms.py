@@ -16,7 +16,7 @@ COUNT = "run_count"
 """The counter of runs that have begun."""
 
 
-class Block(Protocol):
+class BlockWriter(Protocol):
     """A function that writes statements as text."""
 
     def __call__(self, body: Sequence[Statement], /, *, indent: str) -> Iterator[str]:
@@ -42,7 +42,7 @@ def in_runs(
     runs: Runs,
     body: tuple[Statement, ...],
     spelling: Spelling,
-    block: Block,
+    block: BlockWriter,
     after: str,
     indent: str,
 ) -> Iterator[str]:

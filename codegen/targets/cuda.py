@@ -17,7 +17,7 @@ from ilang.codegen.targets import c_session, cuda_call, cuda_header, cuda_librar
 from ilang.codegen.targets.cuda_entry import TRY, Entry
 from ilang.codegen.targets.cuda_kernel import KernelText
 from ilang.codegen.targets.library import linked
-from ilang.codegen.targets.session import Session
+from ilang.codegen.targets.session import EmittedSession
 from ilang.core.ir.host import Host
 from ilang.core.ir.kernel import Program
 from ilang.core.pipeline import host_of
@@ -59,7 +59,9 @@ def emit_together(programs: Sequence[Program]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def emit_source(programs: Sequence[Program], stem: str, sessions: Sequence[Session] = ()) -> str:
+def emit_source(
+    programs: Sequence[Program], stem: str, sessions: Sequence[EmittedSession] = ()
+) -> str:
     """The implementation that goes with ``cuda_header.emit_header``."""
     includes = (*INCLUDES, *SESSION_INCLUDES) if sessions else INCLUDES
     body = [line for each in sessions for line in cuda_session.lines(each)]

@@ -29,8 +29,8 @@ from ilang.core.ir.host import (
     Step,
     Take,
 )
-from ilang.core.ir.kernel import Blocks, Kernel, Part, Shares, Window
-from ilang.core.ir.shaped import Composition, Reach, Rule
+from ilang.core.ir.kernel import ChunkCount, Kernel, Part, Shares, WindowReach
+from ilang.core.ir.shaped import ExtentProduct, Reach, Rule
 from ilang.core.record import record
 
 SIZE_MAX = (1 << 64) - 1
@@ -44,7 +44,7 @@ NARROW, WIDE = "int", "int64_t"
 
 
 @record
-class Place:
+class ArgumentAddress:
     """An address: ``offset`` from the start of argument number ``argument``, or from that of the workspace (None)."""
 
     argument: int | None
@@ -52,27 +52,27 @@ class Place:
 
 
 @record
-class Number:
+class NumberArgument:
     """A number of ``width`` bytes."""
 
     value: int
     width: int
 
 
-Value = Place | Number
-NULL = Number(0, BYTES["i64"])
+Value = ArgumentAddress | NumberArgument
+NULL = NumberArgument(0, BYTES["i64"])
 
 
 @record
 class Fill:
     """So many bytes of the workspace become 0."""
 
-    place: Place
+    place: ArgumentAddress
     count: int
 
 
 @record
-class Start:
+class KernelStart:
     """A kernel starts on a grid of blocks."""
 
     kernel: str
@@ -82,7 +82,7 @@ class Start:
 
 
 @record
-class Call:
+class DeviceCall:
     """A call at some sizes.
 
     Fields:
@@ -98,7 +98,7 @@ class Call:
     alignment: int
     table: tuple[tuple[int, int], ...]
     read: int
-    operations: tuple[Fill | Start, ...]
+    operations: tuple[Fill | KernelStart, ...]
     outside: int | None
 
     def status(self, addresses: Sequence[int], work: int) -> int:
@@ -126,7 +126,7 @@ def _overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
     return 0 < a[1] and 0 < b[1] and a[0] < b[0] + b[1] and b[0] < a[0] + a[1]
 
 
-def call_of(host: Host, sizes: Sequence[int]) -> Call | None:
+def call_of(host: Host, sizes: Sequence[int]) -> DeviceCall | None:
     """A call with the sizes that a caller gives, in order; None where an extent does not fit."""
     numbers = [n for n, size in enumerate(host.program.sizes) if size.is_argument()]
     given = dict(zip(numbers, sizes, strict=True))
@@ -185,7 +185,7 @@ class _Caller:
         self.groups = len({each.launch for each in host.ranges})
         self.looks = 0
 
-    def call(self) -> Call:
+    def call(self) -> DeviceCall:
         """The call. Raises _DoesNotFit."""
         host = self.host
         self._settle(host.checks)
@@ -196,7 +196,7 @@ class _Caller:
         read = sum(argument.role == "input" for argument in table)
         last = self.outside + MARK * (self.groups - 1) if self.groups else None
         operations = tuple(self._operations())
-        return Call(self.total, host.layout.alignment, counts, read, operations, last)
+        return DeviceCall(self.total, host.layout.alignment, counts, read, operations, last)
 
     def _settle(self, steps: Sequence[Step]) -> None:
         """Take every extent from some steps, and refuse what they refuse."""
@@ -225,7 +225,7 @@ class _Caller:
     def _derived(self, step: Derive) -> int:
         """An extent that follows from others, where there is one."""
         rule = step.rule
-        if isinstance(rule, Composition):
+        if isinstance(rule, ExtentProduct):
             whole, part = self._product(rule.over), self._product(rule.under)
             _demand(0 < part and whole % part == 0)
             return whole // part
@@ -248,7 +248,7 @@ class _Caller:
 
     def _formula(self, rule: Rule) -> int:
         """An extent that follows from others, where there is known to be one."""
-        if isinstance(rule, Composition):
+        if isinstance(rule, ExtentProduct):
             over, under = (prod(self.extents[n] for n in each) for each in (rule.over, rule.under))
             return over // under
         return (sum(c * self.extents[n] for c, n in rule.terms) + rule.offset) // rule.divisor
@@ -264,17 +264,17 @@ class _Caller:
                 return False
         return True
 
-    def _count(self, part: Part | Window | Blocks | Shares) -> int:
+    def _count(self, part: Part | WindowReach | ChunkCount | Shares) -> int:
         """The number of parts, elements or blocks."""
         extents = self.extents
         match part:
             case Part():
                 return _parts(extents[part.whole], part.step)
-            case Window():
+            case WindowReach():
                 if any(extents[n] < 1 for _, n in part.reach):
                     return 0
                 return sum(c * (extents[n] - 1) for c, n in part.reach) + 1
-            case Blocks():
+            case ChunkCount():
                 threads, terms = self.program.machine.threads, 1.0
                 for n in part.loops:
                     terms *= extents[n]
@@ -336,23 +336,23 @@ class _Caller:
         if not (layout.is_empty() and not host.ranges and not host.finite):
             self.total = self._added(self.total, 1)
 
-    def _place(self, number: int) -> Place:
+    def _place(self, number: int) -> ArgumentAddress:
         """The place of a buffer."""
         owner = self.program.owner(number)
         if owner in self.arguments:
-            return Place(self.arguments[owner])
+            return ArgumentAddress(self.arguments[owner])
         buffer = self.program.buffers[owner]
         if buffer.instead is not None and self.extents[buffer.dims[0]] == 1:
             return self._place(buffer.instead)
-        return Place(None, self.at[owner])
+        return ArgumentAddress(None, self.at[owner])
 
-    def _operations(self) -> Iterator[Fill | Start]:
+    def _operations(self) -> Iterator[Fill | KernelStart]:
         """The operations that are enqueued."""
         host = self.host
         if self.groups:
-            yield Fill(Place(None, self.outside), self.groups * MARK)
+            yield Fill(ArgumentAddress(None, self.outside), self.groups * MARK)
         if host.finite:
-            yield Fill(Place(None, self.infinite), len(host.finite) * MARK)
+            yield Fill(ArgumentAddress(None, self.infinite), len(host.finite) * MARK)
         for number, launch in enumerate(host.launches):
             ranges = [each for each in host.ranges if each.launch == number]
             yield from self._ranges(ranges) if ranges else ()
@@ -360,7 +360,7 @@ class _Caller:
                 yield from self._looked(mark, each) if each.launch == number else ()
             yield from self._launch(launch)
 
-    def _ranges(self, ranges: Sequence[Ranges]) -> Iterator[Start]:
+    def _ranges(self, ranges: Sequence[Ranges]) -> Iterator[KernelStart]:
         """The launches that look at arrays of indices."""
         before: Value = self._outside() if self.looks else NULL
         self.looks += 1
@@ -371,7 +371,7 @@ class _Caller:
                 values = (self._place(each.buffer), *numbers, before, self._outside())
                 yield _looking(_looker(self.host, each), count, values)
 
-    def _looked(self, mark: int, finite: Finite) -> Iterator[Start]:
+    def _looked(self, mark: int, finite: Finite) -> Iterator[KernelStart]:
         """The launches that look for an element that is not finite."""
         before: Value = self._outside() if self.looks else NULL
         for number in finite.buffers:
@@ -383,15 +383,15 @@ class _Caller:
     def _elements(self, number: int) -> int:
         return prod(self.extents[n] for n in self.program.buffers[number].dims)
 
-    def _outside(self) -> Place:
+    def _outside(self) -> ArgumentAddress:
         """The mark of an index out of range, set by the last kernel that has looked at indices so far."""
-        return Place(None, self.outside + MARK * max(0, self.looks - 1))
+        return ArgumentAddress(None, self.outside + MARK * max(0, self.looks - 1))
 
-    def _infinite(self, mark: int) -> Place:
+    def _infinite(self, mark: int) -> ArgumentAddress:
         """The mark that tells a kernel that an element is not finite."""
-        return Place(None, self.infinite + MARK * mark)
+        return ArgumentAddress(None, self.infinite + MARK * mark)
 
-    def _launch(self, launch: Launch) -> Iterator[Start]:
+    def _launch(self, launch: Launch) -> Iterator[KernelStart]:
         """The launch of a kernel, unless it has nothing to do."""
         grid, kernel = launch.grid, self.program.kernels[launch.kernel]
         assert grid is not None
@@ -404,14 +404,14 @@ class _Caller:
             return
         index = NARROW if kernel.spans is not None and self._is_narrow(kernel.spans) else WIDE
         width = BYTES["i32" if index == NARROW else "i64"]
-        values: list[Value] = [Number(self.extents[n], width) for n in launch.sizes]
+        values: list[Value] = [NumberArgument(self.extents[n], width) for n in launch.sizes]
         values += map(self._place, launch.buffers)
         if launch.scratch:
-            values += [Place(None, self.scratch), _wide(self.scratch_bytes)]
+            values += [ArgumentAddress(None, self.scratch), _wide(self.scratch_bytes)]
         values += [self._outside()] if self.host.ranges else []
         values += [] if launch.finite is None else [self._infinite(launch.finite)]
         blocks, block = self._shape(grid, launch.scratch)
-        yield Start(_name(self.host, kernel, index), blocks, block, tuple(values))
+        yield KernelStart(_name(self.host, kernel, index), blocks, block, tuple(values))
 
     def _is_narrow(self, spans: Sequence[Sequence[int]]) -> bool:
         """Whether products of extents are all so small that indices need no more than 32 bits."""
@@ -441,11 +441,11 @@ def _parts(count: int, each: int) -> int:
     return -(-count // each)
 
 
-def _wide(value: int) -> Number:
-    return Number(value, BYTES["i64"])
+def _wide(value: int) -> NumberArgument:
+    return NumberArgument(value, BYTES["i64"])
 
 
-def _looking(kernel: str, count: int, values: tuple[Value, ...]) -> Start:
+def _looking(kernel: str, count: int, values: tuple[Value, ...]) -> KernelStart:
     """A kernel of ``headers/cuda.cuh`` that looks at elements, on as many blocks as are launched there."""
     blocks = max(1, min(_parts(count, 256), 1024))
-    return Start(kernel, (blocks, 1, 1), (256, 1, 1), values)
+    return KernelStart(kernel, (blocks, 1, 1), (256, 1, 1), values)

@@ -10,7 +10,7 @@ from ilang.codegen.targets.c_header import parameters
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
 from ilang.codegen.targets.cuda_header import STREAM, host_signature, signature, wait_signature
 from ilang.core.ir.host import Finite, Host, Launch, Ranges
-from ilang.core.ir.kernel import Blocks, Part, Shares, Window
+from ilang.core.ir.kernel import ChunkCount, Part, Shares, WindowReach
 
 TRY = "#define TRY(call) do { const int status = (int)(call); if (status != 0) return -status; } while (0)"
 """A call of CUDA's: what it gives other than success is returned."""
@@ -95,12 +95,12 @@ class Entry(c_entry.Entry):
             f"{self.spelling.size(buffer.dims[0])} == 1 ? {self._array(buffer.instead)} : {place}"
         )
 
-    def _count(self, part: Part | Window | Blocks | Shares) -> str:
+    def _count(self, part: Part | WindowReach | ChunkCount | Shares) -> str:
         if isinstance(part, Shares):
             size = self.spelling.size
             tiles = self._terms([size(n) for n in part.tiles])
             return f"parts_of({size(part.whole)}, {part.least}, {tiles}, {part.most})"
-        if not isinstance(part, Blocks):
+        if not isinstance(part, ChunkCount):
             return super()._count(part)
         terms = " * ".join(f"(double){self.spelling.size(n)}" for n in part.loops)
         return f"blocks({terms}, {self.threads.most_blocks}, {self.threads.block_work})"

@@ -11,8 +11,8 @@ from ilang.codegen.targets import c_scalar, cuda_together, cuda_vectors
 from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.cfamily import INDENT, Spelling, comment
 from ilang.codegen.targets.identifiers import identifier
-from ilang.core.ir.cpu import Bound, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, MatrixProduct, Neighbors, Spread, Swap
+from ilang.core.ir.cpu import IntervalEnd, Transpose
+from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Neighbors, Spread, SwapBuffers
 from ilang.core.ir.host import Host, Launch
 from ilang.core.ir.kernel import (
     Change,
@@ -28,7 +28,7 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.scalar import Apply
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
-from ilang.core.machine import Device
+from ilang.core.machine import DeviceLimits
 
 AT = {"grid": "at", "blocks": "block", "warps": "warp", "threads": "element"}
 """The number of an iteration of several loops that is shared out."""
@@ -141,7 +141,7 @@ class KernelText:
                 yield from c_scalar.lines(s, self.spelling, indent)
             case Spread():
                 yield from self._spread(s, indent, is_alone)
-            case Combine() | Swap() | MatrixProduct():
+            case CombineThreads() | SwapBuffers() | MatrixProduct():
                 yield from cuda_together.lines(s, self.spelling, self.thread, indent)
             case Barrier():
                 yield f"{indent}{'__syncwarp' if self.outer.over == 'warps' else '__syncthreads'}();"
@@ -180,7 +180,7 @@ class KernelText:
         else:
             yield spelling.opened(loop, indent)
 
-    def _device(self) -> Device:
+    def _device(self) -> DeviceLimits:
         """The device of the program, with its limits."""
         device = self.program.machine.device
         assert device is not None
@@ -427,7 +427,7 @@ class KernelText:
             end = end if end == last else f"(*infinite ? {last} : {end})"
         return start, end
 
-    def _bound(self, bound: Bound) -> str:
+    def _bound(self, bound: IntervalEnd) -> str:
         """An end of an interval of iterations; 0 or less where it is before the first one."""
         text = self.spelling.index(bound.index.plus((), bound.step - 1))
         return text if bound.step == 1 else f"({text}) / {bound.step}"
@@ -470,7 +470,7 @@ class KernelText:
         yield from self._scratch(f"(int64_t){GRID}", indent)
         warp, inside = self._device().warp, list(statements_within(s.body))
         touched = {x.buffer for x in inside if isinstance(x, Store)}
-        swapped = {n for x in inside if isinstance(x, Swap) for n in (x.first, x.second)}
+        swapped = {n for x in inside if isinstance(x, SwapBuffers) for n in (x.first, x.second)}
         for number in sorted(touched | swapped):
             buffer = self.program.buffers[number]
             if buffer.space:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 
 from ilang.codegen.targets import mathlib
-from ilang.codegen.targets.library import Part, header, parts_of
+from ilang.codegen.targets.library import HeaderPart, header, parts_of
 
 HEAD = """\
 /*
@@ -21,7 +21,7 @@ HEAD = """\
 
 
 @functools.cache
-def parts() -> tuple[Part, ...]:
+def parts() -> tuple[HeaderPart, ...]:
     """The parts that the text of a program may name, each after those that it names itself."""
     elementary = (part for part in header(mathlib.HEADER) if "INLINED" not in part.names)
     named = (*parts_of(HEAD), *elementary, *header("philox.h"), *header("cuda.cuh"))

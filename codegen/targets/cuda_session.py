@@ -51,7 +51,14 @@ from ilang.codegen.targets.cfamily import C_TYPES, INDENT, literal
 from ilang.codegen.targets.cuda_entry import status_lines
 from ilang.codegen.targets.cuda_header import LOOKS, STREAM
 from ilang.codegen.targets.identifiers import identifier
-from ilang.codegen.targets.session import Kept, Listed, Session, Stage, Struct, Uniform
+from ilang.codegen.targets.session import (
+    EmittedSession,
+    KeptTensor,
+    ListedNumbers,
+    Stage,
+    Struct,
+    Uniform,
+)
 from ilang.core.dtype import BYTES
 from ilang.core.pipeline import host_of
 
@@ -68,7 +75,7 @@ INCLUDES_OF_RANKS = (
 # -- the header --------------------------------------------------------------------------------------------------------
 
 
-def declarations(session: Session) -> Iterator[str]:
+def declarations(session: EmittedSession) -> Iterator[str]:
     """The struct and the functions of a session, for a header."""
     name = session.name
     if session.begins():
@@ -110,7 +117,7 @@ def declarations(session: Session) -> Iterator[str]:
     yield f"const char *{name}_status(int status);"
 
 
-def example_session(session: Session) -> Iterator[str]:
+def example_session(session: EmittedSession) -> Iterator[str]:
     """An example of the use of a session, in C."""
     name = session.name
     yield f"{name} model;"
@@ -121,7 +128,7 @@ def example_session(session: Session) -> Iterator[str]:
     yield f'status = {name}_save(&model, "{name}.safetensors", stream);'
 
 
-def _statuses(session: Session) -> dict[int, str]:
+def _statuses(session: EmittedSession) -> dict[int, str]:
     """The statuses that the functions of a session return."""
     return {**STATUS, **STATUS_OF_RANKS} if session.of_ranks() else STATUS
 
@@ -141,14 +148,14 @@ def ranks_declarations(stem: str) -> Iterator[str]:
     yield ""
 
 
-def _signature(session: Session, part: str) -> str:
+def _signature(session: EmittedSession, part: str) -> str:
     return signature(session, part, () if part == "run_host" else (STREAM,))
 
 
 # -- the functions -----------------------------------------------------------------------------------------------------
 
 
-def lines(session: Session) -> Iterator[str]:
+def lines(session: EmittedSession) -> Iterator[str]:
     """The functions of a session."""
     line = session.struct.machine.memory.line_bytes
     if session.begins():
@@ -175,11 +182,11 @@ def ranks_lines(stem: str) -> Iterator[str]:
     yield from end_lines(stem)
 
 
-def _settings(session: Session) -> list[Kept]:
+def _settings(session: EmittedSession) -> list[KeptTensor]:
     return [each for each in session.kept if each.place]
 
 
-def _settings_kernel(session: Session) -> Iterator[str]:
+def _settings_kernel(session: EmittedSession) -> Iterator[str]:
     """The kernel that puts the configuration of a run where its kernels find it: its values come with the launch."""
     settings = _settings(session)
     if not settings:
@@ -195,7 +202,7 @@ def _settings_kernel(session: Session) -> Iterator[str]:
 
 
 def _init_function(
-    session: Session, places: Mapping[str, tuple[int, str]], total: int
+    session: EmittedSession, places: Mapping[str, tuple[int, str]], total: int
 ) -> Iterator[str]:
     yield _signature(session, "init")
     yield "{"
@@ -211,7 +218,7 @@ def _init_function(
     yield ""
 
 
-def _fill(struct: Struct, each: Kept) -> str:
+def _fill(struct: Struct, each: KeptTensor) -> str:
     """Give a tensor its first values."""
     place, fill, count = f"model->{each.name}", each.fill, each.count()
     c_type = C_TYPES[each.dtype]
@@ -220,21 +227,21 @@ def _fill(struct: Struct, each: Kept) -> str:
             number = f"{fill.hash}u /* {json.dumps(fill.path)} */"
             words = [place, str(count), "seed", number, f"{fill.bound.hex()}f", "stream"]
             return f"TRY(fill_random<{c_type}>({', '.join(words)}));"
-        case Listed() if each.role == "setting":
+        case ListedNumbers() if each.role == "setting":
             return f"{place} = {literal(fill.numbers[0], each.dtype)};"
-        case Listed() if each.table() or 1 < len(fill.numbers):
+        case ListedNumbers() if each.table() or 1 < len(fill.numbers):
             words = [place, table_name(struct, each), str(each.bytes()), "cudaMemcpyHostToDevice"]
             return f"TRY(cudaMemcpyAsync({', '.join([*words, 'stream'])}));"
-        case Listed() if str(fill.numbers[0]) in ("0", "0.0"):
+        case ListedNumbers() if str(fill.numbers[0]) in ("0", "0.0"):
             return f"TRY(cudaMemsetAsync({place}, 0, {each.bytes()}, stream));"
-        case Listed():
+        case ListedNumbers():
             number = literal(fill.numbers[0], each.dtype)
             return f"TRY(fill_equal<{c_type}>({place}, {count}, {number}, stream));"
         case _:
             assert_never(fill)
 
 
-def _run_function(session: Session) -> Iterator[str]:
+def _run_function(session: EmittedSession) -> Iterator[str]:
     settings = _settings(session)
     read = {name for stage in session.stages for name in stage.arguments}
     yield from work_function(session)
@@ -257,7 +264,7 @@ def _run_function(session: Session) -> Iterator[str]:
     yield ""
 
 
-def _stage(session: Session, stage: Stage, number: int) -> Iterator[str]:
+def _stage(session: EmittedSession, stage: Stage, number: int) -> Iterator[str]:
     """A stage, and what is copied and summed after it."""
     several = session.waits()
     program = identifier(stage.program.name)
@@ -284,21 +291,21 @@ def _stage(session: Session, stage: Stage, number: int) -> Iterator[str]:
         yield wrapped(f"{INDENT}status = {called}(", words, ");")
 
 
-def _tried(session: Session, call: str) -> str:
+def _tried(session: EmittedSession, call: str) -> str:
     """A call of CUDA: what it gives other than success ends a run; where ranks wait for each other, not at once."""
     if session.waits():
         return f"{INDENT}if (status == 0) status = -(int){call};"
     return f"{INDENT}TRY({call});"
 
 
-def _refused(session: Session, test: str, status: int) -> str:
+def _refused(session: EmittedSession, test: str, status: int) -> str:
     """The statement that gives a status where a test holds, in the same manner."""
     if session.waits():
         return f"{INDENT}if (status == 0 && ({test})) status = {status};"
     return f"{INDENT}if ({test}) return {status};"
 
 
-def _host_function(session: Session) -> Iterator[str]:
+def _host_function(session: EmittedSession) -> Iterator[str]:
     """A run for arrays of the host."""
     names = (*session.inputs, *session.outputs)
     tensors = [session.tensors[each] for each in names]
@@ -344,7 +351,7 @@ def _host_function(session: Session) -> Iterator[str]:
     yield ""
 
 
-def _measured(session: Session, names: Sequence[str], sizes: Sequence[str]) -> Iterator[str]:
+def _measured(session: EmittedSession, names: Sequence[str], sizes: Sequence[str]) -> Iterator[str]:
     """The layouts that say how many bytes arrays have, and whether those that have any are there."""
     for number, stage in enumerate(session.stages, 1):
         if any(f"plan_{number}." in size for size in sizes):
@@ -361,7 +368,7 @@ def _measured(session: Session, names: Sequence[str], sizes: Sequence[str]) -> I
         yield _refused(session, " || ".join(needed), 1)
 
 
-def _bytes_of(session: Session, name: str) -> str:
+def _bytes_of(session: EmittedSession, name: str) -> str:
     """The bytes of an array of a run; where its sizes come with the run, a layout has them of a stage that takes it."""
     dtype, dims = session.tensors[name]
     if None not in dims:
@@ -374,7 +381,7 @@ def _bytes_of(session: Session, name: str) -> str:
     return "0"  # no run reads it
 
 
-def _files(session: Session) -> Iterator[str]:
+def _files(session: EmittedSession) -> Iterator[str]:
     """The functions that write and read a file; what goes wrong with the device is told as such."""
     for part, call in (("save", saving(session)), ("load", loading(session))):
         yield _signature(session, part)

@@ -7,20 +7,20 @@ from typing import assert_never
 
 from ilang.codegen.targets.cfamily import INDENT, Spelling, combined
 from ilang.codegen.targets.identifiers import identifier
-from ilang.core.ir.gpu import Combine, MatrixProduct, Swap
+from ilang.core.ir.gpu import CombineThreads, MatrixProduct, SwapBuffers
 from ilang.core.machine import MatrixUnit
 
 
 def lines(
-    s: Combine | Swap | MatrixProduct, spelling: Spelling, thread: str, indent: str
+    s: CombineThreads | SwapBuffers | MatrixProduct, spelling: Spelling, thread: str, indent: str
 ) -> Iterator[str]:
     """A statement; ``thread`` is the number of a thread."""
     device = spelling.program.machine.device
     assert device is not None
     match s:
-        case Combine():
+        case CombineThreads():
             return _combining(s, spelling, thread, device.warp, indent)
-        case Swap():
+        case SwapBuffers():
             return _swapping(s, spelling, indent)
         case MatrixProduct():
             return _multiplying(s, spelling, device.matrix, indent)
@@ -29,7 +29,7 @@ def lines(
 
 
 def _combining(
-    s: Combine, spelling: Spelling, thread: str, warp: int, indent: str
+    s: CombineThreads, spelling: Spelling, thread: str, warp: int, indent: str
 ) -> Iterator[str]:
     """One value of what all threads have: within each warp by shuffles, then of one warp after the other."""
     name, kind = spelling.local(s.variable), spelling.kind(s.variable, s.dtype)
@@ -54,7 +54,7 @@ def _combining(
     yield f"{indent}}}"
 
 
-def _swapping(s: Swap, spelling: Spelling, indent: str) -> Iterator[str]:
+def _swapping(s: SwapBuffers, spelling: Spelling, indent: str) -> Iterator[str]:
     """Two pointers to what a block shares are exchanged."""
     buffers = spelling.program.buffers
     first, second = (identifier(buffers[number].name) for number in (s.first, s.second))

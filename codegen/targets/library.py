@@ -34,7 +34,7 @@ CONDITION = re.compile(r"#if\w* [^\n]*")
 
 
 @record
-class Part:
+class HeaderPart:
     """A part of a header: what it defines, and its text; ``condition`` is the line that has to hold.
 
     The name of a function ends in ``(``: it is named where it is called, and not by a variable of the same name.
@@ -45,7 +45,7 @@ class Part:
     condition: str = ""
 
 
-def parts_of(text: str) -> Iterator[Part]:
+def parts_of(text: str) -> Iterator[HeaderPart]:
     """The parts of a header; what stands around them, the guard, the includes and conditions of all, is none."""
     condition = ""
     for paragraph in text.strip("\n").split("\n\n"):
@@ -56,20 +56,20 @@ def parts_of(text: str) -> Iterator[Part]:
         elif paragraph == "#endif":
             condition = ""
         elif names and not code.startswith("#ifndef"):
-            yield Part(names, paragraph, condition)
+            yield HeaderPart(names, paragraph, condition)
         else:
             frame = all(line.startswith("#") for line in code.split("\n"))
             assert frame, f"a part of a header defines something: {paragraph}"
 
 
 @functools.cache
-def header(name: str) -> tuple[Part, ...]:
+def header(name: str) -> tuple[HeaderPart, ...]:
     """The parts of a header."""
     path = Path(__file__).parent / "headers" / name
     return tuple(parts_of(path.read_text("ascii")))
 
 
-def linked(text: str, parts: Sequence[Part]) -> Iterator[str]:
+def linked(text: str, parts: Sequence[HeaderPart]) -> Iterator[str]:
     """The lines of the parts that a text names, and of those that these name, in their order."""
     for condition, group in groupby(_wanted(text, parts), key=lambda part: part.condition):
         yield from [condition] if condition else []
@@ -78,7 +78,7 @@ def linked(text: str, parts: Sequence[Part]) -> Iterator[str]:
         yield from ["#endif", ""] if condition else []
 
 
-def _wanted(text: str, parts: Sequence[Part]) -> list[Part]:
+def _wanted(text: str, parts: Sequence[HeaderPart]) -> list[HeaderPart]:
     """The parts that a text names, and those that these name."""
     owners = {name: number for number, part in enumerate(parts) for name in part.names}
     pending, taken = _named(text), set[int]()

@@ -38,14 +38,14 @@ class Uniform:
 
 
 @record
-class Listed:
+class ListedNumbers:
     """Numbers of the text; one stands for all that are alike."""
 
     numbers: tuple[float | int, ...]
 
 
 @record
-class Kept:
+class KeptTensor:
     """A tensor of a session: its path, its name in C, what it begins with.
 
     ``role`` is one of ``TITLES``, or "between" for an array between two programs of a run; ``next`` is the name of the
@@ -58,7 +58,7 @@ class Kept:
     name: str
     dtype: str
     dims: tuple[int, ...]
-    fill: Uniform | Listed
+    fill: Uniform | ListedNumbers
     next: str
     place: str = ""
 
@@ -80,7 +80,7 @@ class Kept:
 
 
 @record
-class Sum:
+class RankSum:
     """Arrays that lie one after the other, and are summed over ranks at once: ``parts``, by their names.
 
     ``others`` are the arrays that get the sums over the other ranks, in the same order, and ``room`` has place for the
@@ -106,7 +106,7 @@ class Stage:
     program: Program
     arguments: tuple[str, ...]
     copies: tuple[tuple[str, str], ...]
-    sums: tuple[Sum, ...]
+    sums: tuple[RankSum, ...]
     ends: bool = False
 
     def sizes(self) -> list[str]:
@@ -124,10 +124,10 @@ class Struct:
     name: str
     machine: Machine
     stages: tuple[Stage, ...]
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptTensor, ...]
     counters: tuple[str, ...]
 
-    def blocks(self) -> list[list[tuple[str, Kept]]]:
+    def blocks(self) -> list[list[tuple[str, KeptTensor]]]:
         """Every array in the memory of the caller, by its name, with the tensor that it is of.
 
         Those of a block lie one after the other.
@@ -148,7 +148,7 @@ class Struct:
 
 
 @record
-class Session:
+class EmittedSession:
     """A definition to be written as C or CUDA, and its name there.
 
     ``stages`` compute one run. Their arguments are the names of tensors that are kept, or of what a caller gives:
@@ -160,14 +160,14 @@ class Session:
     name: str
     definition: str
     stages: tuple[Stage, ...]
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptTensor, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     tensors: dict[str, tuple[str, tuple[int | None, ...]]]
     struct: Struct
     counter: str
 
-    def saved(self) -> list[Kept]:
+    def saved(self) -> list[KeptTensor]:
         """The tensors in a file: parameters, then state."""
         return [each for role in ("parameter", "state") for each in self.kept if each.role == role]
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.build.primitives import BETWEEN, ELEMENTWISE, FOLDS, joined
-from ilang.core.build.values import Number, Ruled, Stored, Tensor
+from ilang.core.build.values import NumberTensor, Ruled, Stored, Tensor
 from ilang.core.diagnostic import MeaningError
 from ilang.core.ir import functions as ast
-from ilang.core.ir.operation import Compose, Einsum, Logic, Pointwise, Transpose
+from ilang.core.ir.operation import Compose, Einsum, Logic, Pointwise, TransposedRows
 from ilang.core.ir.scalar import Apply, Operand, Scalar
 from ilang.core.ir.spec import Spec
 from ilang.core.notation.einsum import parse_spec
@@ -39,7 +39,7 @@ def custom(
 ) -> Tensor:
     """The result of an operation with a gradient of its own."""
     body = function.body
-    assert isinstance(body, ast.Primitive)
+    assert isinstance(body, ast.CustomOperation)
     operands = list(given)
     if body.logic.kind == "." and len(given) > 1:
         operands = _repeated(build, given, given, span)
@@ -56,7 +56,7 @@ def custom(
     result = forward.values["v"]
     name = function.head.name
     if body.backward is None:
-        pairs = tuple((each, each) for each in operands if not isinstance(each, Number))
+        pairs = tuple((each, each) for each in operands if not isinstance(each, NumberTensor))
         return Ruled(result, None, pairs, True, name, False, span)
     cotangent = Stored("cotangent", f"d{name}", (None, None, None), None, None, None, span)
     values = {**slots, "v": result, "g": cotangent}
@@ -65,7 +65,7 @@ def custom(
     gradients = tuple(
         (operand, build.pointwise(Operand(0), [backward.values[slot]], span))
         for operand, slot in zip(operands, ("g1", "g2", "g3"), strict=False)
-        if slot in backward.values and not isinstance(operand, Number)
+        if slot in backward.values and not isinstance(operand, NumberTensor)
     )
     return Ruled(result, cotangent, gradients, False, name, False, span)
 
@@ -88,14 +88,14 @@ class _Slots:
         settings: Mapping[str, Setting],
         name: str,
     ) -> None:
-        from ilang.core.build.settings import Frame
+        from ilang.core.build.settings import Evaluation
 
         self.build = build
         self.logic = logic
         self.values = values
         self.name = name
         self.settings = settings
-        self.frame = Frame(build.root, {**settings, **values}, {})
+        self.frame = Evaluation(build.root, {**settings, **values}, {})
 
     def run(self, statements: Sequence[ast.Statement]) -> None:
         """Follow statements."""
@@ -103,7 +103,7 @@ class _Slots:
             match each:
                 case ast.Assigned():
                     self._assign(each)
-                case ast.Bound(name=str(name)):
+                case ast.NameBinding(name=str(name)):
                     self._keep(name, self.build.tensor(self.frame, each.term))
                 case ast.Condition():
                     holds = self.build.number(self.frame, each.test)
@@ -131,7 +131,7 @@ class _Slots:
             if each.accumulator in ("+", "||") and neutral == 0.0:
                 self._keep(name, comes)
                 return
-            before = Number(neutral, each.span)
+            before = NumberTensor(neutral, each.span)
         scalar = joined(each.accumulator)
         self._keep(name, self.build.pointwise(scalar, [before, comes], each.span))
 
@@ -163,7 +163,7 @@ class _Slots:
         if places == [0, 1, 2] and self.logic.kind == "@":
             return Compose()
         if self.logic.kind == "T" and len(places) == 2:
-            return Transpose() if places[0] != places[1] else Pointwise()
+            return TransposedRows() if places[0] != places[1] else Pointwise()
         return Einsum(_contraction(places))
 
     def _slot(self, term: ast.Term) -> int | None:

@@ -15,7 +15,7 @@ from ilang.core.build.tensor import placed
 from ilang.core.build.values import (
     Computed,
     Measured,
-    Number,
+    NumberTensor,
     Output,
     Ruled,
     Stored,
@@ -43,7 +43,7 @@ class Emission:
         self.results: dict[object, list[int]] = {}
         self.constraints: list[o.SizeConstraint] = []
         self.annotations: list[g.Annotation] = []
-        self.called: list[g.Called] = []
+        self.called: list[g.ValueName] = []
         self.custom: list[g.Custom] = []
         self.backward: list[tuple[int, list[tuple[int, int]], Span]] = []
         self.measured: list[tuple[Stored, int]] = []
@@ -87,7 +87,7 @@ class Emission:
         match value:
             case Stored():
                 return self._stored(value)
-            case Number():
+            case NumberTensor():
                 text = value.span.text() or str(value.value)
                 rows = (None, None, None)
                 return self.add(o.Terminal(text, "number", rows, None, value.value, value.span))

@@ -16,17 +16,17 @@ from ilang.core.build.primitives import ELEMENTWISE, INFIX
 from ilang.core.build.settings import (
     Around,
     Configuration,
-    Frame,
-    Instance,
+    DefinitionInstance,
+    Evaluation,
     Meaning,
     Setting,
     called,
 )
 from ilang.core.build.tensor import Rows
 from ilang.core.build.values import (
-    Component,
+    ComponentCall,
     Computed,
-    Number,
+    NumberTensor,
     Output,
     Owner,
     Ruled,
@@ -78,7 +78,7 @@ class Functions(Configuration):
 
     # -- expressions -------------------------------------------------------------------------------------------------
 
-    def tensor(self, frame: Frame, term: ast.Term) -> Tensor:
+    def tensor(self, frame: Evaluation, term: ast.Term) -> Tensor:
         """The tensor that an expression is; chains of operators that lean left are followed by a loop."""
         chain: list[ast.Term] = []
         while True:
@@ -95,7 +95,7 @@ class Functions(Configuration):
             value = self._continued(frame, chain.pop(), value)
         return value
 
-    def _continued(self, frame: Frame, term: ast.Term, left: Tensor) -> Tensor:
+    def _continued(self, frame: Evaluation, term: ast.Term, left: Tensor) -> Tensor:
         """An expression whose left operand is a tensor already."""
         match term:
             case ast.Binary():
@@ -129,14 +129,14 @@ class Functions(Configuration):
                 message = f"the specification has {has}, and is that of {wanted}"
             raise MeaningError("E0442", message, spec.span, help_line)
 
-    def _tensor(self, frame: Frame, term: ast.Term) -> Tensor:
+    def _tensor(self, frame: Evaluation, term: ast.Term) -> Tensor:
         match term:
             case ast.Reference():
                 return self._read(self.meaning(frame, term), term.span)
             case ast.Access():
                 return self.access(frame, term)
             case ast.Number():
-                return Number(term.value, term.span)
+                return NumberTensor(term.value, term.span)
             case ast.Unit():
                 return self._unit(term)
             case ast.Nested():
@@ -149,7 +149,7 @@ class Functions(Configuration):
                 return self.only(self.call(frame, term), term.span)
             case ast.Repeated():
                 return self._repeated(frame, term)
-            case ast.Scheduled():
+            case ast.ScheduledExpression():
                 return self._scheduled(self.tensor(frame, term.term), term.schedule)
             case ast.Listed() | ast.Text():
                 what = "a list of numbers" if isinstance(term, ast.Listed) else "a string"
@@ -169,15 +169,15 @@ class Functions(Configuration):
                     labels = [Label(span, "a tensor belongs here"), Label(meaning.span, "the list")]
                     help_line = "a list is for `repeat(x; h in hids) { ... }`; a number is a tensor"
                     raise MeaningError("E0262", message, span, help_line, labels)
-                return Number(meaning.value, span)
-            case Instance():
+                return NumberTensor(meaning.value, span)
+            case DefinitionInstance():
                 name = meaning.function.head.name
                 message = f"this is `{name}` with its parameters, and not called"
                 raise MeaningError("E0426", message, span, f"call it: `{span.text()}(x)`")
             case _:
                 return meaning
 
-    def meaning(self, frame: Frame, name: ast.Reference) -> Meaning:
+    def meaning(self, frame: Evaluation, name: ast.Reference) -> Meaning:
         """The meaning of a name in a body.
 
         Raises:
@@ -193,7 +193,7 @@ class Functions(Configuration):
                 return self.only(self._outputs(graph, [], name.span), name.span)
         raise self.unknown(frame, name)
 
-    def access(self, frame: Frame, term: ast.Access) -> Tensor:
+    def access(self, frame: Evaluation, term: ast.Access) -> Tensor:
         """A part of a tensor: only routines have parts."""
         raise AssertionError(term)
 
@@ -216,13 +216,13 @@ class Functions(Configuration):
         """A scalar function, element by element."""
         return self.operation(scalar, "+", Pointwise(), operands, span)
 
-    def _unary(self, frame: Frame, term: ast.Unary) -> Tensor:
+    def _unary(self, frame: Evaluation, term: ast.Unary) -> Tensor:
         operand = self.tensor(frame, term.operand)
         match term.operator:
             case "!." | "!..":
                 return operand
-            case "-" if isinstance(operand, Number):
-                return Number(-operand.value, term.span)
+            case "-" if isinstance(operand, NumberTensor):
+                return NumberTensor(-operand.value, term.span)
             case "-":
                 return self.pointwise(Apply("neg", (Operand(0),)), [operand], term.span)
             case "not":
@@ -232,13 +232,13 @@ class Functions(Configuration):
             case _:
                 assert_never(term.operator)
 
-    def _binary(self, frame: Frame, term: ast.Binary, left: Tensor) -> Tensor:
+    def _binary(self, frame: Evaluation, term: ast.Binary, left: Tensor) -> Tensor:
         if term.operator == "**.":
             return self._power(frame, term, left)
         right = self.tensor(frame, term.right)
         if term.operator in ("*", "/"):
             for side, value in ((term.left, left), (term.right, right)):
-                if isinstance(value, Number) or (
+                if isinstance(value, NumberTensor) or (
                     isinstance(value, Stored) and value.kind == "setting"
                 ):
                     raise MeaningError(
@@ -252,7 +252,7 @@ class Functions(Configuration):
             return self.operation(scalar, "+", Compose(), [left, right], term.span)
         return self.pointwise(INFIX[term.operator], [left, right], term.span)
 
-    def _power(self, frame: Frame, term: ast.Binary, left: Tensor) -> Tensor:
+    def _power(self, frame: Evaluation, term: ast.Binary, left: Tensor) -> Tensor:
         """``x **. n``: the exponent is known when the program is built, so that it needs no logarithm."""
         exponent = self.number(frame, term.right)
         match exponent:
@@ -266,7 +266,7 @@ class Functions(Configuration):
                 scalar = Apply("pow", (Operand(0), Constant(float(exponent))))
         return self.pointwise(scalar, [left], term.span)
 
-    def _sliced(self, frame: Frame, term: ast.Sliced, operand: Tensor) -> Tensor:
+    def _sliced(self, frame: Evaluation, term: ast.Sliced, operand: Tensor) -> Tensor:
         """``x @| n``."""
         where = term.position
         if isinstance(where, ast.Reference):
@@ -303,7 +303,7 @@ class Functions(Configuration):
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
-    def parameter(self, frame: Frame, term: ast.Declared) -> Tensor:
+    def parameter(self, frame: Evaluation, term: ast.Declared) -> Tensor:
         """The parameter that a string declares: the same one wherever the string stands in a body."""
         key = "_".join([term.name, *(str(turn + 1) for turn in frame.turns)])
         known = frame.owner.held.get(key)
@@ -323,7 +323,7 @@ class Functions(Configuration):
         frame.names.setdefault(term.name, value)
         return value
 
-    def keep(self, frame: Frame, each: ast.Kept) -> None:
+    def keep(self, frame: Evaluation, each: ast.StateUpdate) -> None:
         """``"name" =: EXPR`` of a body: what the next run begins with; in this one the name means what it began with.
 
         Raises:
@@ -340,7 +340,7 @@ class Functions(Configuration):
             raise MeaningError("E0282", message, each.span, help_line)
         self.next[value.value] = (self.tensor(frame, each.term), each.span)
 
-    def _first_shape(self, frame: Frame, name: str) -> tuple[Rows, object]:
+    def _first_shape(self, frame: Evaluation, name: str) -> tuple[Rows, object]:
         """The shape that the strings of one name write of a parameter; they must agree."""
         rows: Rows = ((), None, None)
         initial: object = None
@@ -370,12 +370,12 @@ class Functions(Configuration):
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
-    def call(self, frame: Frame, term: ast.Called) -> Sequence[Tensor]:
+    def call(self, frame: Evaluation, term: ast.Called) -> Sequence[Tensor]:
         """The outputs of a call."""
         name = term.component.name if isinstance(term.component, ast.Reference) else None
         if name is not None:
             meaning = frame.names.get(name)
-            if isinstance(meaning, Instance):
+            if isinstance(meaning, DefinitionInstance):
                 return [self._instance(frame, meaning, term)]
             if name in self.functions:
                 return [self._function(frame, self.functions[name], term, name)]
@@ -397,7 +397,7 @@ class Functions(Configuration):
         self._count(name or "the component", len(graph.inputs), len(given), term.span)
         return self._outputs(graph, given, term.span)
 
-    def arguments(self, frame: Frame, terms: Sequence[ast.Term]) -> list[Tensor]:
+    def arguments(self, frame: Evaluation, terms: Sequence[ast.Term]) -> list[Tensor]:
         """The tensors of arguments; a call stands for all of its outputs."""
         given: list[Tensor] = []
         for term in terms:
@@ -409,7 +409,7 @@ class Functions(Configuration):
 
     @staticmethod
     def _outputs(graph: Graph, given: Sequence[Tensor], span: Span) -> list[Tensor]:
-        component = Component(graph, tuple(given), span)
+        component = ComponentCall(graph, tuple(given), span)
         return [Output(component, number, span) for number in range(len(graph.outputs))]
 
     @staticmethod
@@ -419,7 +419,7 @@ class Functions(Configuration):
             raise MeaningError("E0420", message, span)
 
     def _function(
-        self, frame: Frame, function: ast.Function, term: ast.Called, name: str
+        self, frame: Evaluation, function: ast.Function, term: ast.Called, name: str
     ) -> Tensor:
         """A call of a tensor function: with parameters of its own where its head has a `;`."""
         given = self.arguments(frame, term.arguments)
@@ -427,7 +427,7 @@ class Functions(Configuration):
         owner, kept = self._owner(frame, function, label or name, term)
         return self.applied(function, owner, given, settings, term.span, kept)
 
-    def bound(self, frame: Frame, name: str, term: ast.Term) -> Meaning:
+    def bound(self, frame: Evaluation, name: str, term: ast.Term) -> Meaning:
         """The meaning that ``name = term`` binds: a tensor, or an instance of a definition."""
         if isinstance(term, ast.Called) and not term.arguments and term.settings is not None:
             component = term.component
@@ -437,10 +437,12 @@ class Functions(Configuration):
             if function is not None and function.head.tensors:
                 settings, label = self.settings(frame, function.head, term.settings, term.span)
                 owner, _ = self._owner(frame, function, label or name, term)
-                return Instance(function, settings, owner, term.span)
+                return DefinitionInstance(function, settings, owner, term.span)
         return self.tensor(frame, term)
 
-    def _instance(self, frame: Frame, instance: Instance, term: ast.Called) -> Tensor:
+    def _instance(
+        self, frame: Evaluation, instance: DefinitionInstance, term: ast.Called
+    ) -> Tensor:
         """A call of an instance, whose parameters are made."""
         if term.settings:
             message = "this has its configuration already"
@@ -452,7 +454,7 @@ class Functions(Configuration):
         )
 
     def _owner(
-        self, frame: Frame, function: ast.Function, base: str, term: ast.Called
+        self, frame: Evaluation, function: ast.Function, base: str, term: ast.Called
     ) -> tuple[Owner, dict[object, Owner] | None]:
         """Whose parameters a call has."""
         head = function.head
@@ -489,12 +491,12 @@ class Functions(Configuration):
         self.active.append(head)
         names = self.noted(head.tensors, given)
         names.update(settings)
-        if isinstance(function.body, ast.Primitive):
+        if isinstance(function.body, ast.CustomOperation):
             from ilang.core.build.customs import custom
 
             result = custom(self, function, given, settings, span)
         else:
-            frame = Frame(owner, names, ast.strings(function.body), (), kept)
+            frame = Evaluation(owner, names, ast.strings(function.body), (), kept)
             with called(span):
                 result = self.body(frame, function.body)
         self.active.pop()
@@ -512,10 +514,10 @@ class Functions(Configuration):
                 self.notes.append((value, head.name, head.shape, self.scopes))
         return names
 
-    def body(self, frame: Frame, body: ast.Body) -> Tensor:
+    def body(self, frame: Evaluation, body: ast.Body) -> Tensor:
         """The result of a body."""
         for each in body.bindings:
-            if isinstance(each, ast.Kept):
+            if isinstance(each, ast.StateUpdate):
                 self.keep(frame, each)
             elif each.name is None:
                 self.constraints.append(self.tensor(frame, each.term))
@@ -523,7 +525,7 @@ class Functions(Configuration):
                 frame.names[each.name] = self.bound(frame, each.name, each.term)
         return self.tensor(frame, body.result)
 
-    def _repeated(self, frame: Frame, term: ast.Repeated) -> Tensor:
+    def _repeated(self, frame: Evaluation, term: ast.Repeated) -> Tensor:
         """``repeat``: the result of each turn is what the next begins with."""
         over = self.known(self.setting(frame, term.over))
         if not isinstance(over, tuple):
@@ -539,7 +541,7 @@ class Functions(Configuration):
 
     # -- primitives --------------------------------------------------------------------------------------------------
 
-    def _primitive(self, frame: Frame, name: str, term: ast.Called) -> Tensor:
+    def _primitive(self, frame: Evaluation, name: str, term: ast.Called) -> Tensor:
         """A call of a primitive."""
         wanted = PRIMITIVES[name]
         if term.settings:

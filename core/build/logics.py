@@ -6,7 +6,7 @@ Example, ``c =:+ a ~logic:"...|i->o => ...|o"``: i is dropped, so the sum folds 
 from __future__ import annotations
 
 from ilang.core.ir import functions as ast
-from ilang.core.ir.operation import Compose, Einsum, Logic, Pointwise, Transpose
+from ilang.core.ir.operation import Compose, Einsum, Logic, Pointwise, TransposedRows
 from ilang.core.ir.spec import Fixed, Window, names_of
 
 
@@ -17,7 +17,7 @@ def logic_of(logic: ast.Logic | None) -> Logic:
     if logic.kind == "@":
         return Compose()
     if logic.kind == "T":
-        return Transpose()
+        return TransposedRows()
     assert logic.spec is not None
     return Einsum(logic.spec)
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from ilang.core.build.emission import Emission
 from ilang.core.build.settings import Setting
 from ilang.core.build.tensor import SCALAR
-from ilang.core.build.values import Number, Stored
+from ilang.core.build.values import NumberTensor, Stored
 from ilang.core.diagnostic import MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Node, operands
@@ -50,7 +50,7 @@ class Merges:
             scalar = Stored("setting", RANKS, SCALAR, 1, None, None, span)
             self.count = Setting(1, scalar, (RANKS,), span)
         else:
-            self.count = Setting(ranks, Number(ranks, span), (), span)
+            self.count = Setting(ranks, NumberTensor(ranks, span), (), span)
 
     def sum_of(self, value: int, name: str, whole: bool, span: Span) -> Stored:
         """The tensor that has the sum of a node over the other ranks; over all of them, this one too, if ``whole``."""

@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from ilang.core.build.routines import Built, Result, Routines
-from ilang.core.build.settings import Around, Frame, Meaning, Setting, evaluated
+from ilang.core.build.settings import Around, Evaluation, Meaning, Setting, evaluated
 from ilang.core.build.tensor import SCALAR, Rows
 from ilang.core.build.values import Measured, Stored, Tensor
 from ilang.core.diagnostic import DataError, Label, MeaningError, visible
@@ -78,16 +78,16 @@ def _function(
     names: dict[str, Meaning],
     inputs: Sequence[Stored],
     settings: Mapping[str, Setting],
-) -> Frame:
+) -> Evaluation:
     """The forward code of a tensor function."""
-    frame = Frame(run.root, names, {})
+    frame = Evaluation(run.root, names, {})
     run.active.append(function.head)
-    if isinstance(function.body, ast.Primitive):
+    if isinstance(function.body, ast.CustomOperation):
         from ilang.core.build.customs import custom
 
         result = custom(run, function, inputs, settings, function.span)
     else:
-        frame = Frame(run.root, names, ast.strings(function.body))
+        frame = Evaluation(run.root, names, ast.strings(function.body))
         result = run.body(frame, function.body)
     run.returned = [run.needed(result)]
     return frame
@@ -179,7 +179,7 @@ def _unknown(run: Routines, name: str) -> DataError:
 def _finished(
     run: Routines,
     name: str,
-    frame: Frame,
+    frame: Evaluation,
     inputs: Sequence[Stored],
     settings: Mapping[str, Setting],
     keep: Sequence[str],
@@ -265,7 +265,7 @@ def _gradients(run: Routines) -> list[Result]:
 
 
 def _kept(
-    run: Routines, frame: Frame, keep: Sequence[str], given: Sequence[Result]
+    run: Routines, frame: Evaluation, keep: Sequence[str], given: Sequence[Result]
 ) -> list[Result]:
     """Further tensors that the caller asks for by name, those aside that a run gives anyway."""
     results: list[Result] = []

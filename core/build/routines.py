@@ -19,11 +19,11 @@ from ilang.core.build.functions import Functions
 from ilang.core.build.logics import drops, has_places, logic_of
 from ilang.core.build.merging import RANKS, Merged, Merges, is_sum_over_ranks
 from ilang.core.build.primitives import FOLDS, joined
-from ilang.core.build.settings import Frame, Meaning, Setting, called
+from ilang.core.build.settings import Evaluation, Meaning, Setting, called
 from ilang.core.build.tensor import Rows
 from ilang.core.build.values import (
     Computed,
-    Number,
+    NumberTensor,
     Owner,
     Ruled,
     Stored,
@@ -94,7 +94,7 @@ class Routines(Functions):
 
     # -- names and parts ---------------------------------------------------------------------------------------------
 
-    def access(self, frame: Frame, term: ast.Access) -> Tensor:
+    def access(self, frame: Evaluation, term: ast.Access) -> Tensor:
         """A part of a tensor."""
         if isinstance(term.tensor, ast.Declared):
             value: Tensor = self.declare(frame, term.tensor)
@@ -141,7 +141,7 @@ class Routines(Functions):
         """Whether something can flow back to a value: a parameter feeds it, or it is tracked."""
         return any(is_source(each) for each in feeding([value]))
 
-    def declare(self, frame: Frame, term: ast.Declared) -> Stored:
+    def declare(self, frame: Evaluation, term: ast.Declared) -> Stored:
         """The tensor that a string on the left of an assignment declares."""
         known = frame.names.get(term.name)
         if isinstance(known, Stored):
@@ -179,16 +179,16 @@ class Routines(Functions):
 
     # -- statements --------------------------------------------------------------------------------------------------
 
-    def run(self, frame: Frame, statements: Sequence[ast.Statement]) -> None:
+    def run(self, frame: Evaluation, statements: Sequence[ast.Statement]) -> None:
         """Follow statements in order."""
         for each in statements:
             self._statement(frame, each)
 
-    def _statement(self, frame: Frame, each: ast.Statement) -> None:
+    def _statement(self, frame: Evaluation, each: ast.Statement) -> None:
         match each:
             case ast.Assigned():
                 self._assign(frame, each)
-            case ast.Bound():
+            case ast.NameBinding():
                 if each.name is None:
                     self.constraints.append(self.tensor(frame, each.term))
                 else:
@@ -211,7 +211,7 @@ class Routines(Functions):
             case ast.Commented():
                 self.run(frame, each.statements)
 
-    def _for_each(self, frame: Frame, each: ast.ForEach) -> None:
+    def _for_each(self, frame: Evaluation, each: ast.ForEach) -> None:
         """The statements for each parameter; what they alone declare belongs to it."""
         for parameter in self.parameters(self.tensor(frame, each.tensor)):
             inner = frame.within({each.variable: parameter})
@@ -225,7 +225,7 @@ class Routines(Functions):
         reached = [each for each in feeding([value]) if isinstance(each, Stored)]
         return sorted((each for each in reached if each in self.order), key=self.order.__getitem__)
 
-    def _forward(self, frame: Frame, each: ast.Forward) -> None:
+    def _forward(self, frame: Evaluation, each: ast.Forward) -> None:
         value = self.tensor(frame, each.tensor)
         if value in self.emission.latest:
             message = f"`{each.tensor.name}` is computed already"
@@ -234,19 +234,19 @@ class Routines(Functions):
             raise MeaningError("E0282", message, each.span, "leave this out", labels)
         self.needed(value)
 
-    def _zero(self, frame: Frame, each: ast.ZeroGradients) -> None:
+    def _zero(self, frame: Evaluation, each: ast.ZeroGradients) -> None:
         for parameter in self.parameters(self.tensor(frame, each.tensor)):
             self._clear(parameter, each.span)
 
     def _clear(self, value: Tensor, span: Span) -> None:
         """The gradient of a tensor is 0."""
-        zero = self.pointwise(Operand(0), [Number(0.0, span)], span)
+        zero = self.pointwise(Operand(0), [NumberTensor(0.0, span)], span)
         cell = self.gradient(value, span)
         number = self.emission.read(zero)
         self.emission.alike(number, self.emission.read(value), cell.name, span)
         self.emission.assign(cell, number)
 
-    def _backprop(self, frame: Frame, each: ast.Backprop) -> None:
+    def _backprop(self, frame: Evaluation, each: ast.Backprop) -> None:
         value = self.tensor(frame, each.tensor)
         if self.back is not None:
             labels = [Label(each.span, "again here"), Label(self.back[2], "first here")]
@@ -293,7 +293,7 @@ class Routines(Functions):
                     help_line = "assign after `backprop`, or copy it before"
                     raise MeaningError("E0284", message, each.span, help_line, labels)
 
-    def _call(self, frame: Frame, each: ast.Routined) -> None:
+    def _call(self, frame: Evaluation, each: ast.Routined) -> None:
         """The call of another routine."""
         name = each.name.name
         if name not in self.routines:
@@ -321,11 +321,11 @@ class Routines(Functions):
         owner: Owner,
         names: dict[str, Meaning],
         first: Tensor | None,
-    ) -> Frame:
+    ) -> Evaluation:
         """Run the statements of a routine; what it declares belongs to its first tensor."""
         declared = targets(routine.statements)
         names = {RANKS: self.merges.count, **names}
-        frame = Frame(owner, names, ast.strings(expressions(routine.statements)))
+        frame = Evaluation(owner, names, ast.strings(expressions(routine.statements)))
         for term in declared.values():
             cell = self.declare(frame, term)
             if owner is not self.root:
@@ -337,7 +337,7 @@ class Routines(Functions):
 
     # -- assignments -------------------------------------------------------------------------------------------------
 
-    def _assign(self, frame: Frame, each: ast.Assigned) -> None:
+    def _assign(self, frame: Evaluation, each: ast.Assigned) -> None:
         """``LHS ASGN RHS``."""
         cell = self._target(frame, each.target)
         if is_sum_over_ranks(each):
@@ -377,7 +377,9 @@ class Routines(Functions):
         name = target.tensor.name if isinstance(target, ast.Access) else target.name
         self.merges.check(name, number, [stands for stands, _ in self.back[1]], each.span)
 
-    def _target(self, frame: Frame, target: ast.Reference | ast.Access | ast.Declared) -> Tensor:
+    def _target(
+        self, frame: Evaluation, target: ast.Reference | ast.Access | ast.Declared
+    ) -> Tensor:
         """The tensor that an assignment writes."""
         match target:
             case ast.Declared():
@@ -398,13 +400,13 @@ class Routines(Functions):
                 value = self._read(meaning, target.span)
             case _:
                 assert_never(target)
-        if isinstance(value, Number):
+        if isinstance(value, NumberTensor):
             raise MeaningError("E0426", "a number is not assigned", target.span)
         if not isinstance(value, Stored):
             self.needed(value)
         return value
 
-    def _right(self, frame: Frame, each: ast.Assigned) -> tuple[Tensor, Logic]:
+    def _right(self, frame: Evaluation, each: ast.Assigned) -> tuple[Tensor, Logic]:
         """The tensor on the right side of an assignment, and how its axes meet."""
         right = each.right
         logic = logic_of(each.logic)
@@ -476,7 +478,7 @@ class Routines(Functions):
 
     def _own(self, value: Tensor, span: Span) -> Tensor:
         """Values that nothing else keeps: a copy of what another tensor keeps, or of a number."""
-        if isinstance(value, Stored | Number | Ruled) or value in self.emission.latest:
+        if isinstance(value, Stored | NumberTensor | Ruled) or value in self.emission.latest:
             return self.pointwise(Operand(0), [value], span)
         return value
 
@@ -488,7 +490,7 @@ class Routines(Functions):
             case "/":
                 return self.pointwise(Apply("recip", (Operand(0),)), [comes], each.span)
             case "**":
-                one = Number(1, each.span)
+                one = NumberTensor(1, each.span)
                 return self.pointwise(joined("**"), [one, comes], each.span)
             case "&&" | "||":
                 return self.pointwise(Apply("truth", (Operand(0),)), [comes], each.span)
@@ -558,6 +560,6 @@ def expressions(statements: Sequence[ast.Statement]) -> tuple[object, ...]:
     for each in ast.nodes_within(tuple(statements)):
         if isinstance(each, ast.Assigned):
             expressions_below.append(each.right)
-        elif isinstance(each, ast.Bound):
+        elif isinstance(each, ast.NameBinding):
             expressions_below.append(each.term)
     return tuple(expressions_below)

@@ -37,7 +37,7 @@ class Setting:
 
 
 @entity
-class Instance:
+class DefinitionInstance:
     """A use of a definition with its parameters, ``l = layer(; 64)``, not called yet."""
 
     function: ast.Function
@@ -46,7 +46,7 @@ class Instance:
     span: Span
 
 
-Meaning = Tensor | Setting | Instance
+Meaning = Tensor | Setting | DefinitionInstance
 
 
 Einx = Callable[[Graph, Graph, Sequence[int]], Graph]
@@ -69,7 +69,7 @@ class Around:
     ranks: int | None = 1
 
 
-class Frame:
+class Evaluation:
     """One evaluation of a body: what names mean in it, and whose parameters its strings are."""
 
     def __init__(
@@ -95,10 +95,10 @@ class Frame:
         self.turns = turns
         self.kept = kept
 
-    def within(self, names: Mapping[str, Meaning], turn: int | None = None) -> Frame:
+    def within(self, names: Mapping[str, Meaning], turn: int | None = None) -> Evaluation:
         """A frame like this one with other names, in a turn of a ``repeat``."""
         turns = self.turns if turn is None else (*self.turns, turn)
-        return Frame(self.owner, {**self.names, **names}, self.declared, turns, self.kept)
+        return Evaluation(self.owner, {**self.names, **names}, self.declared, turns, self.kept)
 
 
 @contextmanager
@@ -128,10 +128,10 @@ class Configuration(ABC):
         self.fixed: dict[str, Span] = {}
 
     @abstractmethod
-    def tensor(self, frame: Frame, term: ast.Term) -> Tensor:
+    def tensor(self, frame: Evaluation, term: ast.Term) -> Tensor:
         """The tensor that an expression is."""
 
-    def unknown(self, frame: Frame, name: ast.Reference) -> MeaningError:
+    def unknown(self, frame: Evaluation, name: ast.Reference) -> MeaningError:
         """The error of a name that means no tensor."""
         others = {**self.functions, **self.routines, **self.components}
         if name.name in others:
@@ -146,7 +146,7 @@ class Configuration(ABC):
         )
 
     def settings(
-        self, frame: Frame, head: ast.Head, given: Sequence[ast.Setting] | None, span: Span
+        self, frame: Evaluation, head: ast.Head, given: Sequence[ast.Setting] | None, span: Span
     ) -> tuple[dict[str, Setting], str | None]:
         """The configuration of a use of a definition, by name, and its label."""
         wanted = {each.name: each for each in head.configuration or ()}
@@ -174,11 +174,11 @@ class Configuration(ABC):
                 help_line = f"give it after the `;`: `{head.name}(x; {name} = 1)`"
                 labels = [Label(written.span, "it has no default")]
                 raise MeaningError("E0444", message, span, help_line, labels)
-            empty = Frame(frame.owner, dict(values), {})
+            empty = Evaluation(frame.owner, dict(values), {})
             values[name] = self.setting(empty, written.default)
         return values, label
 
-    def setting(self, frame: Frame, term: ast.Term) -> Setting:
+    def setting(self, frame: Evaluation, term: ast.Term) -> Setting:
         """The configuration value that an expression is: known numbers, and what arithmetic reads of it."""
         match term:
             case ast.Listed():
@@ -212,7 +212,7 @@ class Configuration(ABC):
                 value = _applied(term.operator, [side.value for side in sides], term.span)
                 names = tuple(dict.fromkeys(name for side in sides for name in side.names))
                 return self._derived(frame, term, value, names)
-            case ast.Scheduled():
+            case ast.ScheduledExpression():
                 return self.setting(frame, term.term)
             case _:
                 message = "this must be known when the program is built"
@@ -220,7 +220,7 @@ class Configuration(ABC):
                 raise MeaningError("E0445", message, term.span, help_line)
 
     def _derived(
-        self, frame: Frame, term: ast.Term, value: Figure, names: tuple[str, ...]
+        self, frame: Evaluation, term: ast.Term, value: Figure, names: tuple[str, ...]
     ) -> Setting:
         """A configuration value computed from others; those that come at run time, by a tensor."""
         return Setting(value, self.tensor(frame, term) if names else None, names, term.span)
@@ -231,14 +231,14 @@ class Configuration(ABC):
             self.fixed.setdefault(name, setting.span)
         return setting.value
 
-    def number(self, frame: Frame, term: ast.Term) -> Figure:
+    def number(self, frame: Evaluation, term: ast.Term) -> Figure:
         """A number that must be known when the program is built."""
         value = self.known(self.setting(frame, term))
         if isinstance(value, tuple):
             raise MeaningError("E0445", "a number is wanted here, not a list", term.span)
         return value
 
-    def whole(self, frame: Frame, term: ast.Term, what: str) -> int:
+    def whole(self, frame: Evaluation, term: ast.Term, what: str) -> int:
         """A whole number of 0 or more that must be known when the program is built."""
         value = self.number(frame, term)
         if value < 0 or value != int(value):

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 from ilang.core.build.values import Measured, Ruled, Stored, Tensor
 from ilang.core.diagnostic import MeaningError
 from ilang.core.ir import functions as ast
-from ilang.core.ir.operation import Einsum, Interleave, Transpose
+from ilang.core.ir.operation import Einsum, Interleave, TransposedRows
 from ilang.core.ir.scalar import Apply, Operand
 from ilang.core.notation.einsum import parse_spec
 from ilang.core.source import Span
 
 if TYPE_CHECKING:
     from ilang.core.build.functions import Functions
-    from ilang.core.build.settings import Frame
+    from ilang.core.build.settings import Evaluation
 
 
-def special(build: Functions, frame: Frame, name: str, call: ast.Called) -> Tensor:
+def special(build: Functions, frame: Evaluation, name: str, call: ast.Called) -> Tensor:
     """The tensor that a call of one of ``primitives.SPECIAL`` gives."""
     arguments, span = call.arguments, call.span
     match name:
@@ -27,7 +27,7 @@ def special(build: Functions, frame: Frame, name: str, call: ast.Called) -> Tens
             return build.operation(both, "+", Interleave(), pair, span)
         case "transpose":
             value = build.tensor(frame, arguments[0])
-            return build.operation(Operand(0), "+", Transpose(), [value], span)
+            return build.operation(Operand(0), "+", TransposedRows(), [value], span)
         case "stop_gradient" | "track":
             value = build.tensor(frame, arguments[0])
             return Ruled(value, None, (), False, name, name == "track", span)

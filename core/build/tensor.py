@@ -65,12 +65,12 @@ class Made:
     span: Span
 
 
-class Expression:
+class TensorExpression:
     """A leaf, or an operation on others. Two are one only if they are the same object."""
 
     __slots__ = ("__weakref__", "node", "operands")
 
-    def __init__(self, node: Leaf | Made, operands: tuple[Expression, ...] = ()) -> None:
+    def __init__(self, node: Leaf | Made, operands: tuple[TensorExpression, ...] = ()) -> None:
         """A leaf, or an operation with its operands."""
         self.node = node
         self.operands = operands
@@ -91,7 +91,9 @@ _LONGEST = 24
 """The longest operand that is repeated in the text of an operation."""
 
 
-def made_of(logic: tuple[Scalar, str, Logic], text: str, operands: Sequence[Expression]) -> Made:
+def made_of(
+    logic: tuple[Scalar, str, Logic], text: str, operands: Sequence[TensorExpression]
+) -> Made:
     """The parts of an operation on expressions; its text is ``text(operands)``, or as the user writes it."""
     sign = INFIX.get(text)
     words = [_word(operand, sign is not None) for operand in operands]
@@ -99,7 +101,7 @@ def made_of(logic: tuple[Scalar, str, Logic], text: str, operands: Sequence[Expr
     return Made(*logic, written, whole(Source("<tensor>", written)))
 
 
-def _word(operand: Expression, inside: bool) -> str:
+def _word(operand: TensorExpression, inside: bool) -> str:
     """An operand in the text of an operation; ``inside`` others, what has a sign of its own stands in parentheses."""
     name = operand.name
     if len(name) > _LONGEST:
@@ -110,9 +112,9 @@ def _word(operand: Expression, inside: bool) -> str:
     return name
 
 
-def ordered(expressions: Sequence[Expression]) -> list[Expression]:
+def ordered(expressions: Sequence[TensorExpression]) -> list[TensorExpression]:
     """Expressions and all they are computed from, operands first, without recursion."""
-    known: dict[Expression, None] = {}
+    known: dict[TensorExpression, None] = {}
     todo = [(expression, False) for expression in reversed(expressions)]
     while todo:
         expression, ready = todo.pop()
@@ -127,10 +129,10 @@ def ordered(expressions: Sequence[Expression]) -> list[Expression]:
 
 
 def graph_of(
-    expressions: Sequence[Expression],
+    expressions: Sequence[TensorExpression],
     constraints: Sequence[SizeConstraint],
-    fits: Sequence[tuple[Expression, Expression]],
-) -> tuple[Graph, dict[Expression, int]]:
+    fits: Sequence[tuple[TensorExpression, TensorExpression]],
+) -> tuple[Graph, dict[TensorExpression, int]]:
     """The graph of expressions and of all they are computed from, and the node of each; leaves with values come first.
 
     Args:
@@ -151,7 +153,9 @@ def graph_of(
     return graph, number
 
 
-def _node(e: Expression, number: Mapping[Expression, int], names: Names) -> Terminal | Operation:
+def _node(
+    e: TensorExpression, number: Mapping[TensorExpression, int], names: Names
+) -> Terminal | Operation:
     node = e.node
     if isinstance(node, Made):
         operands = tuple(number[operand] for operand in e.operands)

@@ -42,7 +42,7 @@ class Stored:
 
 
 @entity
-class Number:
+class NumberTensor:
     """A number: one output axis of size 1, which stretches."""
 
     value: float | int
@@ -63,7 +63,7 @@ class Computed:
 
 
 @entity
-class Component:
+class ComponentCall:
     """A call of a component of another notation; its outputs are ``Output`` values."""
 
     graph: Graph
@@ -75,7 +75,7 @@ class Component:
 class Output:
     """One output of a component."""
 
-    of: Component
+    of: ComponentCall
     number: int
     span: Span
 
@@ -106,13 +106,13 @@ class Measured:
     span: Span
 
 
-Tensor = Stored | Number | Computed | Output | Ruled
+Tensor = Stored | NumberTensor | Computed | Output | Ruled
 
 
 def operands(value: Tensor) -> tuple[Tensor, ...]:
     """The values that a value is computed from."""
     match value:
-        case Stored() | Number():
+        case Stored() | NumberTensor():
             return ()
         case Computed():
             return value.operands

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.cpu import Into, Product, Registers, Strided, Transpose, Trips
+from ilang.core.ir.cpu import Into, Registers, SizeProduct, Strided, Transpose, Trips
 from ilang.core.ir.kernel import (
     Define,
     For,
@@ -67,7 +67,7 @@ def _strided(
     )
     steps = [(step_of(part, across.variable), d) for d, part in enumerate(index)]
     dims = program.buffers[buffer].dims
-    return Strided(buffer, first, tuple(Product(n, dims[d + 1 :]) for n, d in steps if n))
+    return Strided(buffer, first, tuple(SizeProduct(n, dims[d + 1 :]) for n, d in steps if n))
 
 
 def tiles(program: Program, kernel: Kernel, inside: Sequence[Statement], demand: Demand) -> None:

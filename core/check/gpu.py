@@ -10,7 +10,7 @@ from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Neighbors, Spread, Swap
+from ilang.core.ir.gpu import Barrier, CombineThreads, Neighbors, Spread, SwapBuffers
 from ilang.core.ir.kernel import (
     Block,
     Buffer,
@@ -81,8 +81,8 @@ def _kernel(program: Program, kernel: Kernel) -> None:
     spread = kernel.body[0]
     assert isinstance(spread, Spread)
     every = list(statements_within(spread.body))
-    inside = [s for s in every if isinstance(s, (Spread, Barrier, Swap))]
-    combined = {s.variable for s in every if isinstance(s, Combine)}
+    inside = [s for s in every if isinstance(s, (Spread, Barrier, SwapBuffers))]
+    combined = {s.variable for s in every if isinstance(s, CombineThreads)}
     blocks = spread.over in ("blocks", "warps")
     device = program.machine.device
     assert device is not None
@@ -100,13 +100,13 @@ def _kernel(program: Program, kernel: Kernel) -> None:
         _demand(program, kernel, steps, "loops begin and end in steps")
     for s in inside:
         if isinstance(s, Spread):
-            together = (Spread, Barrier, Swap)
+            together = (Spread, Barrier, SwapBuffers)
             alone = not any(isinstance(x, together) for x in statements_within(s.body))
             right = alone and s.over == "threads" and s.threads == threads
             _demand(program, kernel, right, "threads of a block share what nobody else shares")
             _independent(program, kernel, s, combined)
             _turns(program, kernel, s)
-        elif isinstance(s, Swap):
+        elif isinstance(s, SwapBuffers):
             first, second = program.buffers[s.first], program.buffers[s.second]
             alike = s.first != s.second and replace(second, name=first.name) == first
             right = alike and first.space == "shared"

@@ -10,7 +10,7 @@ from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import INTEGERS
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, MatrixProduct, Spread, Swap
+from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -124,7 +124,7 @@ class _Verifier:
                     self._opened(s.blocks, (s.body, s.edge))
                 case Spread():
                     self._opened(s.loops, (s.body,))
-                case Barrier() | Combine() | Swap() | MatrixProduct():
+                case Barrier() | CombineThreads() | SwapBuffers() | MatrixProduct():
                     self._together(s)
                 case Transpose():
                     self.block((s.loops,))
@@ -133,9 +133,9 @@ class _Verifier:
                     self._store(s)
         self.defined.difference_update(defined)
 
-    def _together(self, s: Barrier | Combine | Swap | MatrixProduct) -> None:
+    def _together(self, s: Barrier | CombineThreads | SwapBuffers | MatrixProduct) -> None:
         """Check what threads do together."""
-        known = not isinstance(s, Combine) or s.variable in self.defined
+        known = not isinstance(s, CombineThreads) or s.variable in self.defined
         self.demand(known, "a variable is defined before it is combined")
         for each in (*s.sums, *s.left, *s.right) if isinstance(s, MatrixProduct) else ():
             self._scalar(each)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ilang.core.ir.gpu import MatrixProduct, Spread, Swap
+from ilang.core.ir.gpu import MatrixProduct, Spread, SwapBuffers
 from ilang.core.ir.kernel import (
     Block,
     For,
@@ -17,7 +17,7 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.rewriting import Access
 from ilang.core.ir.scalar import Apply, Load, Scalar, scalars_within
-from ilang.core.machine import Device
+from ilang.core.machine import DeviceLimits
 from ilang.core.matrix_unit import ROUNDED
 
 Demand = Callable[[Program, Kernel, bool, str], None]
@@ -35,7 +35,9 @@ def verify(program: Program, kernel: Kernel, demand: Demand) -> None:
 class _Checking:
     """One kernel of a program."""
 
-    def __init__(self, program: Program, kernel: Kernel, device: Device, demand: Demand) -> None:
+    def __init__(
+        self, program: Program, kernel: Kernel, device: DeviceLimits, demand: Demand
+    ) -> None:
         self.program = program
         self.kernel = kernel
         self.unit = device.matrix
@@ -106,7 +108,7 @@ def _rounded(kernel: Kernel) -> set[int]:
     """The buffers of a kernel in which everything that is stored is rounded, as in those that they are swapped with."""
     inside = list(statements_within(kernel.body))
     stores = [s for s in inside if isinstance(s, Store)]
-    swaps = [{s.first, s.second} for s in inside if isinstance(s, Swap)]
+    swaps = [{s.first, s.second} for s in inside if isinstance(s, SwapBuffers)]
     plain = {
         s.buffer
         for s in stores

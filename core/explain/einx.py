@@ -22,8 +22,8 @@ from ilang.core.ir.einx import (
     Expression,
     Form,
     Item,
-    Number,
     Repetition,
+    UnnamedAxis,
     expression_text,
     form_text,
     inside,
@@ -34,13 +34,13 @@ from ilang.core.ir.graph import Einx, Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ops import OPS
 from ilang.core.passes.einx.orders import order_of_pieces
-from ilang.core.passes.einx_to_graph import Solved, operations
+from ilang.core.passes.einx_to_graph import FusedOperation, operations
 from ilang.core.record import record
 
 LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 WORDS = {
     Axis: "axis",
-    Number: "number",
+    UnnamedAxis: "number",
     Composition: "composition",
     Concatenation: "concatenation",
     Bracket: "bracket",
@@ -82,7 +82,7 @@ def operation_rows(graph: Graph, shaped: Shaped, verbose: bool) -> tuple[Operati
 
 
 def _stages(
-    node: Einx, solved: Solved, names: Sequence[str], shaped: Shaped, verbose: bool
+    node: Einx, solved: FusedOperation, names: Sequence[str], shaped: Shaped, verbose: bool
 ) -> Iterator[StageRow]:
     form = node.form
     yield StageRow("in full", form_text(form))
@@ -138,11 +138,11 @@ def _sides(expressions: Sequence[Expression], inputs: int) -> str:
     return " -> ".join(sides).strip()
 
 
-def _name(leaf: Axis | Number) -> str:
+def _name(leaf: Axis | UnnamedAxis) -> str:
     return leaf.name if isinstance(leaf, Axis) else str(leaf.size)
 
 
-def _equations(solved: Solved, names: Sequence[str]) -> Iterator[str]:
+def _equations(solved: FusedOperation, names: Sequence[str]) -> Iterator[str]:
     """The equations of dimensions that the expressions write, and the sizes that are written."""
     for expression, name in zip(solved.inputs, names, strict=True):
         for number, item in enumerate(_dimensions(expression.items)):
@@ -164,7 +164,7 @@ def _amount(item: Item) -> str:
     match item:
         case Axis():
             return item.name
-        case Number():
+        case UnnamedAxis():
             return str(item.size)
         case Concatenation():
             return " + ".join(map(_amount, item.parts))
@@ -172,7 +172,7 @@ def _amount(item: Item) -> str:
             return "·".join(map(_amount, _dimensions(inside(item)))) or "1"
 
 
-def _solution(solved: Solved, shaped: Shaped) -> Iterator[str]:
+def _solution(solved: FusedOperation, shaped: Shaped) -> Iterator[str]:
     """The size of each axis: a number, a dimension of an input, or a formula."""
     rules = {rule.size: rule for rule in shaped.derived}
     number = {size.name: n for n, size in enumerate(shaped.sizes)}
@@ -197,7 +197,7 @@ def _solution(solved: Solved, shaped: Shaped) -> Iterator[str]:
             yield f"{axis} is dimension {place.dim} of {names[place.number]}"
 
 
-def _index_expression(form: Form, solved: Solved) -> str | None:
+def _index_expression(form: Form, solved: FusedOperation) -> str | None:
     """The program in index expressions that means the same, where one is short."""
     op = EINX_OPS[form.op]
     if len(solved.outputs) != 1 or solved.sizes:

@@ -81,7 +81,7 @@ class ViewRow:
 
 
 @record
-class Projection:
+class ProjectionTable:
     """The dimension of each tensor that each axis of a loop nest walks."""
 
     step: int
@@ -123,7 +123,7 @@ class Explanation:
     operations: tuple[OperationRow, ...]
     views: tuple[ViewRow, ...]
     steps: tuple[StepRow, ...]
-    projections: tuple[Projection, ...]
+    projections: tuple[ProjectionTable, ...]
     schedule: tuple[ScheduleRow, ...]
     definition: str | None
     loops: str
@@ -376,7 +376,7 @@ class _Explaining:
         stored = f"a buffer over {' and '.join(over)}" if over else "one scalar"
         return f"computed in {number} at loop {loop_text(consumer, outside[-1])}, kept in {stored}"
 
-    def _projection(self, value: int, node: Assignment) -> Projection:
+    def _projection(self, value: int, node: Assignment) -> ProjectionTable:
         """The accesses of a nest, those of what is fused into it included."""
         rows = [self._projection_row(source, node, index) for source, index in self._accesses(node)]
         rows.append(self._projection_row(value, node, node.target))
@@ -391,7 +391,7 @@ class _Explaining:
         if node.text in self.specified:
             remark = "; ".join(filter(None, (remark, _written(node))))
         letters = tuple(axis.name for axis in node.axes)
-        return Projection(self.number[value], node.text, letters, tuple(rows), remark)
+        return ProjectionTable(self.number[value], node.text, letters, tuple(rows), remark)
 
     def _projection_row(
         self, value: int, node: Assignment, index: tuple[Affine, ...]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.scalar import Apply, Constant, Convert, Scalar
-from ilang.core.ir.shaped import Composition, Size
+from ilang.core.ir.shaped import ExtentProduct, Size
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^",
@@ -65,7 +65,7 @@ def group_text(axes: Sequence[Axis], group: Sequence[int]) -> str:
     return text if len(parts) == 1 else f"({text})"
 
 
-def composition_text(rule: Composition, spelled: Callable[[int], str], times: str) -> str:
+def composition_text(rule: ExtentProduct, spelled: Callable[[int], str], times: str) -> str:
     """An extent as a product of others, divided by others: ``n / (4·c)``."""
     over, under = (times.join(map(spelled, sizes)) for sizes in (rule.over, rule.under))
     if not under:

@@ -35,8 +35,8 @@ from ilang.core.ir.host import (
     Step,
     Take,
 )
-from ilang.core.ir.kernel import Blocks, Part, Program, Shares, Window
-from ilang.core.ir.shaped import Composition, Rule
+from ilang.core.ir.kernel import ChunkCount, Part, Program, Shares, WindowReach
+from ilang.core.ir.shaped import ExtentProduct, Rule
 
 INDENT = "  "
 
@@ -146,29 +146,29 @@ def _step(program: Program, step: Derive | Follow | Require | Hold | Count) -> s
 
 def _divides(rule: Rule) -> bool:
     """Whether a rule divides, and nothing may be left over."""
-    if isinstance(rule, Composition):
+    if isinstance(rule, ExtentProduct):
         return bool(rule.under)
     return rule.exact and rule.divisor != 1
 
 
 def _formula(program: Program, rule: Rule) -> str:
-    if isinstance(rule, Composition):
+    if isinstance(rule, ExtentProduct):
         return composition_text(rule, lambda n: _size(program, n), " * ")
     total = Affine((), rule.offset, False, rule.terms)
     text = affine_text(total, str, lambda n: _size(program, n))
     return text if rule.divisor == 1 else f"({text}) / {rule.divisor}"
 
 
-def _count(program: Program, part: Part | Window | Blocks | Shares) -> str:
+def _count(program: Program, part: Part | WindowReach | ChunkCount | Shares) -> str:
     match part:
         case Part():
             return f"parts of {part.step} in {_size(program, part.whole)}"
-        case Window():
+        case WindowReach():
             reach = " + ".join(
                 f"{c if c != 1 else ''}({_size(program, n)} - 1)" for c, n in part.reach
             )
             return f"{reach} + 1"
-        case Blocks():
+        case ChunkCount():
             terms = f"blocks of {' x '.join(_size(program, n) for n in part.loops)} terms"
             elements = " x ".join(_size(program, n) for n in part.elements)
             several = ", or none" if part.several else ""

@@ -15,8 +15,16 @@ from typing import assert_never
 
 from ilang.core.explain.expression import INFIX, affine_text, scalar_text
 from ilang.core.ir.affine import Affine, Within, at_least_0
-from ilang.core.ir.cpu import Bound, Cut, Fetch, Late, Left, Outline, Sharing, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, MatrixProduct, Neighbors, Spread, Swap, Trim
+from ilang.core.ir.cpu import Cut, Fetch, IntervalEnd, Late, Left, Outline, Sharing, Transpose
+from ilang.core.ir.gpu import (
+    Barrier,
+    CombineThreads,
+    MatrixProduct,
+    Neighbors,
+    Spread,
+    SwapBuffers,
+    Trim,
+)
 from ilang.core.ir.kernel import (
     Buffer,
     Call,
@@ -184,7 +192,7 @@ class _Loops:
                     yield from self._tile(s, indent)
                 case Transpose():
                     yield from self._transpose(s, indent)
-                case Barrier() | Combine() | Swap() | MatrixProduct():
+                case Barrier() | CombineThreads() | SwapBuffers() | MatrixProduct():
                     yield from (indent + line for line in self._together(s))
                 case Spread():
                     yield from self._spread(s, indent)
@@ -263,15 +271,15 @@ class _Loops:
         yield f"{indent}{self._head(s.loops)} in squares{past}"
         yield from self.lines(s.loops.body, indent + "  ")
 
-    def _together(self, s: Barrier | Combine | Swap | MatrixProduct) -> Iterator[str]:
+    def _together(self, s: Barrier | CombineThreads | SwapBuffers | MatrixProduct) -> Iterator[str]:
         """The statements that all threads of a block, or the lanes of a warp, run together."""
         match s:
             case Barrier():
                 yield "barrier"
-            case Swap():
+            case SwapBuffers():
                 names = [self.program.buffers[number].name for number in (s.first, s.second)]
                 yield f"swap {' and '.join(names)}"
-            case Combine():
+            case CombineThreads():
                 name = self.kernel.locals[s.variable].name
                 every = "all lanes" if self._is_for_warps() else "all threads"
                 yield f"{name} = combine {name} of {every} with {s.primitive}"
@@ -382,7 +390,7 @@ class _Loops:
         names = [self.program.buffers[number].name for number in trim.finite]
         return " ".join(words) + (f" if {' and '.join(names)} are finite" if names else "")
 
-    def _bound(self, bound: Bound) -> str:
+    def _bound(self, bound: IntervalEnd) -> str:
         """An end of an interval of iterations."""
         text = self._affine(bound.index)
         if bound.step == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ilang.core.explain.expression import aligned
-from ilang.core.infer.arrays import Arrays
+from ilang.core.infer.arrays import ArrayAxes
 from ilang.core.infer.operations import Collecting
 from ilang.core.infer.rows_so_far import row_words, rows_so_far
 from ilang.core.ir.graph import Graph
@@ -42,7 +42,7 @@ def so_far(graph: Graph, names: Mapping[int, str]) -> SoFar:
 
 
 def _values(graph: Graph, names: Mapping[int, str]) -> Iterator[OpenRows]:
-    shapes = rows_so_far(Collecting(graph, Arrays(graph, None)))
+    shapes = rows_so_far(Collecting(graph, ArrayAxes(graph, None)))
     for value, (node, shape) in enumerate(zip(graph.nodes, shapes, strict=True)):
         batch, inner, output = (row_words(row) for row in shape)
         rows = f"{batch}|" * bool(batch) + f"{inner}->" * bool(inner) + (output or "()")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ilang.core.explain.explanation import (
     Cost,
     Explanation,
-    Projection,
+    ProjectionTable,
     StepRow,
     TensorRow,
     ViewRow,
@@ -92,7 +92,7 @@ def projection_tables(explanation: Explanation) -> list[list[tuple[str, ...]]]:
     ]
 
 
-def _projection_rows(projection: Projection, first: bool) -> list[tuple[str, ...]]:
+def _projection_rows(projection: ProjectionTable, first: bool) -> list[tuple[str, ...]]:
     remarks = [""] * len(projection.rows)
     remarks[-1] = projection.remark
     if first and len(remarks) != 1:

@@ -14,8 +14,8 @@ from ilang.core.ir.graph import Annotation
 from ilang.core.ir.shaped import (
     Assignment,
     Bound,
-    Composition,
     Derivation,
+    ExtentProduct,
     Rule,
     Shaped,
     Size,
@@ -122,7 +122,7 @@ def _derived(sizes: Sequence[Size], rule: Rule) -> str:
 
 def formula(rule: Rule, spelled: Callable[[int], str]) -> str:
     """A rule as a formula over sizes."""
-    if isinstance(rule, Composition):
+    if isinstance(rule, ExtentProduct):
         return composition_text(rule, spelled, "·")
     return _equation(rule, spelled) if rule.pad is None else _window(rule, spelled)
 

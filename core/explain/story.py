@@ -34,7 +34,7 @@ from ilang.core.explain.reasons import of_shaped, of_solved
 from ilang.core.infer.conflicts import axes, row_text
 from ilang.core.infer.dims import Log
 from ilang.core.infer.inferred import Inferred
-from ilang.core.infer.projections import Loop, Projection
+from ilang.core.infer.projections import OperationLoop, Projection
 from ilang.core.infer.solved import Solved
 from ilang.core.infer.solver import GUESS, STAGES
 from ilang.core.ir import shaped as shaped_ir
@@ -428,7 +428,7 @@ class _Telling:
             None if once else OPS[node.acc].identity,
         )
 
-    def _repeated(self, loop: Loop) -> Extent:
+    def _repeated(self, loop: OperationLoop) -> Extent:
         """The number of iterations of a loop."""
         assert loop.size is not None, "only an added loop has no size"
         return self._extent(loop.size)

@@ -56,7 +56,7 @@ def definition_text(shaped: Shaped, nests: Sequence[Nest | None] = ()) -> str | 
         nests: the schedule of each value that has one; then each assignment is an expression with its schedule.
     """
     try:
-        return _Definition(shaped, nests).text()
+        return _Statements(shaped, nests).text()
     except _Unwritten:
         return None
 
@@ -81,7 +81,7 @@ class _Word:
         return LETTER.findall(self.pattern.partition("[")[0])
 
 
-class _Definition:
+class _Statements:
     """Statements under construction; every value, and every part of one, has a name."""
 
     def __init__(self, shaped: Shaped, nests: Sequence[Nest | None]) -> None:

@@ -10,7 +10,7 @@ from ilang.core.ir.operation import Einsum, Operation, Terminal
 from ilang.core.ir.rows import OPEN, Known, Origin, Symbol
 
 
-class Arrays:
+class ArrayAxes:
     """The axes of the arrays of a graph; ``given`` has all of them, their sizes numbered from 0."""
 
     def __init__(self, graph: Graph, ranks: Sequence[int | None] | None) -> None:

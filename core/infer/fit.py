@@ -9,9 +9,9 @@ from ilang.core.diagnostic import InternalError, Label, ShapeError
 from ilang.core.ir.shaped import (
     Assignment,
     Bound,
-    Composition,
     Derivation,
-    Place,
+    ExtentProduct,
+    InputDimension,
     Reach,
     Rule,
     Shaped,
@@ -153,7 +153,7 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
     extents[derived.size] = extent
 
 
-def _compose(shaped: Shaped, rule: Composition, extents: list[int | None]) -> None:
+def _compose(shaped: Shaped, rule: ExtentProduct, extents: list[int | None]) -> None:
     """Compute an extent of a view, or check it where it is known already."""
     text, name = rule.span.text(), shaped.sizes[rule.size].name
     over, under = (_factors(shaped, sizes, extents) for sizes in (rule.over, rule.under))
@@ -269,7 +269,10 @@ def _extent(size: Size, names: Sequence[str], shapes: Sequence[tuple[int, ...]])
 
 
 def _unequal(
-    size: Size, names: Sequence[str], one: tuple[Place, int], other: tuple[Place, int]
+    size: Size,
+    names: Sequence[str],
+    one: tuple[InputDimension, int],
+    other: tuple[InputDimension, int],
 ) -> ShapeError:
     (a, left), (b, right) = one, other
     message = (

@@ -14,7 +14,7 @@ from ilang.core.source import Span
 
 
 @record
-class Opened:
+class OpenIndex:
     """The index of ``read`` at dimension ``dim`` gives ``axis`` its extent: its positions there.
 
     ``windows`` are the other axes of the index, each with the step it takes.
@@ -31,7 +31,7 @@ class Opened:
         return -self.read.index[self.dim].offset
 
 
-def opened_axes(node: Assignment) -> tuple[list[Opened], set[Read]]:
+def opened_axes(node: Assignment) -> tuple[list[OpenIndex], set[Read]]:
     """The axes that indices give extents, in an order in which they can be computed; the reads that never leave theirs.
 
     Raises:
@@ -46,7 +46,7 @@ def opened_axes(node: Assignment) -> tuple[list[Opened], set[Read]]:
         if index.terms and not index.is_whole()
     ]
     leaving = {read for read, _, _ in pending}
-    opened_reads: list[Opened] = []
+    opened_reads: list[OpenIndex] = []
     stays: dict[tuple[Read, int], bool] = {}
     while pending:
         ready = [entry for entry in pending if len(_open(entry[2], known)) < 2]
@@ -69,7 +69,7 @@ def _open(index: Affine, known: set[int | None]) -> list[int]:
     return [axis for _, axis in index.terms if axis not in known]
 
 
-def _opened(node: Assignment, read: Read, dim: int, opened: int) -> Opened:
+def _opened(node: Assignment, read: Read, dim: int, opened: int) -> OpenIndex:
     index = read.index[dim]
     backwards = next((axis for c, axis in index.terms if c < 0), None)
     if backwards is not None:
@@ -82,7 +82,7 @@ def _opened(node: Assignment, read: Read, dim: int, opened: int) -> Opened:
         )
     stride = next(c for c, axis in index.terms if axis == opened)
     windows = tuple((c, axis) for c, axis in index.terms if axis != opened)
-    return Opened(read, dim, opened, stride, windows)
+    return OpenIndex(read, dim, opened, stride, windows)
 
 
 def _two_open(node: Assignment, span: Span, opened: list[int]) -> ShapeError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.core.diagnostic import ShapeError
-from ilang.core.infer.arrays import Arrays
+from ilang.core.infer.arrays import ArrayAxes
 from ilang.core.infer.counting import Flat, RowAxis, flat
 from ilang.core.infer.dims import Log
 from ilang.core.infer.operations import Collecting
@@ -38,7 +38,7 @@ class Inferred:
             ShapeError: E0501 to E0532, E0570 to E0574.
         """
         self.graph = graph
-        collected = Collecting(graph, Arrays(graph, ranks))
+        collected = Collecting(graph, ArrayAxes(graph, ranks))
         self._solution = solve(
             collected.dims,
             collected.rows,

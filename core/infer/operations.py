@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, assert_never
 
-from ilang.core.infer.arrays import Arrays
+from ilang.core.infer.arrays import ArrayAxes
 from ilang.core.infer.counting import RowAxis
 from ilang.core.infer.indices import opened_axes
 from ilang.core.infer.notes import Notes, compared
@@ -46,7 +46,7 @@ from ilang.core.ir.operation import (
     Slice,
     Stack,
     Terminal,
-    Transpose,
+    TransposedRows,
 )
 from ilang.core.ir.rows import (
     KINDS,
@@ -59,7 +59,7 @@ from ilang.core.ir.rows import (
     DimEqual,
     Filled,
     Known,
-    Leaf,
+    LeafRow,
     Origin,
     Positions,
     Product,
@@ -67,7 +67,7 @@ from ilang.core.ir.rows import (
     RowBelow,
     RowEqual,
     Shape,
-    Stored,
+    StoredRows,
     Sum,
     Var,
     closed,
@@ -93,7 +93,7 @@ class Labels:
 class Collecting:
     """The constraints of one graph."""
 
-    def __init__(self, graph: Graph, arrays: Arrays) -> None:
+    def __init__(self, graph: Graph, arrays: ArrayAxes) -> None:
         """Collect them; ``arrays`` are its inputs without rows."""
         self.graph = graph
         self.arrays = arrays
@@ -162,7 +162,7 @@ class Collecting:
         for kind, (row, axes) in enumerate(zip(rows, node.rows, strict=True)):
             if axes is None and node.kind != "alike":
                 origin = Origin(f"the {KINDS[kind]} row of {node.name}", node.span, "", None)
-                self.constraints.append(Leaf(row, required, kind == OUTPUT, origin))
+                self.constraints.append(LeafRow(row, required, kind == OUTPUT, origin))
         if value not in self.used and node.rows[OUTPUT] is None and node.count is None:
             guess = Known(1, True, None, Origin(f"the output of {node.name}", node.span))
             unused = Origin(f"{node.name}, which nothing uses,", node.span)
@@ -263,7 +263,7 @@ class Collecting:
     def _stored(self, shape: Shape, axes: Sequence[Dim], origin: Origin) -> None:
         """The axes of a tensor, in the order in which they are stored."""
         rows = tuple(shape[kind] for kind in MEMORY_ORDER)
-        self.constraints.append(Stored((closed(axes),), rows, origin))
+        self.constraints.append(StoredRows((closed(axes),), rows, origin))
 
     def _annotate(self, annotation: Annotation) -> None:
         """Constrain the dimensions of a value as its definition writes them."""
@@ -295,7 +295,7 @@ class Collecting:
                         self.below(row, operand_row, origin.at(kind, name))
             case Compose():
                 self._compose(shape, operands[0], operands[1], self._names(node), origin)
-            case Transpose():
+            case TransposedRows():
                 batch, inner, output = operands[0]
                 for row, operand_row in zip(shape, (batch, output, inner), strict=True):
                     self.below(row, operand_row, origin)
@@ -428,7 +428,7 @@ class Collecting:
             tuple(each[kind] for kind in MEMORY_ORDER)
             for each in (view, self.shapes[node.operands[number]])
         ]
-        self.constraints.append(Stored(sides[0], sides[1], origin))
+        self.constraints.append(StoredRows(sides[0], sides[1], origin))
 
     def _numbered(self, row: Row, origin: Origin) -> Row:
         """A row in which every sum is an axis with a number."""
@@ -475,7 +475,7 @@ class Collecting:
     def _axis(self, labels: Labels, axis: notation.Axis, origin: Origin) -> Dim:
         here = Origin(f"`{axis.span.text()}` in {origin.says}", axis.span)
         match axis:
-            case notation.Label():
+            case notation.AxisLabel():
                 return self._label(labels, axis.name, origin)
             case notation.Blank():
                 return self._fresh(f"axis _ of {origin.says}")

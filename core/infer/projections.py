@@ -28,7 +28,7 @@ from ilang.core.ir.operation import (
     Pointwise,
     Slice,
     Stack,
-    Transpose,
+    TransposedRows,
 )
 from ilang.core.ir.rows import KINDS, MEMORY_ORDER, Known, Row, Shape, extent_of, known_axes
 from ilang.core.names import Names
@@ -40,7 +40,7 @@ Terms = tuple[tuple[int, int], ...]
 
 
 @record
-class Loop:
+class OperationLoop:
     """A loop of an operation: its name, its extent where it is known, and else the number of its run-time size."""
 
     name: str
@@ -56,7 +56,7 @@ class Projection:
     ``part`` tells apart projections that write different parts of the result.
     """
 
-    loops: tuple[Loop, ...]
+    loops: tuple[OperationLoop, ...]
     target: Index
     reads: tuple[tuple[int, Index], ...]
     beyond: frozenset[int]
@@ -127,7 +127,7 @@ def project(inferred: Inferred, value: int, sizes: Sizes) -> list[Projection]:
             return [maker.done(_stored(target), reads)]
         case Compose():
             return [_compose(shape, operands[0], operands[1], sizes)]
-        case Transpose():
+        case TransposedRows():
             maker = _Maker(sizes)
             target = maker.whole(shape)
             batch, inner, output = operands[0]
@@ -201,7 +201,7 @@ class _Maker:
     """The loops of one projection under construction."""
 
     def __init__(self, sizes: Sizes) -> None:
-        self.loops: list[Loop] = []
+        self.loops: list[OperationLoop] = []
         self.names = Names()
         self.sizes = sizes
 
@@ -210,7 +210,7 @@ class _Maker:
         if axis.size == 1:
             return Affine(())
         size = self.sizes.of(axis)
-        self.loops.append(Loop(self.names.fresh(name), self.sizes.fixed(size), size))
+        self.loops.append(OperationLoop(self.names.fresh(name), self.sizes.fixed(size), size))
         return Affine(((1, len(self.loops) - 1),))
 
     def row(self, row: Row, name: str) -> list[Affine]:
@@ -250,7 +250,7 @@ class Measure(ABC):
         """The extent of a size, or None where it comes at run time."""
 
     @abstractmethod
-    def loop(self, name: str, size: int) -> Loop | None:
+    def loop(self, name: str, size: int) -> OperationLoop | None:
         """A loop over a size; None where there is one iteration, whose index is 0."""
 
     @abstractmethod
@@ -284,9 +284,9 @@ class _Solved(Measure):
     def extent(self, size: int) -> int | None:
         return self.sizes.fixed(size)
 
-    def loop(self, name: str, size: int) -> Loop | None:
+    def loop(self, name: str, size: int) -> OperationLoop | None:
         extent = self.sizes.fixed(size)
-        return None if extent == 1 else Loop(name, extent, size)
+        return None if extent == 1 else OperationLoop(name, extent, size)
 
     def half_size(self, dilation: int, size: int, span: Span) -> int:
         return self.sizes.half(dilation, size, span)
@@ -296,7 +296,7 @@ class _Build:
     """The loops of one choice of parts of a specification, and the operands that its windows may leave."""
 
     def __init__(self, chosen: set[str]) -> None:
-        self.loops: list[Loop] = []
+        self.loops: list[OperationLoop] = []
         self.sizes: list[int] = []
         self.names = Names()
         self.chosen = chosen
@@ -337,7 +337,7 @@ class Specified:
     def _mentions(shape: notation.ShapeSpec, idle: set[str]) -> bool:
         """Whether a shape has an axis whose part is not chosen."""
         return any(
-            (isinstance(axis, notation.Label) and axis.name in idle)
+            (isinstance(axis, notation.AxisLabel) and axis.name in idle)
             or (isinstance(axis, notation.Window) and {axis.over, axis.kernel} & idle)
             or (isinstance(axis, notation.Joined) and set(axis.parts) <= idle)
             for axis in shape.axes()
@@ -400,7 +400,7 @@ class Specified:
 
     def _axis(self, build: _Build, axis: notation.Axis, size: int) -> Affine:
         match axis:
-            case notation.Label():
+            case notation.AxisLabel():
                 return self._label(build, axis.name)
             case notation.Blank():
                 return self._loop(build, "blank", size)

@@ -21,7 +21,7 @@ from ilang.core.ir.rows import (
     Row,
     RowBelow,
     RowEqual,
-    Stored,
+    StoredRows,
     closed,
     opened,
 )
@@ -211,7 +211,7 @@ class RowVars:
 
     # -- dimensions --------------------------------------------------------------------------------------------------
 
-    def stored(self, c: Stored) -> bool:
+    def stored(self, c: StoredRows) -> bool:
         """Pair the axes of rows one after the other; False while several of the rows may have further axes."""
         sides = [[self.resolve(row) for row in rows] for rows in (c.left, c.right)]
         opened = [
@@ -237,7 +237,7 @@ class RowVars:
         self._equate(tuple(one), tuple(other), c.origin)
         return True
 
-    def beside_output(self, c: Stored) -> list[tuple[int, Origin]]:
+    def beside_output(self, c: StoredRows) -> list[tuple[int, Origin]]:
         """The open rows beside an open output row, where the axes that they divide are known."""
         sides = [[self.resolve(row) for row in rows] for rows in (c.left, c.right)]
         whole = [all(row.variable is None for row in side) for side in sides]

@@ -38,7 +38,7 @@ class Derived:
 
 @record
 class Multiplied:
-    """A size, the product of axes divided by that of others; the fields are those of ``shaped.Composition``."""
+    """A size, the product of axes divided by that of others; the fields are those of ``shaped.ExtentProduct``."""
 
     over: tuple[Known, ...]
     under: tuple[Known, ...]
@@ -46,7 +46,7 @@ class Multiplied:
 
 
 @record
-class Reach:
+class LeastExtent:
     """An axis of run-time size must be longer than ``position``; ``part`` names it where it must not be empty."""
 
     known: Known
@@ -61,7 +61,7 @@ class RunTime:
     def __init__(self) -> None:
         """Nothing yet."""
         self.derived: list[tuple[Known, Derived | Multiplied]] = []
-        self.reaches: list[Reach] = []
+        self.reaches: list[LeastExtent] = []
         self.guessed: list[Known] = []
         self._known: dict[object, Known] = {}
         self._sums: dict[object, int] = {}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ilang.core.infer.runtime import Derived, Multiplied, Reach
+from ilang.core.infer.runtime import Derived, LeastExtent, Multiplied
 from ilang.core.ir.rows import Known
-from ilang.core.ir.shaped import Bound, Composition, Derivation, Place, Rule, Size
+from ilang.core.ir.shaped import Bound, Derivation, ExtentProduct, InputDimension, Rule, Size
 from ilang.core.names import Names
 from ilang.core.record import record
 from ilang.core.source import Span
@@ -73,7 +73,7 @@ class Sizes:
             self.derived.append(Derivation(number, terms, 1 - dilation, 2, False, 0, None, span))
         return self._halves[dilation, size]
 
-    def table(self, places: Mapping[int, Sequence[Place]]) -> tuple[Size, ...]:
+    def table(self, places: Mapping[int, Sequence[InputDimension]]) -> tuple[Size, ...]:
         """Every size; ``places`` are the dimensions of inputs that have it."""
         return tuple(
             Size(entry.name, entry.fixed, tuple(places.get(number, ())))
@@ -84,7 +84,7 @@ class Sizes:
         """A computed size over size numbers."""
         if isinstance(derived, Multiplied):
             over, under = (tuple(map(self.of, parts)) for parts in (derived.over, derived.under))
-            return Composition(self.of(known), over, under, derived.origin.span or self.span)
+            return ExtentProduct(self.of(known), over, under, derived.origin.span or self.span)
         terms = tuple((c, self.of(part)) for c, part in derived.parts)
         span = derived.origin.span or self.span
         return Derivation(
@@ -98,7 +98,7 @@ class Sizes:
             span,
         )
 
-    def bound(self, reach: Reach) -> Bound:
+    def bound(self, reach: LeastExtent) -> Bound:
         """The least extent that an axis of run-time size must reach."""
         span = reach.origin.span or self.span
         return Bound(self.of(reach.known), reach.position, span, reach.part)

@@ -25,11 +25,11 @@ from ilang.core.ir.affine import Within, inside
 from ilang.core.ir.graph import Assignment, Graph, Node, Read, View
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.rows import Known
-from ilang.core.ir.shaped import Counted, Derivation, Place, Rule, Size
+from ilang.core.ir.shaped import Counted, Derivation, InputDimension, Rule, Size
 from ilang.core.record import record, replace
 
 if TYPE_CHECKING:  # expressions have no projections
-    from ilang.core.infer.projections import Loop, Projection
+    from ilang.core.infer.projections import OperationLoop, Projection
 
 
 @record
@@ -166,7 +166,7 @@ class Solved:
         dims = self.dims(read.value)
         return inside([read.index[dim] for dim in moving], [dims[dim] for dim in moving])
 
-    def size_of(self, loop: Loop) -> int:
+    def size_of(self, loop: OperationLoop) -> int:
         """The size number of a loop of a projection."""
         return self.numbers.once() if loop.size is None else loop.size
 
@@ -176,11 +176,11 @@ class Solved:
 
     def sizes(self) -> tuple[Size, ...]:
         """Every size, with the dimensions of inputs that have it."""
-        places: dict[int, list[Place]] = {}
+        places: dict[int, list[InputDimension]] = {}
         for number, value in enumerate(self.inputs):
             for dim, size in enumerate(self.dims(value)):
                 span = self.letters.of(value, dim)[1]
-                places.setdefault(size, []).append(Place(number, dim, span))
+                places.setdefault(size, []).append(InputDimension(number, dim, span))
         return self.numbers.table(places)
 
     def _derivations(self) -> tuple[Rule, ...]:

@@ -37,14 +37,14 @@ from ilang.core.ir.rows import (
     DimEqual,
     Filled,
     Known,
-    Leaf,
+    LeafRow,
     Origin,
     Positions,
     Product,
     Row,
     RowBelow,
     RowEqual,
-    Stored,
+    StoredRows,
     Sum,
     Var,
     closed,
@@ -156,9 +156,9 @@ class Solver:
         self.dims.names.update(names)
         self.rows = RowVars(rows, self.dims, self.queue)
         self.compositions = Compositions(self.dims)
-        self.leaves: list[Leaf] = []
+        self.leaves: list[LeafRow] = []
         self.products: list[Product] = []
-        self.stored: list[Stored] = []
+        self.stored: list[StoredRows] = []
         self.windows: list[Determined] = []
 
     def submit(self, constraints: Iterable[Constraint]) -> None:
@@ -242,21 +242,21 @@ class Solver:
                 self.dims.positions(c)
             case Composed():
                 self.compositions.add(c)
-            case Determined() | Product() | Stored() | Leaf():
+            case Determined() | Product() | StoredRows() | LeafRow():
                 self._keep(c)
             case _:
                 assert_never(c)
 
-    def _keep(self, c: Determined | Product | Stored | Leaf) -> None:
+    def _keep(self, c: Determined | Product | StoredRows | LeafRow) -> None:
         """Keep a constraint for when more is known."""
         match c:
             case Determined():
                 self.windows.append(c)
             case Product():
                 self.products.append(c)
-            case Stored():
+            case StoredRows():
                 self.stored.append(c)
-            case Leaf():
+            case LeafRow():
                 self.leaves.append(c)
             case _:
                 assert_never(c)
@@ -323,7 +323,7 @@ class Solver:
     def _open_dims(self) -> list[int]:
         return [v for v, value in enumerate(self.dims.value) if value is None]
 
-    def _open_leaves(self) -> Iterator[tuple[Leaf, Row]]:
+    def _open_leaves(self) -> Iterator[tuple[LeafRow, Row]]:
         for leaf in self.leaves:
             yield leaf, self.rows.resolve(leaf.row)
 
@@ -352,7 +352,7 @@ class Solver:
             self.rows.bind(variable, cap, self.rows.asking(variable))
         return bool(caps)
 
-    def _leaf_axes(self) -> Iterator[tuple[Leaf, int]]:
+    def _leaf_axes(self) -> Iterator[tuple[LeafRow, int]]:
         """Open axes of leaves."""
         for leaf, row in self._open_leaves():
             for axis in row.axes():
@@ -385,7 +385,7 @@ class Solver:
                 self.rows.bind(variable, EMPTY, GUESS)
         self._settle()
 
-    def _undetermined_row(self, leaf: Leaf, variable: int) -> ShapeError:
+    def _undetermined_row(self, leaf: LeafRow, variable: int) -> ShapeError:
         """A parameter's row that nothing gives: where it is used, and which other leaves share its axes."""
         linked, uses = self.rows.linked(variable)
         others = [
@@ -395,7 +395,7 @@ class Solver:
         ]
         return conflicts.undetermined(leaf.origin.says, leaf.origin, uses, others)
 
-    def _undetermined_axis(self, leaf: Leaf, number: int) -> ShapeError:
+    def _undetermined_axis(self, leaf: LeafRow, number: int) -> ShapeError:
         linked, uses = self.dims.linked(number)
         others = dict.fromkeys(
             f"an axis of {other.origin.says}"

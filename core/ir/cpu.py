@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # a kernel has these statements, and these statements have lo
 
 
 @record
-class Product:
+class SizeProduct:
     """A factor times sizes: a number of elements."""
 
     factor: int
@@ -35,7 +35,7 @@ class Strided:
 
     buffer: int
     first: tuple[Affine, ...]
-    stride: tuple[Product, ...]
+    stride: tuple[SizeProduct, ...]
 
 
 @record
@@ -121,7 +121,7 @@ class Into:
 
     buffer: int
     first: tuple[Affine, ...]
-    stride: Product
+    stride: SizeProduct
     guards: tuple[Left, ...]
     within: tuple[Within, ...]
 
@@ -183,7 +183,7 @@ class Outline:
 
 
 @record
-class Lines:
+class CacheLines:
     """Cache lines, by an element of each of them: ``loads``, at every ``step``-th iteration of a loop."""
 
     step: int
@@ -198,11 +198,11 @@ class Fetch:
     """
 
     chunk: int
-    lines: tuple[Lines, ...]
+    lines: tuple[CacheLines, ...]
 
 
 @record
-class Bound:
+class IntervalEnd:
     """An end of an interval: ``ceil(index / step)``, over the variables of the loops around."""
 
     index: Affine
@@ -217,8 +217,8 @@ class Cut:
     those on both sides. ``inside_tests`` and ``outside_tests`` say which of them still test where they read.
     """
 
-    least: tuple[Bound, ...]
-    most: tuple[Bound, ...]
+    least: tuple[IntervalEnd, ...]
+    most: tuple[IntervalEnd, ...]
     within: tuple[Within, ...]
     inside: tuple[Statement, ...]
     outside: tuple[Statement, ...]

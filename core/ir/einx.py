@@ -27,7 +27,7 @@ class Axis:
 
 
 @record
-class Number:
+class UnnamedAxis:
     """An axis of this size, without a name: token number ``place`` of the text, and which repetition ``at`` of it."""
 
     size: int
@@ -69,7 +69,7 @@ class Repetition:
     span: Span
 
 
-Item = Axis | Number | Composition | Concatenation | Bracket | Repetition
+Item = Axis | UnnamedAxis | Composition | Concatenation | Bracket | Repetition
 
 HIDDEN = "..."
 """The name of the axis that an ellipsis alone repeats."""
@@ -122,29 +122,29 @@ def inside(item: Item | Expression) -> tuple[Item, ...]:
     """The items directly below one."""
     if isinstance(item, Concatenation):
         return item.parts
-    return () if isinstance(item, (Axis, Number)) else item.items
+    return () if isinstance(item, (Axis, UnnamedAxis)) else item.items
 
 
 @record
-class Place:
+class Occurrence:
     """An axis or a number where it stands: whether in brackets, and the ellipses around it, the outermost first."""
 
-    leaf: Axis | Number
+    leaf: Axis | UnnamedAxis
     marked: bool
     around: tuple[Repetition, ...]
 
 
-def places(expression: Expression | Item) -> list[Place]:
+def places(expression: Expression | Item) -> list[Occurrence]:
     """Every axis and number of an expression, left to right."""
-    leaves: list[Place] = []
+    leaves: list[Occurrence] = []
     todo: list[tuple[Iterator[Item], bool, tuple[Repetition, ...]]] = [
         (iter(inside(expression)), False, ())
     ]
     while todo:
         items, marked, around = todo[-1]
         for item in items:
-            if isinstance(item, (Axis, Number)):
-                leaves.append(Place(item, marked, around))
+            if isinstance(item, (Axis, UnnamedAxis)):
+                leaves.append(Occurrence(item, marked, around))
                 continue
             inner = (*around, item) if isinstance(item, Repetition) else around
             todo.append((iter(inside(item)), marked or isinstance(item, Bracket), inner))
@@ -183,7 +183,7 @@ def item_text(item: Item) -> str:
     match item:
         case Axis():
             return item.name
-        case Number():
+        case UnnamedAxis():
             return str(item.size)
         case Composition():
             return f"({' '.join(map(item_text, item.items))})"

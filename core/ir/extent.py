@@ -1,7 +1,7 @@
 """Extents of schedules: of dimensions, of parts of split dimensions, of what loops reach of one.
 
 Invariants:
-    - What is known is a number: ``Parts`` and ``Reach`` are of extents that are known at run time only.
+    - What is known is a number: ``PartCount`` and ``LoopReach`` are of extents that are known at run time only.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class Given:
 
 
 @record
-class Fixed:
+class FixedExtent:
     """An extent that is a number."""
 
     count: int
 
 
 @record
-class Parts:
+class PartCount:
     """The number of parts of ``step`` in an extent, the last of which may be shorter."""
 
     whole: Extent
@@ -36,14 +36,14 @@ class Parts:
 
 
 @record
-class Reach:
+class LoopReach:
     """The elements of dimension ``whole`` that loops reach: one more than the sum of step times last iteration."""
 
     steps: tuple[tuple[int, Extent], ...]
     whole: int
 
 
-Extent = Given | Fixed | Parts | Reach
+Extent = Given | FixedExtent | PartCount | LoopReach
 """The number of iterations of a loop, or of elements that are kept along a dimension."""
 
 
@@ -52,9 +52,9 @@ def fixed(sizes: Sequence[Size], extent: Extent) -> int | None:
     match extent:
         case Given():
             return sizes[extent.size].fixed
-        case Fixed():
+        case FixedExtent():
             return extent.count
-        case Parts() | Reach():
+        case PartCount() | LoopReach():
             return None
 
 
@@ -63,11 +63,11 @@ def extent_name(sizes: Sequence[Size], extent: Extent) -> str:
     match extent:
         case Given():
             return sizes[extent.size].name
-        case Fixed():
+        case FixedExtent():
             return f"c{extent.count}"
-        case Parts():
+        case PartCount():
             return f"{extent_name(sizes, extent.whole)}_{extent.step}"
-        case Reach():
+        case LoopReach():
             return f"{sizes[extent.whole].name}_window"
 
 
@@ -82,9 +82,13 @@ def part_extent(sizes: Sequence[Size], whole: Extent, factors: Sequence[int], pa
     if not factors:
         return whole
     if part:
-        return Fixed(factors[part - 1])
+        return FixedExtent(factors[part - 1])
     count = fixed(sizes, whole)
-    return Parts(whole, prod(factors)) if count is None else Fixed(-(-count // prod(factors)))
+    return (
+        PartCount(whole, prod(factors))
+        if count is None
+        else FixedExtent(-(-count // prod(factors)))
+    )
 
 
 def is_divided(sizes: Sequence[Size], whole: Extent, factors: Sequence[int]) -> bool:

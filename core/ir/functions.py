@@ -132,7 +132,7 @@ class Declared:
     """A string that declares a tensor where it stands, and binds its name.
 
     ``extents``: those of its output axes (``"b" 16``, ``"b" (2, hid)``), or None. ``initial``: the number or the
-    literal that it starts from, or None. One of the two at most is there. ``kept``: it is the target of a ``Kept``.
+    literal that it starts from, or None. At most one of the two is there. ``kept``: a ``StateUpdate`` writes it.
     """
 
     name: str
@@ -237,7 +237,7 @@ class Repeated:
 
 
 @record
-class Scheduled:
+class ScheduledExpression:
     """``(a * b) ~schedule:"| splits | order"``: an expression in parentheses and the schedule of its last operation."""
 
     term: Term
@@ -261,12 +261,12 @@ Term = (
     | Sliced
     | Called
     | Repeated
-    | Scheduled
+    | ScheduledExpression
 )
 
 
 @record
-class Bound:
+class NameBinding:
     """``name = EXPR``; ``name`` is None for ``_``, which computes nothing and only constrains shapes."""
 
     name: str | None
@@ -276,7 +276,7 @@ class Bound:
 
 
 @record
-class Kept:
+class StateUpdate:
     """``"mean" 0.0 =: EXPR`` in a block: what a tensor that lasts from run to run has in the next one."""
 
     target: Declared
@@ -288,7 +288,7 @@ class Kept:
 class Body:
     """The statements of a block, none without braces, and the expression that it ends in."""
 
-    bindings: tuple[Bound | Kept, ...]
+    bindings: tuple[NameBinding | StateUpdate, ...]
     result: Term
     span: Span
 
@@ -326,7 +326,7 @@ class Head:
 
 
 @record
-class Primitive:
+class CustomOperation:
     """``prim ~logic:"." { ... } grad { ... }``: an operation with its own gradient; ``backward`` None without one.
 
     Slots are references named ``v v1 v2 v3 g g1 g2 g3``, whichever of their spellings the text has.
@@ -343,7 +343,7 @@ class Function:
     """``op NAME(...) = EXPR``, ``op NAME(...) { ... }`` or ``op NAME(...) = prim ...``."""
 
     head: Head
-    body: Body | Primitive
+    body: Body | CustomOperation
     span: Span
 
 
@@ -469,7 +469,7 @@ class Commented:
 
 Statement = (
     Assigned
-    | Bound
+    | NameBinding
     | Forward
     | ZeroGradients
     | Backprop
@@ -545,13 +545,13 @@ def bound_names(definition: Function | Routine) -> frozenset[str]:
     bound |= {each.name for each in head.configuration or ()}
     for part in nodes_within(definition):
         match part:
-            case Declared(name=name) | Bound(name=str(name)):
+            case Declared(name=name) | NameBinding(name=str(name)):
                 bound.add(name)
             case Repeated():
                 bound |= {part.carried, part.variable}
             case ForEach():
                 bound.add(part.variable)
-            case Primitive():
+            case CustomOperation():
                 bound |= SLOTS
             case _:
                 pass

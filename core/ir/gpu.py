@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from ilang.core.ir.cpu import Bound
+from ilang.core.ir.cpu import IntervalEnd
 from ilang.core.ir.scalar import Load, Scalar
 from ilang.core.record import record
 
@@ -41,8 +41,8 @@ class Trim:
     iterations run.
     """
 
-    least: tuple[Bound, ...]
-    most: tuple[Bound, ...]
+    least: tuple[IntervalEnd, ...]
+    most: tuple[IntervalEnd, ...]
     finite: tuple[int, ...] = ()
 
     def axes(self) -> set[int]:
@@ -97,7 +97,7 @@ class Spread:
 
 
 @record
-class Combine:
+class CombineThreads:
     """Combine a scalar variable of the threads of a block, or of the lanes of a warp, to one value, which all get.
 
     They are combined in an order that is always the same: lanes of a warp pairwise, then warp after warp.
@@ -129,7 +129,7 @@ class Barrier:
 
 
 @record
-class Swap:
+class SwapBuffers:
     """Two buffers that a block shares exchange their names: from here on each is the memory that the other one was."""
 
     first: int

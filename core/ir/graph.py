@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, assert_never
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.operation import Operation, SizeConstraint, Terminal
 from ilang.core.ir.scalar import Operand, Scalar
-from ilang.core.ir.syntax import Kernel, Schedule
+from ilang.core.ir.syntax import ElementKernel, Schedule
 from ilang.core.names import Names
 from ilang.core.record import record, replace
 from ilang.core.source import Span
@@ -209,7 +209,7 @@ class OpenKernel:
     """One output of an elementwise kernel that leaves ranks open; it becomes assignments when they are known."""
 
     operands: tuple[int, ...]
-    kernel: Kernel
+    kernel: ElementKernel
     output: int
     span: Span
 
@@ -229,7 +229,7 @@ class Told:
 
 
 @record
-class Called:
+class ValueName:
     """The name of a value in a body over names."""
 
     value: int
@@ -311,7 +311,7 @@ class Graph:
     outputs: tuple[int, ...]
     annotations: tuple[Annotation, ...] = ()
     constraints: tuple[SizeConstraint, ...] = ()
-    called: tuple[Called, ...] = ()
+    called: tuple[ValueName, ...] = ()
     backward: tuple[Backprop, ...] = ()
     custom: tuple[Custom, ...] = ()
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ilang.core.ir.gpu import Over
-from ilang.core.ir.kernel import Blocks, Part, Program, Shares, Window
+from ilang.core.ir.kernel import ChunkCount, Part, Program, Shares, WindowReach
 from ilang.core.ir.shaped import Bound, Reach, Rule
 from ilang.core.record import record
 
@@ -84,7 +84,7 @@ class Hold:
 class Count:
     """The number of parts, elements or blocks of loops."""
 
-    part: Part | Window | Blocks | Shares
+    part: Part | WindowReach | ChunkCount | Shares
 
 
 Step = Take | Derive | Follow | Require | Hold | Count

@@ -26,7 +26,7 @@ from typing import Literal, assert_never
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, MatrixProduct, Spread, Swap, Trim
+from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers, Trim
 from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import Asked, MicroTile, Role, Runs
 from ilang.core.ir.shaped import Bound, Reach, Rule, Size
@@ -247,8 +247,8 @@ Statement = (
     | Transpose
     | Spread
     | Barrier
-    | Combine
-    | Swap
+    | CombineThreads
+    | SwapBuffers
     | MatrixProduct
 )
 Block = tuple[Statement, ...]
@@ -268,7 +268,7 @@ class Part:
 
 
 @record
-class Window:
+class WindowReach:
     """The reach of loops in a dimension: one more than the sum of step times (extent - 1), and never below 0."""
 
     size: int
@@ -280,7 +280,7 @@ class Window:
 
 
 @record
-class Blocks:
+class ChunkCount:
     """The number of chunks of a reduction: ``size`` follows from the product of the extents of its loops.
 
     They have ``work`` iterations each, or more where there would be more than ``most``; and more where a chunk has an
@@ -392,7 +392,7 @@ class Program:
     kernels: tuple[Kernel, ...]
     derived: tuple[Rule, ...] = ()
     bounds: tuple[Bound, ...] = ()
-    parts: tuple[Part | Window | Blocks | Shares, ...] = ()
+    parts: tuple[Part | WindowReach | ChunkCount | Shares, ...] = ()
     machine: Machine = CPU
     reaches: tuple[Reach, ...] = ()
     calls: tuple[Call, ...] = ()
@@ -430,8 +430,8 @@ def blocks_of(s: Statement) -> tuple[Block, ...]:
             | Store()
             | HorizontalReduction()
             | Barrier()
-            | Combine()
-            | Swap()
+            | CombineThreads()
+            | SwapBuffers()
             | MatrixProduct()
         ):
             return ()
@@ -469,8 +469,8 @@ def map_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
             | HorizontalReduction()
             | Transpose()
             | Barrier()
-            | Combine()
-            | Swap()
+            | CombineThreads()
+            | SwapBuffers()
             | MatrixProduct()
         ):
             return s
@@ -500,7 +500,16 @@ def has_spread(s: Statement) -> bool:
 
 
 LEAVES = frozenset(
-    {Store, Define, Change, HorizontalReduction, Barrier, Combine, Swap, MatrixProduct}
+    {
+        Store,
+        Define,
+        Change,
+        HorizontalReduction,
+        Barrier,
+        CombineThreads,
+        SwapBuffers,
+        MatrixProduct,
+    }
 )
 """The statements that no others stand in."""
 
@@ -516,8 +525,8 @@ def children(s: Statement) -> tuple[Statement, ...]:
             | Store()
             | HorizontalReduction()
             | Barrier()
-            | Combine()
-            | Swap()
+            | CombineThreads()
+            | SwapBuffers()
             | MatrixProduct()
         ):
             return ()

@@ -5,7 +5,7 @@ assignments.
 
 Invariants:
     - An operation has as many operands as its logic takes: two for ``Compose`` and ``Interleave``, one for
-      ``Transpose`` and ``Slice`` (two where its position comes at run time), one per shape for ``Einsum``.
+      ``TransposedRows`` and ``Slice`` (two where its position comes at run time), one per shape for ``Einsum``.
     - A ``Terminal`` of kind ``alike`` writes no rows and no values: an ``Alike`` constraint says whose rows it has.
     - Where ``Stack``, ``Interleave`` or a concatenating ``Einsum`` writes several parts, the scalar names every
       operand: each part has those that it reads.
@@ -57,7 +57,7 @@ class Compose:
 
 
 @record
-class Transpose:
+class TransposedRows:
     """Input and output rows exchanged."""
 
 
@@ -91,7 +91,7 @@ class Interleave:
     """The operands at even and odd positions of the last output axis."""
 
 
-Logic = Pointwise | Compose | Transpose | Slice | Einsum | Stack | Interleave
+Logic = Pointwise | Compose | TransposedRows | Slice | Einsum | Stack | Interleave
 
 
 @record

@@ -6,7 +6,15 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, MatrixProduct, Neighbors, Spread, Swap, Trim
+from ilang.core.ir.gpu import (
+    Barrier,
+    CombineThreads,
+    MatrixProduct,
+    Neighbors,
+    Spread,
+    SwapBuffers,
+    Trim,
+)
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -118,7 +126,7 @@ def accesses(body: Sequence[Statement]) -> Iterator[Access]:
 
 def named(body: Sequence[Statement]) -> set[int]:
     """The buffers that a block mentions: those that it reads or writes, and those that it swaps."""
-    swaps = (s for s in statements_within(body) if isinstance(s, Swap))
+    swaps = (s for s in statements_within(body) if isinstance(s, SwapBuffers))
     return {n for n, _ in accesses(body)} | {n for s in swaps for n in (s.first, s.second)}
 
 
@@ -156,7 +164,7 @@ def substituted(s: Statement, substitution: Substitution) -> Statement:
             )
             some = None if s.neighbors is None else _neighbors(s.neighbors, substitution)
             return replace(s, loops=opened, body=_block(s.body, substitution), neighbors=some)
-        case HorizontalReduction() | Barrier() | Combine() | Swap():
+        case HorizontalReduction() | Barrier() | CombineThreads() | SwapBuffers():
             return s
         case MatrixProduct():
             left, right = (

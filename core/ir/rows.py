@@ -213,7 +213,7 @@ class Composed:
 
 
 @record
-class Stored:
+class StoredRows:
     """The axes of some rows, one row after the other, are those of others: what reads a tensor by its dimensions."""
 
     left: tuple[Row, ...]
@@ -250,7 +250,7 @@ class Product:
 
 
 @record
-class Leaf:
+class LeafRow:
     """A row of a leaf: it takes its size from use.
 
     ``required``: it is a parameter's, whose sizes must not be guessed; ``whole`` asks that such a row as a whole is
@@ -268,14 +268,14 @@ Constraint = (
     | DimBelow
     | RowEqual
     | RowBelow
-    | Stored
+    | StoredRows
     | AtLeast
     | Positions
     | Composed
     | Filled
     | Determined
     | Product
-    | Leaf
+    | LeafRow
 )
 
 

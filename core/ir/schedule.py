@@ -158,7 +158,7 @@ class Interval:
 
 
 @record
-class Kept:
+class KeptDimension:
     """A dimension of the storage of a staged value: all of dimension ``dim``, or the one ``part`` of it; its extent."""
 
     dim: int
@@ -167,7 +167,7 @@ class Kept:
 
 
 @record
-class Packed:
+class PackedDimension:
     """A dimension of a copy: what the loops below walk of dimension ``dim`` of what is copied; its extent.
 
     ``plain`` is the one loop that it is, where it is no more than that, and ``step`` its step in what is copied.
@@ -290,7 +290,7 @@ Accumulation = RegisterTile | PartialSums | Chunks | ThreadTile
 
 
 @record
-class Source:
+class StagedSource:
     """The instance that a read is from, and the reader's axis of each axis of it that fuses.
 
     ``walks`` has, for each dimension of which the instance has an interval, how the loops of the reader walk that.
@@ -317,9 +317,9 @@ class Instance:
     chain: tuple[Opened, ...]
     extents: tuple[Extent, ...]
     intervals: dict[int, Interval]
-    kept: tuple[Kept, ...]
-    sources: dict[Read, Source]
-    copies: dict[int, tuple[Packed, ...]]
+    kept: tuple[KeptDimension, ...]
+    sources: dict[Read, StagedSource]
+    copies: dict[int, tuple[PackedDimension, ...]]
     accumulation: Accumulation | None = None
     parts: Parts | None = None
 
@@ -354,7 +354,7 @@ class OnlineReduction:
 
     partial: bool
     outer: Opened
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptDimension, ...]
     shifts: tuple[Link, ...] = ()
     divisors: tuple[Link, ...] = ()
     scales: tuple[Link, ...] = ()

@@ -34,7 +34,7 @@ from ilang.core.source import Span
 
 
 @record
-class Place:
+class InputDimension:
     """Dimension ``dim`` of input ``number``, and where the text gives it a letter or a name."""
 
     number: int
@@ -51,7 +51,7 @@ class Size:
 
     name: str
     fixed: int | None
-    places: tuple[Place, ...]
+    places: tuple[InputDimension, ...]
 
     def is_argument(self) -> bool:
         """Whether a caller gives this extent: it is not fixed, and arrays have it."""
@@ -82,7 +82,7 @@ class Derivation:
 
 
 @record
-class Composition:
+class ExtentProduct:
     """An extent of a view: ``size`` = the product of the extents ``over``, divided by that of those ``under``.
 
     Nothing is left over, and no extent in ``under`` is 0.
@@ -98,7 +98,7 @@ class Composition:
         return self.over + self.under
 
 
-Rule = Derivation | Composition
+Rule = Derivation | ExtentProduct
 """A rule by which an extent follows from others."""
 
 

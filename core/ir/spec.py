@@ -14,7 +14,7 @@ from ilang.core.source import Span
 
 
 @record
-class Label:
+class AxisLabel:
     """An axis by its name."""
 
     name: str
@@ -57,13 +57,13 @@ class Joined:
     span: Span
 
 
-Axis = Label | Blank | Fixed | Window | Joined
+Axis = AxisLabel | Blank | Fixed | Window | Joined
 
 
 def names_of(axis: Axis) -> tuple[str, ...]:
     """The labels that an axis mentions."""
     match axis:
-        case Label():
+        case AxisLabel():
             return (axis.name,)
         case Window():
             return (axis.over,) if axis.kernel is None else (axis.over, axis.kernel)

@@ -45,7 +45,7 @@ class Term:
 
 
 @record
-class Group:
+class AffineGroup:
     """``(2y+u-1)``: an affine index of one dimension; ``(i+0)`` reads like ``i`` but leaves the extent of i open."""
 
     terms: tuple[Term, ...]
@@ -61,7 +61,7 @@ class Fixed:
     span: Span
 
 
-Index = Axis | Group | Fixed
+Index = Axis | AffineGroup | Fixed
 
 
 @record
@@ -108,7 +108,7 @@ class Pattern:
             match index:
                 case Axis():
                     axes.append(index)
-                case Group():
+                case AffineGroup():
                     axes.extend(term.axis for term in index.terms)
                 case Fixed():
                     pass
@@ -327,7 +327,7 @@ class KernelOutput:
 
 
 @record
-class Kernel:
+class ElementKernel:
     """``elementwise("f: x[i,j], y[j] -> x * y; sum: x + y")``: outputs computed element by element.
 
     ``order`` says which axes correspond: the last ones (``f``) or the first ones (``c``) of each input.
@@ -465,7 +465,7 @@ Argument = Value | Number | Name | Application
 Tree = (
     Expression
     | Einsum
-    | Kernel
+    | ElementKernel
     | Einx
     | Number
     | Identity
@@ -485,7 +485,7 @@ def over_names(body: Tree) -> bool:
 
 
 @record
-class Parameter:
+class NamedInput:
     """One named input of a definition: ``q: f64[m, 64]``.
 
     ``dims`` is None where no bracket is written, else one name or number per dimension (``[]`` is rank 0).
@@ -502,7 +502,7 @@ class Definition:
     """``name(parameters) = body``; ``parameters`` is None where no parenthesis is written."""
 
     name: str
-    parameters: tuple[Parameter, ...] | None
+    parameters: tuple[NamedInput, ...] | None
     body: Tree
     span: Span
 

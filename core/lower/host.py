@@ -43,7 +43,7 @@ from ilang.core.ir.kernel import (
     blocks_of,
     statements_within,
 )
-from ilang.core.ir.shaped import Composition, Rule
+from ilang.core.ir.shaped import ExtentProduct, Rule
 from ilang.core.lower.uses import Use, touched, use_of
 from ilang.core.record import replace
 
@@ -182,7 +182,7 @@ def _is_given(program: Program, number: int) -> bool:
 
 def _least(program: Program, rule: Rule) -> tuple[int, tuple[int, ...]]:
     """The least extent; of the positions of windows 1, where a window spreads over several elements."""
-    if isinstance(rule, Composition):
+    if isinstance(rule, ExtentProduct):
         return 0, ()
     if rule.pad is None:
         return rule.least, ()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, Combine, MatrixProduct, Spread, Swap
+from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -114,12 +114,12 @@ class _Mentions:
             case Change():
                 self.locals.add(s.variable)
                 self._scalar(s.value)
-            case HorizontalReduction() | Combine():
+            case HorizontalReduction() | CombineThreads():
                 self.locals.add(s.variable)
             case Transpose():
                 if s.stream_from:  # it may go past the caches, by its size
                     self.sizes |= set(self.program.buffers[s.target.buffer].dims)
-            case Spread() | Barrier() | Swap():
+            case Spread() | Barrier() | SwapBuffers():
                 return
             case MatrixProduct():
                 self._product(s)

@@ -19,8 +19,8 @@ from ilang.core.ir.syntax import (
     Conversion,
     Identity,
     Name,
+    NamedInput,
     Number,
-    Parameter,
     Target,
     Tree,
 )
@@ -43,7 +43,7 @@ from ilang.core.notation.reader import (
     WORD_START,
     Reader,
 )
-from ilang.core.notation.values import Scope
+from ilang.core.notation.values import BodyNames
 from ilang.core.source import Span
 
 NAMES = re.compile(r"[A-Za-z_]\w*")
@@ -72,7 +72,7 @@ def is_over_names(reader: Reader, definitions: Collection[str]) -> bool:
 def read_body(
     reader: Reader,
     definitions: Collection[str],
-    parameters: tuple[Parameter, ...],
+    parameters: tuple[NamedInput, ...],
     refused: list[Error],
 ) -> Application | Block | None:
     """The body over names that fills a reader.
@@ -80,7 +80,7 @@ def read_body(
     What is wrong goes to ``refused``, all of it; the body is then what can be read, or None.
     """
     inputs = {p.name: reader.span(p.span.start, p.span.start + len(p.name)) for p in parameters}
-    scope = Scope(definitions, inputs)
+    scope = BodyNames(definitions, inputs)
     for name, span in inputs.items():
         try:
             scope.refuse_definition(name, span)
@@ -98,7 +98,7 @@ def read_body(
     return body
 
 
-def read_whole(reader: Reader, scope: Scope, refused: list[Error]) -> Application | None:
+def read_whole(reader: Reader, scope: BodyNames, refused: list[Error]) -> Application | None:
     """The application that fills a reader; what is wrong goes to ``refused``."""
     return _statement(reader, scope, refused, read_application)
 
@@ -116,9 +116,9 @@ def keep(refused: list[Error], error: Error) -> None:
 
 def _statement(
     reader: Reader,
-    scope: Scope,
+    scope: BodyNames,
     refused: list[Error],
-    read: Callable[[Reader, Scope], Result],
+    read: Callable[[Reader, BodyNames], Result],
 ) -> Result | None:
     """The statement that fills a reader; None where it is refused: then not all values of the scope are known."""
     start = reader.pos
@@ -149,14 +149,14 @@ class _Open:
         self.arguments: list[Argument] = []
 
 
-def read_application(reader: Reader, scope: Scope) -> Application:
+def read_application(reader: Reader, scope: BodyNames) -> Application:
     """One application, with those inside it."""
     argument = read_argument(reader, scope, only=True)
     assert isinstance(argument, Application)
     return argument
 
 
-def read_argument(reader: Reader, scope: Scope, *, only: bool = False) -> Argument:
+def read_argument(reader: Reader, scope: BodyNames, *, only: bool = False) -> Argument:
     """An argument, or an output of a block; ``only`` an application is one at the top.
 
     Raises:
@@ -187,7 +187,7 @@ def read_argument(reader: Reader, scope: Scope, *, only: bool = False) -> Argume
             return argument
 
 
-def _opened(reader: Reader, scope: Scope, depth: int) -> _Open:
+def _opened(reader: Reader, scope: BodyNames, depth: int) -> _Open:
     """Take a component and the parenthesis after it."""
     start = reader.pos
     if depth == DEEPEST:
@@ -240,7 +240,7 @@ def read_component(
     raise unknown(word, span)
 
 
-def _leaf(reader: Reader, scope: Scope, inside: bool) -> Argument:
+def _leaf(reader: Reader, scope: BodyNames, inside: bool) -> Argument:
     """An argument that is no application; ``inside`` parentheses others may follow it."""
     c = reader.peek()
     stop = _past_argument(reader)
@@ -314,7 +314,7 @@ def _no_application(reader: Reader) -> NotationError:
 # -- blocks --------------------------------------------------------------------------------------------------------
 
 
-def _block(reader: Reader, scope: Scope, refused: list[Error]) -> Block:
+def _block(reader: Reader, scope: BodyNames, refused: list[Error]) -> Block:
     """The statements of a block, without those that are refused."""
     start = reader.pos
     close = past_bracket(reader, start) - 1
@@ -365,7 +365,7 @@ def _statements(reader: Reader, close: int) -> list[tuple[int, int]]:
     return bounds
 
 
-def _targets(part: Reader, scope: Scope, refused: list[Error]) -> tuple[Target, ...] | None:
+def _targets(part: Reader, scope: BodyNames, refused: list[Error]) -> tuple[Target, ...] | None:
     """The names that a statement binds, which later statements may read; None where they cannot be told."""
     match = BINDS.match(part.text, part.pos, part.end)
     if match is None:
@@ -390,7 +390,7 @@ def _targets(part: Reader, scope: Scope, refused: list[Error]) -> tuple[Target, 
     return tuple(targets)
 
 
-def _no_binding(part: Reader, scope: Scope) -> NotationError:
+def _no_binding(part: Reader, scope: BodyNames) -> NotationError:
     """The error for a statement above the last that binds nothing; the words before its ``=`` count as values."""
     scope.complete = False
     text, equals, _ = part.text[part.pos : part.end].partition("=")
@@ -401,7 +401,7 @@ def _no_binding(part: Reader, scope: Scope) -> NotationError:
 
 
 def _binding(
-    part: Reader, targets: tuple[Target, ...] | None, scope: Scope, refused: list[Error]
+    part: Reader, targets: tuple[Target, ...] | None, scope: BodyNames, refused: list[Error]
 ) -> Binding | None:
     """A statement whose names are read already."""
     if targets is None:
@@ -412,7 +412,7 @@ def _binding(
     return Binding(targets, application, targets[0].span.to(application.span))
 
 
-def _outputs(reader: Reader, scope: Scope) -> tuple[Argument, ...]:
+def _outputs(reader: Reader, scope: BodyNames) -> tuple[Argument, ...]:
     """``y, f(x)``."""
     outputs = [read_argument(reader, scope)]
     while reader.skip() == ",":

@@ -16,8 +16,8 @@ from ilang.core.ir.syntax import (
     Definition,
     Einsum,
     Einx,
+    ElementKernel,
     Expression,
-    Kernel,
     Name,
     Number,
     Swap,
@@ -121,7 +121,7 @@ def _leaf(tree: Tree) -> Wires:
         case Einsum():
             takes = tuple(_rank(shape) for shape in tree.spec.operands)
             return _limited(Wires(len(takes), 1, 1, takes, (_rank(tree.spec.result),)))
-        case Kernel():
+        case ElementKernel():
             takes = tuple(each.rank for each in tree.inputs)
             gives = tuple(tree.rank_of(output) for output in tree.outputs)
             return _limited(Wires(len(takes), len(gives), len(gives), takes, gives))

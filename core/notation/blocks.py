@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ilang.core.diagnostic import Error, NotationError, gathered
-from ilang.core.ir.functions import Body, Bound, Kept, Mark, Term
+from ilang.core.ir.functions import Body, Mark, NameBinding, StateUpdate, Term
 from ilang.core.notation.lookahead import past_bracket
 from ilang.core.notation.reader import BLANKS, DISCARD, UNFINISHED, Reader
 from ilang.core.notation.tokens import Context, lexeme, take, unexpected
@@ -114,7 +114,7 @@ def binds(part: Reader) -> bool:
     return BINDS.match(part.text, part.pos, part.end) is not None
 
 
-def _statement(part: Reader, context: Context) -> Bound | Kept:
+def _statement(part: Reader, context: Context) -> NameBinding | StateUpdate:
     """A binding, or ``"name" =: EXPR``, which fills a reader."""
     from ilang.core.notation.terms import read_declared, read_whole_term
 
@@ -133,10 +133,10 @@ def _statement(part: Reader, context: Context) -> Bound | Kept:
     if sign is None or sign.group() != "=:":
         raise unexpected(part, "E0132", f"`=:` after `{target.span.text()}`", KEPT_HELP)
     part.take(sign.end(), left=True, right=True)
-    return Kept(target, read_whole_term(part, context), part.span(start))
+    return StateUpdate(target, read_whole_term(part, context), part.span(start))
 
 
-def read_binding(part: Reader, context: Context) -> Bound:
+def read_binding(part: Reader, context: Context) -> NameBinding:
     """``name = EXPR``, which fills a reader."""
     from ilang.core.notation.terms import read_whole_term
 
@@ -148,7 +148,7 @@ def read_binding(part: Reader, context: Context) -> Bound:
     take(part, lexeme(part), left=True, right=True)
     term: Term = read_whole_term(part, context)
     name = None if place.text() == DISCARD else place.text()
-    return Bound(name, term, Mark(place), part.span(start))
+    return NameBinding(name, term, Mark(place), part.span(start))
 
 
 def refuse_brace(reader: Reader, wanted: str, help_line: str) -> None:

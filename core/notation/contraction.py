@@ -18,7 +18,7 @@ from itertools import combinations
 from math import prod
 from typing import TypeVar
 
-from ilang.core.ir.spec import Axis, Fixed, Label, ShapeSpec, Spec, SpecRow
+from ilang.core.ir.spec import Axis, AxisLabel, Fixed, ShapeSpec, Spec, SpecRow
 from ilang.core.ir.syntax import Schedule
 from ilang.core.notation.subscripts import VARIABLE, letters, output_row
 from ilang.core.record import record
@@ -194,7 +194,7 @@ def _between(operands: Sequence[ShapeSpec], later: Sequence[ShapeSpec], span: Sp
     for shape in operands:
         dots = dots or (output_row(shape).variable is not None and VARIABLE in needed)
         for axis in shape.axes():
-            if isinstance(axis, Label) and axis.name in needed:
+            if isinstance(axis, AxisLabel) and axis.name in needed:
                 axes.setdefault(axis.name, axis)
     empty = SpecRow((), None, ())
     row = SpecRow((), VARIABLE if dots else None, tuple(axes.values()))
@@ -217,7 +217,7 @@ def _spelled(shape: ShapeSpec) -> str:
 
 def _letter(axis: Axis) -> str:
     match axis:
-        case Label():
+        case AxisLabel():
             return axis.name
         case Fixed():
             return str(axis.position)

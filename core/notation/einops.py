@@ -21,8 +21,8 @@ from ilang.core.ir.einx import (
     Composition,
     Expression,
     Item,
-    Number,
     Repetition,
+    UnnamedAxis,
     expression_text,
     inside,
     places,
@@ -87,7 +87,7 @@ def read_shape(pattern: str) -> list[str | int | None]:
         match item:
             case Axis():
                 dimensions.append(item.name)
-            case Number():
+            case UnnamedAxis():
                 dimensions.append(item.size)
             case Composition(items=()):
                 dimensions.append(1)
@@ -166,7 +166,7 @@ def _check_side(side: Expression, unnamed: str | None = None) -> None:
             if not _is_ellipsis(leaf):
                 message = "a pattern of einops repeats no axes by name: `...` stands alone"
                 raise NotationError("E0167", message, leaf.span, "write a blank before `...`")
-        elif isinstance(leaf, Number):
+        elif isinstance(leaf, UnnamedAxis):
             if leaf.size == 0:
                 message = "an axis without a name has a size of 1 or more"
                 raise NotationError(
@@ -183,10 +183,10 @@ def _check_side(side: Expression, unnamed: str | None = None) -> None:
         seen[name] = leaf.span
 
 
-def _leaves(item: Expression | Item) -> Iterator[Axis | Number | Repetition]:
+def _leaves(item: Expression | Item) -> Iterator[Axis | UnnamedAxis | Repetition]:
     """The axes, numbers and ellipses of a side, left to right."""
     for below in inside(item):
-        if isinstance(below, Axis | Number | Repetition):
+        if isinstance(below, Axis | UnnamedAxis | Repetition):
             yield below
         else:
             yield from _leaves(below)
@@ -218,7 +218,7 @@ def _check_numbers(function: str, given: Expression, output: Expression) -> None
     for side, where in ((given, "input"), (output, "output")):
         allowed = (function, where) in (("repeat", "output"), ("reduce", "input"))
         for leaf in _leaves(side):
-            if isinstance(leaf, Number) and leaf.size != 1 and not allowed:
+            if isinstance(leaf, UnnamedAxis) and leaf.size != 1 and not allowed:
                 message = f"the axis of size {leaf.size} in the {where} of {function} has no name"
                 help_line = "give it a name, and its size as a parameter: `h2=2`"
                 raise NotationError("E0167", message, leaf.span, help_line)
@@ -232,7 +232,7 @@ def _check_names(function: str, given: Expression, output: Expression) -> None:
             continue
         have = {_key(leaf) for leaf in _leaves(other)}
         for leaf in _leaves(side):
-            if not isinstance(leaf, Number) and _key(leaf) not in have:
+            if not isinstance(leaf, UnnamedAxis) and _key(leaf) not in have:
                 what = "`...`" if isinstance(leaf, Repetition) else f"axis {leaf.name}"
                 lacks = "output" if where == "input" else "input"
                 message = f"{what} stands in the {where} alone, and {function} {_MUST[function]}"
@@ -253,7 +253,7 @@ _INSTEAD = {
 }
 
 
-def _key(leaf: Axis | Number | Repetition) -> str:
+def _key(leaf: Axis | UnnamedAxis | Repetition) -> str:
     return leaf.name if isinstance(leaf, Axis) else HIDDEN if isinstance(leaf, Repetition) else ""
 
 

@@ -17,10 +17,10 @@ import re
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.spec import (
     Axis,
+    AxisLabel,
     Blank,
     Fixed,
     Joined,
-    Label,
     ShapeSpec,
     Spec,
     SpecRow,
@@ -227,7 +227,7 @@ class _Reader:
             return Blank(span)
         if not self.named:
             self.at += 1
-            return Label(text, span)
+            return AxisLabel(text, span)
         return self._window(None, span)
 
     def _name(self) -> tuple[str, Span]:
@@ -299,7 +299,7 @@ class _Reader:
             message = f"{window.over} is both what {window.span.text()} walks and its window"
             raise NotationError("E0145", message, window.span, "give the window another name")
         if bare and window.kernel is None and not window.offset and not window.padded:
-            return Label(window.over, window.span)
+            return AxisLabel(window.over, window.span)
         return window
 
 

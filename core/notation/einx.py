@@ -28,8 +28,8 @@ from ilang.core.ir.einx import (
     Concatenation,
     Expression,
     Item,
-    Number,
     Repetition,
+    UnnamedAxis,
 )
 from ilang.core.record import record
 from ilang.core.source import Source, Span
@@ -104,7 +104,7 @@ class _Repeated:
     span: Span
 
 
-_Item = Axis | Number | _Group | _Joined | _Repeated
+_Item = Axis | UnnamedAxis | _Group | _Joined | _Repeated
 
 
 def read_einx(source: Source, span: Span | None = None) -> Written:
@@ -234,7 +234,7 @@ class _Reader:
                 raise NotationError(
                     "E0160", "this size is too large", token.span, "no array is as long"
                 )
-            return Number(int(digits), self.at - 1, token.span)
+            return UnnamedAxis(int(digits), self.at - 1, token.span)
         return self._group(token)
 
     def _group(self, opening: _Token) -> _Item:
@@ -348,7 +348,7 @@ def _alternatives(read: _List | _Divided, sign: str) -> list[_List | _Divided]:
             _Divided(read.sign, tuple(_chosen(part, n) for part in parts), read.span)
             for n in range(count)
         ]
-    if all(isinstance(item, (Axis, Number)) for item in read.items):
+    if all(isinstance(item, (Axis, UnnamedAxis)) for item in read.items):
         return [read]
     items = [_item_alternatives(item, sign) for item in read.items]
     count = _count(items, read.span, sign)
@@ -357,7 +357,7 @@ def _alternatives(read: _List | _Divided, sign: str) -> list[_List | _Divided]:
 
 def _item_alternatives(item: _Item, sign: str) -> list[_Item]:
     match item:
-        case Axis() | Number():
+        case Axis() | UnnamedAxis():
             return [item]
         case _Group():
             inner = _alternatives(item.inner, sign)
@@ -395,7 +395,7 @@ def _list(read: _List | _Divided) -> Expression:
 def _item(item: _Item) -> tuple[Item, ...]:
     """An item without alternatives; a bracket around nothing vanishes."""
     match item:
-        case Axis() | Number():
+        case Axis() | UnnamedAxis():
             return (item,)
         case _Group():
             items = _list(item.inner).items

@@ -23,10 +23,10 @@ from ilang.core.ir.einx import (
     Expression,
     Form,
     Item,
-    Number,
     Parameter,
     Repetition,
     Sizes,
+    UnnamedAxis,
     expression_text,
     inside,
     named,
@@ -159,7 +159,7 @@ def _least(value: Sizes) -> int:
     return min(map(_least, value), default=0) if isinstance(value, tuple) else value
 
 
-def marks(expression: Expression) -> Iterator[Axis | Number]:
+def marks(expression: Expression) -> Iterator[Axis | UnnamedAxis]:
     """The axes in brackets."""
     return (place.leaf for place in places(expression) if place.marked)
 
@@ -202,7 +202,7 @@ def _second(
         for place in places(expression):
             if not place.marked:
                 continue
-            if isinstance(place.leaf, Number):
+            if isinstance(place.leaf, UnnamedAxis):
                 if place.leaf.size != 1:
                     message = f"the second operand of dot has no name for an axis of size {place.leaf.size}"
                     raise MeaningError("E0226", message, place.leaf.span, "name the axis")
@@ -249,7 +249,7 @@ def _rebuilt(item: Item, change: Callable[[Item], tuple[Item, ...] | None]) -> t
         return changed
     inner = tuple(each for below in inside(item) for each in _rebuilt(below, change))
     match item:
-        case Axis() | Number():
+        case Axis() | UnnamedAxis():
             return (item,)
         case Composition():
             return (replace(item, items=inner),)
@@ -305,7 +305,7 @@ def _refuse_marks(op: EinxOp, expressions: Sequence[Expression], where: str) -> 
             raise MeaningError("E0226", message, leaf.span, "leave the brackets out")
 
 
-def _leaf(leaf: Axis | Number) -> str:
+def _leaf(leaf: Axis | UnnamedAxis) -> str:
     return f"axis {leaf.name}" if isinstance(leaf, Axis) else f"the axis of size {leaf.size}"
 
 
@@ -347,18 +347,18 @@ def _as_unit(item: Item, new: Iterator[int]) -> tuple[Item, ...]:
     if isinstance(item, Repetition):
         inner = tuple(each for below in item.items for each in _as_unit(below, new))
         return (replace(item, items=inner),)
-    return (Number(1, -next(new), item.span),)
+    return (UnnamedAxis(1, -next(new), item.span),)
 
 
 def reduced(given: Expression, output: Expression) -> Expression:
     """An expression with brackets around the axes that an output lacks, those of numbers among them."""
     kept = named(output)
-    copied = {place.leaf.place for place in places(output) if isinstance(place.leaf, Number)}
+    copied = {place.leaf.place for place in places(output) if isinstance(place.leaf, UnnamedAxis)}
 
     def bracketed(item: Item) -> tuple[Item, ...] | None:
         name = _single(item)
         lacks = name is not None and name not in kept
-        if lacks or (isinstance(item, Number) and item.size != 1 and item.place not in copied):
+        if lacks or (isinstance(item, UnnamedAxis) and item.size != 1 and item.place not in copied):
             return (Bracket((item,), item.span),)
         return None
 
@@ -411,7 +411,7 @@ def _elementwise(
 
 def _without_ones(expression: Expression) -> str:
     def bare(item: Item) -> tuple[Item, ...] | None:
-        return () if isinstance(item, Number) and item.size == 1 else None
+        return () if isinstance(item, UnnamedAxis) and item.size == 1 else None
 
     return expression_text(rebuilt(expression, bare))
 
@@ -436,7 +436,7 @@ def _check_kept(op: EinxOp, given: Expression, output: Expression) -> None:
     raise MeaningError("E0226", message, output.span, help_line, labels)
 
 
-def _word(leaf: Axis | Number) -> str:
+def _word(leaf: Axis | UnnamedAxis) -> str:
     return leaf.name if isinstance(leaf, Axis) else str(leaf.size)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ilang.core.diagnostic import Label, MeaningError, NotationError, counted
 from ilang.core.einx_ops import EINX_OPS
 from ilang.core.ir.einx import Form, places
-from ilang.core.ir.syntax import Einx, Kernel, Tree
+from ilang.core.ir.syntax import Einx, ElementKernel, Tree
 from ilang.core.notation.printer import print_tree
 from ilang.core.record import replace
 from ilang.core.source import Span
@@ -60,7 +60,7 @@ def check_told(node: Einx, inputs: int, outputs: int) -> None:
 
 def ranked(body: Tree, form: Form) -> Tree:
     """The component that an operation is told; a kernel that leaves ranks open has those of the axes in brackets."""
-    if not isinstance(body, Kernel) or len(body.inputs) != len(form.inputs):
+    if not isinstance(body, ElementKernel) or len(body.inputs) != len(form.inputs):
         return body
     marked = [[place for place in places(each) if place.marked] for each in form.inputs]
     ranks = [None if any(place.around for place in each) else len(each) for each in marked]

@@ -29,7 +29,7 @@ KINDS = {
 }
 
 
-class Entry:
+class NameEntry:
     """The meaning of a name, its place, and whether something reads it; ``head`` is that of an instance."""
 
     def __init__(self, name: str, kind: Kind, span: Span, head: Head | None = None) -> None:
@@ -40,7 +40,7 @@ class Entry:
         self.used = False
 
 
-Environment = dict[str, tuple[Entry, ...]]
+Environment = dict[str, tuple[NameEntry, ...]]
 """The names that are bound at a place; several entries where branches of an ``if`` bind the same name."""
 
 
@@ -66,17 +66,17 @@ class File:
         self.guesses = Guesses()
 
 
-class Names:
+class DefinitionNames:
     """The names of one definition. What is wrong with them goes to ``refused``."""
 
     def __init__(self, file: File, refused: list[Error]) -> None:
         self.file = file
         self.refused = refused
-        self.entries: list[Entry] = []
+        self.entries: list[NameEntry] = []
         self.later: dict[str, Span] = {}
         """Every name that a statement binds, wherever it stands, and the first place of each."""
 
-    def bind(self, environment: Environment, entry: Entry) -> None:
+    def bind(self, environment: Environment, entry: NameEntry) -> None:
         """Add a name to those of a place; a name that may not be bound is added all the same."""
         name, span = entry.name, entry.span
         known = environment.get(name)
@@ -99,7 +99,7 @@ class Names:
         message = f"`{name}` names {kind} already"
         self.refused.append(ModuleError("E0423", message, span, help_line, labels))
 
-    def read(self, environment: Environment, name: str, span: Span) -> Entry | None:
+    def read(self, environment: Environment, name: str, span: Span) -> NameEntry | None:
         """The entry of a name, marked as read; None where it is unknown, or stands for a definition."""
         entries = environment.get(name, ())
         for entry in entries:

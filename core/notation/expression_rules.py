@@ -12,7 +12,16 @@
 from __future__ import annotations
 
 from ilang.core.diagnostic import Label, MeaningError
-from ilang.core.ir.syntax import Axis, Expression, Extent, Group, Index, Lookup, Operand, Position
+from ilang.core.ir.syntax import (
+    AffineGroup,
+    Axis,
+    Expression,
+    Extent,
+    Index,
+    Lookup,
+    Operand,
+    Position,
+)
 from ilang.core.ops import ARGUMENTS, OPS
 from ilang.core.source import Span
 
@@ -58,7 +67,7 @@ def _check_argument(e: Expression) -> None:
         message += " missing from the output" if not dropped else ""
         help_line = "leave one letter out of the output: `>@ij~i`"
         raise MeaningError("E0209", message, e.span, help_line)
-    group = next((index for index in pattern.indices if isinstance(index, Group)), None)
+    group = next((index for index in pattern.indices if isinstance(index, AffineGroup)), None)
     if group is not None or pattern.guards:
         span = pattern.guards[0].span if group is None else group.span
         message = f"`{e.op}` reads whole axes: where nothing counts there is no position"
@@ -73,7 +82,9 @@ def _check_output(e: Expression, known: set[str]) -> None:
         axis = _looked_axis(index, looked)
         if not isinstance(axis, Axis):
             letters = (
-                {each.axis.letter for each in axis.terms} if isinstance(axis, Group) else set()
+                {each.axis.letter for each in axis.terms}
+                if isinstance(axis, AffineGroup)
+                else set()
             )
             if looked and letters and not known & letters:
                 raise _writes_no_axis(looked, letters, axis.span)
@@ -113,7 +124,7 @@ def _check_extents(e: Expression, known: set[str]) -> None:
 
 def _looked_axis(index: Index, looked: frozenset[str]) -> Index:
     """The axis that ``(v:10)`` is, where it is looked up; any other index as it is."""
-    if not isinstance(index, Group) or index.offset or len(index.terms) > 1:
+    if not isinstance(index, AffineGroup) or index.offset or len(index.terms) > 1:
         return index
     (term,) = index.terms
     plain = term.coefficient == 1 and term.axis.letter in looked

@@ -10,9 +10,9 @@ from ilang.core.diagnostic import Label, ModuleError, NotationError
 from ilang.core.ir.functions import (
     Body,
     Configured,
+    CustomOperation,
     Function,
     Head,
-    Primitive,
     Routine,
     ShapeNote,
     TensorParameter,
@@ -185,7 +185,7 @@ def read_definition(reader: Reader, kind: str, head: Head, context: Context) -> 
     if sign(reader) == "{":
         help_line = f"leave out the `=`: `op {head.name}(…) {{ … }}`"
         raise unexpected(reader, "E0190", "an expression", help_line)
-    body: Body | Primitive
+    body: Body | CustomOperation
     if word(reader) == "prim":
         body = _primitive(reader, Context(context.definitions, True, dict(SLOTS)))
         finished(reader, "E0190", "an operation ends with its last brace")
@@ -195,7 +195,7 @@ def read_definition(reader: Reader, kind: str, head: Head, context: Context) -> 
     return Function(head, body, reader.span(head.span.start))
 
 
-def _primitive(reader: Reader, context: Context) -> Primitive:
+def _primitive(reader: Reader, context: Context) -> CustomOperation:
     """``prim ~logic:"." { ... } grad { ... }``."""
     help_line = 'it is written `prim ~logic:"." { v =: exp(v1) } grad { g1 =+ g * v }`'
     reader.skip()
@@ -213,4 +213,4 @@ def _primitive(reader: Reader, context: Context) -> Primitive:
         if sign(reader) != "{":
             raise unexpected(reader, "E0190", "`{` and the backward code", help_line)
         backward = read_statements(reader, context)
-    return Primitive(logic, forward, backward, reader.span(start))
+    return CustomOperation(logic, forward, backward, reader.span(start))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ilang.core.diagnostic import Label, ModuleError
-from ilang.core.ir.syntax import Parameter
+from ilang.core.ir.syntax import NamedInput
 from ilang.core.notation.reader import DIGITS, TYPES, TYPES_HELP, WORD, WORD_START, Reader
 from ilang.core.notation.values import refuse_reserved
 from ilang.core.source import Span
@@ -12,10 +12,10 @@ from ilang.core.suggestion import did_you_mean
 LARGEST_EXTENT = 2**63 - 1
 
 
-def read_parameters(reader: Reader) -> tuple[Parameter, ...]:
+def read_parameters(reader: Reader) -> tuple[NamedInput, ...]:
     """``(q: f64[m,d], k)``."""
     reader.take(reader.pos + 1)
-    parameters: list[Parameter] = []
+    parameters: list[NamedInput] = []
     names: dict[str, Span] = {}
     if reader.skip() == ")":
         reader.take(reader.pos + 1)
@@ -49,7 +49,7 @@ def _word(reader: Reader, wanted: str) -> Span:
     return reader.take(reader.past(WORD, reader.pos))
 
 
-def _parameter(reader: Reader) -> tuple[Span, Parameter]:
+def _parameter(reader: Reader) -> tuple[Span, NamedInput]:
     """One input, and the span of its name."""
     name = _word(reader, "the name of an input")
     refuse_reserved(name.text(), name)
@@ -67,7 +67,7 @@ def _parameter(reader: Reader) -> tuple[Span, Parameter]:
     if reader.skip() == "[":
         dims = _dims(reader)
         stop = reader.pos
-    return name, Parameter(name.text(), dtype, dims, reader.span(name.start, stop))
+    return name, NamedInput(name.text(), dtype, dims, reader.span(name.start, stop))
 
 
 def _dims(reader: Reader) -> tuple[str | int, ...]:

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.syntax import (
+    AffineGroup,
     Axis,
     Expression,
     Extent,
     Fixed,
-    Group,
     Guard,
     Index,
     Leaf,
@@ -43,7 +43,7 @@ from ilang.core.notation.lookahead import is_index, opens_argument, opens_schedu
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, TILDE_HELP, WORD, Reader
 
 if TYPE_CHECKING:  # few expressions have schedules
-    from ilang.core.notation.schedule_rules import Form
+    from ilang.core.notation.schedule_rules import ScheduleTarget
 
 RELATIONS: tuple[Relation, ...] = ("<=", ">=", "==", "<", ">")
 """Longest first."""
@@ -72,14 +72,14 @@ def read_expression(reader: Reader) -> Expression:
     return tree
 
 
-def _form(e: Expression) -> Form:
+def _form(e: Expression) -> ScheduleTarget:
     """The form that a schedule of an expression must fit."""
-    from ilang.core.notation.schedule_rules import Form
+    from ilang.core.notation.schedule_rules import ScheduleTarget
 
     kept, leaves, looked = e.output.letters(), e.leaves(), e.looked_up()
     read = "".join(leaf.letters() for leaf in leaves)
     axes = tuple(letter for letter in dict.fromkeys(kept + read) if letter not in looked)
-    return Form(axes, frozenset(kept) - looked, len(leaves))
+    return ScheduleTarget(axes, frozenset(kept) - looked, len(leaves))
 
 
 def read_form(reader: Reader) -> Expression:
@@ -348,7 +348,7 @@ def _group(reader: Reader) -> Index:
             f"one position is written `{offset}`" if offset >= 0 else "positions count from 0"
         )
         raise NotationError("E0107", message, span, help_line)
-    return Group(tuple(terms.values()), offset, span)
+    return AffineGroup(tuple(terms.values()), offset, span)
 
 
 def _sum(reader: Reader) -> tuple[dict[str, Term], int, str]:

@@ -19,7 +19,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, pointwise
-from ilang.core.ir.syntax import Kernel, KernelInput, KernelOrder, KernelOutput, Parameter, Tree
+from ilang.core.ir.syntax import (
+    ElementKernel,
+    KernelInput,
+    KernelOrder,
+    KernelOutput,
+    NamedInput,
+    Tree,
+)
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import replace
 from ilang.core.source import Source, Span
@@ -46,7 +53,7 @@ DEEPEST = 100
 """Brackets in brackets at most."""
 
 
-def parse_kernel(source: Source, span: Span | None = None) -> Kernel:
+def parse_kernel(source: Source, span: Span | None = None) -> ElementKernel:
     """A whole kernel; ``span`` is the part of the source that it is (default: all).
 
     Raises:
@@ -65,12 +72,12 @@ def parse_kernel(source: Source, span: Span | None = None) -> Kernel:
     while reader.take(";"):
         outputs.append(reader.output(names))
     reader.end()
-    return Kernel(order, tuple(inputs), tuple(outputs), whole.text(), whole)
+    return ElementKernel(order, tuple(inputs), tuple(outputs), whole.text(), whole)
 
 
-def with_ranks(body: Tree, parameters: Sequence[Parameter] | None) -> Tree:
+def with_ranks(body: Tree, parameters: Sequence[NamedInput] | None) -> Tree:
     """The body of a definition; of a kernel the inputs have the ranks that the head of the definition writes."""
-    if not isinstance(body, Kernel) or len(parameters or ()) != len(body.inputs):
+    if not isinstance(body, ElementKernel) or len(parameters or ()) != len(body.inputs):
         return body
     heads = [None if p.dims is None else len(p.dims) for p in parameters or ()]
     return replace(

@@ -24,7 +24,7 @@ WORDS = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 @record
-class Part:
+class LibraryDefinition:
     """One definition of a library: its name, where that and the whole stand, and every word of it."""
 
     name: Span
@@ -74,7 +74,7 @@ def needed_parts(
     libraries: Sequence[str],
     words: Collection[str],
     defined: Mapping[str, Span],
-) -> list[Part]:
+) -> list[LibraryDefinition]:
     """The definitions of libraries that a file needs, in their order.
 
     Args:
@@ -107,7 +107,7 @@ def needed_parts(
     return [part for name, part in parts.items() if name in needed]
 
 
-def _parts(library: str) -> list[Part]:
+def _parts(library: str) -> list[LibraryDefinition]:
     from ilang.core.notation.module import logical_lines, without_comments
 
     source = Source(f"{library}.i", text_of(library))
@@ -117,5 +117,5 @@ def _parts(library: str) -> list[Part]:
         match = BEGINS.match(text, start)
         assert match is not None
         words = frozenset(WORDS.findall(text, start, end))
-        parts.append(Part(Span(source, *match.span(1)), source, start, end, words))
+        parts.append(LibraryDefinition(Span(source, *match.span(1)), source, start, end, words))
     return parts

@@ -13,15 +13,15 @@ from ilang.core.ir.functions import (
     Access,
     Assigned,
     Backprop,
-    Bound,
     Commented,
     Condition,
+    CustomOperation,
     Declared,
     ForEach,
     Forward,
     Function,
     Head,
-    Primitive,
+    NameBinding,
     Reference,
     Returned,
     Routine,
@@ -35,7 +35,7 @@ from ilang.core.ir.functions import (
 from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.ir.spec import names_of
 from ilang.core.notation.calling import misconfigured, misgiven
-from ilang.core.notation.environment import KINDS, Entry, Environment, File
+from ilang.core.notation.environment import KINDS, Environment, File, NameEntry
 from ilang.core.notation.reader import DISCARD
 from ilang.core.notation.resolving import TENSOR_NAME, Terms
 from ilang.core.source import Span
@@ -67,10 +67,10 @@ class _Definition(Terms):
         end = Span(definition.span.source, definition.span.end - 1, definition.span.end)
         if isinstance(definition, Routine):
             self._strings(definition.statements, environment)
-            environment["ranks"] = (Entry("ranks", "number", definition.head.span),)
+            environment["ranks"] = (NameEntry("ranks", "number", definition.head.span),)
             self.statements(definition.statements, environment)
             self._returns(definition.statements)
-        elif isinstance(definition.body, Primitive):
+        elif isinstance(definition.body, CustomOperation):
             self._primitive_body(definition.body, environment, len(definition.head.tensors))
             return
         else:
@@ -83,12 +83,12 @@ class _Definition(Terms):
         environment: Environment = {}
         for tensor in head.tensors:
             span = Span(tensor.span.source, tensor.span.start, tensor.span.start + len(tensor.name))
-            self.names.bind(environment, Entry(tensor.name, "input", span))
+            self.names.bind(environment, NameEntry(tensor.name, "input", span))
         for each in head.configuration or ():
             if each.default is not None:
                 self.look(each.default, environment, "a default")
             span = Span(each.span.source, each.span.start, each.span.start + len(each.name))
-            self.names.bind(environment, Entry(each.name, "configuration", span))
+            self.names.bind(environment, NameEntry(each.name, "configuration", span))
         return environment
 
     def _strings(self, node: object, environment: Environment) -> None:
@@ -111,15 +111,15 @@ class _Definition(Terms):
             elif environment.get(name, (None,))[0] is None or (
                 environment[name][0].kind != "declared"
             ):
-                self.names.bind(environment, Entry(name, "declared", each.span))
+                self.names.bind(environment, NameEntry(name, "declared", each.span))
 
     def _later(self, node: object) -> None:
         """Take note of every name that a statement binds."""
         for each in nodes_within(node):
-            if isinstance(each, Bound) and each.name is not None:
+            if isinstance(each, NameBinding) and each.name is not None:
                 self.names.later.setdefault(each.name, each.place.span)
 
-    def _primitive_body(self, body: Primitive, environment: Environment, count: int) -> None:
+    def _primitive_body(self, body: CustomOperation, environment: Environment, count: int) -> None:
         """The forward and the backward code of an operation: its operands are slots, not the names of the head."""
         self.in_primitive = True
         span = self.definition.head.span
@@ -130,7 +130,7 @@ class _Definition(Terms):
         named = {n: each for n, each in environment.items() if each[0].kind == "configuration"}
         self._later(body)
         for statements, known in ((body.forward, slots), (body.backward, [*slots, *gradients])):
-            inner = {**named, **{slot: (Entry(slot, "slot", span),) for slot in known}}
+            inner = {**named, **{slot: (NameEntry(slot, "slot", span),) for slot in known}}
             slot_entries = {slot: inner[slot][0] for slot in known}
             self._strings(statements, inner)
             self.statements(statements or (), inner)
@@ -153,15 +153,15 @@ class _Definition(Terms):
         match each:
             case Assigned():
                 self._assigned(each, environment)
-            case Bound():
-                entry = Entry(each.name or DISCARD, "value", each.place.span)
+            case NameBinding():
+                entry = NameEntry(each.name or DISCARD, "value", each.place.span)
                 self.bind(each.name, each.term, environment, entry)
             case Forward() | ZeroGradients() | Backprop():
                 self.look(each.tensor, environment)
             case ForEach():
                 self.look(each.tensor, environment)
                 inner = dict(environment)
-                self.names.bind(inner, Entry(each.variable, "value", each.place.span))
+                self.names.bind(inner, NameEntry(each.variable, "value", each.place.span))
                 self.statements(each.statements, inner)
             case Condition():
                 self._condition(each, environment)

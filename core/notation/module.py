@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from ilang.core.diagnostic import Error, Label, ModuleError, gathered
 from ilang.core.ir.syntax import (
     Definition,
-    Kernel,
+    ElementKernel,
     Module,
     Name,
-    Parameter,
+    NamedInput,
     Tree,
     over_names,
     postorder,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ilang.core.ir.functions import Function, Routine
     from ilang.core.ir.functions import Head as FunctionHead
 
-Head = tuple[str, Span, tuple[Parameter, ...] | None]
+Head = tuple[str, Span, tuple[NamedInput, ...] | None]
 """Name of a definition, where it stands, and its inputs, if they are named."""
 Begun = tuple[Reader, str, "FunctionHead"]
 """A tensor function or a routine whose body follows: its first word, and its head."""
@@ -168,7 +168,7 @@ def read_module(source: Source, trace: list[list[Token]] | None) -> Module:
             keep(refused, error)
             continue
         if body is not None:
-            if isinstance(body, Kernel):
+            if isinstance(body, ElementKernel):
                 from ilang.core.notation.kernel import with_ranks
 
                 body = with_ranks(body, parameters)
@@ -332,7 +332,7 @@ def _begun(reader: Reader) -> Begun:
 def _body(
     reader: Reader,
     name: str,
-    parameters: tuple[Parameter, ...] | None,
+    parameters: tuple[NamedInput, ...] | None,
     names: dict[str, Span],
     refused: list[Error],
 ) -> Tree | None:

@@ -11,6 +11,7 @@ from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.ir.syntax import (
+    AffineGroup,
     Application,
     Axis,
     Binding,
@@ -20,23 +21,22 @@ from ilang.core.ir.syntax import (
     Definition,
     Einsum,
     Einx,
+    ElementKernel,
     Expression,
     Extent,
     Fixed,
-    Group,
     Guard,
     Identity,
     Index,
-    Kernel,
     Linear,
     Lookup,
     LoopPart,
     LoopRole,
     Module,
     Name,
+    NamedInput,
     Number,
     Operand,
-    Parameter,
     Pattern,
     Schedule,
     Site,
@@ -120,7 +120,7 @@ def _grouped(tree: Tree, binding: int) -> list[Tree | str]:
 def _applied(component: Tree) -> list[Tree | str]:
     """A component before its arguments: in parentheses unless it is a word, or a specification without a schedule."""
     word = isinstance(component, Name | Conversion | Identity)
-    bare = word or isinstance(component, Kernel)
+    bare = word or isinstance(component, ElementKernel)
     bare = bare or (isinstance(component, Einsum | Einx) and component.schedule is None)
     return [component] if bare else ["(", component, ")"]
 
@@ -153,14 +153,14 @@ def _would_compare(node: Combine) -> Number | None:
 
 
 def _leaf(
-    tree: Expression | Einsum | Kernel | Number | Identity | Conversion | Name | Value,
+    tree: Expression | Einsum | ElementKernel | Number | Identity | Conversion | Name | Value,
     names: Container[str],
 ) -> str:
     match tree:
         case Einsum():
             text = f'einsum("{tree.spec.text}")'
             return text if tree.schedule is None else f"{text} {print_schedule(tree.schedule)}"
-        case Kernel():
+        case ElementKernel():
             return f'elementwise("{tree.text}")'
         case Expression():
             text = print_expression(tree)
@@ -248,7 +248,7 @@ def print_index(index: Index) -> str:
             return index.letter
         case Fixed():
             return str(index.position)
-        case Group():
+        case AffineGroup():
             text = "".join(_term(term) for term in index.terms).removeprefix("+")
             if re.fullmatch(
                 NUMERAL, f"{text}{index.offset:+d}"
@@ -318,7 +318,7 @@ def print_definition(definition: Definition, names: Container[str] | None = None
     return f"{head} = {body}"
 
 
-def _parameter(parameter: Parameter) -> str:
+def _parameter(parameter: NamedInput) -> str:
     text = parameter.name
     if parameter.dtype is not None:
         text += f": {parameter.dtype}"

@@ -15,10 +15,10 @@ from ilang.core.ir.functions import (
     Backprop,
     Binary,
     Body,
-    Bound,
     Called,
     Commented,
     Condition,
+    CustomOperation,
     Declared,
     EinsumOne,
     EinsumTwo,
@@ -26,31 +26,31 @@ from ilang.core.ir.functions import (
     Forward,
     Function,
     Head,
-    Kept,
     Listed,
     Logic,
+    NameBinding,
     Nested,
     Number,
-    Primitive,
     Reference,
     Repeated,
     Returned,
     Routine,
     Routined,
     RowNote,
-    Scheduled,
+    ScheduledExpression,
     Setting,
     ShapeNote,
     Single,
     Sliced,
     Statement,
+    StateUpdate,
     Term,
     Text,
     Unary,
     Unit,
     ZeroGradients,
 )
-from ilang.core.ir.syntax import Conversion, Einsum, Einx, Identity, Kernel, Schedule
+from ilang.core.ir.syntax import Conversion, Einsum, Einx, ElementKernel, Identity, Schedule
 from ilang.core.notation.blocks import BINDS
 from ilang.core.notation.printer import print_anywhere, print_schedule
 from ilang.core.notation.reader import DISCARD
@@ -74,7 +74,7 @@ def print_term(term: Term, least: int = 0, *, guarded: bool = False) -> str:
             pieces.append(piece)
             continue
         node, asked = piece
-        closed = _level(node) < asked or (guarded and isinstance(node, Scheduled))
+        closed = _level(node) < asked or (guarded and isinstance(node, ScheduledExpression))
         below = _pieces(node)
         todo += reversed(["(", *below, ")"] if closed else below)
     return "".join(pieces)
@@ -118,7 +118,7 @@ def _pieces(term: Term) -> list[Piece]:
             return ["[", *_listed(term.items), "]"]
         case Declared():
             return _declared(term)
-        case Scheduled():
+        case ScheduledExpression():
             return ["(", (term.term, 0), ")", _schedule(term.schedule)]
         case Repeated():
             return _repeated(term)
@@ -174,7 +174,7 @@ def _component(term: Called) -> str:
     component = term.component
     if isinstance(component, Reference):
         return component.name
-    bare = isinstance(component, Conversion | Identity | Kernel)
+    bare = isinstance(component, Conversion | Identity | ElementKernel)
     bare = bare or (isinstance(component, Einsum | Einx) and component.schedule is None)
     text = print_anywhere(component)
     return text if bare else f"({text})"
@@ -252,7 +252,7 @@ def print_function(definition: Function | Routine) -> str:
     if isinstance(definition, Routine):
         return f"cd {head} {_statements(definition.statements)}"
     body = definition.body
-    if isinstance(body, Primitive):
+    if isinstance(body, CustomOperation):
         backward = "" if body.backward is None else f" grad {_statements(body.backward)}"
         return f"op {head} = prim{_logic(body.logic)} {_statements(body.forward)}{backward}"
     if body.bindings:
@@ -296,7 +296,7 @@ def _axis(axis: AxisNote) -> str:
 def _block(body: Body) -> str:
     parts = [
         f"{print_term(each.target)} =: {print_term(each.term)}"
-        if isinstance(each, Kept)
+        if isinstance(each, StateUpdate)
         else _bound(each)
         for each in body.bindings
     ]
@@ -305,7 +305,7 @@ def _block(body: Body) -> str:
     return f"{{ {'; '.join(parts)} }}"
 
 
-def _bound(bound: Bound) -> str:
+def _bound(bound: NameBinding) -> str:
     return f"{bound.name or DISCARD} = {print_term(bound.term)}"
 
 
@@ -322,7 +322,7 @@ def print_statement(statement: Statement) -> str:
     match statement:
         case Assigned():
             return _assigned(statement)
-        case Bound():
+        case NameBinding():
             return _bound(statement)
         case Forward():
             return f"forward({statement.tensor.name})"
@@ -379,7 +379,7 @@ def _right(right: Single | Term, *, guarded: bool) -> str:
 def _operand(term: Term, guarded: bool) -> str:
     """An operand of an assignment: in parentheses unless it is a name, a part, a number or a call."""
     text = print_term(term, guarded=guarded)
-    bare = isinstance(term, Reference | Access | Number | Called | Scheduled)
+    bare = isinstance(term, Reference | Access | Number | Called | ScheduledExpression)
     bare = bare or (isinstance(term, Unary) and term.operator.startswith("!"))
     return text if bare else f"({text})"
 

@@ -21,13 +21,13 @@ from ilang.core.ir.functions import (
     EinsumOne,
     EinsumTwo,
     Head,
-    Kept,
     Listed,
     Reference,
     Repeated,
-    Scheduled,
+    ScheduledExpression,
     Setting,
     Sliced,
+    StateUpdate,
     Term,
     Text,
     Unary,
@@ -36,7 +36,7 @@ from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import Name, Tree, postorder
 from ilang.core.notation.calling import misconfigured, misgiven, shown_component, wires_called
-from ilang.core.notation.environment import Entry, Environment, File, Names
+from ilang.core.notation.environment import DefinitionNames, Environment, File, NameEntry
 from ilang.core.record import record
 
 TENSOR_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -70,7 +70,7 @@ def _below(term: Term) -> Sequence[Term]:
             return (term.operand, term.position)
         case Listed():
             return term.items
-        case Scheduled():
+        case ScheduledExpression():
             return (term.term,)
         case _:
             return ()
@@ -82,7 +82,7 @@ class Terms:
     def __init__(self, file: File, refused: list[Error]) -> None:
         self.file = file
         self.refused = refused
-        self.names = Names(file, refused)
+        self.names = DefinitionNames(file, refused)
 
     def look(self, term: Term, environment: Environment, wanted: str = VALUE) -> None:
         """Note what is wrong with a term; ``wanted`` names what is configuration alone: `a condition`."""
@@ -231,7 +231,7 @@ class Terms:
         else:
             self._primitive(term, name)
 
-    def _of_instance(self, term: Called, entry: Entry) -> None:
+    def _of_instance(self, term: Called, entry: NameEntry) -> None:
         if term.settings is not None:
             message = f"`{entry.name}` has its configuration already"
             labels = (Label(term.span, "called here"), Label(entry.span, "made here"))
@@ -297,9 +297,9 @@ class Terms:
         self.look(term.start, environment)
         self.look(term.over, environment, "what is repeated")
         inner = dict(environment)
-        carried = Entry(term.carried, "value", term.start.span)
+        carried = NameEntry(term.carried, "value", term.start.span)
         inner[term.carried] = (carried,)
-        self.names.bind(inner, Entry(term.variable, "configuration", term.place.span))
+        self.names.bind(inner, NameEntry(term.variable, "configuration", term.place.span))
         self.body(term.body, inner)
         if not carried.used:
             message = f"nothing reads `{term.carried}`, what each turn hands to the next"
@@ -310,7 +310,7 @@ class Terms:
     def body(self, body: Body, environment: Environment) -> None:
         """The bindings of a block in order, and its value."""
         for bound in body.bindings:
-            if isinstance(bound, Kept):
+            if isinstance(bound, StateUpdate):
                 self.look(bound.target, environment)
                 self.look(bound.term, environment)
                 continue
@@ -318,11 +318,13 @@ class Terms:
                 bound.name,
                 bound.term,
                 environment,
-                Entry(bound.name or "_", "value", bound.place.span),
+                NameEntry(bound.name or "_", "value", bound.place.span),
             )
         self.look(body.result, environment)
 
-    def bind(self, name: str | None, term: Term, environment: Environment, entry: Entry) -> None:
+    def bind(
+        self, name: str | None, term: Term, environment: Environment, entry: NameEntry
+    ) -> None:
         """``name = EXPR``: an instance, where a tensor function is given its configuration alone."""
         head = self._made(term, environment)
         if head is None:
@@ -331,7 +333,7 @@ class Terms:
             self.refused += misconfigured(head, term.settings, term.span, labelled=True)
             for each in term.settings or ():
                 self.setting(each, environment)
-            entry = Entry(entry.name, "instance", entry.span, head)
+            entry = NameEntry(entry.name, "instance", entry.span, head)
         if name is not None:
             self.names.bind(environment, entry)
 

@@ -50,7 +50,7 @@ SITE_ROLES = {
 
 
 @record
-class Form:
+class ScheduleTarget:
     """The assignment that a schedule must fit: its axes, those that its output keeps, and how many inputs it has."""
 
     axes: tuple[str, ...]
@@ -58,7 +58,7 @@ class Form:
     operands: int
 
 
-def check_schedule(schedule: Schedule, form: Form) -> None:
+def check_schedule(schedule: Schedule, form: ScheduleTarget) -> None:
     """Refuse a schedule that does not fit its expression.
 
     Raises:
@@ -152,7 +152,7 @@ def _check_part(loop: LoopPart, parts: dict[str, int], span: Span) -> None:
     raise ScheduleError("E0304", message, span, help_line)
 
 
-def _check_order(form: Form, schedule: Schedule, parts: dict[str, int]) -> None:
+def _check_order(form: ScheduleTarget, schedule: Schedule, parts: dict[str, int]) -> None:
     seen: dict[str, Span] = {}
     for atom in schedule.order:
         name = "`!`"
@@ -179,13 +179,13 @@ def _check_order(form: Form, schedule: Schedule, parts: dict[str, int]) -> None:
     _check_start(form, schedule)
 
 
-def _check_operand(form: Form, operand: int, span: Span) -> None:
+def _check_operand(form: ScheduleTarget, operand: int, span: Span) -> None:
     if operand >= form.operands:
         message = f"there is no input {operand}"
         raise ScheduleError("E0307", message, span, f"the expression has {DIGITS[form.operands]}")
 
 
-def _check_start(form: Form, schedule: Schedule) -> None:
+def _check_start(form: ScheduleTarget, schedule: Schedule) -> None:
     """``!`` belongs to a reduction and stands inside all its output loops."""
     starts = [n for n, atom in enumerate(schedule.order) if isinstance(atom, Start)]
     if not starts:
@@ -202,7 +202,7 @@ def _check_start(form: Form, schedule: Schedule) -> None:
             raise ScheduleError("E0309", message, span, help_line, labels)
 
 
-def _check_roles(form: Form, schedule: Schedule, parts: dict[str, int]) -> None:
+def _check_roles(form: ScheduleTarget, schedule: Schedule, parts: dict[str, int]) -> None:
     staged = {atom.operand for atom in schedule.order if isinstance(atom, Site)}
     seen: dict[str, Span] = {}
     for entry in schedule.roles:

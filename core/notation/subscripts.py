@@ -17,7 +17,7 @@ import re
 from collections import Counter
 
 from ilang.core.diagnostic import NotationError
-from ilang.core.ir.spec import Axis, Label, ShapeSpec, Spec, SpecRow
+from ilang.core.ir.spec import Axis, AxisLabel, ShapeSpec, Spec, SpecRow
 from ilang.core.source import Source, Span
 
 EXTENDED = re.compile(r"[|;*+^&<=0-9_]|\.\.\w+\.\.")
@@ -57,7 +57,7 @@ def parse_subscripts(source: Source, whole: Span) -> Spec:
 
 def _term(span: Span) -> ShapeSpec:
     """One shape: its letters, and the row variable where an ellipsis stands."""
-    axes: list[Label] = []
+    axes: list[AxisLabel] = []
     place: int | None = None
     at = span.start
     text = span.source.text
@@ -75,7 +75,7 @@ def _term(span: Span) -> ShapeSpec:
             place, at = len(axes), at + len(ELLIPSIS)
             continue
         if sign.isalpha():
-            axes.append(Label(sign, Span(span.source, at, at + 1)))
+            axes.append(AxisLabel(sign, Span(span.source, at, at + 1)))
         elif not sign.isspace():
             raise NotationError(
                 "E0140",
@@ -100,14 +100,14 @@ def output_row(shape: ShapeSpec) -> SpecRow:
 
 def letters(shape: ShapeSpec) -> tuple[str, ...]:
     """The letters of a shape as NumPy writes it, in order."""
-    return tuple(axis.name for axis in shape.axes() if isinstance(axis, Label))
+    return tuple(axis.name for axis in shape.axes() if isinstance(axis, AxisLabel))
 
 
 def _implicit(operands: list[ShapeSpec], span: Span) -> ShapeSpec:
     """The result that a specification without ``->`` means."""
     counts = Counter(letter for shape in operands for letter in letters(shape))
     axes: tuple[Axis, ...] = tuple(
-        Label(letter, span) for letter in sorted(counts) if counts[letter] == 1
+        AxisLabel(letter, span) for letter in sorted(counts) if counts[letter] == 1
     )
     dots = any(output_row(shape).variable is not None for shape in operands)
     empty = SpecRow((), None, ())
@@ -142,7 +142,7 @@ def _check_result(result: ShapeSpec, operands: list[ShapeSpec]) -> None:
     known = {letter for shape in operands for letter in letters(shape)}
     listed: set[str] = set()
     for axis in result.axes():
-        assert isinstance(axis, Label)
+        assert isinstance(axis, AxisLabel)
         if axis.name in listed:
             message = f"axis {axis.name} stands twice in the result"
             help_line = "each axis of a result has a letter of its own"

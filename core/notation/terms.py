@@ -28,7 +28,7 @@ from ilang.core.ir.functions import (
     Prefix,
     Reference,
     Repeated,
-    Scheduled,
+    ScheduledExpression,
     Setting,
     Sliced,
     Term,
@@ -346,7 +346,7 @@ def _parenthesis(reader: Reader, context: Context) -> Term:
         raise NotationError("E0191", message, reader.here(), help_line)
     closing(reader, ")", bracket, "E0191")
     if at_label(reader, "schedule"):
-        return Scheduled(term, read_schedule(reader), reader.span(start))
+        return ScheduledExpression(term, read_schedule(reader), reader.span(start))
     return term
 
 

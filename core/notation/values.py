@@ -30,7 +30,7 @@ def refuse_reserved(name: str, span: Span) -> None:
         raise ModuleError("E0404", message, span, help_line)
 
 
-class Scope:
+class BodyNames:
     """The names of one body, and which of them something reads."""
 
     def __init__(

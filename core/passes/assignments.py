@@ -38,7 +38,7 @@ from ilang.core.record import record, replace
 from ilang.core.source import Span
 
 if TYPE_CHECKING:  # few programs have operations
-    from ilang.core.infer.projections import Index, Loop, Projection
+    from ilang.core.infer.projections import Index, OperationLoop, Projection
 
 
 @record
@@ -55,7 +55,7 @@ class Assignments:
 
     def __init__(
         self,
-        size_of: Callable[[Loop], int],
+        size_of: Callable[[OperationLoop], int],
         fixed: Callable[[int], int | None],
         least: str = "f32",
     ) -> None:
@@ -155,9 +155,9 @@ class Assignments:
         kept = {axis for index in projection.target for _, axis in index.terms}
         loops = list(projection.loops)
         if len(kept) == len(loops) and skipped:
-            from ilang.core.infer.projections import Loop
+            from ilang.core.infer.projections import OperationLoop
 
-            loops.append(Loop("once", 1))  # a maximum of what is read, or of nothing
+            loops.append(OperationLoop("once", 1))  # a maximum of what is read, or of nothing
         acc = node.acc if len(kept) < len(loops) else None
         typed, dtype = self.reduced_scalar(scalar, acc, delivered, node.span)
         return shaped.Assignment(
@@ -324,10 +324,10 @@ def _scheduled(node: shaped.Assignment, operands: int) -> shaped.Assignment:
         return node
     axes = tuple(axis.name for axis in node.axes)
     kept = frozenset(axes[axis] for axis in node.output_axes())
-    from ilang.core.notation.schedule_rules import Form, check_schedule, resolved
+    from ilang.core.notation.schedule_rules import ScheduleTarget, check_schedule, resolved
 
     schedule = resolved(node.schedule, axes)
-    check_schedule(schedule, Form(axes, kept, operands))
+    check_schedule(schedule, ScheduleTarget(axes, kept, operands))
     return replace(node, schedule=schedule)
 
 

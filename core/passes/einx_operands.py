@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ilang.core.diagnostic import Label, ShapeError
-from ilang.core.infer.arrays import Arrays
+from ilang.core.infer.arrays import ArrayAxes
 from ilang.core.infer.inferred import Inferred
 from ilang.core.infer.operations import Collecting
 from ilang.core.infer.ranks import input_ranks
@@ -34,7 +34,7 @@ def einx_on_operands(
     Raises:
         ShapeError: E0520 (a rank rests on the shape of an input that waits for it), E0501 to E0520, E054.
     """
-    shapes = rows_so_far(Collecting(around, Arrays(around, None)))
+    shapes = rows_so_far(Collecting(around, ArrayAxes(around, None)))
     written = input_ranks(component, None)
     ranks: list[int | None] = []
     for value, rank in zip(operands, written, strict=True):

@@ -23,8 +23,8 @@ from ilang.core.ir.einx import (
     Expression,
     Form,
     Item,
-    Number,
-    Place,
+    Occurrence,
+    UnnamedAxis,
     expression_text,
     inside,
     places,
@@ -45,10 +45,10 @@ from ilang.core.ir.graph import (
     rewired,
 )
 from ilang.core.ir.operation import Einsum, Operation, Sized, Terminal
-from ilang.core.ir.syntax import Kernel, Schedule
+from ilang.core.ir.syntax import ElementKernel, Schedule
 from ilang.core.passes.einx.bodies import computed
-from ilang.core.passes.einx.building import Building, Tensor
-from ilang.core.passes.einx.ellipses import Repeated, repeat
+from ilang.core.passes.einx.building import EinxBuilding, LeafTensor
+from ilang.core.passes.einx.ellipses import RepeatedForm, repeat
 from ilang.core.passes.einx.fusing import fuse
 from ilang.core.passes.einx.mapping import Along
 from ilang.core.passes.kernels import kernel_annotations, kernel_outputs, with_ranks
@@ -74,7 +74,7 @@ def einx_to_graph(graph: Graph, ranks: Sequence[int | None] | None = None) -> Gr
 
 def operations(
     graph: Graph, ranks: Sequence[int | None]
-) -> list[tuple[Einx, Solved, tuple[str, ...]]]:
+) -> list[tuple[Einx, FusedOperation, tuple[str, ...]]]:
     """The operations of a graph in einx notation, what they become, and what messages call their operands."""
     run = _Expanding(graph, ranks)
     run.run()
@@ -82,16 +82,16 @@ def operations(
 
 
 @record
-class Solved:
+class FusedOperation:
     """An operation whose ellipses are repeated and whose axes are fused; ``sizes`` are those that are written."""
 
     inputs: tuple[Expression, ...]
     outputs: tuple[Expression, ...]
     sizes: dict[str, int]
-    repeated: Repeated
+    repeated: RepeatedForm
 
 
-def expanded(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> Solved:
+def expanded(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> FusedOperation:
     """The expressions of an operation over tensors of these ranks; ``names`` are what messages call them."""
     repeated = repeat(form, ranks, names)
     sizes: dict[str, int] = {}
@@ -103,10 +103,10 @@ def expanded(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> S
     every = (*repeated.inputs, *repeated.outputs)
     fused = fuse(every, {*sizes, *(_marked_names(every) if op.apart else ())})
     _count_coordinates(op, fused[:count], fused[count:], sizes)
-    return Solved(fused[:count], fused[count:], sizes, repeated)
+    return FusedOperation(fused[:count], fused[count:], sizes, repeated)
 
 
-def _marked(expression: Expression) -> list[Place]:
+def _marked(expression: Expression) -> list[Occurrence]:
     return [place for place in places(expression) if place.marked]
 
 
@@ -139,8 +139,8 @@ def _count_coordinates(
 def _check_coordinates(
     op: EinxOp,
     target: Expression,
-    axes: Sequence[Place],
-    given: Sequence[Sequence[Place]],
+    axes: Sequence[Occurrence],
+    given: Sequence[Sequence[Occurrence]],
     sizes: dict[str, int],
 ) -> None:
     """The coordinates of all tensors together are those of the axes in brackets; one length may be implied."""
@@ -158,7 +158,7 @@ def _check_coordinates(
             total += 1
             continue
         leaf = along[0].leaf
-        size = leaf.size if isinstance(leaf, Number) else sizes.get(leaf.name)
+        size = leaf.size if isinstance(leaf, UnnamedAxis) else sizes.get(leaf.name)
         if size is None and isinstance(leaf, Axis):
             opened.append(leaf)
         total += size or 0
@@ -189,8 +189,8 @@ class _Expanding:
         self.sized: list[Sized] = []
         self.written: list[Annotation] = []
         self.number: list[int] = []
-        self.told: list[tuple[Einx, Solved, tuple[str, ...]]] = []
-        self.kernels: dict[tuple[tuple[int, ...], Kernel], list[int]] = {}
+        self.told: list[tuple[Einx, FusedOperation, tuple[str, ...]]] = []
+        self.kernels: dict[tuple[tuple[int, ...], ElementKernel], list[int]] = {}
 
     def run(self) -> Graph:
         """The graph without einx operations."""
@@ -274,7 +274,7 @@ class _Expanding:
             help_line = "leave the schedule out: the compiler chooses one for each"
             labels = [Label(node.span, "")]
             raise ScheduleError("E0330", message, schedule.span, help_line, labels)
-        from ilang.core.notation.schedule_rules import Form as Scheduling
+        from ilang.core.notation.schedule_rules import ScheduleTarget as Scheduling
         from ilang.core.notation.schedule_rules import check_schedule
         from ilang.core.notation.schedule_rules import resolved as spelled
 
@@ -284,11 +284,11 @@ class _Expanding:
         check_schedule(written, Scheduling(axes, kept, len(only.reads)))
         self.nodes[added[0]] = replace(only, schedule=written)
 
-    def _made(self, node: Einx, solved: Solved, values: Sequence[int]) -> int:
+    def _made(self, node: Einx, solved: FusedOperation, values: Sequence[int]) -> int:
         """The value of an operation whose stages are done."""
         scope = len(self.sized)
         every = (*solved.inputs, *solved.outputs)
-        building = Building(self.nodes, self.sized, scope, node, every, solved.sizes)
+        building = EinxBuilding(self.nodes, self.sized, scope, node, every, solved.sizes)
         op = EINX_OPS[node.form.op]
         if node.told is not None:
             return self._mapped(building, node, node.told, solved, values)
@@ -301,7 +301,7 @@ class _Expanding:
         return building.merged(computed(building, op, tensors, target, options), dims)
 
     def _mapped(
-        self, b: Building, node: Einx, told: Told, solved: Solved, values: Sequence[int]
+        self, b: EinxBuilding, node: Einx, told: Told, solved: FusedOperation, values: Sequence[int]
     ) -> int:
         """One output of a program that goes along the axes outside brackets.
 
@@ -327,7 +327,7 @@ class _Expanding:
         run = Along(b, program, along)
         value, first = run.run(tensors, node.output)
         self.written += run.annotations(-1 - len(self.written))
-        result = Tensor(value, (*first, *marked))
+        result = LeafTensor(value, (*first, *marked))
         b.note(value, result.leaves)
         return b.merged(b.copied(result, target), dims)
 
@@ -373,7 +373,7 @@ def _wrong_rank(
     return message, expression.span, f"put brackets around the axes that it {does}", labels
 
 
-def _identity(b: Building, solved: Solved, values: Sequence[int], output: int) -> int:
+def _identity(b: EinxBuilding, solved: FusedOperation, values: Sequence[int], output: int) -> int:
     """One output of einx.id: its pieces in order are those of the inputs.
 
     Raises:
@@ -393,7 +393,7 @@ def _identity(b: Building, solved: Solved, values: Sequence[int], output: int) -
         raise MeaningError("E0224", message, b.span, help_line, labels)
     first = sum(counts[:output])
     wanted = range(first, first + counts[output])
-    pieces: list[Tensor] = []
+    pieces: list[LeafTensor] = []
     place = 0
     for value, expression in zip(values, solved.inputs, strict=True):
         count = _pieces(expression)

@@ -25,14 +25,14 @@ Add = Callable[[graph.Node], int]
 LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 
 
-def with_ranks(node: syntax.Kernel, ranks: Sequence[int | None]) -> syntax.Kernel:
+def with_ranks(node: syntax.ElementKernel, ranks: Sequence[int | None]) -> syntax.ElementKernel:
     """A kernel whose inputs have these ranks where they write none."""
     pairs = zip(node.inputs, ranks, strict=True)
     inputs = (replace(each, rank=rank) if each.rank is None else each for each, rank in pairs)
     return replace(node, inputs=tuple(inputs))
 
 
-def kernel_outputs(node: syntax.Kernel, slots: Sequence[int], add: Add) -> list[int]:
+def kernel_outputs(node: syntax.ElementKernel, slots: Sequence[int], add: Add) -> list[int]:
     """Add the assignments of a kernel whose inputs are the values ``slots``; the values of its outputs.
 
     Raises:
@@ -42,7 +42,7 @@ def kernel_outputs(node: syntax.Kernel, slots: Sequence[int], add: Add) -> list[
 
 
 def kernel_annotations(
-    node: syntax.Kernel, slots: Sequence[int], scope: int
+    node: syntax.ElementKernel, slots: Sequence[int], scope: int
 ) -> list[graph.Annotation]:
     """Annotations of the inputs of a kernel: equal axes have equal extents, also of inputs that no output reads."""
     ranks = _ranks(node)
@@ -54,7 +54,7 @@ def kernel_annotations(
     ]
 
 
-def _ranks(node: syntax.Kernel) -> list[int]:
+def _ranks(node: syntax.ElementKernel) -> list[int]:
     """The ranks of the inputs."""
     ranks = []
     for each in node.inputs:
@@ -81,7 +81,7 @@ def _letters(order: syntax.KernelOrder, full: int, rank: int) -> tuple[str, ...]
 class _Kernel:
     """A kernel whose ranks are known, and the folds of its inputs that there are."""
 
-    def __init__(self, node: syntax.Kernel, slots: Sequence[int], add: Add) -> None:
+    def __init__(self, node: syntax.ElementKernel, slots: Sequence[int], add: Add) -> None:
         self.node = node
         self.slots = slots
         self.add = add

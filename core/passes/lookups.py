@@ -18,7 +18,7 @@ from ilang.core.record import record, replace
 
 
 @record
-class Counted:
+class CountedAxes:
     """The axes that loops count, with their sizes; the new number of each, and what the others are looked up from.
 
     ``extents`` has the size of every axis.
@@ -61,7 +61,7 @@ class Counted:
                 return scalar
 
 
-def counted(node: Assignment, sizes: Sequence[int], sources: Sequence[int]) -> Counted:
+def counted(node: Assignment, sizes: Sequence[int], sources: Sequence[int]) -> CountedAxes:
     """The axes of an assignment that are counted.
 
     Args:
@@ -72,7 +72,7 @@ def counted(node: Assignment, sizes: Sequence[int], sources: Sequence[int]) -> C
     others = node.looked_up().union(node.measured)
     kept = [axis for axis in range(len(node.axes)) if axis not in others]
     looked: dict[int, Looked] = {}
-    counted_lookups = Counted(
+    counted_lookups = CountedAxes(
         tuple(node.axes[axis] for axis in kept),
         tuple(sizes[axis] for axis in kept),
         {axis: n for n, axis in enumerate(kept)},

@@ -32,10 +32,10 @@ from ilang.core.ir.schedule import (
     Group,
     Loop,
     Opened,
-    Packed,
+    PackedDimension,
     Root,
     Scheduled,
-    Source,
+    StagedSource,
     schedule_text,
     unscheduled,
 )
@@ -43,7 +43,7 @@ from ilang.core.ir.shaped import Read
 from ilang.core.passes.duplicates import without_duplicates
 from ilang.core.passes.online import OnlineReductions
 from ilang.core.passes.reductions import Steps
-from ilang.core.passes.scope import Block, Frame, LoopIndex, Origin, Place, Scope
+from ilang.core.passes.scope import Block, Frame, IntervalStart, LoopIndex, Place, Scope
 from ilang.core.passes.storage import Storage
 from ilang.core.record import replace
 
@@ -264,7 +264,7 @@ class _Lowering(OnlineReductions):
         for axis, interval in instance.intervals.items():
             start = [(step, self._variable(opened)) for step, opened in interval.start]
             index = Affine(tuple(start), interval.offset)
-            frame.origin[axis] = Origin(index, interval.whole, interval.before)
+            frame.origin[axis] = IntervalStart(index, interval.whole, interval.before)
             sizes[axis] = self.storage.number(instance.extents[axis])
         frame.node = replace(frame.node, sizes=tuple(sizes))
 
@@ -281,7 +281,9 @@ class _Lowering(OnlineReductions):
         buffer = self._scratch(tensor.name, tensor.dtype, dims, site)
         return Place(None, buffer, tuple((entry.dim, entry.part) for entry in kept))
 
-    def _copied(self, reader: Frame, read: Read, packed: tuple[Packed, ...], site: Scope) -> Place:
+    def _copied(
+        self, reader: Frame, read: Read, packed: tuple[PackedDimension, ...], site: Scope
+    ) -> Place:
         """Pack a copy of the tile of an input that the loops below the site read."""
         tensor = self.shaped.tensors[read.value]
         from ilang.core.passes.packing import copy_of
@@ -329,7 +331,7 @@ class _Lowering(OnlineReductions):
         return Select(within, load, Constant(0, tensor.dtype), tensor.dtype) if within else load
 
 
-def seen(place: Place, source: Source) -> Place:
+def seen(place: Place, source: StagedSource) -> Place:
     """A place as its reader sees it: intervals by the reader's own loops below the place."""
     dims = tuple(
         entry

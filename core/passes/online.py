@@ -43,7 +43,7 @@ WIDE = "f64"
 
 
 @record
-class Kept:
+class RunningPlaces:
     """The places of a running reduction: its elements, and those of the same sum with every numerator divided by 0.
 
     The second are there where a divisor may end as 0 while the sum does not: infinities and NaN then decide.
@@ -60,7 +60,7 @@ class OnlineReductions(Reductions):
     def __init__(self, scheduled: Scheduled, storage: Storage) -> None:
         """An empty kernel of a program."""
         super().__init__(scheduled, storage)
-        self.kept: dict[int, Kept] = {}
+        self.kept: dict[int, RunningPlaces] = {}
         self.frames: dict[int, Frame] = {}
 
     @abstractmethod
@@ -116,7 +116,7 @@ class OnlineReductions(Reductions):
 
     # -- storage -------------------------------------------------------------------------------------------------------
 
-    def _running(self, instance: int) -> Kept:
+    def _running(self, instance: int) -> RunningPlaces:
         """The places of a running reduction; it is started when it is first asked for."""
         if instance not in self.kept:
             outer = self.plan.online[instance].outer
@@ -141,7 +141,7 @@ class OnlineReductions(Reductions):
             else:
                 local = self._accumulator(called, node, node.acc_dtype)
                 places.append(Place(local, None, ()))
-        self.kept[instance] = Kept(places[0], node.acc_dtype, None if exact else places[1])
+        self.kept[instance] = RunningPlaces(places[0], node.acc_dtype, None if exact else places[1])
         if not entries:
             for place in places:
                 assert place.local is not None
@@ -180,7 +180,7 @@ class OnlineReductions(Reductions):
         if before is not None:
             self._scale(frame, site, rows, kept, before)
 
-    def _step(self, frame: Frame, kept: Kept) -> Callable[[Block], None]:
+    def _step(self, frame: Frame, kept: RunningPlaces) -> Callable[[Block], None]:
         """A function that fills the innermost block of a running reduction."""
 
         def step(body: Block) -> None:
@@ -196,7 +196,7 @@ class OnlineReductions(Reductions):
 
         return step
 
-    def _snapshot(self, frame: Frame, site: Scope, rows: list[Loop], kept: Kept) -> Place:
+    def _snapshot(self, frame: Frame, site: Scope, rows: list[Loop], kept: RunningPlaces) -> Place:
         """Copy the rows that are about to change."""
         name = f"{self.shaped.tensors[frame.value].name}_old"
         if not rows:
@@ -216,7 +216,7 @@ class OnlineReductions(Reductions):
         return place
 
     def _scale(
-        self, frame: Frame, site: Scope, rows: list[Loop], kept: Kept, before: Place
+        self, frame: Frame, site: Scope, rows: list[Loop], kept: RunningPlaces, before: Place
     ) -> None:
         """Scale the sums that rest on the rows that have changed.
 

@@ -15,7 +15,7 @@ from ilang.core.ir.affine import Affine
 from ilang.core.ir.extent import fixed
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.scalar import Operand
-from ilang.core.ir.schedule import Loop, Nest, Packed
+from ilang.core.ir.schedule import Loop, Nest, PackedDimension
 from ilang.core.ir.shaped import Assignment, Read, Tensor
 from ilang.core.passes.scope import Frame, LoopIndex
 from ilang.core.passes.storage import Storage
@@ -46,7 +46,7 @@ def copy_of(
     tensor: Tensor,
     reader: Frame,
     read: Read,
-    packed: Sequence[Packed],
+    packed: Sequence[PackedDimension],
     home: Container[Loop],
 ) -> Copy:
     """The loops that fill a copy, the reader's where a dimension is one of them, else of their own; what they read.
@@ -63,7 +63,7 @@ def copy_of(
     order: list[Loop] = []
     sizes: list[int] = []
     source = [_outside(nest, index, home) for index in read.index]
-    kept: list[Packed] = []
+    kept: list[PackedDimension] = []
     dims: list[int] = []
     for entry in packed:
         loop = entry.plain
@@ -113,7 +113,7 @@ def copy_of(
 
 
 def _in_strips(
-    storage: Storage, tensor: Tensor, nest: Nest, packed: Sequence[Packed]
+    storage: Storage, tensor: Tensor, nest: Nest, packed: Sequence[PackedDimension]
 ) -> Nest | None:
     """The loops of a copy in strips narrower than a line, some rows at a time; None where it has none.
 

@@ -39,7 +39,7 @@ class Place:
 
 
 @record
-class Origin:
+class IntervalStart:
     """The first index of an interval, over loop variables; it may end past the dimension of size number ``size``.
 
     ``before`` says that it may begin before the dimension, too.
@@ -100,7 +100,7 @@ class Frame:
         self.staged: dict[Read, Place] = {}
         self.instance = instance
         """The instance of the kernel's plan that the frame computes."""
-        self.origin: dict[int, Origin] = {}
+        self.origin: dict[int, IntervalStart] = {}
         """The beginning of the loops of an axis that walk an interval of the dimension only."""
         self.chunks: dict[Loop, Chunk] = {}
         """Loops of which a block of the iterations runs."""

@@ -7,7 +7,7 @@ from math import prod
 
 from ilang.core.dtype import INTEGER_ENDS, INTEGERS
 from ilang.core.ir import kernel
-from ilang.core.ir.extent import Extent, Fixed, Given, Parts, Reach
+from ilang.core.ir.extent import Extent, FixedExtent, Given, LoopReach, PartCount
 from ilang.core.ir.scalar import Constant, Convert, Scalar
 from ilang.core.ir.schedule import (
     Chunks,
@@ -33,7 +33,7 @@ class Storage:
         self.machine = machine
         self.buffers: list[kernel.Buffer] = []
         self.sizes = list(shaped.sizes)
-        self.parted: list[kernel.Part | kernel.Window | kernel.Blocks | kernel.Shares] = []
+        self.parted: list[kernel.Part | kernel.WindowReach | kernel.ChunkCount | kernel.Shares] = []
         self.shared: dict[tuple[int, tuple[int, ...], int, int], int] = {}
         self.windows: dict[tuple[tuple[int, int], ...], int] = {}
         self.of_value: dict[int, int] = {}
@@ -123,11 +123,11 @@ class Storage:
         match extent:
             case Given():
                 return extent.size
-            case Fixed():
+            case FixedExtent():
                 return self.constant(extent.count)
-            case Parts():
+            case PartCount():
                 return self._blocked(self.number(extent.whole), extent.step)
-            case Reach():
+            case LoopReach():
                 steps = [(step, self.number(each)) for step, each in extent.steps]
                 return self._reach(steps, self.sizes[extent.whole].name)
 
@@ -158,7 +158,7 @@ class Storage:
         if key not in self.windows:
             self.windows[key] = len(self.sizes)
             self.sizes.append(Size(self.size_names.fresh(f"{name}_window"), None, ()))
-            self.parted.append(kernel.Window(self.windows[key], key))
+            self.parted.append(kernel.WindowReach(self.windows[key], key))
         return self.windows[key]
 
     def blocks(
@@ -167,7 +167,7 @@ class Storage:
         """The size number of the chunks of a reduction over loops of these sizes, with so many accumulators."""
         self.sizes.append(Size(self.size_names.fresh(f"{name}_blocks"), None, ()))
         self.parted.append(
-            kernel.Blocks(
+            kernel.ChunkCount(
                 len(self.sizes) - 1,
                 tuple(loops),
                 chunks.most,

@@ -101,7 +101,7 @@ def syntax_to_graph(
     tree: syntax.Tree,
     name: str,
     definitions: Mapping[str, syntax.Definition],
-    parameters: tuple[syntax.Parameter, ...] | None = None,
+    parameters: tuple[syntax.NamedInput, ...] | None = None,
 ) -> graph.Graph:
     """The graph of a tree; ``parameters`` names its inputs where a definition does.
 
@@ -154,7 +154,7 @@ class _Wiring:
         self.scopes = 0
         self.values: list[dict[str, int]] = []
         """The values of each definition that is being wired, by name, the outermost first."""
-        self.called: list[tuple[int, graph.Called]] = []
+        self.called: list[tuple[int, graph.ValueName]] = []
         """The values that names were bound to, and how deep inside other definitions."""
 
     def run(self, definition: syntax.Definition) -> _Wires:
@@ -203,7 +203,7 @@ class _Wiring:
             if target.name is not None:
                 self.values[-1][target.name] = value
                 self.called.append(
-                    (len(self.values), graph.Called(value, target.name, target.span))
+                    (len(self.values), graph.ValueName(value, target.name, target.span))
                 )
 
     def _leaf(self, node: syntax.Tree) -> _Wires:
@@ -222,7 +222,7 @@ class _Wiring:
             case syntax.Einsum():
                 slots = [self._add(_Slot(shape.span)) for shape in node.spec.operands]
                 return _Wires(slots, [self._contract(node, slots)])
-            case syntax.Kernel():
+            case syntax.ElementKernel():
                 slots = [self._add(_Slot(each.span)) for each in node.inputs]
                 return _Wires(slots, self._kernel(node, slots))
             case syntax.Einx():
@@ -262,7 +262,7 @@ class _Wiring:
         check_told(node, len(program.inputs), len(program.outputs))
         return graph.Told(program, print_tree(node.body), span)
 
-    def _kernel(self, node: syntax.Kernel, slots: list[int]) -> list[int]:
+    def _kernel(self, node: syntax.ElementKernel, slots: list[int]) -> list[int]:
         """The outputs of a kernel: assignments, or, where a rank is open, what becomes these when it is known."""
         from ilang.core.passes.kernels import kernel_annotations, kernel_outputs
 
@@ -338,7 +338,7 @@ class _Wiring:
         for _ in range(count):
             self.bound[slots.popleft()] = values.popleft()
 
-    def annotate(self, name: str, parameters: tuple[syntax.Parameter, ...], wires: _Wires) -> None:
+    def annotate(self, name: str, parameters: tuple[syntax.NamedInput, ...], wires: _Wires) -> None:
         """Note what a definition writes of its inputs."""
         if len(parameters) != len(wires.inputs):
             count = len(wires.inputs)
@@ -366,7 +366,7 @@ class _Wiring:
         return value
 
     def finish(
-        self, name: str, wires: _Wires, parameters: tuple[syntax.Parameter, ...] | None
+        self, name: str, wires: _Wires, parameters: tuple[syntax.NamedInput, ...] | None
     ) -> graph.Graph:
         """Number the nodes so that each reads smaller numbers only: inputs first, then by first need."""
         number: dict[int, int] = {}

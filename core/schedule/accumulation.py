@@ -39,7 +39,7 @@ from ilang.core.ir.schedule import (
 from ilang.core.ir.shaped import Assignment
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.tile import MOST_TERMS, RUN
-from ilang.core.schedule.fuse import Nested
+from ilang.core.schedule.fuse import NestedProgram
 from ilang.core.schedule.registers import micro_tiles, vector_lanes
 
 PART = 4 * RUN
@@ -53,7 +53,7 @@ class _Reduction:
     ``leading`` are its own loops around those.
     """
 
-    program: Nested
+    program: NestedProgram
     instance: Instance
     node: Assignment
     nest: Nest
@@ -72,7 +72,7 @@ class _Reduction:
         return any(loop.axis in self.instance.intervals for loop in loops)
 
 
-def accumulated(program: Nested, plan: Plan) -> Plan:
+def accumulated(program: NestedProgram, plan: Plan) -> Plan:
     """The plan of a kernel with the accumulation of each of its reductions."""
     lent = _lent(plan)
     instances = tuple(
@@ -87,7 +87,7 @@ def accumulated(program: Nested, plan: Plan) -> Plan:
 
 
 def _accumulation(
-    program: Nested, plan: Plan, number: int, lent: frozenset[int]
+    program: NestedProgram, plan: Plan, number: int, lent: frozenset[int]
 ) -> Accumulation | None:
     """The accumulation of one instance; of those ``lent``, loops are open around several."""
     reduction = _reduction(program, plan.instances[number])
@@ -110,7 +110,7 @@ def _lent(plan: Plan) -> frozenset[int]:
     return frozenset(opened.instance for root in roots for opened in root.chain)
 
 
-def _reduction(program: Nested, instance: Instance) -> _Reduction | None:
+def _reduction(program: NestedProgram, instance: Instance) -> _Reduction | None:
     """The reduction of an instance over loops of its own; None where it shares one of them, or reduces nothing."""
     node, nest = program.node(instance.value), program.nest(instance.value)
     reduced = frozenset(node.reduced_axes()) if node.base is None else frozenset()
@@ -133,7 +133,7 @@ def _reduction(program: Nested, instance: Instance) -> _Reduction | None:
     return _Reduction(program, instance, node, nest, dtype, leading, loops, counts, reduced)
 
 
-def copies(program: Nested, plan: Plan) -> list[int]:
+def copies(program: NestedProgram, plan: Plan) -> list[int]:
     """The number of times that each instance of a kernel stands in its text.
 
     Tiles and partial sums compute their edges apart; a reduction may stand there with chunks and without.
@@ -150,7 +150,7 @@ def copies(program: Nested, plan: Plan) -> list[int]:
     return times
 
 
-def _is_apart(program: Nested, plan: Plan, around: Opened) -> bool:
+def _is_apart(program: NestedProgram, plan: Plan, around: Opened) -> bool:
     """Whether what is inside a loop stands twice, for where all of a tile or of a partial sum is inside and for not."""
     instance = plan.instances[around.instance]
     nest, held, sizes = program.nests[instance.value], instance.accumulation, program.shaped.sizes
@@ -176,7 +176,7 @@ def _is_apart(program: Nested, plan: Plan, around: Opened) -> bool:
 # -- parts -------------------------------------------------------------------------------------------------------------
 
 
-def _parts(program: Nested, instance: Instance) -> Parts | None:
+def _parts(program: NestedProgram, instance: Instance) -> Parts | None:
     """The parts of a reduction; the threads of a block share those of an element where elements are few, and parts not.
 
     One thread for each element would then leave most of a device idle, and wait for one part after the other.
@@ -199,13 +199,13 @@ def _parts(program: Nested, instance: Instance) -> Parts | None:
     return Parts(loops, are_few and are_many, least, most)
 
 
-def _alone(program: Nested, instance: Instance) -> tuple[Loop, ...]:
+def _alone(program: NestedProgram, instance: Instance) -> tuple[Loop, ...]:
     """The loops of a reduction each of whose iterations has a result of its own."""
     node, nest = program.node(instance.value), program.nest(instance.value)
     return () if _shared(program, instance)[0] else parted(node, nest)
 
 
-def _counts(program: Nested, instance: Instance, loops: Sequence[Loop]) -> list[int | None]:
+def _counts(program: NestedProgram, instance: Instance, loops: Sequence[Loop]) -> list[int | None]:
     """The numbers of iterations of loops of an instance, None where that is known at run time only."""
     sizes, factors = program.shaped.sizes, program.nest(instance.value).factors
     return [
@@ -214,7 +214,7 @@ def _counts(program: Nested, instance: Instance, loops: Sequence[Loop]) -> list[
     ]
 
 
-def _shared(program: Nested, instance: Instance) -> tuple[int, int]:
+def _shared(program: NestedProgram, instance: Instance) -> tuple[int, int]:
     """The least iterations of a loop over parts that share a result, and the most blocks of a device for them.
 
     Neither where it is known how many parts there are, and tiles, or parts are of anything but tiles of blocks.

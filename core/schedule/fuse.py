@@ -169,7 +169,7 @@ def _ambiguous(
 
 
 @record
-class Nested:
+class NestedProgram:
     """A program whose nests are chosen, and the loops that staged producers share with their readers.
 
     ``fusions`` has an entry per node and read: None where nothing is computed for the read, no entries for a node that
@@ -200,7 +200,7 @@ def _assignment(shaped: Shaped, value: int) -> Assignment:
 
 def nested(
     shaped: Shaped, nests: tuple[Nest | None, ...], provenance: Provenance, machine: Machine
-) -> Nested:
+) -> NestedProgram:
     """The program with the fusions of nests that are all chosen.
 
     Raises:
@@ -211,7 +211,7 @@ def nested(
     for value in sorted(live, reverse=True):
         reads = range(len(_assignment(shaped, value).reads))
         fusions[value] = tuple(_fusion(provenance, nests, value, number) for number in reads)
-    return Nested(shaped, nests, tuple(fusions), machine)
+    return NestedProgram(shaped, nests, tuple(fusions), machine)
 
 
 def _fusion(

@@ -24,14 +24,14 @@ from ilang.core.ir.schedule import (
     Nest,
     Opened,
     Root,
-    Source,
+    StagedSource,
     unscheduled,
 )
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.schedule.fuse import Nested
+from ilang.core.schedule.fuse import NestedProgram
 
 if TYPE_CHECKING:
-    from ilang.core.schedule.staged import Reader
+    from ilang.core.schedule.staged import StagedReader
 
 MOST_AGAIN = 1_000
 """Computations of values that are computed elsewhere, past one for each value, for tiles compute their edges apart.
@@ -76,7 +76,7 @@ class Instances:
 
     def __init__(
         self,
-        nested: Nested,
+        nested: NestedProgram,
         roots: Sequence[Root],
         computations: Computations,
         *,
@@ -161,7 +161,7 @@ class Instances:
         ]
         new: list[int] = []
         delivered: set[Read] = set()
-        readers: dict[int, Reader] = {}
+        readers: dict[int, StagedReader] = {}
         for _, n, site in sorted(staged, key=lambda entry: entry[0]):
             read = node.reads[n]
             if read in delivered:
@@ -172,18 +172,18 @@ class Instances:
                 delivered.add(read)
         return new
 
-    def _reader(self, number: int, site: int) -> Reader:
+    def _reader(self, number: int, site: int) -> StagedReader:
         """An instance as what it stages inside its first ``site`` loops sees it."""
-        from ilang.core.schedule.staged import Reader
+        from ilang.core.schedule.staged import StagedReader
 
         nest, instance = self.nest(number), self.by_number[number]
         loops = {loop: self.opened(number, loop) for loop in nest.order}
         chain = self._chain(number, site)
         inside = len(instance.chain) <= len(chain)
         known = frozenset(chain)
-        return Reader(nest, instance.extents, instance.intervals, loops, chain, known, inside)
+        return StagedReader(nest, instance.extents, instance.intervals, loops, chain, known, inside)
 
-    def _stage(self, number: int, n: int, reader: Reader, new: list[int]) -> bool:
+    def _stage(self, number: int, n: int, reader: StagedReader, new: list[int]) -> bool:
         """Find what delivers a read, an instance or a copy; whether anything does there."""
         from ilang.core.schedule.staged import kept_dims, packed_dims
 
@@ -214,11 +214,11 @@ class Instances:
             self.by_number.append(
                 Instance(read.value, home, reader.chain, tuple(extents), intervals, kept, {}, {})
             )
-        instance.sources[read] = Source(self.known[key], fusion.pairs, walks)
+        instance.sources[read] = StagedSource(self.known[key], fusion.pairs, walks)
         return True
 
     def _intervals(
-        self, reader: Reader, read: Read, producer: Assignment, shared: set[int]
+        self, reader: StagedReader, read: Read, producer: Assignment, shared: set[int]
     ) -> tuple[dict[int, Interval], dict[int, LoopSteps], list[Extent]]:
         """The intervals that a read needs, by axis of what computes it; how the reader walks each; the extents.
 

@@ -27,7 +27,7 @@ from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, fini
 from ilang.core.ir.schedule import (
     BLOCK_ROLES,
     Axes,
-    Kept,
+    KeptDimension,
     Link,
     OnlineReduction,
     Plan,
@@ -188,7 +188,7 @@ class _Planning:
         """The bounds of the axes of an instance."""
         return Bounds(self.instances.shaped.sizes, self.instances.node(number))
 
-    def _kept(self, number: int) -> tuple[Kept, ...]:
+    def _kept(self, number: int) -> tuple[KeptDimension, ...]:
         """The elements of a running reduction: an output part that is open where it starts needs no room."""
         instances, outer = self.instances, self.instances.outermost(number)
         node, nest, instance = (

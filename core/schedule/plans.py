@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.ir.schedule import Plan, Root
-from ilang.core.schedule.fuse import Nested
+from ilang.core.schedule.fuse import NestedProgram
 from ilang.core.schedule.instances import Computations, Instances
 
 
 class Plans:
     """The plans of the kernels of a program; of those with an online reduction each is found when first asked for."""
 
-    def __init__(self, nested: Nested) -> None:
+    def __init__(self, nested: NestedProgram) -> None:
         """For one program."""
         self.nested = nested
         self.partial = _over_partial(nested)
@@ -52,7 +52,7 @@ class Plans:
         return online
 
 
-def _over_partial(nested: Nested) -> frozenset[int]:
+def _over_partial(nested: NestedProgram) -> frozenset[int]:
     """The values that stage, also through what they stage, a reduction inside a loop over one of its reduced axes."""
     over: set[int] = set()
     for value, fusions in enumerate(nested.fusions):

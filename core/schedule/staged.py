@@ -13,22 +13,22 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.extent import Extent, Fixed, Given, Reach, fixed, part_extent
+from ilang.core.ir.extent import Extent, FixedExtent, Given, LoopReach, fixed, part_extent
 from ilang.core.ir.schedule import (
     Interval,
-    Kept,
+    KeptDimension,
     Loop,
     LoopSteps,
     Nest,
     Opened,
-    Packed,
+    PackedDimension,
 )
 from ilang.core.ir.shaped import Assignment, Read, Size, Tensor
 from ilang.core.record import record
 
 
 @record
-class Reader:
+class StagedReader:
     """A reader at a place: its nest, the extents and the intervals of its axes, and its loops as the kernel's.
 
     ``chain`` are the loops around the place, outermost first, ``around`` the same ones; ``inside`` says that all loops
@@ -59,7 +59,7 @@ def kept_dims(
     tensor: Tensor,
     extents: Sequence[Extent],
     shared: Collection[Loop],
-) -> tuple[Kept, ...]:
+) -> tuple[KeptDimension, ...]:
     """The storage of a staged value: a dimension per loop part that indexes it and is not shared."""
     kept = []
     for d, index in enumerate(node.target):
@@ -67,11 +67,13 @@ def kept_dims(
         parts = () if axis is None else nest.parts(axis)
         open_parts = [part for part in parts if part not in shared]
         if axis is None or len(open_parts) == len(parts):
-            kept.append(Kept(d, None, Given(tensor.dims[d]) if axis is None else extents[axis]))
+            kept.append(
+                KeptDimension(d, None, Given(tensor.dims[d]) if axis is None else extents[axis])
+            )
             continue
         for loop in open_parts:
             extent = part_extent(sizes, extents[axis], nest.factors[axis], loop.part)
-            kept.append(Kept(d, loop.part, extent))
+            kept.append(KeptDimension(d, loop.part, extent))
     return tuple(kept)
 
 
@@ -79,7 +81,7 @@ def kept_dims(
 
 
 def interval_of(
-    sizes: Sequence[Size], reader: Reader, index: Affine, whole: int
+    sizes: Sequence[Size], reader: StagedReader, index: Affine, whole: int
 ) -> tuple[Interval, Extent, LoopSteps] | None:
     """The interval of a dimension that an index walks, its extent, and how the loops of the reader walk it.
 
@@ -114,12 +116,12 @@ def interval_of(
 
 
 def _reached(
-    sizes: Sequence[Size], reader: Reader, below: list[tuple[int, Loop]], whole: int
+    sizes: Sequence[Size], reader: StagedReader, below: list[tuple[int, Loop]], whole: int
 ) -> Extent:
     """One more than what loops reach; the extent of an axis where they are all of it."""
     nest = reader.nest
     if not below:
-        return Fixed(1)
+        return FixedExtent(1)
     axes = {loop.axis for _, loop in below}
     if len(axes) == 1:
         (axis,) = axes
@@ -129,7 +131,7 @@ def _reached(
 
 
 def _reach(
-    sizes: Sequence[Size], reader: Reader, steps: Sequence[tuple[int, Loop]], whole: int
+    sizes: Sequence[Size], reader: StagedReader, steps: Sequence[tuple[int, Loop]], whole: int
 ) -> Extent:
     """One more than the sum of step times the last iteration of each loop."""
     factors = reader.nest.factors
@@ -141,16 +143,16 @@ def _reach(
         return parts[0][1]
     counts = [(c, fixed(sizes, extent)) for c, extent in parts]
     if all(count is not None for _, count in counts):
-        return Fixed(max(0, 1 + sum(c * ((count or 0) - 1) for c, count in counts)))
-    return Reach(parts, whole)
+        return FixedExtent(max(0, 1 + sum(c * ((count or 0) - 1) for c, count in counts)))
+    return LoopReach(parts, whole)
 
 
 # -- copies ------------------------------------------------------------------------------------------------------------
 
 
 def packed_dims(
-    sizes: Sequence[Size], tensor: Tensor, reader: Reader, read: Read
-) -> tuple[Packed, ...] | None:
+    sizes: Sequence[Size], tensor: Tensor, reader: StagedReader, read: Read
+) -> tuple[PackedDimension, ...] | None:
     """The copy of what the loops below a place read: a dimension per loop, in the order in which they read it.
 
     An axis whose parts follow each other is one dimension, as is an affine group: what it reaches. Each loop of a group
@@ -167,7 +169,7 @@ def packed_dims(
     if not all(map(reader.knows, (x for a, x in reader.intervals.items() if a in axes))):
         return None
     below = reader.below()
-    packed: list[Packed] = []
+    packed: list[PackedDimension] = []
     for d, index in enumerate(read.index):
         steps = [
             (c * reader.nest.weight(loop), loop)
@@ -181,7 +183,7 @@ def packed_dims(
             falls = any(step < 0 for step, _ in steps)
             single = (falls or index.axis() is not None) and len(terms) == 1
             step = {part: step for step, part in steps}[loop] if single else 1
-            packed.append(Packed(d, terms, extent, loop if single else None, step))
+            packed.append(PackedDimension(d, terms, extent, loop if single else None, step))
     packed.sort(key=lambda entry: max(below.index(loop) for _, loop in entry.steps))
     return tuple(packed)
 
@@ -203,7 +205,7 @@ def _dimensions(
     return [((1, loop),) for _, loop in steps]
 
 
-def _extent(sizes: Sequence[Size], reader: Reader, terms: LoopSteps, whole: int) -> Extent:
+def _extent(sizes: Sequence[Size], reader: StagedReader, terms: LoopSteps, whole: int) -> Extent:
     """The extent of a dimension of a copy: of a whole axis its own, of anything else what its loops reach."""
     if len({loop.axis for _, loop in terms}) == 1:
         axis = terms[0][1].axis

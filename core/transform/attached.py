@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ilang.core.check.shaped import verify
 from ilang.core.ir.assignments import renumbered, sources
 from ilang.core.ir.graph import Backprop, Custom
-from ilang.core.ir.shaped import Assignment, Input, Place, Shaped
+from ilang.core.ir.shaped import Assignment, Input, InputDimension, Shaped
 from ilang.core.record import replace
 from ilang.core.transform.building import Building
 from ilang.core.transform.copies import is_copy, see_through
@@ -69,7 +69,7 @@ class _Attaching(Reverse):
             replace(
                 size,
                 places=tuple(
-                    Place(place[each.number], each.dim, each.span)
+                    InputDimension(place[each.number], each.dim, each.span)
                     for each in size.places
                     if each.number in place
                 ),

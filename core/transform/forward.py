@@ -17,7 +17,7 @@ from ilang.core.check.shaped import verify
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.assignments import renumbered
 from ilang.core.ir.scalar import Constant, Operand, Scalar, operands_of
-from ilang.core.ir.shaped import Assignment, Input, Place, Read, Shaped, View
+from ilang.core.ir.shaped import Assignment, Input, InputDimension, Read, Shaped, View
 from ilang.core.record import replace
 from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
 from ilang.core.transform.building import Building, reading
@@ -66,7 +66,7 @@ class _Forward:
         tensor, span = self.new.tensors[value], self.new.nodes[value].span
         for dim, size in enumerate(tensor.dims):
             known = self.new.sizes[size]
-            places = (*known.places, Place(position, dim, span))
+            places = (*known.places, InputDimension(position, dim, span))
             self.new.sizes[size] = replace(known, places=places)
         name = f"t{tensor.name}"
         self.tangents[value] = self.new.add(Input(position, span), name, tensor.dtype, tensor.dims)

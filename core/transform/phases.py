@@ -22,7 +22,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ilang.core.check.shaped import verify
 from ilang.core.ir.assignments import renumbered, sources
-from ilang.core.ir.shaped import Assignment, Input, Place, Shaped, Size, View
+from ilang.core.ir.shaped import Assignment, Input, InputDimension, Shaped, Size, View
 from ilang.core.record import record, replace
 from ilang.core.transform.building import Building, pruned
 
@@ -167,10 +167,10 @@ def _in_memory_of_its_own(new: Building, value: int, outputs: Sequence[int]) -> 
 
 def _placed(new: Building, inputs: int) -> tuple[Size, ...]:
     """The sizes, with the dimensions of inputs that have them."""
-    places: dict[int, list[Place]] = {}
+    places: dict[int, list[InputDimension]] = {}
     for n in range(inputs):
         for dim, size in enumerate(new.tensors[n].dims):
-            places.setdefault(size, []).append(Place(n, dim, new.nodes[n].span))
+            places.setdefault(size, []).append(InputDimension(n, dim, new.nodes[n].span))
     return tuple(
         replace(size, places=tuple(places.get(number, ()))) for number, size in enumerate(new.sizes)
     )

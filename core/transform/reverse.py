@@ -30,7 +30,7 @@ from ilang.core.dtype import FLOATS
 from ilang.core.ir.assignments import renumbered
 from ilang.core.ir.scalar import Constant, Operand, Scalar, operands_of
 from ilang.core.ir.scalar import renumbered as with_operands
-from ilang.core.ir.shaped import Assignment, Input, Place, Read, Shaped, View
+from ilang.core.ir.shaped import Assignment, Input, InputDimension, Read, Shaped, View
 from ilang.core.record import record, replace
 from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
 from ilang.core.transform.building import Building
@@ -128,7 +128,7 @@ class Reverse:
         number = len(self.shaped.inputs) + position
         for dim, size in enumerate(tensor.dims):
             known = self.new.sizes[size]
-            place = Place(number, dim, span)
+            place = InputDimension(number, dim, span)
             self.new.sizes[size] = replace(known, places=(*known.places, place))
         given = self.dtypes[position] if position < len(self.dtypes) else None
         dtype = tensor.dtype if tensor.dtype in FLOATS else given or "f32"

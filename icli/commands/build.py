@@ -9,7 +9,7 @@ from ilang.core.diagnostic import CommandError, ElementTypeError, ScheduleError,
 from ilang.core.ir.graph import Graph
 from ilang.core.machine import MACHINES
 from ilang.core.suggestion import did_you_mean
-from ilang.icli.command import Command, Operand, Option, Request
+from ilang.icli.command import Command, CommandOperand, Option, Request
 from ilang.icli.definitions import config_of, heads_of, rows_given, settings_of, used_in
 from ilang.icli.programs import all_of, is_file, subjects
 from ilang.icli.screen import Screen
@@ -108,7 +108,7 @@ def _with_sessions(
     """
     from pathlib import Path
 
-    from ilang.codegen.project.extents import Function
+    from ilang.codegen.project.extents import ExportedFunction
     from ilang.codegen.project.render import fixed, write_functions
     from ilang.codegen.project.sessions import exported, solved
     from ilang.codegen.project.steps import TestedSession
@@ -133,7 +133,7 @@ def _with_sessions(
     functions = [function for each in built for function in each.functions]
     for graph in {graph.name: graph for graph in graphs}.values():
         shaped = fixed(graph, shapes)
-        functions.append(Function(shaped, lower(shaped, machine)))
+        functions.append(ExportedFunction(shaped, lower(shaped, machine)))
     sessions = [TestedSession(each.session, each.functions) for each in built if each.session]
     stem, text = Path(module.source.name).stem, module.source.text
     folder = request.one("-o") or "out"
@@ -195,7 +195,7 @@ COMMAND = Command(
     "build",
     "Write a C or CUDA project for the definitions of a file that nothing else in it uses.",
     run,
-    (Operand("program", "FILE", "program"),),
+    (CommandOperand("program", "FILE", "program"),),
     (
         Option(("--target",), "TARGET", "What to write", tuple(MACHINES)),
         Option(("-o",), "DIR", "The folder to write to (out)", "folder"),

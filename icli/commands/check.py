@@ -11,7 +11,7 @@ from ilang.core.ir.graph import UNNAMED, Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Module, Tree
 from ilang.core.machine import MACHINES
-from ilang.icli.command import CONFIG, JSON, Command, Operand, Option, Request
+from ilang.icli.command import CONFIG, JSON, Command, CommandOperand, Option, Request
 from ilang.icli.definitions import (
     all_functions,
     checked_line,
@@ -176,7 +176,7 @@ COMMAND = Command(
     "check",
     "Check every definition: text, wiring, shapes, types, schedules; print what each takes and gives.",
     run,
-    (Operand("program", "TEXT|FILE|-", "program"),),
+    (CommandOperand("program", "TEXT|FILE|-", "program"),),
     (
         JSON,
         Option(("--target",), "TARGET", "cuda: check the CUDA as well, races included, on an emulated GPU",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ilang.core.diagnostic import CommandError
 from ilang.core.suggestion import did_you_mean
-from ilang.icli.command import Command, Operand, Request
+from ilang.icli.command import Command, CommandOperand, Request
 from ilang.icli.screen import Screen
 
 SHELLS = ("bash", "zsh", "fish")
@@ -30,7 +30,7 @@ COMMAND = Command(
     "completion",
     "Print the script that completes words of `i` in a shell.",
     run,
-    (Operand("shell", "bash|zsh|fish", SHELLS),),
+    (CommandOperand("shell", "bash|zsh|fish", SHELLS),),
     (),
     'bash: eval "$(i completion bash)" in ~/.bashrc. zsh: source <(i completion zsh) in ~/.zshrc, after'
     " compinit. fish: i completion fish > ~/.config/fish/completions/i.fish.",

@@ -11,7 +11,7 @@ from ilang.core.ir.syntax import Module
 from ilang.core.machine import MACHINES, Machine
 from ilang.core.pipeline import GRADIENTS, STAGES, stages_of
 from ilang.icli.codes import answer, is_code
-from ilang.icli.command import CONFIG, JSON, Command, Operand, Option, Request
+from ilang.icli.command import CONFIG, JSON, Command, CommandOperand, Option, Request
 from ilang.icli.programs import all_of, flag_shapes, is_file, open_program, subjects
 from ilang.icli.screen import Screen, as_json
 
@@ -209,7 +209,7 @@ COMMAND = Command(
     "explain",
     "Say what a program does: shapes, loops, cost; or what an error code means.",
     run,
-    (Operand("program", "TEXT|FILE|-", "program or code"),),
+    (CommandOperand("program", "TEXT|FILE|-", "program or code"),),
     (
         Option(
             ("--def",),

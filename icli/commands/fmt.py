@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ilang.codegen.runtime.files import read_program_bytes, write_whole
-from ilang.icli.command import Command, Operand, Option, Request
+from ilang.icli.command import Command, CommandOperand, Option, Request
 from ilang.icli.files import read_standard_input
 from ilang.icli.screen import Screen
 
@@ -36,6 +36,6 @@ COMMAND = Command(
     "fmt",
     "Lay out a file in the one standard way; print its name if that changed it.",
     run,
-    (Operand("program", "FILE|-", "program"),),
+    (CommandOperand("program", "FILE|-", "program"),),
     (Option(("--check",), None, "Change nothing; end with status 1 if it would"),),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ilang.core.diagnostic import CommandError
 from ilang.core.machine import MACHINES
 from ilang.core.suggestion import did_you_mean
-from ilang.icli.command import JSON, Command, Operand, Option, Request
+from ilang.icli.command import JSON, Command, CommandOperand, Option, Request
 from ilang.icli.programs import all_of, flag_shapes, open_program, subjects
 from ilang.icli.screen import Screen, as_json
 from ilang.icli.shapes import parse_shapes
@@ -96,7 +96,7 @@ COMMAND = Command(
     "grad",
     "Print the gradient of a program: as a definition where the language has words for it, else as assignments.",
     run,
-    (Operand("program", "TEXT|FILE|-", "program"),),
+    (CommandOperand("program", "TEXT|FILE|-", "program"),),
     (
         Option(
             ("--def",),

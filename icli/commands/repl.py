@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 
 from ilang.core.diagnostic import Error
-from ilang.icli.command import Command, Operand, Request
+from ilang.icli.command import Command, CommandOperand, Request
 from ilang.icli.screen import Screen, is_terminal
-from ilang.icli.session import Reply, Session, goes_on
+from ilang.icli.session import ReplSession, Reply, goes_on
 
 
 def run(request: Request, screen: Screen) -> int:
     """Read, answer, repeat: at a terminal with a prompt, else plainly, line by line."""
-    session = Session(lambda: screen.width(sys.stdout))
+    session = ReplSession(lambda: screen.width(sys.stdout))
     if request.operands:
         loaded = session.feed(f":load {request.operands[0]}")
         show(loaded, screen)
@@ -26,7 +26,7 @@ def run(request: Request, screen: Screen) -> int:
     return read_lines(session, screen)
 
 
-def read_lines(session: Session, screen: Screen) -> int:
+def read_lines(session: ReplSession, screen: Screen) -> int:
     """Answer every line of standard input; the status is 1 if one failed."""
     status, pending = 0, ""
     for data in sys.stdin.buffer if sys.stdin is not None else ():
@@ -63,7 +63,7 @@ COMMAND = Command(
     "repl",
     "Try programs line by line; `:help` says how.",
     run,
-    (Operand("program", "[FILE]", "program", required=False),),
+    (CommandOperand("program", "[FILE]", "program", required=False),),
     (),
     "FILE is loaded first. Where standard input is no terminal, its lines are read and answered plainly.",
 )

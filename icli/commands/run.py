@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, counted
-from ilang.icli.command import CONFIG, Command, Operand, Option, Request, whole_number
+from ilang.icli.command import CONFIG, Command, CommandOperand, Option, Request, whole_number
 from ilang.icli.definitions import (
     config_of,
     functions_of,
@@ -132,8 +132,8 @@ COMMAND = Command(
     "Run a program on arrays and print what it gives.",
     run,
     (
-        Operand("program", "TEXT|FILE|-", "program"),
-        Operand("arrays", "[ARRAY...]", "array", required=False, nargs=-1),
+        CommandOperand("program", "TEXT|FILE|-", "program"),
+        CommandOperand("arrays", "[ARRAY...]", "array", required=False, nargs=-1),
     ),
     (
         Option(("--def",), "NAME", "The definition of a file to run", "definition"),

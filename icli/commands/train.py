@@ -12,7 +12,7 @@ from ilang.core.diagnostic import CommandError, DataError
 from ilang.core.ir.functions import Head
 from ilang.core.ir.syntax import Module
 from ilang.core.suggestion import did_you_mean
-from ilang.icli.command import CONFIG, Command, Operand, Option, Request, whole_number
+from ilang.icli.command import CONFIG, Command, CommandOperand, Option, Request, whole_number
 from ilang.icli.definitions import config_of, heads_of, used_in
 from ilang.icli.programs import is_file, unknown_definition
 from ilang.icli.screen import Screen, is_terminal
@@ -20,7 +20,7 @@ from ilang.icli.screen import Screen, is_terminal
 if TYPE_CHECKING:
     from ilang.codegen.runtime.batches import Batches
     from ilang.codegen.runtime.npy import Array
-    from ilang.codegen.runtime.phased import Ranks
+    from ilang.codegen.runtime.phased import Processes
     from ilang.codegen.runtime.session import Session
     from ilang.icli.training import Job, Report, Training
 
@@ -51,7 +51,7 @@ def run(request: Request, screen: Screen) -> int:
 
 
 def _train(
-    module: Module, head: Head, settings: _Settings, screen: Screen, ranks: Ranks | None
+    module: Module, head: Head, settings: _Settings, screen: Screen, ranks: Processes | None
 ) -> int:
     """Train, as one process or as one of several ranks, of which the first speaks."""
     from ilang.icli.training import Job, StoppedError, Training
@@ -121,12 +121,12 @@ def _log(settings: _Settings) -> IO[str]:
 
 
 def _report(screen: Screen, job: Job, done: int, stack: ExitStack) -> Report:
-    from ilang.icli.progress import Bar, Lines, Nothing
+    from ilang.icli.progress import Bar, EpochLines, Nothing
 
     if not job.speaks:
         return Nothing()
     if not is_terminal(sys.stderr) or not screen.colored(sys.stderr):
-        return Lines(screen, job.epochs)
+        return EpochLines(screen, job.epochs)
     bar = Bar(screen, job.epochs, job.epochs * job.batches.count, done, job.batches.size)
     stack.callback(bar.close)
     return bar
@@ -263,7 +263,7 @@ class _Sessions:
     """Sessions for arrays: the batch is axis 0, but for what the head writes otherwise."""
 
     def __init__(
-        self, module: Module, head: Head, settings: _Settings, ranks: Ranks | None
+        self, module: Module, head: Head, settings: _Settings, ranks: Processes | None
     ) -> None:
         from ilang.codegen.runtime.model import Model
 
@@ -333,7 +333,7 @@ COMMAND = Command(
     "train",
     "Train: run a routine on batches of data, epoch after epoch; leave a checkpoint.",
     run,
-    (Operand("program", "FILE", "program"),),
+    (CommandOperand("program", "FILE", "program"),),
     (
         Option(("--def",), "NAME", "The routine to run; otherwise the one that no other calls", "definition"),
         Option(("--data",), "DATA", "x=a.npy,y=b.npy, or a .npz with an array for each input", "array"),

@@ -21,7 +21,7 @@ from ilang.core.ir.rows import (
     DimBelow,
     DimEqual,
     Known,
-    Leaf,
+    LeafRow,
     Origin,
     Row,
     RowBelow,
@@ -313,7 +313,7 @@ def _solved(notation: dict[str, Any]) -> dict[str, Any]:
         "dim_le": lambda a, b: DimBelow(dim(a), dim(b), at),
         "row_eq": lambda a, b: RowEqual(row(a), row(b), at),
         "row_le": lambda a, b: RowBelow(row(a), row(b), at),
-        "terminal_dim": lambda a: Leaf(closed((dim(a),)), False, False, at),
+        "terminal_dim": lambda a: LeafRow(closed((dim(a),)), False, False, at),
     }
     constraints = [make[kind](*rest) for kind, *rest in notation["constraints"] if kind in make]
     solution = solve(len(dims), len(rows), constraints)

@@ -136,7 +136,7 @@ class Trees:
         return ast.Sliced(self.term(size - 1), self.term(size - 1), NOWHERE)
 
     def scheduled(self, size: int) -> ast.Term:
-        return ast.Scheduled(self.term(size - 1), schedule(self.random), NOWHERE)
+        return ast.ScheduledExpression(self.term(size - 1), schedule(self.random), NOWHERE)
 
     def declared(self, size: int) -> ast.Term:
         random = self.random
@@ -197,15 +197,15 @@ class Trees:
             NOWHERE,
         )
 
-    def bound_or_kept(self, size: int) -> ast.Bound | ast.Kept:
+    def bound_or_kept(self, size: int) -> ast.NameBinding | ast.StateUpdate:
         if self.random.random() < 0.8:
             return self.bound(size)
         initial = self.random.choice((None, ast.Number("0.5", 0.5, False, NOWHERE)))
         target = ast.Declared("mean", None, initial, NOWHERE, kept=True)
-        return ast.Kept(target, self.term(size), NOWHERE)
+        return ast.StateUpdate(target, self.term(size), NOWHERE)
 
-    def bound(self, size: int) -> ast.Bound:
-        return ast.Bound(self.random.choice((None, *TENSORS)), self.term(size), MARK, NOWHERE)
+    def bound(self, size: int) -> ast.NameBinding:
+        return ast.NameBinding(self.random.choice((None, *TENSORS)), self.term(size), MARK, NOWHERE)
 
     # -- statements --------------------------------------------------------------------------------------------------
 
@@ -331,7 +331,7 @@ def definition(seed: int, size: int = 3) -> ast.Function | ast.Routine:
     if random.random() < 0.3:
         code = Trees(random, True)
         backward = code.statements(size - 1) if random.random() < 0.7 else None
-        body = ast.Primitive(
+        body = ast.CustomOperation(
             ast.Logic("@", None, NOWHERE), code.statements(size - 1), backward, NOWHERE
         )
         return ast.Function(head(random), body, NOWHERE)

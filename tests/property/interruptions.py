@@ -27,7 +27,7 @@ if str(ROOT) not in sys.path:
 
 import ilang  # noqa: E402 - found through the line above
 from ilang import Error, i  # noqa: E402 - as above
-from ilang.codegen.runtime.plan import Plan  # noqa: E402 - as above
+from ilang.codegen.runtime.plan import CallPlan  # noqa: E402 - as above
 from ilang.core.machine import CPU  # noqa: E402 - as above
 
 COMPUTED = 0.2
@@ -105,14 +105,14 @@ def trial(name: str, threads: int) -> tuple[float, float, list[int], bool]:
 def _watched(begun: threading.Event) -> Iterator[list[int]]:
     """What every call of a compiled function returns meanwhile; ``begun`` is set as the first begins."""
     statuses: list[int] = []
-    call = Plan._with_threads
+    call = CallPlan._with_threads
 
-    def noted(plan: Plan, *arguments: Any) -> int:
+    def noted(plan: CallPlan, *arguments: Any) -> int:
         begun.set()
         statuses.append(call(plan, *arguments))
         return statuses[-1]
 
-    with mock.patch.object(Plan, "_with_threads", noted):
+    with mock.patch.object(CallPlan, "_with_threads", noted):
         yield statuses
 
 

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from ilang.codegen.runtime.model import Model, options_of
-from ilang.codegen.runtime.solved import Solved
+from ilang.codegen.runtime.solved import SolvedDefinition
 from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.ir.graph import Graph
@@ -202,7 +202,7 @@ cd step(x, y) {
 def training_step(count: int, text: str = TRAINED, shape: str = "3|4") -> Shaped:
     """The step of training of so many layers."""
     model = Model(parse_module(Source("step.i", text.replace("COUNT", str(count)))))
-    return Solved(model, options_of("step", {"x": shape, "y": shape}, {}, {})).shaped()
+    return SolvedDefinition(model, options_of("step", {"x": shape, "y": shape}, {}, {})).shaped()
 
 
 def attending_step(count: int) -> Shaped:

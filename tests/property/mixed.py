@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.operation import Compose, Interleave, Pointwise, Slice, Stack, Transpose
+from ilang.core.ir.operation import Compose, Interleave, Pointwise, Slice, Stack, TransposedRows
 from tests.mixing import Mixing
 
 Array = npt.NDArray[Any]
@@ -467,7 +467,7 @@ class _Draw:
         first, last = one.batch, len(one.sizes) - one.inner
         order = [*range(first), *range(last, len(one.sizes)), *range(first, last)]
         arrays = [array.transpose(order) for array in one.arrays]
-        return self.operation(Transpose(), [one], arrays, (one.batch, last - first))
+        return self.operation(TransposedRows(), [one], arrays, (one.batch, last - first))
 
     def sliced(self) -> bool:
         """One position of the first batch axis."""

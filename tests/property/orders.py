@@ -27,7 +27,7 @@ from ilang.core.ir.rows import (  # noqa: E402
     DimBelow,
     DimEqual,
     Known,
-    Leaf,
+    LeafRow,
     Origin,
     Product,
     Row,
@@ -92,7 +92,7 @@ class Drawing:
         if kind < 6:
             return DimBelow(self.dim(), self.dim(), AT)
         if kind == 6:
-            return Leaf(self.row(), self.rng.random() < 0.2, False, AT)
+            return LeafRow(self.row(), self.rng.random() < 0.2, False, AT)
         if kind == 7:
             return AtLeast(Var(self.rng.randrange(self.dims)), self.rng.choice((1, 2)), AT)
         if kind == 8:

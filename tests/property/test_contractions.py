@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from ilang.core.ir.gpu import Swap
+from ilang.core.ir.gpu import SwapBuffers
 from ilang.core.ir.kernel import statements_within
 from tests.property.contractions import draw, failures, lowered
 from tests.shares import share
@@ -27,7 +27,7 @@ def test_many_take_turns() -> None:
     made = [lowered(draw(seed), "f") for seed in SEEDS]
     kernels = [each[1].kernels for each in made if each is not None]
     swapped = [
-        any(isinstance(s, Swap) for k in each for s in statements_within(k.body))
+        any(isinstance(s, SwapBuffers) for k in each for s in statements_within(k.body))
         for each in kernels
     ]
     assert sum(swapped) >= len(SEEDS) // 3

@@ -20,7 +20,7 @@ from ilang.codegen.emulator.program import load
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.project.cases import Case, case_of, inputs_of
 from ilang.codegen.project.emulation import first_wrong
-from ilang.codegen.project.extents import Function, extents_of
+from ilang.codegen.project.extents import ExportedFunction, extents_of
 from ilang.codegen.project.render import write_project
 from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.runtime.files import read_module
@@ -124,7 +124,7 @@ def golden_programs(mode: str) -> tuple[list[Program], list[Call], list[tuple[st
     cases: list[tuple[str, Case]] = []
     for path in emulated.of_mode(GOLDEN, mode):
         shaped = replace(infer(graph_in(path)), name=f"g{len(programs)}")
-        function = Function(shaped, lower(shaped, GPU))
+        function = ExportedFunction(shaped, lower(shaped, GPU))
         for extents in extents_of(function)[0]:
             case = case_of(function, extents)
             arrays = tuple(inputs_of(shaped, extents, case.starts, case.below))

@@ -15,7 +15,7 @@ from ilang.codegen.targets import cuda
 from ilang.core import pipeline
 from ilang.core.check.gpu import verify_trimmed
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.cpu import Bound
+from ilang.core.ir.cpu import IntervalEnd
 from ilang.core.ir.gpu import Trim
 from ilang.core.ir.kernel import For, Program, Statement, map_statements, statements_within
 from ilang.core.ir.rewriting import with_bodies
@@ -129,7 +129,7 @@ def test_a_loop_that_leaves_out_too_much_is_an_error() -> None:
 def _ending_early(program: Program) -> Program:
     """A program whose trimmed loops have an iteration less."""
 
-    def less(bound: Bound) -> Bound:
+    def less(bound: IntervalEnd) -> IntervalEnd:
         return replace(bound, index=bound.index.plus((), -bound.step))
 
     def change(s: Statement) -> Statement:

@@ -24,7 +24,7 @@ if str(ROOT) not in sys.path:
 
 from ilang import Error  # noqa: E402 - found through the line above
 from ilang.codegen.runtime.model import Model, options_of  # noqa: E402
-from ilang.codegen.runtime.solved import Solved  # noqa: E402
+from ilang.codegen.runtime.solved import SolvedDefinition  # noqa: E402
 from ilang.codegen.targets.c import emit  # noqa: E402
 from ilang.core import pipeline  # noqa: E402
 from ilang.core.ir.graph import Graph  # noqa: E402
@@ -64,7 +64,7 @@ def _session(inputs: str, text: str) -> Shaped:
     path, _, name = text.partition(":")
     shapes = dict(part.split("=") for part in inputs.split(";"))
     model = Model(_module(ROOT / path))
-    return Solved(model, options_of(name, shapes, {}, {})).shaped()
+    return SolvedDefinition(model, options_of(name, shapes, {}, {})).shaped()
 
 
 def _module(path: Path) -> Module:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.kernel import Blocks, Change, Define, For, Program, Store
+from ilang.core.ir.kernel import Change, ChunkCount, Define, For, Program, Store
 from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Apply, Load, Local, Position, Select, scalars_within
 
@@ -18,7 +18,7 @@ from ilang.core.ir.scalar import Apply, Load, Local, Position, Select, scalars_w
 def short_sizes(program: Program) -> set[int]:
     """The sizes of loops that are too short for lanes."""
     fixed = {n: size.fixed for n, size in enumerate(program.sizes) if size.fixed is not None}
-    blocks = {part.size for part in program.parts if isinstance(part, Blocks)}
+    blocks = {part.size for part in program.parts if isinstance(part, ChunkCount)}
     return {n for n, extent in fixed.items() if extent < program.machine.sum_lanes} | blocks
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeGuard
 
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.cpu import Bound, Cut
+from ilang.core.ir.cpu import Cut, IntervalEnd
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -174,8 +174,8 @@ def _parts(
     bodies: tuple[tuple[Statement, ...], tuple[Statement, ...]],
 ) -> Cut:
     """The parts of the loop over a variable, given what its iterations do inside all guards and outside."""
-    least: dict[Bound, None] = {}
-    most: dict[Bound, None] = {}
+    least: dict[IntervalEnd, None] = {}
+    most: dict[IntervalEnd, None] = {}
     within: dict[Within, None] = {}
     for each in dict.fromkeys(each for guard in guards for each in guard):
         step = sum(c for c, v in each.index.terms if v == variable)
@@ -183,13 +183,13 @@ def _parts(
         end = _past(program, each)
         if step > 0:
             if not _is_natural(low):
-                least[Bound(_minus(Affine(()), low), step)] = None
+                least[IntervalEnd(_minus(Affine(()), low), step)] = None
             if end is not None:
-                most[Bound(_minus(end, high), step)] = None
+                most[IntervalEnd(_minus(end, high), step)] = None
         elif step < 0:
             if end is not None:
-                least[Bound(_minus(high, end).plus((), 1), -step)] = None
-            most[Bound(low.plus((), 1), -step)] = None
+                least[IntervalEnd(_minus(high, end).plus((), 1), -step)] = None
+            most[IntervalEnd(low.plus((), 1), -step)] = None
         else:
             within |= dict.fromkeys((Within(low, each.size), Within(high, each.size)))
     tests = is_guarded(bodies[0]), is_guarded(bodies[1])

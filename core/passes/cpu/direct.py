@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from ilang.core.ir.affine import Affine, Within, axis_index
-from ilang.core.ir.cpu import Into, Left, Product
+from ilang.core.ir.cpu import Into, Left, SizeProduct
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, Tile, map_blocks
 from ilang.core.ir.rewriting import (
     accesses,
@@ -85,7 +85,7 @@ def _into(program: Program, tile: Tile, after: Statement) -> Into | None:
     if height is None or moved[0] == len(store.index) - 1:
         return None
     index = tuple(substituted_index(part, first) for part in store.index)
-    stride = Product(across[moved[0]], program.buffers[store.buffer].dims[moved[0] + 1 :])
+    stride = SizeProduct(across[moved[0]], program.buffers[store.buffer].dims[moved[0] + 1 :])
     guards = () if rows.rest is None else (Left(rows.rest, height),)
     return Into(store.buffer, index, stride, guards, within)
 

@@ -11,7 +11,7 @@ The processor fetches by itself as far as a page goes; a row of a matrix is ofte
 from __future__ import annotations
 
 from ilang.core.dtype import BYTES
-from ilang.core.ir.cpu import Fetch, Lines
+from ilang.core.ir.cpu import CacheLines, Fetch
 from ilang.core.ir.kernel import (
     Block,
     Define,
@@ -60,11 +60,11 @@ def _statement(program: Program, fetched: frozenset[int], s: Statement) -> State
     return replace(s, fetch=Fetch(memory.fetched_bytes // size, lines))
 
 
-def _lines(program: Program, row: Load) -> Lines:
+def _lines(program: Program, row: Load) -> CacheLines:
     """The cache lines of a row, a page further on."""
     memory, size = program.machine.memory, BYTES[row.dtype]
     further = (*row.index[:-1], row.index[-1].plus((), memory.page_bytes // size))
-    return Lines(memory.line_bytes // size, (replace(row, index=further),))
+    return CacheLines(memory.line_bytes // size, (replace(row, index=further),))
 
 
 def _rows(program: Program, fetched: frozenset[int], loop: For) -> tuple[Load, ...]:

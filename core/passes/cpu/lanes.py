@@ -25,7 +25,7 @@ from functools import partial
 
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine, axis_index
-from ilang.core.ir.cpu import Fetch, Lines
+from ilang.core.ir.cpu import CacheLines, Fetch
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -154,7 +154,7 @@ class _Lanes:
         memory = self.program.machine.memory
         steps = {p: memory.line_bytes // BYTES[p.dtype] for p in array_rows}
         lines = tuple(
-            Lines(step, tuple(p for p in array_rows if steps[p] == step))
+            CacheLines(step, tuple(p for p in array_rows if steps[p] == step))
             for step in sorted({*steps.values()}, reverse=True)
         )
         return Fetch(memory.fetched_elements, lines)

@@ -19,7 +19,7 @@ from ilang.core.cost import USUAL, Work, of_loop
 from ilang.core.ir.cpu import Captured, Estimate, Outline, Sharing, Transpose, Trips
 from ilang.core.ir.kernel import (
     Block,
-    Blocks,
+    ChunkCount,
     Define,
     For,
     If,
@@ -42,7 +42,7 @@ from ilang.core.record import replace
 def kernel_to_outlined(program: Program) -> Program:
     """The program whose kernels and parallel loops know what their functions take."""
     steps = {part.size: part.step for part in program.parts if isinstance(part, Part)}
-    steps |= {p.size: int(USUAL) // p.most for p in program.parts if isinstance(p, Blocks)}
+    steps |= {p.size: int(USUAL) // p.most for p in program.parts if isinstance(p, ChunkCount)}
     kernels = tuple(_Outlining(program, kernel, steps).run() for kernel in program.kernels)
     return replace(program, kernels=kernels)
 

@@ -59,7 +59,7 @@ Spot = tuple[Places, int]
 
 
 @record
-class _Filling:
+class _FillingStore:
     """A store in a buffer that is read past the end of its rows: what is around it, and inside what fills the buffer.
 
     ``first`` is the outermost of the statements that do not read the buffer, ``lanes`` the loop along its rows.
@@ -168,7 +168,7 @@ class _Clearing:
             if nest is not None:
                 yield nest
 
-    def _filling(self, store: Store, around: Path) -> _Filling | None:
+    def _filling(self, store: Store, around: Path) -> _FillingStore | None:
         """The loops in which a store fills a buffer; None where its rows have no loop of their own there.
 
         A store that adds to a buffer, as all that is around it, reads the buffer, and does not fill it.
@@ -182,7 +182,7 @@ class _Clearing:
             if store.index[-1] == axis_index(s.variable) and s.size == size:
                 depends = any(_mentions(loop, s.variable) for loop in loops)
                 simple = s.chunk is None and not depends
-                return _Filling(around[:n], inside[0], inside, store, s) if simple else None
+                return _FillingStore(around[:n], inside[0], inside, store, s) if simple else None
         return None
 
     def _reads(self, path: Path, buffer: int) -> bool:
@@ -201,7 +201,7 @@ def _spot(path: Path) -> Spot:
 
 
 def _nest_of_zeros(
-    program: Program, filling: _Filling, sizes: Mapping[int | None, int]
+    program: Program, filling: _FillingStore, sizes: Mapping[int | None, int]
 ) -> Statement | None:
     """The loops that clear what a store fills, lanes innermost; None where it fills whole rows.
 
@@ -233,7 +233,7 @@ def _nest_of_zeros(
     return _nest(If((_reaches(lanes.rest, extent - 1),), (), (cleared,)), loops[:inner])
 
 
-def _zeros(program: Program, filling: _Filling, size: int, first: int) -> Statement:
+def _zeros(program: Program, filling: _FillingStore, size: int, first: int) -> Statement:
     """The loop that clears so many lanes of a row, from one on."""
     store, variable = filling.store, filling.lanes.variable
     index = (*store.index[:-1], store.index[-1].plus((), first))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.cpu import Product, Strided, Transpose, Trips
+from ilang.core.ir.cpu import SizeProduct, Strided, Transpose, Trips
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, map_blocks
 from ilang.core.ir.rewriting import step_of, unless_same, with_bodies
 from ilang.core.ir.scalar import Load
@@ -118,7 +118,7 @@ def _strided(
     )
     dims = program.buffers[buffer].dims
     stride = tuple(
-        Product(step, tuple(dims[d + 1 :]))
+        SizeProduct(step, tuple(dims[d + 1 :]))
         for d, part in enumerate(index)
         if (step := step_of(part, loop.variable))
     )

@@ -23,17 +23,17 @@ from ilang.core.ir.scalar import (
     Position,
     Scalar,
 )
-from ilang.core.passes.einx.building import Building, Fold, Leaf, Tensor
+from ilang.core.passes.einx.building import EinxBuilding, Fold, LeafDimension, LeafTensor
 from ilang.core.record import replace
 
 
 def computed(
-    b: Building,
+    b: EinxBuilding,
     op: EinxOp,
-    operands: Sequence[Tensor],
-    target: Sequence[Leaf],
+    operands: Sequence[LeafTensor],
+    target: Sequence[LeafDimension],
     options: Mapping[str, object],
-) -> Tensor:
+) -> LeafTensor:
     """The result of an operation: a tensor of the leaves of its output.
 
     Args:
@@ -64,12 +64,12 @@ def computed(
             raise AssertionError(op)
 
 
-def _spread(b: Building, tensor: Tensor, target: Sequence[Leaf]) -> Tensor:
+def _spread(b: EinxBuilding, tensor: LeafTensor, target: Sequence[LeafDimension]) -> LeafTensor:
     """A result with the axes that only the output has."""
     return b.copied(tensor, target)
 
 
-def _have(target: Sequence[Leaf], *operands: Tensor) -> list[Leaf]:
+def _have(target: Sequence[LeafDimension], *operands: LeafTensor) -> list[LeafDimension]:
     """The leaves of the output that operands have, in its order."""
     keys = {leaf.key for each in operands for leaf in each.leaves}
     return [leaf for leaf in target if leaf.key in keys]
@@ -79,8 +79,8 @@ def _have(target: Sequence[Leaf], *operands: Tensor) -> list[Leaf]:
 
 
 def _elementwise(
-    b: Building, op: EinxOp, operands: Sequence[Tensor], target: Sequence[Leaf]
-) -> Tensor:
+    b: EinxBuilding, op: EinxOp, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
+) -> LeafTensor:
     keys = [leaf.key for leaf in target]
     read = [b.kept(each, keys) for each in operands]
     terms: list[Scalar] = [Operand(n) for n in range(len(read))]
@@ -96,7 +96,9 @@ def _elementwise(
     return b.assign(target, read, scalar)
 
 
-def _log_added(b: Building, operands: Sequence[Tensor], target: Sequence[Leaf]) -> Tensor:
+def _log_added(
+    b: EinxBuilding, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
+) -> LeafTensor:
     """ln(e^x + e^y + ...), the largest taken out before."""
     largest: Scalar = Operand(0)
     for number in range(1, len(operands)):
@@ -119,7 +121,9 @@ def _shift(most: Scalar) -> Scalar:
 # -- reductions ------------------------------------------------------------------------------------------------------
 
 
-def _reduced(b: Building, op: EinxOp, x: Tensor, target: Sequence[Leaf]) -> Tensor:
+def _reduced(
+    b: EinxBuilding, op: EinxOp, x: LeafTensor, target: Sequence[LeafDimension]
+) -> LeafTensor:
     """One of the reductions, of the axes in brackets."""
     marked = [leaf for leaf in x.leaves if leaf.marked]
     b.kept(x, [leaf.key for leaf in (*target, *marked)])
@@ -139,14 +143,14 @@ def _reduced(b: Building, op: EinxOp, x: Tensor, target: Sequence[Leaf]) -> Tens
 
 
 def _folded(
-    b: Building,
-    x: Tensor,
-    kept: Sequence[Leaf],
-    marked: Sequence[Leaf],
+    b: EinxBuilding,
+    x: LeafTensor,
+    kept: Sequence[LeafDimension],
+    marked: Sequence[LeafDimension],
     acc: str,
     scalar: Scalar,
-    *others: Tensor,
-) -> Tensor:
+    *others: LeafTensor,
+) -> LeafTensor:
     """A reduction; where nothing is reduced, the scalar itself."""
     if marked:
         return b.assign(kept, [x, *others], scalar, Fold(acc, tuple(marked)))
@@ -155,7 +159,7 @@ def _folded(
     return b.assign(kept, [x, *others], scalar)
 
 
-def _over(b: Building, total: Tensor, marked: Sequence[Leaf]) -> Tensor:
+def _over(b: EinxBuilding, total: LeafTensor, marked: Sequence[LeafDimension]) -> LeafTensor:
     """A sum divided by how many elements it has."""
 
     def scalar(number: Mapping[str, int]) -> Scalar:
@@ -169,13 +173,19 @@ def _over(b: Building, total: Tensor, marked: Sequence[Leaf]) -> Tensor:
     return b.assign(total.leaves, [total], scalar, measured=marked)
 
 
-def _mean(b: Building, x: Tensor, kept: Sequence[Leaf], marked: Sequence[Leaf]) -> Tensor:
+def _mean(
+    b: EinxBuilding, x: LeafTensor, kept: Sequence[LeafDimension], marked: Sequence[LeafDimension]
+) -> LeafTensor:
     return _over(b, _folded(b, x, kept, marked, "+", Operand(0)), marked)
 
 
 def _variance(
-    b: Building, x: Tensor, kept: Sequence[Leaf], marked: Sequence[Leaf], root: bool
-) -> Tensor:
+    b: EinxBuilding,
+    x: LeafTensor,
+    kept: Sequence[LeafDimension],
+    marked: Sequence[LeafDimension],
+    root: bool,
+) -> LeafTensor:
     """The mean of squares of differences from the mean, divided by the number of elements."""
     mean = _mean(b, x, kept, marked)
     difference = Apply("sub", (Operand(0), Operand(1)))
@@ -184,7 +194,9 @@ def _variance(
     return b.assign(kept, [variance], Apply("sqrt", (Operand(0),))) if root else variance
 
 
-def _log_sum(b: Building, x: Tensor, kept: Sequence[Leaf], marked: Sequence[Leaf]) -> Tensor:
+def _log_sum(
+    b: EinxBuilding, x: LeafTensor, kept: Sequence[LeafDimension], marked: Sequence[LeafDimension]
+) -> LeafTensor:
     most = _folded(b, x, kept, marked, ">", Operand(0))
     term = Apply("exp", (Apply("sub", (Operand(0), _shift(Operand(1)))),))
     total = _folded(b, x, kept, marked, "+", term, most)
@@ -192,7 +204,9 @@ def _log_sum(b: Building, x: Tensor, kept: Sequence[Leaf], marked: Sequence[Leaf
     return b.assign(kept, [total, most], scalar)
 
 
-def _contracted(b: Building, operands: Sequence[Tensor], target: Sequence[Leaf]) -> Tensor:
+def _contracted(
+    b: EinxBuilding, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
+) -> LeafTensor:
     """Products, two tensors at a time; an axis is summed as soon as no later tensor has it."""
     kept = {leaf.key for leaf in target}
     plain = [_plain(each) for each in operands]
@@ -212,18 +226,22 @@ def _contracted(b: Building, operands: Sequence[Tensor], target: Sequence[Leaf])
     return result
 
 
-def _plain(tensor: Tensor) -> Tensor:
+def _plain(tensor: LeafTensor) -> LeafTensor:
     """An operand of a product: axes in brackets are those of their names."""
     leaves = tuple(replace(leaf, key=leaf.name or leaf.key) for leaf in tensor.leaves)
-    return Tensor(tensor.value, leaves)
+    return LeafTensor(tensor.value, leaves)
 
 
 # -- operations that keep the axes they see --------------------------------------------------------------------------
 
 
 def _preserved(
-    b: Building, op: EinxOp, x: Tensor, target: Sequence[Leaf], options: Mapping[str, object]
-) -> Tensor:
+    b: EinxBuilding,
+    op: EinxOp,
+    x: LeafTensor,
+    target: Sequence[LeafDimension],
+    options: Mapping[str, object],
+) -> LeafTensor:
     target = _renamed(x, target)
     marked = [leaf for leaf in x.leaves if leaf.marked]
     b.kept(x, [leaf.key for leaf in (*target, *marked)])
@@ -239,9 +257,9 @@ def _preserved(
     return _spread(b, preserved, target)
 
 
-def _renamed(x: Tensor, target: Sequence[Leaf]) -> list[Leaf]:
+def _renamed(x: LeafTensor, target: Sequence[LeafDimension]) -> list[LeafDimension]:
     """The leaves of an output, those in brackets as the input has them: the n-th of a name is the n-th."""
-    waiting: dict[tuple[str | None, int | None], list[Leaf]] = {}
+    waiting: dict[tuple[str | None, int | None], list[LeafDimension]] = {}
     for leaf in x.leaves:
         if leaf.marked:
             waiting.setdefault((leaf.name, leaf.size), []).append(leaf)
@@ -252,8 +270,12 @@ def _renamed(x: Tensor, target: Sequence[Leaf]) -> list[Leaf]:
 
 
 def _softmax(
-    b: Building, x: Tensor, target: Sequence[Leaf], marked: Sequence[Leaf], log: bool
-) -> Tensor:
+    b: EinxBuilding,
+    x: LeafTensor,
+    target: Sequence[LeafDimension],
+    marked: Sequence[LeafDimension],
+    log: bool,
+) -> LeafTensor:
     have, kept = _have(target, x), [leaf for leaf in _have(target, x) if not leaf.marked]
     most = _folded(b, x, kept, marked, ">", Operand(0))
     shifted = b.assign(have, [x, most], Apply("sub", (Operand(0), Operand(1))))
@@ -265,7 +287,9 @@ def _softmax(
     return b.assign(have, [shifted, total], scalar)
 
 
-def _sorted(b: Building, op: EinxOp, x: Tensor, marked: Sequence[Leaf]) -> Tensor:
+def _sorted(
+    b: EinxBuilding, op: EinxOp, x: LeafTensor, marked: Sequence[LeafDimension]
+) -> LeafTensor:
     """Elements, or where they were, in ascending order along one axis: equal ones in their order, NaN last.
 
     in:   sort [a] of n0
@@ -278,15 +302,15 @@ def _sorted(b: Building, op: EinxOp, x: Tensor, marked: Sequence[Leaf]) -> Tenso
     (axis,) = marked
     unit = [leaf for leaf in x.leaves if not leaf.marked]
     other = replace(axis, key=b.keys.fresh(axis.key))
-    again = Tensor(x.value, tuple(other if leaf is axis else leaf for leaf in x.leaves))
+    again = LeafTensor(x.value, tuple(other if leaf is axis else leaf for leaf in x.leaves))
     ranks = b.assign(
         [*unit, axis], [x, again], lambda n: _before(n[axis.key], n[other.key]), Fold("+", (other,))
     )
-    ranked = Tensor(ranks.value, (*unit, other))
+    ranked = LeafTensor(ranks.value, (*unit, other))
     if op.means == "sort":
         return b.scattered(x, [(axis, ranked)], again, Operand(1), None)
     places = b.assign(x.leaves, [], lambda n: Position(axis_index(n[axis.key])))
-    moved = Tensor(places.value, again.leaves)
+    moved = LeafTensor(places.value, again.leaves)
     return b.scattered(places, [(axis, ranked)], moved, Operand(1), None)
 
 
@@ -300,7 +324,9 @@ def _before(axis: int, other: int) -> Scalar:
     return Convert(Apply("or", (less, Apply("and", (same, earlier)))), "i64")
 
 
-def _shifts(b: Building, marked: Sequence[Leaf], shift: object) -> list[tuple[Leaf, int | None]]:
+def _shifts(
+    b: EinxBuilding, marked: Sequence[LeafDimension], shift: object
+) -> list[tuple[LeafDimension, int | None]]:
     """By how much each axis is rolled."""
     shifts = shift if isinstance(shift, tuple) else (shift,) * len(marked)
     if len(shifts) != len(marked):
@@ -312,17 +338,17 @@ def _shifts(b: Building, marked: Sequence[Leaf], shift: object) -> list[tuple[Le
 
 
 def _moved(
-    b: Building,
-    x: Tensor,
-    target: Sequence[Leaf],
-    moves: Sequence[tuple[Leaf, int | None]],
-) -> Tensor:
+    b: EinxBuilding,
+    x: LeafTensor,
+    target: Sequence[LeafDimension],
+    moves: Sequence[tuple[LeafDimension, int | None]],
+) -> LeafTensor:
     """Elements from other places along axes: from the end (None), or so many places before, around the end."""
-    places: dict[str, Tensor] = {}
+    places: dict[str, LeafTensor] = {}
     for leaf, shift in moves:
 
         def place(
-            number: Mapping[str, int], leaf: Leaf = leaf, shift: int | None = shift
+            number: Mapping[str, int], leaf: LeafDimension = leaf, shift: int | None = shift
         ) -> Scalar:
             axis = number[leaf.key]
             here, extent = Position(axis_index(axis)), Extent(axis)
@@ -337,12 +363,15 @@ def _moved(
 
 
 def _gathered(
-    b: Building, x: Tensor, target: Sequence[Leaf], places: Mapping[str, Tensor]
-) -> Tensor:
+    b: EinxBuilding,
+    x: LeafTensor,
+    target: Sequence[LeafDimension],
+    places: Mapping[str, LeafTensor],
+) -> LeafTensor:
     """Elements of a tensor at looked-up positions along some axes; a place may have axes of the target."""
     looked = [leaf for leaf in x.leaves if leaf.key in places]
     inner = {leaf.key: replace(leaf, key=b.keys.fresh(leaf.key)) for leaf in looked}
-    table = Tensor(x.value, tuple(inner.get(leaf.key, leaf) for leaf in x.leaves))
+    table = LeafTensor(x.value, tuple(inner.get(leaf.key, leaf) for leaf in x.leaves))
     pairs = [(inner[key], place) for key, place in places.items()]
     return b.looked_up(target, table, pairs)
 
@@ -350,14 +379,16 @@ def _gathered(
 # -- positions -------------------------------------------------------------------------------------------------------
 
 
-def _argument(b: Building, op: EinxOp, x: Tensor, target: Sequence[Leaf]) -> Tensor:
+def _argument(
+    b: EinxBuilding, op: EinxOp, x: LeafTensor, target: Sequence[LeafDimension]
+) -> LeafTensor:
     """The place of the first extreme: a coordinate per axis in brackets, along one axis of the output or none."""
     marked = [leaf for leaf in x.leaves if leaf.marked]
     along = [leaf for leaf in target if leaf.marked]
     kept = [leaf for leaf in _have(target, x) if not leaf.marked]
     b.kept(x, [leaf.key for leaf in (*kept, *marked)])
     most = b.assign(kept, [x], Operand(0), Fold(op.means, tuple(marked)))
-    indices: list[Tensor] = []
+    indices: list[LeafTensor] = []
     while len(indices) < len(marked):
         indices.append(_first(b, x, most, kept, marked, indices))
     if not along:
@@ -376,13 +407,13 @@ def _argument(b: Building, op: EinxOp, x: Tensor, target: Sequence[Leaf]) -> Ten
 
 
 def _first(
-    b: Building,
-    x: Tensor,
-    most: Tensor,
-    kept: Sequence[Leaf],
-    marked: Sequence[Leaf],
-    tensors: Sequence[Tensor],
-) -> Tensor:
+    b: EinxBuilding,
+    x: LeafTensor,
+    most: LeafTensor,
+    kept: Sequence[LeafDimension],
+    marked: Sequence[LeafDimension],
+    tensors: Sequence[LeafTensor],
+) -> LeafTensor:
     """The first position of an extreme, or NaN, along the next axis; ``tensors`` has those along axes before."""
     before, leaf = marked[: len(tensors)], marked[len(tensors)]
 
@@ -402,12 +433,14 @@ def _first(
 # -- look-ups --------------------------------------------------------------------------------------------------------
 
 
-def _pairs(x: Tensor, operands: Sequence[Tensor], b: Building) -> list[tuple[Leaf, Tensor]]:
+def _pairs(
+    x: LeafTensor, operands: Sequence[LeafTensor], b: EinxBuilding
+) -> list[tuple[LeafDimension, LeafTensor]]:
     """Each axis in brackets, and the tensor that gives its positions.
 
     One of several coordinates is a tensor of its own: all that is looked up along an axis must be an index of it.
     """
-    places: list[Tensor] = []
+    places: list[LeafTensor] = []
     for each in operands:
         along = next((leaf for leaf in each.leaves if leaf.marked), None)
         if along is None:
@@ -418,11 +451,13 @@ def _pairs(x: Tensor, operands: Sequence[Tensor], b: Building) -> list[tuple[Lea
                 replace(leaf, position=n) if leaf is along else leaf for leaf in each.leaves
             )
             rest = [leaf for leaf in each.leaves if leaf is not along]
-            places.append(b.assign(rest, [Tensor(each.value, leaves)], Operand(0)))
+            places.append(b.assign(rest, [LeafTensor(each.value, leaves)], Operand(0)))
     return list(zip((leaf for leaf in x.leaves if leaf.marked), places, strict=True))
 
 
-def _got(b: Building, operands: Sequence[Tensor], target: Sequence[Leaf]) -> Tensor:
+def _got(
+    b: EinxBuilding, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
+) -> LeafTensor:
     x, *coordinates = operands
     keys = [leaf.key for leaf in target]
     for each in operands:
@@ -431,7 +466,9 @@ def _got(b: Building, operands: Sequence[Tensor], target: Sequence[Leaf]) -> Ten
     return _spread(b, b.looked_up(have, x, _pairs(x, coordinates, b)), target)
 
 
-def _stored(b: Building, op: EinxOp, operands: Sequence[Tensor], target: Sequence[Leaf]) -> Tensor:
+def _stored(
+    b: EinxBuilding, op: EinxOp, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
+) -> LeafTensor:
     x, *coordinates, updates = operands
     pairs = _pairs(x, coordinates, b)
     scalar: Scalar = Operand(len(pairs))

@@ -23,21 +23,21 @@ from ilang.core.ir.einx import (
     Concatenation,
     Expression,
     Item,
-    Number,
+    UnnamedAxis,
     item_text,
     named,
 )
 from ilang.core.ir.operation import Amount, Einsum, Operation, Sized
 from ilang.core.ir.scalar import Apply, Operand, Scalar
+from ilang.core.ir.spec import AxisLabel as SpecLabel
 from ilang.core.ir.spec import Joined, ShapeSpec, Spec, SpecRow
-from ilang.core.ir.spec import Label as SpecLabel
 from ilang.core.names import Names
 from ilang.core.record import record
 from ilang.core.source import Span
 
 
 @record
-class Leaf:
+class LeafDimension:
     """A dimension that is one axis: its key, which is that of no other axis of its tensor unless it is a diagonal.
 
     ``name`` is that of the expression, None of a number; ``size`` is that of a number. ``position`` is there where one
@@ -53,11 +53,11 @@ class Leaf:
 
 
 @record
-class Tensor:
+class LeafTensor:
     """A value whose dimensions are leaves."""
 
     value: int
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[LeafDimension, ...]
 
 
 @record
@@ -65,8 +65,8 @@ class Fold:
     """A reduction with an operator over some leaves; those in ``some`` must have an element."""
 
     acc: str
-    leaves: tuple[Leaf, ...]
-    some: tuple[Leaf, ...] = ()
+    leaves: tuple[LeafDimension, ...]
+    some: tuple[LeafDimension, ...] = ()
 
 
 @record
@@ -77,7 +77,7 @@ class _Dim:
     marked: bool
 
 
-class Building:
+class EinxBuilding:
     """Nodes under construction; the values before them are those of ``nodes``."""
 
     def __init__(
@@ -114,13 +114,13 @@ class Building:
         self.nodes.append(node)
         return len(self.nodes) - 1
 
-    def size(self, leaf: Leaf) -> int | None:
+    def size(self, leaf: LeafDimension) -> int | None:
         """The size that is written for an axis."""
         return leaf.size if leaf.name is None else self.sizes.get(leaf.name)
 
     # -- dimensions --------------------------------------------------------------------------------------------------
 
-    def taken(self, value: int, expression: Expression) -> Tensor:
+    def taken(self, value: int, expression: Expression) -> LeafTensor:
         """An operand whose dimensions have become leaves; its compositions are views.
 
         Raises:
@@ -128,7 +128,7 @@ class Building:
         """
         return self.split(value, self.dims(expression))
 
-    def split(self, value: int, dims: Sequence[_Dim]) -> Tensor:
+    def split(self, value: int, dims: Sequence[_Dim]) -> LeafTensor:
         """A value whose dimensions are compositions, as leaves."""
         flat: list[_Dim] = []
         source: list[tuple[int, ...]] = []
@@ -141,7 +141,7 @@ class Building:
             target = tuple((n,) for n in range(len(flat)))
             value = self._view(value, leaves, tuple(source), target, dims)
         self.note(value, leaves)
-        return Tensor(value, leaves)
+        return LeafTensor(value, leaves)
 
     def dims(self, expression: Expression) -> list[_Dim]:
         """The dimensions of an expression, brackets noted."""
@@ -156,14 +156,14 @@ class Building:
         spans = tuple(dim.item.span for dim in self.dims(expression))
         self.sized.append(Sized(value, "dims", amounts, self.scope, spans, self.span))
 
-    def _leaf(self, dim: _Dim) -> Leaf:
+    def _leaf(self, dim: _Dim) -> LeafDimension:
         item = dim.item
         match item:
             case Axis():
                 key = self._again(item.name) if dim.marked else item.name
-                return Leaf(key, item.name, None, dim.marked, item.span)
-            case Number():
-                return Leaf(self._number(item), None, item.size, dim.marked, item.span)
+                return LeafDimension(key, item.name, None, dim.marked, item.span)
+            case UnnamedAxis():
+                return LeafDimension(self._number(item), None, item.size, dim.marked, item.span)
             case _:
                 raise MeaningError(
                     "E0227",
@@ -179,7 +179,7 @@ class Building:
         self.marked.add(name)
         return name
 
-    def _number(self, item: Number) -> str:
+    def _number(self, item: UnnamedAxis) -> str:
         """The key of a number: the same for one that is written once, wherever it stands."""
         place = (item.place, item.at)
         if place not in self.numbers:
@@ -189,7 +189,7 @@ class Building:
     def _view(
         self,
         value: int,
-        leaves: Sequence[Leaf],
+        leaves: Sequence[LeafDimension],
         source: tuple[tuple[int, ...], ...],
         target: tuple[tuple[int, ...], ...],
         dims: Sequence[_Dim],
@@ -199,13 +199,13 @@ class Building:
         text = " ".join(item_text(dim.item) for dim in dims)
         return self.add(graph.View(value, axes, source, target, text, span))
 
-    def note(self, value: int, leaves: Sequence[Leaf]) -> None:
+    def note(self, value: int, leaves: Sequence[LeafDimension]) -> None:
         """Add the constraints that leaves have on the dimensions of a value."""
         names = tuple(leaf.name if (size := self.size(leaf)) is None else size for leaf in leaves)
         spans = tuple(leaf.span for leaf in leaves)
         self.sized.append(Sized(value, "dims", names, self.scope, spans, self.span))
 
-    def merged(self, tensor: Tensor, dims: Sequence[_Dim]) -> int:
+    def merged(self, tensor: LeafTensor, dims: Sequence[_Dim]) -> int:
         """A tensor whose leaves are those of some dimensions, in order, as these dimensions."""
         counts = [len(_members(dim)) for dim in dims]
         if all(count == 1 for count in counts):
@@ -217,7 +217,7 @@ class Building:
         source = tuple((n,) for n in range(len(tensor.leaves)))
         return self._view(tensor.value, tensor.leaves, source, tuple(target), dims)
 
-    def wanted(self, dims: Sequence[_Dim]) -> tuple[Leaf, ...]:
+    def wanted(self, dims: Sequence[_Dim]) -> tuple[LeafDimension, ...]:
         """The leaves of dimensions that are to be made."""
         return tuple(self._leaf(inner) for dim in dims for inner in _members(dim))
 
@@ -225,12 +225,12 @@ class Building:
 
     def assign(
         self,
-        target: Sequence[Leaf],
-        operands: Sequence[Tensor],
+        target: Sequence[LeafDimension],
+        operands: Sequence[LeafTensor],
         scalar: Scalar | Callable[[Mapping[str, int]], Scalar],
         fold: Fold | None = None,
-        measured: Sequence[Leaf] = (),
-    ) -> Tensor:
+        measured: Sequence[LeafDimension] = (),
+    ) -> LeafTensor:
         """An assignment over leaves; a dimension of an operand that is no axis of it is read at 0.
 
         Args:
@@ -257,11 +257,14 @@ class Building:
             )
         )
         self._tie(value, axes, operands)
-        return Tensor(value, tuple(target))
+        return LeafTensor(value, tuple(target))
 
     def looked_up(
-        self, target: Sequence[Leaf], table: Tensor, pairs: Sequence[tuple[Leaf, Tensor]]
-    ) -> Tensor:
+        self,
+        target: Sequence[LeafDimension],
+        table: LeafTensor,
+        pairs: Sequence[tuple[LeafDimension, LeafTensor]],
+    ) -> LeafTensor:
         """Elements of a table at positions that tensors give: of each pair an axis of the table, and its positions."""
         axes = [*target, *(axis for axis, _ in pairs)]
         number = _numbered(axes)
@@ -282,16 +285,16 @@ class Building:
             )
         )
         self._tie(value, axes, operands)
-        return Tensor(value, tuple(target))
+        return LeafTensor(value, tuple(target))
 
     def scattered(
         self,
-        base: Tensor,
-        pairs: Sequence[tuple[Leaf, Tensor]],
-        updates: Tensor,
+        base: LeafTensor,
+        pairs: Sequence[tuple[LeafDimension, LeafTensor]],
+        updates: LeafTensor,
         scalar: Scalar,
         acc: str | None,
-    ) -> Tensor:
+    ) -> LeafTensor:
         """A tensor with elements stored anew, or accumulated into, at positions that tensors give."""
         operands = [*(place for _, place in pairs), updates]
         have = {leaf.key for leaf in base.leaves}
@@ -315,13 +318,15 @@ class Building:
                 base=base.value,
             )
         )
-        return Tensor(value, base.leaves)
+        return LeafTensor(value, base.leaves)
 
-    def _axes(self, number: Mapping[str, int], leaves: Sequence[Leaf]) -> tuple[graph.Axis, ...]:
+    def _axes(
+        self, number: Mapping[str, int], leaves: Sequence[LeafDimension]
+    ) -> tuple[graph.Axis, ...]:
         first = {leaf.key: leaf for leaf in reversed(leaves)}
         return tuple(graph.Axis(key, self.size(first[key]), first[key].span) for key in number)
 
-    def _read(self, tensor: Tensor, number: Mapping[str, int], skips: bool) -> graph.Read:
+    def _read(self, tensor: LeafTensor, number: Mapping[str, int], skips: bool) -> graph.Read:
         index = tuple(
             axis_index(number[leaf.key])
             if leaf.key in number and leaf.position is None
@@ -331,7 +336,9 @@ class Building:
         spans = tuple(leaf.span for leaf in tensor.leaves)
         return graph.Read(tensor.value, index, skips, spans, self.span)
 
-    def _tie(self, value: int, axes: Sequence[Leaf], operands: Sequence[Tensor]) -> None:
+    def _tie(
+        self, value: int, axes: Sequence[LeafDimension], operands: Sequence[LeafTensor]
+    ) -> None:
         """Axes that no operand has are those of the operation of their name."""
         read = {leaf.key for each in operands for leaf in each.leaves}
         names = tuple(
@@ -341,7 +348,7 @@ class Building:
             spans = tuple(leaf.span for leaf in axes)
             self.sized.append(Sized(value, "axes", names, self.scope, spans, self.span))
 
-    def kept(self, tensor: Tensor, names: Sequence[str]) -> Tensor:
+    def kept(self, tensor: LeafTensor, names: Sequence[str]) -> LeafTensor:
         """A tensor of which other axes have one element: such dimensions are read at 0.
 
         Raises:
@@ -353,7 +360,7 @@ class Building:
             self.unit(tensor, leaf)
         return tensor
 
-    def unit(self, tensor: Tensor, leaf: Leaf) -> None:
+    def unit(self, tensor: LeafTensor, leaf: LeafDimension) -> None:
         """A dimension that is dropped has one element."""
         size = self.size(leaf)
         if size is not None and size != 1:
@@ -365,16 +372,16 @@ class Building:
         spans = tuple(each.span for each in tensor.leaves)
         self.sized.append(Sized(tensor.value, "dims", names, self.scope, spans, leaf.span))
 
-    def copied(self, tensor: Tensor, target: Sequence[Leaf]) -> Tensor:
+    def copied(self, tensor: LeafTensor, target: Sequence[LeafDimension]) -> LeafTensor:
         """A tensor with its leaves in another order, diagonals taken, broadcast along those that it lacks."""
         keys = [leaf.key for leaf in target]
         if [leaf.key for leaf in tensor.leaves] == keys:
-            return Tensor(tensor.value, tuple(target))
+            return LeafTensor(tensor.value, tuple(target))
         return self.assign(target, [self.kept(tensor, keys)], Operand(0))
 
     # -- concatenations ----------------------------------------------------------------------------------------------
 
-    def parts(self, value: int, dims: list[_Dim]) -> list[Tensor]:
+    def parts(self, value: int, dims: list[_Dim]) -> list[LeafTensor]:
         """The parts of a tensor, in order, all of whose dimensions are leaves."""
         value, dims = self._opened(value, dims)
         place = next((n for n, dim in enumerate(dims) if isinstance(dim.item, Concatenation)), None)
@@ -382,7 +389,7 @@ class Building:
             return [self.split(value, dims)]
         joined = dims[place].item
         assert isinstance(joined, Concatenation)
-        parts: list[Tensor] = []
+        parts: list[LeafTensor] = []
         for number, part in enumerate(joined.parts):
             sliced = self._slice(value, dims, place, number)
             parts += self.parts(sliced, [*dims[:place], _Dim(part, False), *dims[place + 1 :]])
@@ -408,11 +415,11 @@ class Building:
         target = tuple((n,) for n in range(len(flat)))
         return self._view(value, leaves, tuple(source), target, dims), flat
 
-    def _whole(self, dim: _Dim) -> Leaf:
+    def _whole(self, dim: _Dim) -> LeafDimension:
         """A dimension as one axis, whatever it is made of."""
-        if isinstance(dim.item, Axis | Number):
+        if isinstance(dim.item, Axis | UnnamedAxis):
             return self._leaf(dim)
-        return Leaf(self.keys.fresh("joined"), None, None, dim.marked, dim.item.span)
+        return LeafDimension(self.keys.fresh("joined"), None, None, dim.marked, dim.item.span)
 
     def _slice(self, value: int, dims: Sequence[_Dim], place: int, part: int) -> int:
         """One part of a dimension that is a concatenation."""
@@ -447,7 +454,7 @@ class Building:
         match item:
             case Axis():
                 return self.sizes.get(item.name, item.name)
-            case Number():
+            case UnnamedAxis():
                 return item.size
             case Composition():
                 parts = tuple(self._amount(each) for each in item.items)
@@ -479,10 +486,10 @@ class Building:
         if len(flat) == len(dims):
             return value
         leaves = tuple(self._whole(dim) for dim in flat)
-        return self.merged(Tensor(value, leaves), dims)
+        return self.merged(LeafTensor(value, leaves), dims)
 
 
-def _numbered(leaves: Sequence[Leaf]) -> dict[str, int]:
+def _numbered(leaves: Sequence[LeafDimension]) -> dict[str, int]:
     """The axes of an assignment by key."""
     keys = dict.fromkeys(leaf.key for leaf in leaves)
     return {key: n for n, key in enumerate(keys)}

@@ -24,10 +24,10 @@ from ilang.core.ir.einx import (
     Expression,
     Form,
     Item,
-    Number,
     Parameter,
     Repetition,
     Sizes,
+    UnnamedAxis,
     expression_text,
     inside,
     item_text,
@@ -44,7 +44,7 @@ Monomial = tuple[int, ...]
 
 
 @record
-class Count:
+class Repetitions:
     """The number of repetitions of an ellipsis; ``because`` says what gives it. None: it stands for one axis."""
 
     ellipsis: Repetition
@@ -53,7 +53,7 @@ class Count:
 
 
 @record
-class Repeated:
+class RepeatedForm:
     """A form without ellipses; ``sizes`` of its axes, each by the name that it has now.
 
     ``names`` has the repetitions of every axis as it was written, and how many ellipses are around it.
@@ -62,11 +62,11 @@ class Repeated:
     inputs: tuple[Expression, ...]
     outputs: tuple[Expression, ...]
     sizes: dict[str, Parameter]
-    counts: tuple[Count, ...]
+    counts: tuple[Repetitions, ...]
     names: dict[str, tuple[dict[tuple[int, ...], str], int]]
 
 
-def repeat(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> Repeated:
+def repeat(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> RepeatedForm:
     """Repeat what stands under the ellipses of a form.
 
     Args:
@@ -307,7 +307,7 @@ class _Repeating:
             for ellipsis in place.around
         }
 
-    def run(self) -> Repeated:
+    def run(self) -> RepeatedForm:
         """Every expression, and the sizes that are given."""
         inputs, outputs = (
             tuple(Expression(self._items(each.items, ()), each.span) for each in side)
@@ -322,13 +322,13 @@ class _Repeating:
             )
             if axis == parameter.name and len(at) == len(self.counts.path(axis))
         }
-        shown: dict[int, Count] = {}
+        shown: dict[int, Repetitions] = {}
         for number, ellipsis in self.counts.ellipses.items():
             times, because, _ = self.counts.known.get(
                 self.counts.find(number), (None, "it stands in compositions alone", None)
             )
-            shown.setdefault(self.counts.find(number), Count(ellipsis, times, because))
-        return Repeated(inputs, outputs, sizes, tuple(shown.values()), self._written())
+            shown.setdefault(self.counts.find(number), Repetitions(ellipsis, times, because))
+        return RepeatedForm(inputs, outputs, sizes, tuple(shown.values()), self._written())
 
     def _written(self) -> dict[str, tuple[dict[tuple[int, ...], str], int]]:
         """The axes as they are written, each with its repetitions by their places."""
@@ -351,7 +351,7 @@ class _Repeating:
         match item:
             case Axis():
                 return (Axis(self._name(item.name, at), item.span),) if at else (item,)
-            case Number():
+            case UnnamedAxis():
                 return (replace(item, at=at),)
             case Composition():
                 return (Composition(self._items(item.items, at), item.span),)
@@ -371,7 +371,7 @@ class _Repeating:
 
     def _whole(self, item: Repetition, at: tuple[int, ...]) -> tuple[Item, ...]:
         """An ellipsis that nothing counts, as one axis, or none where it repeats 1. Raises ShapeError E0540."""
-        if all(isinstance(p.leaf, Number) and p.leaf.size == 1 for p in places(item)):
+        if all(isinstance(p.leaf, UnnamedAxis) and p.leaf.size == 1 for p in places(item)):
             return ()
         marks = {place.marked for place in places(item)}
         given = {parameter.name for parameter in self.form.parameters}

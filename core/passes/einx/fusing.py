@@ -18,8 +18,8 @@ from ilang.core.ir.einx import (
     Concatenation,
     Expression,
     Item,
-    Number,
     Repetition,
+    UnnamedAxis,
     places,
 )
 from ilang.core.names import Names
@@ -69,7 +69,7 @@ def _leaves(items: Sequence[Item]) -> Iterator[Item]:
             case Bracket():
                 for each in _leaves(item.items):
                     yield Bracket((each,), each.span)
-            case Number(size=1):
+            case UnnamedAxis(size=1):
                 pass
             case _:
                 yield item

@@ -27,9 +27,9 @@ from ilang.core.ir.graph import (
 )
 from ilang.core.ir.operation import Amount, Einsum, Operation, Sized
 from ilang.core.ir.scalar import Apply, Convert, Extent, Operand, Position, Scalar
-from ilang.core.ir.spec import Label, ShapeSpec
+from ilang.core.ir.spec import AxisLabel, ShapeSpec
 from ilang.core.names import Names
-from ilang.core.passes.einx.building import Building, Leaf, Tensor
+from ilang.core.passes.einx.building import EinxBuilding, LeafDimension, LeafTensor
 from ilang.core.record import replace
 
 T = TypeVar("T")
@@ -38,17 +38,21 @@ T = TypeVar("T")
 class Along:
     """A program without einx operations, put along the leaves of its inputs that are not in brackets."""
 
-    def __init__(self, building: Building, program: Graph, order: Sequence[Leaf]) -> None:
+    def __init__(
+        self, building: EinxBuilding, program: Graph, order: Sequence[LeafDimension]
+    ) -> None:
         """Add to what is built; ``order`` has the leaves that any input may be along, as results have them."""
         self.building = building
         self.program = program
         self.order = order
         self.values: dict[int, int] = {}
-        self.along: dict[int, tuple[Leaf, ...]] = {}
+        self.along: dict[int, tuple[LeafDimension, ...]] = {}
         self.stored: dict[int, tuple[int, ...]] = {}
         """Of inputs whose dimensions stand in another order: which one each is."""
 
-    def run(self, inputs: Sequence[Tensor], output: int) -> tuple[int, tuple[Leaf, ...]]:
+    def run(
+        self, inputs: Sequence[LeafTensor], output: int
+    ) -> tuple[int, tuple[LeafDimension, ...]]:
         """The value of one output, and the leaves that stand before its own dimensions.
 
         Args:
@@ -64,7 +68,7 @@ class Along:
         self._constraints()
         return self._plain(wanted), self.along[wanted]
 
-    def _input(self, value: int, tensor: Tensor) -> None:
+    def _input(self, value: int, tensor: LeafTensor) -> None:
         """An input as it is stored, or, where it has a diagonal or an axis that no output has, copied."""
         have = {leaf.key for leaf in tensor.leaves}
         along = self.along[value] = tuple(leaf for leaf in self.order if leaf.key in have)
@@ -124,10 +128,10 @@ class Along:
                 raise InternalError("E9901", f"no node of a component: {type(node).__name__}")
         return self.building.add(rewired_node)
 
-    def _axes(self, leaves: Sequence[Leaf]) -> list[Axis]:
+    def _axes(self, leaves: Sequence[LeafDimension]) -> list[Axis]:
         return [Axis(leaf.key, self.building.size(leaf), leaf.span) for leaf in leaves]
 
-    def _assignment(self, node: Assignment, along: Sequence[Leaf]) -> int:
+    def _assignment(self, node: Assignment, along: Sequence[LeafDimension]) -> int:
         count = len(along)
         moved = {axis: axis + count for axis in range(len(node.axes))}
         place = {leaf.key: axis_index(n) for n, leaf in enumerate(along)}
@@ -162,7 +166,7 @@ class Along:
         )
         return self.building.add(batched)
 
-    def _base(self, value: int, along: Sequence[Leaf], node: Assignment) -> int:
+    def _base(self, value: int, along: Sequence[LeafDimension], node: Assignment) -> int:
         """The value that an assignment starts from, along all axes that its result is."""
         start = self._plain(value)
         if len(self.along[value]) == len(along):
@@ -186,16 +190,18 @@ class Along:
         self.building.sized.append(Sized(copied, "axes", amounts, scope, spans, node.span))
         return copied
 
-    def _contraction(self, node: Operation, logic: Einsum, along: Sequence[Leaf]) -> Operation:
+    def _contraction(
+        self, node: Operation, logic: Einsum, along: Sequence[LeafDimension]
+    ) -> Operation:
         """A specification with labels for axes in front of what each shape has.
 
         An array has its axes in the order batch, output, input: what stands before them is of the batch row.
         """
         spec = logic.spec
         unique = Names(spec.names())
-        labels = {leaf.key: Label(unique.fresh(leaf.key), leaf.span) for leaf in along}
+        labels = {leaf.key: AxisLabel(unique.fresh(leaf.key), leaf.span) for leaf in along}
 
-        def before(shape: ShapeSpec, leaves: Sequence[Leaf]) -> ShapeSpec:
+        def before(shape: ShapeSpec, leaves: Sequence[LeafDimension]) -> ShapeSpec:
             batch, *others = shape.rows
             first = tuple(labels[leaf.key] for leaf in leaves)
             return replace(shape, rows=(replace(batch, leading=(*first, *batch.leading)), *others))
@@ -259,7 +265,7 @@ def _after(groups: Groups, count: int) -> Groups:
     return (*((n,) for n in range(count)), *moved)
 
 
-def _text_along(text: str, along: Sequence[Leaf]) -> str:
+def _text_along(text: str, along: Sequence[LeafDimension]) -> str:
     """The text of work for each of some axes: its loops go over these as well, which the text alone does not name."""
     names = " ".join(leaf.name or str(leaf.size) for leaf in along)
     return f"{text} of each {names}" if along else text

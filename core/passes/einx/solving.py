@@ -23,8 +23,8 @@ from ilang.core.ir.einx import (
     Expression,
     Form,
     Item,
-    Number,
     Parameter,
+    UnnamedAxis,
     inside,
     places,
 )
@@ -39,7 +39,7 @@ from ilang.core.ir.rows import (
     extent_of,
     weighted,
 )
-from ilang.core.passes.einx.ellipses import Repeated, repeat
+from ilang.core.passes.einx.ellipses import RepeatedForm, repeat
 from ilang.core.passes.einx.fusing import fuse
 from ilang.core.record import record
 from ilang.core.source import Span, whole
@@ -54,12 +54,12 @@ Fresh = Callable[[str], Var]
 
 
 @record
-class Sizes:
+class AxisSizes:
     """The size of every axis by name, and expressions without ellipses over these names."""
 
     of: Mapping[str, int]
     expressions: tuple[Expression, ...]
-    repeated: Repeated
+    repeated: RepeatedForm
 
 
 def form_of(
@@ -76,7 +76,7 @@ def solve_sizes(
     names: Sequence[str],
     fused: bool,
     any_will_do: bool = False,
-) -> Sizes:
+) -> AxisSizes:
     """The sizes of the axes of some expressions.
 
     Args:
@@ -103,7 +103,7 @@ def solve_sizes(
     if fused:
         every = fuse(every, sizes)
     system = _System(every, shapes, names, sizes)
-    return Sizes(system.solved(any_will_do), every, repeated)
+    return AxisSizes(system.solved(any_will_do), every, repeated)
 
 
 def shape_of(expression: Expression, sizes: Mapping[str, int]) -> Shape:
@@ -114,7 +114,7 @@ def shape_of(expression: Expression, sizes: Mapping[str, int]) -> Shape:
 def _size(item: Item, sizes: Mapping[str, int]) -> int:
     if isinstance(item, Axis):
         return sizes[item.name]
-    if isinstance(item, Number):
+    if isinstance(item, UnnamedAxis):
         return item.size
     if isinstance(item, Concatenation):
         return sum(_size(part, sizes) for part in item.parts)
@@ -226,7 +226,9 @@ class _System:
     def _unfit(self) -> ShapeError:
         """No sizes make the shapes."""
         known = [(item, extent_of(size)) for item, size in self._known()]
-        composed = [(item, size) for item, size in known if not isinstance(item, Axis | Number)]
+        composed = [
+            (item, size) for item, size in known if not isinstance(item, Axis | UnnamedAxis)
+        ]
         says = " and ".join(f"`{item.span.text()}` be {size}" for item, size in composed)
         labels = [Label(item.span, str(size)) for item, size in known]
         help_line = "look for an extent that is not what the expression says"
@@ -294,7 +296,7 @@ def _made(
     match item:
         case Axis():
             return scopes.name(0, item.name, item.span)
-        case Number():
+        case UnnamedAxis():
             written = Origin(f"`{item.span.text()}`", item.span, "", "written")
             return Known(item.size, False, None, written)
         case Concatenation():

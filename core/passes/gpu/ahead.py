@@ -40,7 +40,7 @@ from ilang.core.record import record, replace
 
 
 @record
-class Copy:
+class CopySpread:
     """A spread that copies: each thread has one iteration, in which unrolled ``loops`` stand around one ``store``.
 
     The innermost loop moves ``lanes`` neighbors in ``wide`` buffers together. ``at`` is a number of each iteration,
@@ -125,9 +125,9 @@ class Copies:
             name += "_"
         return name
 
-    def of(self, loop: For, number: int) -> dict[Statement, Copy]:
+    def of(self, loop: For, number: int) -> dict[Statement, CopySpread]:
         """The copies of a loop into a buffer, by statement; none if it is filled in any other way."""
-        copies_of_loop: dict[Statement, Copy] = {}
+        copies_of_loop: dict[Statement, CopySpread] = {}
         if loop.chunk is not None or (loop.rest is not None and loop.rest.until is not None):
             return {}
         for s in _leaves(loop.body):
@@ -138,7 +138,7 @@ class Copies:
                 copies_of_loop[s] = copy
         return copies_of_loop
 
-    def held(self, copies: dict[Statement, Copy], filled: int) -> dict[Statement, Copy]:
+    def held(self, copies: dict[Statement, CopySpread], filled: int) -> dict[Statement, CopySpread]:
         """Copies that share registers, and fill a buffer."""
         buffer = self.buffers[filled]
         most = max(copies.values(), key=lambda copy: copy.count)
@@ -149,7 +149,7 @@ class Copies:
         )
         return {s: replace(copy, held=held, filled=filled) for s, copy in copies.items()}
 
-    def _copy(self, spread: Spread) -> Copy | None:
+    def _copy(self, spread: Spread) -> CopySpread | None:
         """The copy that a spread makes; None where it computes, or has more for a thread than that loads at a time."""
         device = self.program.machine.device
         assert device is not None
@@ -181,7 +181,7 @@ class Copies:
             terms.append((step, loop.variable))
         wide, lanes = (inner[-1].wide, self._extent(inner[-1])) if inner else ((), 1)
         at = Affine(tuple(terms))
-        return Copy(spread, loops, moved, wide, lanes, at, count) if count <= most else None
+        return CopySpread(spread, loops, moved, wide, lanes, at, count) if count <= most else None
 
     def _stays(self, part: Scalar) -> bool:
         """Whether a part of a scalar is the same whenever it is read."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ilang.core.ir.gpu import Barrier, Spread, Swap
+from ilang.core.ir.gpu import Barrier, Spread, SwapBuffers
 from ilang.core.ir.kernel import (
     Block,
     For,
@@ -45,7 +45,7 @@ class Touched:
         """Whether what comes next has to wait."""
         return bool(self.written & (other.read | other.written) or self.read & other.written)
 
-    def swapped(self, s: Swap) -> Touched:
+    def swapped(self, s: SwapBuffers) -> Touched:
         """The accesses after two buffers have exchanged their names."""
         other = {s.first: s.second, s.second: s.first}
         read, written = ({other.get(n, n) for n in each} for each in (self.read, self.written))
@@ -103,7 +103,7 @@ class Placing:
             elif isinstance(s, For) and has_spread(s):
                 inner, touched = self._loop(s, touched)
                 out.append(inner)
-            elif isinstance(s, Swap):
+            elif isinstance(s, SwapBuffers):
                 out.append(s)
                 touched = touched.swapped(s)
             elif isinstance(s, If) and has_spread(s):

@@ -24,7 +24,7 @@ from math import prod
 
 from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir.affine import Within
-from ilang.core.ir.gpu import Combine, Spread
+from ilang.core.ir.gpu import CombineThreads, Spread
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -121,7 +121,7 @@ def _counted(body: Block, threads: int) -> Block:
     """A block whose spreads all know how many threads there are."""
     out: list[Statement] = []
     for s in body:
-        if isinstance(s, (Spread, Combine)):
+        if isinstance(s, (Spread, CombineThreads)):
             out.append(replace(s, threads=threads))
         elif isinstance(s, For):
             out.append(replace(s, body=_counted(s.body, threads)))
@@ -168,7 +168,7 @@ class _Spreading:
             at = THREAD_DIMENSIONS.index(loop.role)
             extents[at] = max(extents[at], self.program.sizes[loop.size].fixed or 1)
         last = max(n for n, extent in enumerate(extents) if extent > 1 or n == 0)
-        combined = any(isinstance(s, Combine) for s in statements_within(body))
+        combined = any(isinstance(s, CombineThreads) for s in statements_within(body))
         while prod(extents) < self.threads or (combined and prod(extents) % self.warp):
             extents[last] += 1
         return tuple(extents)
@@ -216,9 +216,9 @@ class _Spreading:
         self.asked = True
         return [Spread((replace(spread, body=()),), "threads", 1, body), *combined.values()]
 
-    def _combined(self, body: Block, started: Mapping[int, Scalar]) -> dict[int, Combine]:
+    def _combined(self, body: Block, started: Mapping[int, Scalar]) -> dict[int, CombineThreads]:
         """The statements that combine the variables in which a loop accumulates; none if one cannot be."""
-        combines: dict[int, Combine] = {}
+        combines: dict[int, CombineThreads] = {}
         inside = list(statements_within(body))
         defined = {x.variable for x in inside if isinstance(x, Define)}
         for x in inside:
@@ -230,7 +230,7 @@ class _Spreading:
                     return {}
                 if not _is_identity(primitive, started[x.variable]):
                     return {}
-                combines[x.variable] = Combine(x.variable, primitive, x.value.dtype or "", 1)
+                combines[x.variable] = CombineThreads(x.variable, primitive, x.value.dtype or "", 1)
         read = Counter(
             part.variable for x in inside for part in parts_of(x) if isinstance(part, Local)
         )

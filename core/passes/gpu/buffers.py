@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.gpu import Spread, Swap
+from ilang.core.ir.gpu import Spread, SwapBuffers
 from ilang.core.ir.kernel import (
     Block,
     For,
@@ -36,7 +36,7 @@ from ilang.core.ir.kernel import (
     has_spread,
 )
 from ilang.core.ir.rewriting import accesses, substituted
-from ilang.core.passes.gpu.ahead import Copies, Copy, Iterations, chosen
+from ilang.core.passes.gpu.ahead import Copies, CopySpread, Iterations, chosen
 from ilang.core.passes.gpu.spaces import loop_around
 from ilang.core.record import record, replace
 
@@ -111,16 +111,16 @@ class _Doubling:
         """A loop whose iterations fill buffers in turn, and what stands before it."""
         body, waiting = self._block(loop.body, (*around, loop))
         loop = replace(loop, body=body)
-        ahead: dict[Statement, Copy] = {}
-        swaps: list[Swap] = []
+        ahead: dict[Statement, CopySpread] = {}
+        swaps: list[SwapBuffers] = []
         for number in self.turns.get(loop.variable, []):
             other = self._other(number)
             copies = self.copies.of(loop, number)
             if copies:
-                swaps.append(Swap(number, other))
+                swaps.append(SwapBuffers(number, other))
                 ahead.update(self.copies.held(copies, other))
             else:
-                loop = replace(loop, body=(Swap(number, other), *loop.body))
+                loop = replace(loop, body=(SwapBuffers(number, other), *loop.body))
         if ahead:
             loop, before = _rotated(self.copies, loop, around, ahead, swaps)
             waiting.append(before)
@@ -136,8 +136,8 @@ def _rotated(
     copies: Copies,
     loop: For,
     around: Sequence[For],
-    ahead: Mapping[Statement, Copy],
-    swaps: Sequence[Swap],
+    ahead: Mapping[Statement, CopySpread],
+    swaps: Sequence[SwapBuffers],
 ) -> tuple[For, Waiting]:
     """A loop that copies for its next iteration, and the copy for its first one."""
     first = chosen(loop.body, lambda s: s if s in ahead else None)

@@ -54,7 +54,7 @@ def _asks(body: Block) -> bool:
 
 
 @record
-class _Lanes:
+class _TileSide:
     """The loops that stand for one over rows or columns of a tile: those, outermost first, and their weights.
 
     Those over ``matrices`` stand around what a unit does, where there are several; ``in_lane`` ones are of a lane, and
@@ -170,7 +170,7 @@ class _Fragments:
             self.variables[name] = self.added.variable(name, letter)
         return For(self.variables[name], self.added.size(extent), (), role=role)
 
-    def _rows(self, loop: For, role: Role) -> _Lanes:
+    def _rows(self, loop: For, role: Role) -> _TileSide:
         """The loops that stand for one over rows."""
         extent = self.added.sizes[loop.size].fixed or 0
         *many, each, groups = self._row_parts(extent)
@@ -180,9 +180,11 @@ class _Fragments:
             self._loop(loop, groups, "g", "t"),
         )
         weights = (*(self.unit.rows for _ in many), self.groups, 1)
-        return _Lanes((*matrices, in_lane, across_lanes), weights, matrices, in_lane, across_lanes)
+        return _TileSide(
+            (*matrices, in_lane, across_lanes), weights, matrices, in_lane, across_lanes
+        )
 
-    def _columns(self, loop: For, role: Role) -> _Lanes:
+    def _columns(self, loop: For, role: Role) -> _TileSide:
         """The loops that stand for one over columns."""
         extent = self.added.sizes[loop.size].fixed or 0
         *many, across, each = self._column_parts(extent)
@@ -192,7 +194,9 @@ class _Fragments:
             self._loop(loop, each, "f", role),
         )
         weights = (*(self.unit.columns for _ in many), each, 1)
-        return _Lanes((*matrices, across_lanes, in_lane), weights, matrices, in_lane, across_lanes)
+        return _TileSide(
+            (*matrices, across_lanes, in_lane), weights, matrices, in_lane, across_lanes
+        )
 
     def _each(self, chain: Sequence[For]) -> Statement:
         """A nest over the elements of a tile."""
@@ -234,7 +238,7 @@ class _Fragments:
         inside = (*many, *rows.matrices, *columns.matrices, each, rows.in_lane, columns.in_lane)
         return _nest((*around, rows.across_lanes, columns.across_lanes, *inside), body)
 
-    def _within(self, body: Block, lanes: Mapping[int, _Lanes]) -> Block:
+    def _within(self, body: Block, lanes: Mapping[int, _TileSide]) -> Block:
         """Statements at the elements of lanes, which sums have dimensions for."""
         index = {variable: each.index() for variable, each in lanes.items()}
 

@@ -43,7 +43,7 @@ from ilang.core.record import record, replace
 
 
 @record
-class Place:
+class Placement:
     """The space of a buffer, and the dimensions that it keeps there.
 
     Threads read ``wide`` elements of it at a time; ``sector`` threads along a row of memory write down a column of it.
@@ -98,7 +98,7 @@ def kernel_to_spaces(program: Program) -> Program:
     return replace(program, buffers=tuple(buffers), sizes=tuple(sizes), kernels=tuple(kernels))
 
 
-def _extents(program: Program, number: int, place: Place) -> list[int] | None:
+def _extents(program: Program, number: int, place: Placement) -> list[int] | None:
     """The extents of what a buffer keeps; None where one is known at run time only.
 
     Rows of memory that a block shares are longer by as many elements as threads read at a time where threads that step
@@ -145,7 +145,7 @@ def _wide(program: Program, body: Block, number: int) -> int:
     return 1
 
 
-def placed(program: Program, kernel: Kernel) -> dict[int, Place] | Full:
+def placed(program: Program, kernel: Kernel) -> dict[int, Placement] | Full:
     """The places of the private buffers of a bound kernel, or that blocks have no room for one."""
     (spread,) = kernel.body
     assert isinstance(spread, Spread)
@@ -153,7 +153,7 @@ def placed(program: Program, kernel: Kernel) -> dict[int, Place] | Full:
     assert device is not None
     touched = {buffer for buffer, _ in accesses(kernel.body)}
     private = sorted(number for number in touched if program.buffers[number].private)
-    places: dict[int, Place] = {}
+    places: dict[int, Placement] = {}
     parts = spread.threads // device.warp if spread.over == "warps" else 1
     most: dict[Space, int] = {
         "local": device.local_bytes,
@@ -178,14 +178,14 @@ def placed(program: Program, kernel: Kernel) -> dict[int, Place] | Full:
     return places
 
 
-def _place(program: Program, spread: Spread, number: int) -> Place:
+def _place(program: Program, spread: Spread, number: int) -> Placement:
     """The place of a buffer, if there is room."""
     every = tuple(range(len(program.buffers[number].dims)))
     if spread.over == "grid":
-        return Place("local", every)
+        return Placement("local", every)
     inside = [s for s in _shared_out(spread.body) if number in _buffers(s.body)]
     count = sum(buffer == number for buffer, _ in accesses(spread.body))
-    shared = Place(
+    shared = Placement(
         "shared",
         every,
         _wide(program, spread.body, number),
@@ -200,9 +200,9 @@ def _place(program: Program, spread: Spread, number: int) -> Place:
     if count == sum(buffer == number for s in inside for buffer, _ in accesses(s.body)):
         owned = owned_dimensions(program, inside, number)
         if owned is not None:
-            return Place("local", tuple(d for d in every if d not in owned))
+            return Placement("local", tuple(d for d in every if d not in owned))
         if len(inside) == 1 and not _is_told_apart(inside[0], number):
-            return Place("local", every)
+            return Placement("local", every)
     known = None if shared.has_rows() else _known(program, number, every)
     if known is None or len(known) < 2:
         return shared
@@ -289,7 +289,7 @@ def _buffers(body: Block) -> set[int]:
     return {buffer for buffer, _ in accesses(body)}
 
 
-def _bytes(program: Program, number: int, place: Place) -> int | None:
+def _bytes(program: Program, number: int, place: Placement) -> int | None:
     """The bytes of what a buffer keeps; None where they are known at run time only."""
     extents = _extents(program, number, place)
     if extents is None:
@@ -297,7 +297,7 @@ def _bytes(program: Program, number: int, place: Place) -> int | None:
     return BYTES[program.buffers[number].dtype] * prod(extents) * (1 + place.double)
 
 
-def _folded(program: Program, body: Block, places: dict[int, Place]) -> Block:
+def _folded(program: Program, body: Block, places: dict[int, Placement]) -> Block:
     """A block in which buffers are indexed by the dimensions that they keep."""
 
     def kept(load: Load) -> Load:
@@ -320,7 +320,7 @@ def _folded(program: Program, body: Block, places: dict[int, Place]) -> Block:
     return map_statements(body, change)
 
 
-def _kept(program: Program, access: Access, places: dict[int, Place]) -> tuple[Affine, ...]:
+def _kept(program: Program, access: Access, places: dict[int, Placement]) -> tuple[Affine, ...]:
     """The index of an element by the dimensions that are kept, all but the first in one where these are one row."""
     buffer, index = access
     place = places[buffer]

@@ -23,8 +23,8 @@ from math import inf, isnan
 
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.cpu import Bound
-from ilang.core.ir.gpu import Combine, Spread, Trim
+from ilang.core.ir.cpu import IntervalEnd
+from ilang.core.ir.gpu import CombineThreads, Spread, Trim
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -65,7 +65,7 @@ FOLDED: dict[str, Callable[[float, float], float]] = {
 
 
 @record
-class Fixed:
+class FixedUnless:
     """A number that something is wherever one of the conditions is not met; None where it always is.
 
     That holds if all elements of the ``finite`` arrays are.
@@ -77,10 +77,10 @@ class Fixed:
 
 
 @record
-class Step:
+class Update:
     """A statement that gives a buffer, or a scalar variable, a value, and the conditions that it is behind."""
 
-    statement: Store | Change | Define | Combine
+    statement: Store | Change | Define | CombineThreads
     behind: Conditions
 
 
@@ -120,9 +120,11 @@ def trim_of(program: Program, kernel: Kernel, loop: For) -> Trim | None:
         others = tuple((c, v) for c, v in terms if v != loop.variable)
         if step > 0:
             negative = tuple((-c, v) for c, v in others), tuple((-c, n) for c, n in sizes)
-            least.append(Bound(Affine(negative[0], -offset, window=True, sizes=negative[1]), step))
+            least.append(
+                IntervalEnd(Affine(negative[0], -offset, window=True, sizes=negative[1]), step)
+            )
         elif step < 0:
-            most.append(Bound(Affine(others, offset + 1, window=True, sizes=sizes), -step))
+            most.append(IntervalEnd(Affine(others, offset + 1, window=True, sizes=sizes), -step))
     if not least and not most:
         return None
     return Trim(tuple(least), tuple(most), tuple(sorted(needed.finite)))
@@ -170,12 +172,12 @@ class _Iteration:
         for s in every:
             if isinstance(s, Store):
                 self.stores.setdefault(s.buffer, []).append(s)
-        self.steps: dict[tuple[str, int], list[Step]] = {}
+        self.steps: dict[tuple[str, int], list[Update]] = {}
         self._collect(loop.body, {})
         self.private = self._own_buffers(kernel) | {
             ("local", s.variable) for s in statements_within(loop.body) if isinstance(s, Define)
         }
-        self.known: dict[tuple[str, int], Fixed | None] = {}
+        self.known: dict[tuple[str, int], FixedUnless | None] = {}
 
     def _own_buffers(self, kernel: Kernel) -> set[tuple[str, int]]:
         """The private buffers that no statement outside touches."""
@@ -194,9 +196,9 @@ class _Iteration:
         for s in body:
             match s:
                 case Store():
-                    self.steps.setdefault(("buffer", s.buffer), []).append(Step(s, behind))
-                case Define() | Change() | Combine():
-                    self.steps.setdefault(("local", s.variable), []).append(Step(s, behind))
+                    self.steps.setdefault(("buffer", s.buffer), []).append(Update(s, behind))
+                case Define() | Change() | CombineThreads():
+                    self.steps.setdefault(("local", s.variable), []).append(Update(s, behind))
                 case If():
                     self._collect(s.body, either(behind, self._conditions(s.within)))
                     self._collect(s.otherwise, behind)
@@ -205,7 +207,7 @@ class _Iteration:
                 case _:
                     raise AssertionError("other statements come later, or are of a CPU")
 
-    def needed(self) -> Fixed | None:
+    def needed(self) -> FixedUnless | None:
         """The conditions without any of which an iteration changes nothing, and the arrays that must be finite."""
         unmet: Conditions | None = None
         finite: frozenset[int] = frozenset()
@@ -215,13 +217,13 @@ class _Iteration:
                 if not idle.unmet and idle.unmet is not None:
                     return None
                 unmet, finite = both(unmet, idle.unmet), finite | idle.finite
-        return Fixed(0, unmet, finite) if unmet else None
+        return FixedUnless(0, unmet, finite) if unmet else None
 
-    def _idle(self, step: Step) -> Fixed:
+    def _idle(self, step: Update) -> FixedUnless:
         """The conditions in which a step leaves a value as it is."""
         s = step.statement
         if isinstance(s, (Change, Store)) and s.corrects:
-            return Fixed(0, None)
+            return FixedUnless(0, None)
         if isinstance(s, (Change, Store)) and isinstance(s.value, Apply):
             primitive, arguments = s.value.primitive, s.value.arguments
             neutral = COMBINED.get(primitive)
@@ -231,15 +233,15 @@ class _Iteration:
                     if term.unmet is None:
                         return term
                     return replace(term, unmet=either(step.behind, term.unmet))
-        return Fixed(0, step.behind)
+        return FixedUnless(0, step.behind)
 
     # -- what is a number where conditions are not met -----------------------------------------------------------------
 
-    def _fixed(self, scalar: Scalar) -> Fixed | None:
+    def _fixed(self, scalar: Scalar) -> FixedUnless | None:
         """The number that a scalar is without some conditions; None where it is none."""
         match scalar:
             case Constant():
-                return Fixed(float(scalar.value), None)
+                return FixedUnless(float(scalar.value), None)
             case Convert():
                 argument = self._fixed(scalar.argument)
                 plain = argument is not None and argument.value in (0, 1)
@@ -257,7 +259,7 @@ class _Iteration:
             case _:
                 return None
 
-    def _chosen(self, scalar: Select) -> Fixed | None:
+    def _chosen(self, scalar: Select) -> FixedUnless | None:
         """Of a value behind conditions: what it is without them, where that is a number."""
         other = self._fixed(scalar.otherwise)
         if other is None:
@@ -265,10 +267,10 @@ class _Iteration:
         behind, then = self._conditions(scalar.within), self._fixed(scalar.then)
         if then is not None and then.value == other.value:
             first = None if then.unmet is None else either(behind, then.unmet)
-            return Fixed(other.value, both(first, other.unmet), other.finite | then.finite)
-        return Fixed(other.value, both(behind, other.unmet), other.finite)
+            return FixedUnless(other.value, both(first, other.unmet), other.finite | then.finite)
+        return FixedUnless(other.value, both(behind, other.unmet), other.finite)
 
-    def _applied(self, scalar: Apply) -> Fixed | None:
+    def _applied(self, scalar: Apply) -> FixedUnless | None:
         """Of a primitive: of two numbers what it gives, of a product with 0 and what is finite 0."""
         one, other = (self._fixed(argument) for argument in scalar.arguments)
         fold = FOLDED.get(scalar.primitive)
@@ -276,7 +278,7 @@ class _Iteration:
             value = fold(one.value, other.value)
             if isnan(value):
                 return None
-            return Fixed(value, both(one.unmet, other.unmet), one.finite | other.finite)
+            return FixedUnless(value, both(one.unmet, other.unmet), one.finite | other.finite)
         if scalar.primitive != "mul":
             return None
         for zero, factor in ((one, scalar.arguments[1]), (other, scalar.arguments[0])):
@@ -285,7 +287,7 @@ class _Iteration:
                 return replace(zero, finite=zero.finite | arrays)
         return None
 
-    def _of(self, name: tuple[str, int]) -> Fixed | None:
+    def _of(self, name: tuple[str, int]) -> FixedUnless | None:
         """The number that all elements of what an iteration alone has are without some conditions."""
         if name not in self.private:
             return None
@@ -294,13 +296,13 @@ class _Iteration:
             self.known[name] = self._joined(name)
         return self.known[name]
 
-    def _joined(self, name: tuple[str, int]) -> Fixed | None:
+    def _joined(self, name: tuple[str, int]) -> FixedUnless | None:
         """The number that all steps give, or leave as it is."""
-        joined: Fixed | None = None
-        idle: list[Fixed] = []
+        joined: FixedUnless | None = None
+        idle: list[FixedUnless] = []
         for step in self.steps.get(name, ()):
             s = step.statement
-            if isinstance(s, Combine):
+            if isinstance(s, CombineThreads):
                 return None
             if _combines(s):
                 idle.append(self._idle(step))

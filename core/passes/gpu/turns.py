@@ -15,7 +15,7 @@ from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import Program, Statement, map_statements
 from ilang.core.ir.rewriting import with_bodies
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
-from ilang.core.machine import Device
+from ilang.core.machine import DeviceLimits
 from ilang.core.record import replace
 
 
@@ -30,7 +30,7 @@ def kernel_to_turns(program: Program) -> Program:
     return with_bodies(program, lambda kernel: map_statements(kernel.body, changed))
 
 
-def _with_turns(program: Program, spread: Spread, device: Device) -> Spread:
+def _with_turns(program: Program, spread: Spread, device: DeviceLimits) -> Spread:
     """A spread over threads that says how many turns a thread has at most, where its iterations are known."""
     extents = [program.sizes[loop.size].fixed for loop in spread.loops]
     known = [extent for extent in extents if extent is not None]

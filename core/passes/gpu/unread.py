@@ -23,7 +23,7 @@ from ilang.core.record import record
 
 
 @record
-class Site:
+class StatementSite:
     """A statement and what is around it: conditions, loops that threads share, other loops; and its number in order."""
 
     statement: Statement
@@ -46,10 +46,10 @@ class Unread:
 
     def __init__(self, body: Block) -> None:
         """For the body of the kernel's spread."""
-        self._sites: list[Site] = []
+        self._sites: list[StatementSite] = []
         self._collect(body, (), (), frozenset())
         self._of = {id(site.statement): site for site in self._sites}
-        self._reads: dict[int, list[tuple[Site, tuple[Affine, ...]]]] = {}
+        self._reads: dict[int, list[tuple[StatementSite, tuple[Affine, ...]]]] = {}
         for site in self._sites:
             for buffer, index in reads_of(site.statement):
                 self._reads.setdefault(buffer, []).append((site, index))
@@ -62,7 +62,7 @@ class Unread:
         turns: frozenset[int],
     ) -> None:
         for s in body:
-            self._sites.append(Site(s, conditions, threads, turns, len(self._sites)))
+            self._sites.append(StatementSite(s, conditions, threads, turns, len(self._sites)))
             match s:
                 case For():
                     opened = turns | {s.variable}
@@ -115,7 +115,7 @@ def _dimensions(index: Sequence[Affine]) -> Iterator[tuple[int, int]]:
             yield dim, axis
 
 
-def _meaning(condition: Within, site: Site, index: Sequence[Affine]) -> Hashable:
+def _meaning(condition: Within, site: StatementSite, index: Sequence[Affine]) -> Hashable:
     """A condition on the element of an array at an index: with dimensions and threads in place of loops."""
     known: dict[int, Hashable] = {}
     shared = tuple((loop.size, loop.role) for loop in site.threads)

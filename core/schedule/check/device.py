@@ -24,11 +24,11 @@ from ilang.core.ir.schedule import (
     unscheduled,
 )
 from ilang.core.ir.shaped import Assignment
-from ilang.core.machine import Device
+from ilang.core.machine import DeviceLimits
 from ilang.core.source import Span
 
 
-def check_device(scheduled: Scheduled, device: Device) -> None:
+def check_device(scheduled: Scheduled, device: DeviceLimits) -> None:
     """Refuse blocks and grids that a device cannot have.
 
     Raises:
@@ -63,7 +63,7 @@ def _opened(scheduled: Scheduled, instance: Instance, nest: Nest) -> Iterator[As
         yield loop_text(node, loop), nest.role(position), count
 
 
-def _check_threads(node: Assignment, nest: Nest, loops: list[Asking], device: Device) -> None:
+def _check_threads(node: Assignment, nest: Nest, loops: list[Asking], device: DeviceLimits) -> None:
     """A block has no more threads than it may, and where it has several dimensions, each is known."""
     dimensions = [each for each in loops if each[1] in THREAD_DIMENSIONS]
     for name, role, count in dimensions:
@@ -100,7 +100,7 @@ def _check_threads(node: Assignment, nest: Nest, loops: list[Asking], device: De
     )
 
 
-def _check_grid(node: Assignment, loops: list[Asking], device: Device) -> None:
+def _check_grid(node: Assignment, loops: list[Asking], device: DeviceLimits) -> None:
     """A dimension of a grid has no more blocks than it may."""
     for name, role, count in loops:
         most = device.most_blocks if role == "x" else device.most_across

@@ -16,7 +16,7 @@ from ilang.core.ir.schedule import (
     unscheduled,
 )
 from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.machine import Device, MatrixUnit
+from ilang.core.machine import DeviceLimits, MatrixUnit
 from ilang.core.matrix_unit import MatrixLoops, MatrixSum, asks_for_unit, sum_of_products
 from ilang.core.schedule.choose.tile import RUN
 from ilang.core.source import Span
@@ -44,7 +44,7 @@ def check_units(shaped: Shaped) -> None:
                 )
 
 
-def check_loops_of_units(scheduled: Scheduled, device: Device) -> None:
+def check_loops_of_units(scheduled: Scheduled, device: DeviceLimits) -> None:
     """Refuse loops that the matrix unit of a device has no instruction for.
 
     Raises:

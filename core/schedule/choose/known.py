@@ -14,7 +14,7 @@ from ilang.core.machine import Machine
 from ilang.core.record import record
 from ilang.core.schedule.choose.accesses import Accesses, loop_order
 from ilang.core.schedule.choose.inlining import Inlining
-from ilang.core.schedule.choose.packing import Across, Packed
+from ilang.core.schedule.choose.packing import Across, TileAxes
 from ilang.core.schedule.choose.tile import Factors
 from ilang.core.schedule.choose.tilings import Tilings
 from ilang.core.schedule.fuse import Provenance
@@ -55,11 +55,11 @@ class Staged:
     factors: Factors
     order: tuple[Loop, ...]
     places: Mapping[Loop, Place]
-    packed: Packed | Across | None = None
+    packed: TileAxes | Across | None = None
     is_part: bool = False
 
 
-class Known:
+class ChosenNests:
     """The nests that are chosen, the values that they stage, and the place of each loop of a kernel.
 
     ``imposed`` are the values whose nests a person wrote, and that would have others.
@@ -69,7 +69,7 @@ class Known:
         """Nothing yet, of so many values."""
         self.nests: list[Nest | None] = [None] * count
         self.staged: dict[int, Staged] = {}
-        self.packed: dict[int, Packed | Across] = {}
+        self.packed: dict[int, TileAxes | Across] = {}
         self.places: dict[int, dict[Loop, Place]] = {}
         self.imposed: set[int] = set()
 

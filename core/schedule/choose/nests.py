@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ilang.core.ir.schedule import Nest, Space
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import record, replace
-from ilang.core.schedule.choose.known import Analysis, Known
+from ilang.core.schedule.choose.known import Analysis, ChosenNests
 from ilang.core.schedule.choose.own_loops import own_nest, packed_rows
 from ilang.core.schedule.choose.packing import packed_site
 from ilang.core.schedule.choose.sharing import shared_inside
@@ -42,7 +42,7 @@ def choose_nests(analysis: Analysis) -> Choice:
     Raises:
         ScheduleError: E0320 to E0322 (a producer without a schedule cannot take that of its reader).
     """
-    return _Nests(analysis).run()
+    return _ChoiceRecord(analysis).run()
 
 
 def same_loops(written: Nest, chosen: Nest) -> bool:
@@ -63,12 +63,12 @@ def _with_places(nest: Nest, places: Sequence[tuple[int | None, Space]]) -> Nest
     )
 
 
-class _Nests:
+class _ChoiceRecord:
     """The record of the choice, value by value: nests, what they stage, and kernels."""
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
-        self.known = Known(len(analysis.shaped.nodes))
+        self.known = ChosenNests(len(analysis.shaped.nodes))
         phases = {} if analysis.apart is None else analysis.apart.phases
         self.kernels = Kernels(analysis.shaped, analysis.provenance, phases)
         self.placed = len(analysis.shaped.nodes)

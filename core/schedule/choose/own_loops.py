@@ -12,15 +12,15 @@ from ilang.core.ir.scalar import Operand
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment
 from ilang.core.schedule.choose.accesses import reads_of
-from ilang.core.schedule.choose.known import Analysis, Known
-from ilang.core.schedule.choose.packing import Across, Packed
+from ilang.core.schedule.choose.known import Analysis, ChosenNests
+from ilang.core.schedule.choose.packing import Across, TileAxes
 from ilang.core.schedule.choose.row_blocks import copied_rows
 from ilang.core.schedule.choose.tile import Factors, blocked, transposed
 
 
 def own_nest(
-    analysis: Analysis, known: Known, value: int, node: Assignment
-) -> tuple[Nest, Packed | Across | None]:
+    analysis: Analysis, known: ChosenNests, value: int, node: Assignment
+) -> tuple[Nest, TileAxes | Across | None]:
     """The nest of a value without its sites, whatever a person wrote, and the tile or block that it has."""
     across = None
     sites = (None,) * len(node.reads)
@@ -42,7 +42,7 @@ def own_nest(
     return nest, Across(nest.order[-2].axis, nest.order[-1].axis) if across else None
 
 
-def packed_rows(analysis: Analysis, value: int, nest: Nest) -> Packed | None:
+def packed_rows(analysis: Analysis, value: int, nest: Nest) -> TileAxes | None:
     """The tile of a value whose nest has the loops of one, if nobody said what it copies."""
     tile = analysis.tilings.tiles[value]
     if tile is None or nest.written or nest.order != tile.order():
@@ -52,7 +52,7 @@ def packed_rows(analysis: Analysis, value: int, nest: Nest) -> Packed | None:
     extents = {axis: sizes[node.sizes[axis]].fixed for axis in node.output_axes()}
     lengths = {axis: extent for axis, extent in extents.items() if extent is not None}
     many = analysis.machine.tiles.many_lanes
-    return Packed(tile.rows, tile.lanes, tile.windows, lengths, many)
+    return TileAxes(tile.rows, tile.lanes, tile.windows, lengths, many)
 
 
 def _transposed(

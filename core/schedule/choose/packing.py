@@ -20,7 +20,7 @@ from ilang.core.record import record
 
 
 @record
-class Packed:
+class TileAxes:
     """The axes of the tile around an assignment: its rows, its lanes, and whether the rows are windows.
 
     ``lengths`` are the extents of its output axes, as far as they are known. What ``many`` results share, all of which
@@ -33,11 +33,11 @@ class Packed:
     lengths: Mapping[int, int]
     many: int
 
-    def inside(self, back: dict[int, list[int]]) -> Packed:
+    def inside(self, back: dict[int, list[int]]) -> TileAxes:
         """This record in the axes of an inlined producer, -1 where it has no such axis; ``back`` has its axes."""
         rows, lanes = (back.get(axis, [-1])[0] for axis in (self.rows, self.lanes))
         lengths = {back[axis][0]: n for axis, n in self.lengths.items() if axis in back}
-        return Packed(rows, lanes, self.windows, lengths, self.many)
+        return TileAxes(rows, lanes, self.windows, lengths, self.many)
 
     def is_shared(self, axes: Container[int]) -> bool:
         """Whether many results share what is read by these axes."""
@@ -57,7 +57,7 @@ class Across:
         return Across(other, last)
 
 
-def packed_site(packed: Packed | Across | None, read: Read, nest: Nest) -> int | None:
+def packed_site(packed: TileAxes | Across | None, read: Read, nest: Nest) -> int | None:
     """The number of loops outside the copy of what is read; None where nothing is copied."""
     match packed:
         case Across():
@@ -66,13 +66,13 @@ def packed_site(packed: Packed | Across | None, read: Read, nest: Nest) -> int |
             is_across = is_across and read.index[-1].axis() == packed.other
             blocks = nest.order[-1].part == 1
             return len(nest.order) - 2 if blocks and is_across else None
-        case Packed():
+        case TileAxes():
             return _tiled(packed, read, nest)
         case None:
             return None
 
 
-def _tiled(packed: Packed, read: Read, nest: Nest) -> int | None:
+def _tiled(packed: TileAxes, read: Read, nest: Nest) -> int | None:
     """The site of a copy that stands beside a tile."""
     terms = [term for index in read.index for term in index.terms]
     axes = [axis for _, axis in terms]

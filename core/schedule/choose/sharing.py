@@ -13,14 +13,14 @@ from __future__ import annotations
 from ilang.core.ir.schedule import Nest
 from ilang.core.ir.shaped import Assignment
 from ilang.core.record import replace
-from ilang.core.schedule.choose.known import Analysis, Known, Staged
+from ilang.core.schedule.choose.known import Analysis, ChosenNests, Staged
 from ilang.core.schedule.choose.row_blocks import batch_site, rows_site
 from ilang.core.schedule.choose.taking import inverse, taken
 from ilang.core.schedule.fuse import mapping
 
 
 def shared_inside(
-    analysis: Analysis, known: Known, value: int, node: Assignment
+    analysis: Analysis, known: ChosenNests, value: int, node: Assignment
 ) -> tuple[int, Staged] | None:
     """The number of loops around the one place of a value for all of its readers, and what is chosen there.
 
@@ -56,7 +56,7 @@ def shared_inside(
     return common, Staged(value, factors, order, known.shared_places(reader, pairs, outer.order))
 
 
-def _may_share(analysis: Analysis, known: Known, value: int) -> bool:
+def _may_share(analysis: Analysis, known: ChosenNests, value: int) -> bool:
     """Whether a value is read by several, all of which are free to compute it inside, and need all of it there."""
     inlining = analysis.inlining
     reads = inlining.all_reads[value]

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Input, Read, View
 from ilang.core.record import replace
-from ilang.core.schedule.choose.known import Analysis, Known, Staged
-from ilang.core.schedule.choose.packing import Across, Packed, packed_site
+from ilang.core.schedule.choose.known import Analysis, ChosenNests, Staged
+from ilang.core.schedule.choose.packing import Across, TileAxes, packed_site
 from ilang.core.schedule.choose.row_blocks import rows_site
 from ilang.core.schedule.choose.taking import inverse, leading, shared_prefix, taken
 from ilang.core.schedule.fuse import axis_pairs, mapping
@@ -22,7 +22,7 @@ Site = tuple[int | None, Staged | None]
 """The number of loops around the place of an operand, None where it is computed whole; what is chosen for it there."""
 
 
-def site_of(analysis: Analysis, known: Known, value: int, read: Read, nest: Nest) -> Site:
+def site_of(analysis: Analysis, known: ChosenNests, value: int, read: Read, nest: Nest) -> Site:
     """The site where a read of a value with this nest is computed, or copied."""
     producer = analysis.shaped.nodes[read.value]
     if any(index.looked for index in read.index):
@@ -51,17 +51,22 @@ def site_of(analysis: Analysis, known: Known, value: int, read: Read, nest: Nest
     return shared, Staged(read.value, *taken(outer, pairs, order), places, around, is_part)
 
 
-def _moves(packed: Packed | Across | None, read: Read, nest: Nest) -> bool:
+def _moves(packed: TileAxes | Across | None, read: Read, nest: Nest) -> bool:
     """Whether the windows of a tile read a value: a copy of it has what is past its ends, so that no read is tested."""
     return (
-        isinstance(packed, Packed)
+        isinstance(packed, TileAxes)
         and any(index.axis() is None for index in read.index)
         and packed_site(packed, read, nest) is not None
     )
 
 
 def _tiled_site(
-    analysis: Analysis, known: Known, reader: int, value: int, pairs: dict[int, int], nest: Nest
+    analysis: Analysis,
+    known: ChosenNests,
+    reader: int,
+    value: int,
+    pairs: dict[int, int],
+    nest: Nest,
 ) -> Site:
     """Inside the tile loops of a reader that has the same ones; elsewhere a contraction is computed whole."""
     tiling, producer = analysis.tilings.found(value), analysis.shaped.nodes[value]
@@ -81,7 +86,7 @@ def _tiled_site(
     return site, Staged(value, factors, order, places, None, known.is_part(reader))
 
 
-def adopted(analysis: Analysis, known: Known, value: int, nest: Nest) -> Iterator[Staged]:
+def adopted(analysis: Analysis, known: ChosenNests, value: int, nest: Nest) -> Iterator[Staged]:
     """The splits and the order that producers without a schedule take of a reader whose nest is written.
 
     Raises:

@@ -7,7 +7,7 @@ import numpy as np
 from ilang import i
 from ilang.codegen.project.cases import case_of, inputs_of, limits_of
 from ilang.codegen.project.emulation import first_wrong
-from ilang.codegen.project.extents import Function
+from ilang.codegen.project.extents import ExportedFunction
 from ilang.core import pipeline
 from ilang.core.explain.written import definition_text
 from ilang.core.transform.reverse import gradient
@@ -23,7 +23,7 @@ def test_terms_that_cancel_may_be_rounded() -> None:
     text = definition_text(shaped)
     assert text is not None
     again = pipeline.infer(pipeline.program_graph(pipeline.text_program(text)))
-    function = Function(again, pipeline.lower(again))
+    function = ExportedFunction(again, pipeline.lower(again))
     case = case_of(function, (64, 32, 64, 32))
     assert case.outputs is not None
     arrays = inputs_of(again, case.extents, case.starts, limits_of(again, case.extents))

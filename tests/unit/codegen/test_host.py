@@ -18,13 +18,13 @@ from ilang.core.dtype import BYTES
 from ilang.core.explain.host import host_text
 from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Require, Step, Take
 from ilang.core.ir.kernel import (
-    Blocks,
+    ChunkCount,
     Part,
     Program,
     Shares,
     Statement,
     Store,
-    Window,
+    WindowReach,
     map_statements,
 )
 from ilang.core.ir.shaped import Derivation, Reach
@@ -68,14 +68,14 @@ def size_of(step: Derive | Follow, extents: dict[int, int]) -> int:
     return total // step.rule.divisor
 
 
-def counted(part: Part | Window | Blocks | Shares, extents: dict[int, int]) -> int:
+def counted(part: Part | WindowReach | ChunkCount | Shares, extents: dict[int, int]) -> int:
     match part:
         case Part():
             return -(-extents[part.whole] // part.step)
-        case Window():
+        case WindowReach():
             ends = [c * (extents[n] - 1) for c, n in part.reach]
             return 0 if any(extents[n] < 1 for _, n in part.reach) else sum(ends) + 1
-        case Blocks():
+        case ChunkCount():
             terms = math.prod(extents[n] for n in part.loops)
             elements, threads = math.prod(extents[n] for n in part.elements), CPU.threads
             work, most = threads.block_work, threads.most_blocks

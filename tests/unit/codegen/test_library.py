@@ -12,7 +12,7 @@ from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.targets import c_library, cuda_library, library
 from ilang.codegen.targets.c_library import HEADERS, LONGEST
 from ilang.codegen.targets.identifiers import identifier
-from ilang.codegen.targets.library import Part, linked, parts_of
+from ilang.codegen.targets.library import HeaderPart, linked, parts_of
 from ilang.core.machine import CPU
 
 pytestmark = pytest.mark.usefixtures("real_compiler")
@@ -209,7 +209,7 @@ CHECKS = {
 """What is called of each header."""
 
 
-def functions_of(parts: tuple[Part, ...]) -> list[str]:
+def functions_of(parts: tuple[HeaderPart, ...]) -> list[str]:
     return [name.rstrip("(") for part in parts for name in part.names if name.endswith("(")]
 
 

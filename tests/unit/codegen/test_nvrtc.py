@@ -12,8 +12,8 @@ from ilang import Error
 from ilang.codegen.runtime import cache, gpu, launched
 from ilang.codegen.runtime.compiler_process import run_compiler
 from ilang.codegen.runtime.compilers import find_compiler
-from ilang.codegen.runtime.executable import Source
-from ilang.codegen.runtime.launched import Kernels
+from ilang.codegen.runtime.executable import DeviceSource
+from ilang.codegen.runtime.launched import CompiledKernels
 from ilang.codegen.runtime.nvrtc import MARK
 from ilang.codegen.targets import cuda
 from ilang.codegen.targets.cuda_call import kernels_of
@@ -84,8 +84,8 @@ def test_kernels_compile_without_a_warning(first: int, tmp_path: Path) -> None:
     assert len(set(known["kernels"].values())) == len(known["kernels"]) > 100
 
 
-def compiled(lowered: Program, follows_from: str = "") -> Kernels:
-    return gpu.kernels_of(Source("f", follows_from, lambda: lowered), 90)
+def compiled(lowered: Program, follows_from: str = "") -> CompiledKernels:
+    return gpu.kernels_of(DeviceSource("f", follows_from, lambda: lowered), 90)
 
 
 @needs_nvrtc

@@ -16,7 +16,7 @@ import pytest
 
 from ilang.codegen.project import render as project
 from ilang.codegen.project.emulation import check_cuda
-from ilang.codegen.project.extents import Function
+from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.render import file_stem, fixed, write_project
 from ilang.codegen.project.selftest import TEST_PARTS, own_names
 from ilang.codegen.targets.identifiers import identifier
@@ -398,7 +398,9 @@ def test_names_at_file_scope_are_known(tmp_path: Path) -> None:
             for word in match.groups()
             if word
         }
-        functions = [Function(s, lower(s)) for s in (fixed(graph, {}) for graph in graphs(text))]
+        functions = [
+            ExportedFunction(s, lower(s)) for s in (fixed(graph, {}) for graph in graphs(text))
+        ]
         known = {"main", "MODEL_H", *own_names()}
         for function in functions:
             known |= {function.name(), *project._parts(function)}

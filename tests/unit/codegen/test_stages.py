@@ -12,7 +12,7 @@ from ilang import load
 from ilang.codegen.project import steps
 from ilang.codegen.project.sessions import exported, solved
 from ilang.codegen.runtime.model import rows_of
-from ilang.codegen.targets.session import Session
+from ilang.codegen.targets.session import EmittedSession
 from ilang.core.machine import CPU
 from ilang.core.record import replace
 
@@ -56,7 +56,7 @@ def bucketed(text: str, folder: Path, bucket_bytes: int | None, shapes: dict[str
     return steps.TestedSession(built.session, built.functions)
 
 
-def summed(session: Session) -> list[list[str]]:
+def summed(session: EmittedSession) -> list[list[str]]:
     """What is summed over all ranks after each stage."""
     return [
         [name for each in stage.sums if not each.others for name in each.parts]

@@ -7,7 +7,7 @@ import pytest
 from ilang.core import pipeline
 from ilang.core.check.gpu import verify, verify_ordered
 from ilang.core.diagnostic import InternalError, ScheduleError
-from ilang.core.ir.gpu import Barrier, Combine, Spread
+from ilang.core.ir.gpu import Barrier, CombineThreads, Spread
 from ilang.core.ir.host import Host
 from ilang.core.ir.kernel import Kernel, Program, map_statements, statements_within
 from ilang.core.machine import GPU
@@ -150,7 +150,7 @@ def test_what_a_block_has_no_room_for_is_done_by_single_threads() -> None:
 def combined(text: str) -> list[tuple[str, int]]:
     """How the threads of blocks combine what they have."""
     inside = (s for kernel in program(text).kernels for s in statements_within(kernel.body))
-    return [(s.primitive, s.threads) for s in inside if isinstance(s, Combine)]
+    return [(s.primitive, s.threads) for s in inside if isinstance(s, CombineThreads)]
 
 
 def test_threads_share_a_row_and_combine_what_they_have() -> None:

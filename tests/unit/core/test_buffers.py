@@ -6,7 +6,7 @@ import pytest
 
 from ilang.core.check.gpu import verify, verify_ordered
 from ilang.core.diagnostic import InternalError, ScheduleError
-from ilang.core.ir.gpu import Barrier, Swap
+from ilang.core.ir.gpu import Barrier, SwapBuffers
 from ilang.core.ir.kernel import For, Program, map_statements, statements_within
 from ilang.core.machine import GPU
 from ilang.core.occupancy import resources_of
@@ -33,8 +33,10 @@ def program(text: str, shapes: list[tuple[int, ...]] | None = None) -> Program:
     return lower(infer(graph_of(text_component(text), "f"), shapes=shapes), GPU)
 
 
-def swaps(made: Program) -> list[Swap]:
-    return [s for k in made.kernels for s in statements_within(k.body) if isinstance(s, Swap)]
+def swaps(made: Program) -> list[SwapBuffers]:
+    return [
+        s for k in made.kernels for s in statements_within(k.body) if isinstance(s, SwapBuffers)
+    ]
 
 
 def names(made: Program) -> set[str]:
@@ -80,7 +82,7 @@ def test_only_what_a_block_shares_is_swapped() -> None:
     for other in (0, swaps(made)[0].first):  # an input, and itself
         body = map_statements(
             kernel.body,
-            lambda s: replace(s, second=other) if isinstance(s, Swap) else s,  # noqa: B023
+            lambda s: replace(s, second=other) if isinstance(s, SwapBuffers) else s,  # noqa: B023
         )
         with pytest.raises(InternalError, match="swapped are alike"):
             verify(replace(made, kernels=(replace(kernel, body=body),)))

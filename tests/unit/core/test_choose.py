@@ -8,9 +8,9 @@ from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, text_component
 from ilang.core.schedule.choose.choice import analysed
-from ilang.core.schedule.choose.known import Analysis, Known
+from ilang.core.schedule.choose.known import Analysis, ChosenNests
 from ilang.core.schedule.choose.own_loops import own_nest
-from ilang.core.schedule.choose.packing import Across, Packed
+from ilang.core.schedule.choose.packing import Across, TileAxes
 from ilang.core.schedule.choose.sharing import shared_inside
 from ilang.core.schedule.choose.sites import adopted, site_of
 from ilang.core.schedule.fuse import Provenance
@@ -29,7 +29,7 @@ def analysis_of(text: str) -> Analysis:
     return analysed(shaped, written, Provenance(shaped), extents, CPU)
 
 
-def nest_of(analysis: Analysis, known: Known, value: int) -> Nest:
+def nest_of(analysis: Analysis, known: ChosenNests, value: int) -> Nest:
     """The nest that a value gets next, which is then known."""
     nest, packed = own_nest(analysis, known, value, node_of(analysis, value))
     known.nests[value] = nest
@@ -47,23 +47,23 @@ def node_of(analysis: Analysis, value: int) -> Assignment:
 
 def test_a_product_has_the_loops_of_its_tiles() -> None:
     analysis = analysis_of(PRODUCT)
-    known = Known(len(analysis.shaped.nodes))
+    known = ChosenNests(len(analysis.shaped.nodes))
     nest, packed = own_nest(analysis, known, 3, node_of(analysis, 3))
     assert schedule_text(node_of(analysis, 3), nest) == "| i:6,j:64,k:512 | j i k k' i' j'"
-    assert packed == Packed(0, 1, False, {}, 256)
+    assert packed == TileAxes(0, 1, False, {}, 256)
     assert known.nests == [None] * 4, "a step answers, and notes nothing"
 
 
 def test_a_transposed_copy_has_strips() -> None:
     analysis = analysis_of("ij~ji")
-    nest, packed = own_nest(analysis, Known(2), 1, node_of(analysis, 1))
+    nest, packed = own_nest(analysis, ChosenNests(2), 1, node_of(analysis, 1))
     assert [loop.part for loop in nest.order] == [0, 1, 0]
     assert isinstance(packed, Across)
 
 
 def test_an_operand_takes_the_loops_of_its_reader() -> None:
     analysis = analysis_of(PRODUCT)
-    known = Known(len(analysis.shaped.nodes))
+    known = ChosenNests(len(analysis.shaped.nodes))
     nest = nest_of(analysis, known, 3)
     (read,) = node_of(analysis, 3).reads
     site, staged = site_of(analysis, known, 3, read, nest)
@@ -72,7 +72,7 @@ def test_an_operand_takes_the_loops_of_its_reader() -> None:
     assert schedule_text(node_of(analysis, 2), Nest(staged.factors, staged.order, ())) == (
         "| i:6,j:64,k:512 | j i k k' i' j'"
     )
-    assert staged.packed == Packed(0, 1, False, {}, 256), (
+    assert staged.packed == TileAxes(0, 1, False, {}, 256), (
         "the axes of the tile in those of the operand"
     )
     assert set(staged.places.values()) == {(3, loop) for loop in nest.order}
@@ -80,7 +80,7 @@ def test_an_operand_takes_the_loops_of_its_reader() -> None:
 
 def test_what_a_tile_reads_along_its_lanes_is_copied() -> None:
     analysis = analysis_of(PRODUCT)
-    known = Known(len(analysis.shaped.nodes))
+    known = ChosenNests(len(analysis.shaped.nodes))
     nest = nest_of(analysis, known, 3)
     (read,) = node_of(analysis, 3).reads
     _, staged = site_of(analysis, known, 3, read, nest)
@@ -93,7 +93,7 @@ def test_what_a_tile_reads_along_its_lanes_is_copied() -> None:
 
 def test_a_value_that_two_reduce_is_computed_once_in_their_rows() -> None:
     analysis = analysis_of("^ij~ij >> (I & >ij~i) >> ij-i~ij >> +ij~i")
-    known = Known(len(analysis.shaped.nodes))
+    known = ChosenNests(len(analysis.shaped.nodes))
     out = len(analysis.shaped.nodes) - 1
     nest = nest_of(analysis, known, out)
     below: dict[int, Nest] = {}
@@ -116,7 +116,7 @@ def test_a_value_that_two_reduce_is_computed_once_in_their_rows() -> None:
 
 def test_a_producer_takes_the_splits_of_a_written_reader() -> None:
     analysis = analysis_of("-ij~ij >> +ij~i | i:8 | i i' j 0")
-    known = Known(len(analysis.shaped.nodes))
+    known = ChosenNests(len(analysis.shaped.nodes))
     nest = analysis.written[2]
     assert nest is not None
     (staged,) = adopted(analysis, known, 2, nest)

@@ -34,7 +34,7 @@ from ilang.core.schedule.accumulation import copies
 from ilang.core.schedule.choose import choice
 from ilang.core.schedule.choose.choice import analysed, choose
 from ilang.core.schedule.choose.nests import choose_nests
-from ilang.core.schedule.fuse import Nested, Provenance
+from ilang.core.schedule.fuse import NestedProgram, Provenance
 from ilang.core.schedule.groups import Kernels
 from ilang.core.schedule.instances import Instances
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
@@ -224,7 +224,7 @@ def test_what_is_staged_as_a_tile_is_kept_there() -> None:
 )
 def test_edges_are_counted_as_they_are_written(text: str) -> None:
     value = scheduled(text)
-    program = Nested(value.shaped, value.nests, value.fusions, value.machine)
+    program = NestedProgram(value.shaped, value.nests, value.fusions, value.machine)
     kernels = pipeline.lower(value.shaped).kernels
     for group, kernel in zip(value.groups, kernels, strict=True):
         assert sum(copies(program, group.plan)) == len(kernel.comments)

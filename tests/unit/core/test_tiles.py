@@ -9,7 +9,7 @@ from ilang.codegen.targets import c
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.cpu import Left, Product, Transpose
+from ilang.core.ir.cpu import Left, SizeProduct, Transpose
 from ilang.core.ir.kernel import For, If, Program, Statement, Store, Tile, statements_within
 from ilang.core.ir.scalar import Constant, Load
 from ilang.core.machine import CPU
@@ -146,7 +146,7 @@ def test_a_whole_tile_is_stored_where_it_belongs() -> None:
     into = tile.into
     assert into is not None
     assert program.buffers[into.buffer].role == "output"
-    assert into.stride == Product(1, program.buffers[into.buffer].dims[1:])
+    assert into.stride == SizeProduct(1, program.buffers[into.buffer].dims[1:])
     assert [guard.least for guard in into.guards] == [6]
     assert len(into.within) == 1
 

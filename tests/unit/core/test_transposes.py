@@ -5,7 +5,7 @@ import pytest
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.cpu import Product, Transpose
+from ilang.core.ir.cpu import SizeProduct, Transpose
 from ilang.core.ir.kernel import For, Program, statements_within
 from ilang.core.pipeline import graph_of, infer, loops_text, lower, text_component
 from ilang.core.record import replace
@@ -26,7 +26,7 @@ def test_a_copy_along_both_buffers_is_a_statement() -> None:
     names = [size.name for size in program.sizes]
     assert [program.buffers[at.buffer].name for at in (copy.target, copy.source)] == ["out", "in0"]
     assert names[copy.columns.size] != names[copy.rows.size]
-    assert copy.target.stride == (Product(1, (copy.rows.size,)),)
+    assert copy.target.stride == (SizeProduct(1, (copy.rows.size,)),)
     assert copy.stream_from > 0
     assert not copy.short
     assert " in squares" in loops_text(program)

@@ -17,7 +17,14 @@ from ilang.codegen.emulator.translate import translate
 from ilang.codegen.runtime import cache
 from ilang.codegen.runtime.native import Address, Native
 from ilang.codegen.targets import cuda
-from ilang.codegen.targets.cuda_call import Call, Fill, Place, Start, Value, call_of
+from ilang.codegen.targets.cuda_call import (
+    ArgumentAddress,
+    DeviceCall,
+    Fill,
+    KernelStart,
+    Value,
+    call_of,
+)
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.host import Host
 from ilang.core.ir.kernel import Program
@@ -110,14 +117,14 @@ def recorder(programs: Sequence[Program]) -> Native:
 def words_of(values: Sequence[Value], addresses: Sequence[int], base: int) -> Iterator[str]:
     """Arguments of a kernel, as they are noted."""
     for value in values:
-        if isinstance(value, Place):
+        if isinstance(value, ArgumentAddress):
             start = base if value.argument is None else addresses[value.argument]
             yield f" 8:{start + value.offset}"
         else:
             yield f" {value.width}:{value.value}"
 
 
-def noted(call: Call, addresses: Sequence[int], work: int) -> str:
+def noted(call: DeviceCall, addresses: Sequence[int], work: int) -> str:
     """What is enqueued, as it is noted."""
     lines, base = [], call.base(work)
     for each in call.operations:
@@ -125,7 +132,7 @@ def noted(call: Call, addresses: Sequence[int], work: int) -> str:
             case Fill():
                 (start,) = words_of([each.place], addresses, base)
                 lines.append(f"fill{start} 4:0 8:{each.count} 8:{STREAM}\n")
-            case Start():
+            case KernelStart():
                 shape = " ".join(map(str, (*each.grid, *each.block, 0)))
                 values = "".join(words_of(each.values, addresses, base))
                 lines.append(f"{each.kernel} {shape} 8:{STREAM}{values}\n")
@@ -178,5 +185,5 @@ def test_a_missing_workspace_is_told(missing: int) -> None:
     assert call.status(addresses, 0 if missing else 1 << 50) == missing
 
 
-def _at_ones(host: Host) -> Call | None:
+def _at_ones(host: Host) -> DeviceCall | None:
     return call_of(host, [1] * sum(size.is_argument() for size in host.program.sizes))

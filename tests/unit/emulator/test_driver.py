@@ -20,8 +20,8 @@ from ilang.codegen.runtime import cache, driver, gpu, launched
 from ilang.codegen.runtime.compilers import Compiler
 from ilang.codegen.runtime.device import DeviceArray
 from ilang.codegen.runtime.driver import Driver
-from ilang.codegen.runtime.executable import Source
-from ilang.codegen.runtime.launched import Kernels, LaunchedProgram, kernels_in
+from ilang.codegen.runtime.executable import DeviceSource
+from ilang.codegen.runtime.launched import CompiledKernels, LaunchedProgram, kernels_in
 from ilang.codegen.runtime.native import Address
 from ilang.codegen.runtime.nvrtc import MARK
 from ilang.codegen.targets import cuda
@@ -53,7 +53,7 @@ extern "C" int start_kernel(const char *name, dim3 grid, dim3 block, size_t shar
 ON: dict[str, Any] = {"target": "cuda"}
 
 
-def emulated_kernels(source: Source) -> Kernels:
+def emulated_kernels(source: DeviceSource) -> CompiledKernels:
     """What a compiler of kernels makes of a program: the path of a library, every access of which is checked."""
     head, _, text = launched.text_of(source.program()).partition("\n")
     known = json.loads(head.removeprefix(MARK))
@@ -179,17 +179,17 @@ def test_what_fails_is_told(machine: Emulator) -> None:
     assert launching.run(np.array([-1]), [there] * 3, None, 1) == 3
     assert launching.run(sizes, [there] * 3, None, 1) in (1, 2)
     with pytest.raises(Error, match="does not take the kernels") as refusal:
-        LaunchedProgram(Driver(), Kernels(b"no path\0", {}, kernels_of_product().host))
+        LaunchedProgram(Driver(), CompiledKernels(b"no path\0", {}, kernels_of_product().host))
     assert refusal.value.code == "E0922"
     with machine.settings(devices=0), pytest.raises(Error, match="gave status 100"):
         Driver()
 
 
 @functools.cache
-def kernels_of_product() -> Kernels:
+def kernels_of_product() -> CompiledKernels:
     """Kernels of a program that is launched without Python's own checks."""
     from ilang.core.machine import GPU
     from ilang.core.pipeline import graph_of, infer, lower, text_component
 
     shaped = infer(graph_of(text_component("i*i~i"), "f"))
-    return emulated_kernels(Source("f", "", lambda: lower(shaped, GPU)))
+    return emulated_kernels(DeviceSource("f", "", lambda: lower(shaped, GPU)))

@@ -21,7 +21,7 @@ from ilang import Error, elementwise, i, tensor
 from ilang.codegen.emulator.program import emulated, load
 from ilang.codegen.emulator.runtime import Emulator
 from ilang.codegen.project import emulation
-from ilang.codegen.project.cases import Output
+from ilang.codegen.project.cases import StoredOutput
 from ilang.codegen.runtime import cache, gpu, offload
 from ilang.codegen.runtime import driver as driver_module
 from ilang.codegen.runtime.compilers import find_compiler
@@ -469,14 +469,14 @@ def test_what_a_text_follows_from_is_remembered(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_comparison_is_that_of_the_self_test() -> None:
-    stored = Output(np.array([1.0, np.nan, np.inf], np.float32), 2, 1e-3, 0.0)
+    stored = StoredOutput(np.array([1.0, np.nan, np.inf], np.float32), 2, 1e-3, 0.0)
     right = np.array([1.0005, 9, np.nan, 9, np.inf, 9], np.float32)
     assert emulation.first_wrong(stored, right) is None
     for place, value in ((0, 1.002), (2, 0.0), (4, 1e30), (0, np.nan)):
         wrong = right.copy()
         wrong[place] = value
         assert emulation.first_wrong(stored, wrong) == place // 2
-    exact = Output(np.array([1, 2], np.int32), 1, 0.0, 0.0)
+    exact = StoredOutput(np.array([1, 2], np.int32), 1, 0.0, 0.0)
     assert emulation.first_wrong(exact, np.array([1, 3], np.int32)) == 1
 
 

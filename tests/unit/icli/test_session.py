@@ -9,7 +9,7 @@ import pytest
 
 from ilang.core.diagnostic import Error
 from ilang.core.explain.explanation import Explanation
-from ilang.icli.session import Reply, Session, goes_on, split_words
+from ilang.icli.session import ReplSession, Reply, goes_on, split_words
 
 MATMUL = "ik*kj~ijk >> +ijk~ij"
 
@@ -35,20 +35,20 @@ def code(reply: Reply) -> str:
 
 
 @pytest.fixture
-def session() -> Session:
-    made = Session()
+def session() -> ReplSession:
+    made = ReplSession()
     made.feed("x = rand:2x3")
     made.feed("w = [[1,2],[3,4],[5,6]]")
     return made
 
 
 def test_a_program_is_explained_before_there_is_data() -> None:
-    shown = page(Session().feed(MATMUL))
+    shown = page(ReplSession().feed(MATMUL))
     assert [row.extents for row in shown.outputs] == [("i", "j")]
     assert "for i in 0..n_i" in shown.loops
 
 
-def test_a_program_takes_the_shapes_at_hand(session: Session) -> None:
+def test_a_program_takes_the_shapes_at_hand(session: ReplSession) -> None:
     shown = page(session.feed(MATMUL))
     assert [row.extents for row in shown.outputs] == [("2", "2")]
     assert shown.notes[-1] == "at the shapes of x, w"
@@ -56,17 +56,17 @@ def test_a_program_takes_the_shapes_at_hand(session: Session) -> None:
     assert page(session.feed("ij*jk~ijk >> +ijk~k")).notes
 
 
-def test_shapes_that_do_not_fit_are_left_out(session: Session) -> None:
+def test_shapes_that_do_not_fit_are_left_out(session: ReplSession) -> None:
     assert page(session.feed("ij+ij~ij")).notes == ()
 
 
-def test_named_inputs_take_the_arrays_of_their_names(session: Session) -> None:
+def test_named_inputs_take_the_arrays_of_their_names(session: ReplSession) -> None:
     session.feed("f(w[m,n]) = +ij~i")
     assert page(session.feed("f")).outputs[0].extents == ("3",)
 
 
 def test_shapes_can_be_set() -> None:
-    session = Session()
+    session = ReplSession()
     assert text(session.feed(":shape 4x8")) == "shapes are 4×8"
     assert page(session.feed("+ij~i")).outputs[0].extents == ("4",)
     session.feed(":shape off")
@@ -75,7 +75,7 @@ def test_shapes_can_be_set() -> None:
 
 
 def test_arrays_are_bound_and_shown() -> None:
-    session = Session()
+    session = ReplSession()
     assert text(session.feed("x = [1,2]")) == "x  2  f32"
     assert text(session.feed("y = x")) == "y  2  f32"
     assert text(session.feed("x")) == "x  2  f32\n[1. 2.]\n"
@@ -88,14 +88,14 @@ def test_arrays_are_bound_and_shown() -> None:
 @pytest.mark.parametrize(
     "line", ["mm x w", "mm(x, w)", f"{MATMUL} x w", "mm x [[1,2],[3,4],[5,6]]", "(mm >> I) x w"]
 )
-def test_ways_to_apply(session: Session, line: str) -> None:
+def test_ways_to_apply(session: ReplSession, line: str) -> None:
     session.feed(f"mm = {MATMUL}")
     assert text(session.feed(line)).startswith("out  2×2  f32\n[[")
     expected = session.arrays["x"] @ session.arrays["w"]
     np.testing.assert_allclose(session.arrays["_"], expected, rtol=1e-6)
 
 
-def test_results_are_bound(session: Session) -> None:
+def test_results_are_bound(session: ReplSession) -> None:
     assert text(session.feed("y = +ij~i w")) == "y  3  f32"
     assert text(session.feed("+i~. y")) == "out  .  f32\n21.\n"
     assert text(session.feed("-.~. _")) == "out  .  f32\n-21.\n"
@@ -103,18 +103,18 @@ def test_results_are_bound(session: Session) -> None:
     assert code(session.feed("z = (+ij~i & >ij~i) w")) == "E0815"
 
 
-def test_several_outputs(session: Session) -> None:
+def test_several_outputs(session: ReplSession) -> None:
     assert text(session.feed("(+ij~i & >ij~ij) w")).count("out") == 2
 
 
 def test_written_types_reach_literals() -> None:
-    session = Session()
+    session = ReplSession()
     session.feed("f(a: i64[n]) = +i~.")
     assert text(session.feed("f [1,2]")) == "out  .  i64\n3\n"
 
 
 def test_definitions_grow_and_change() -> None:
-    session = Session()
+    session = ReplSession()
     session.feed("a = ^i~i")
     session.feed("b = a >> -i~i")
     assert [step.text for step in page(session.feed("b")).steps] == ["^i~i", "-i~i"]
@@ -125,7 +125,7 @@ def test_definitions_grow_and_change() -> None:
     assert [step.text for step in page(session.feed("a")).steps] == ["$i~i"]
 
 
-def test_a_definition_answers_its_signature(session: Session) -> None:
+def test_a_definition_answers_its_signature(session: ReplSession) -> None:
     assert text(session.feed("mm(a[m,k], b[k,n]) = ik*kj~ijk >> +ijk~ij")) == (
         "mm(a[2,3], b[3,2]) -> [2,2]   at the shapes of x, w"
     )
@@ -137,7 +137,7 @@ def test_a_definition_answers_its_signature(session: Session) -> None:
 @pytest.mark.parametrize(
     ("line", "at"), [("+ij~i zz", 7), ("mm x zz", 6), ("y = +ij~i zz", 11), ("mm(x, zz)", 7)]
 )
-def test_an_unknown_array_is_called_unknown(session: Session, line: str, at: int) -> None:
+def test_an_unknown_array_is_called_unknown(session: ReplSession, line: str, at: int) -> None:
     session.feed(f"mm = {MATMUL}")
     reply = session.feed(line)
     assert code(reply) == "E0820"
@@ -146,7 +146,7 @@ def test_an_unknown_array_is_called_unknown(session: Session, line: str, at: int
     assert "there are x, w; bind one: `zz = rand:2x3`" in said
 
 
-def test_an_unknown_array_may_be_misspelled(session: Session) -> None:
+def test_an_unknown_array_may_be_misspelled(session: ReplSession) -> None:
     session.feed("weights = rand:3")
     assert "did you mean `weights`?" in str(session.feed("+i~. weigths").parts[0])
     assert "no array and no definition named `zz`" in str(session.feed("zz").parts[0])
@@ -179,7 +179,7 @@ def test_an_unknown_array_may_be_misspelled(session: Session) -> None:
     ],
 )
 def test_what_is_spelled_as_in_python(
-    session: Session, line: str, written: str, expected: Any
+    session: ReplSession, line: str, written: str, expected: Any
 ) -> None:
     session.feed("v = [10, 20]")
     for binding in ("", "y = "):
@@ -190,23 +190,23 @@ def test_what_is_spelled_as_in_python(
         np.testing.assert_allclose(session.arrays["y"], expected)
 
 
-def test_nested_python_takes_several_lines(session: Session) -> None:
+def test_nested_python_takes_several_lines(session: ReplSession) -> None:
     said = str(session.feed("z = (x + x) @ w").parts[0])
     assert said.endswith("write `t1 = ij+ij~ij x x`, then `z = ik*kj~ijk >> +ijk~ij t1 w`")
 
 
 @pytest.mark.parametrize("line", ["i+i", "x + w", "w[9]", "f(x)", "x >> -i~i", "x if w else x"])
-def test_other_lines_keep_their_own_errors(session: Session, line: str) -> None:
+def test_other_lines_keep_their_own_errors(session: ReplSession, line: str) -> None:
     assert code(session.feed(line)) not in ("E0820", "E0821")
 
 
-def test_help_lines_are_true_here(session: Session) -> None:
+def test_help_lines_are_true_here(session: ReplSession) -> None:
     for line in ("y = ij ij", "y = = 3", "y = x = w", "x >> y = 2"):
         assert "belongs in a file" not in str(session.feed(line).parts[0])
     assert "`x` is an array" in str(session.feed("f = x >> -i~i").parts[0])
 
 
-def test_comments_are_as_in_files(session: Session) -> None:
+def test_comments_are_as_in_files(session: ReplSession) -> None:
     assert text(session.feed("+i~. [1,2] # one")) == "out  .  f32\n3.\n"
     assert text(session.feed("y = [1,2]  # one")) == "y  2  f32"
     assert text(session.feed("y # one")).startswith("y  2  f32")
@@ -215,23 +215,27 @@ def test_comments_are_as_in_files(session: Session) -> None:
 
 def test_words_of_other_shells() -> None:
     for word in ("exit", "quit", "exit()", " quit "):
-        assert Session().feed(word).leaves
+        assert ReplSession().feed(word).leaves
     assert (
-        text(Session().feed("help")) == text(Session().feed(":help")) == text(Session().feed("?"))
+        text(ReplSession().feed("help"))
+        == text(ReplSession().feed(":help"))
+        == text(ReplSession().feed("?"))
     )
-    named = Session()
+    named = ReplSession()
     named.feed("help = [1,2]")
     assert text(named.feed("help")).startswith("help  2  f32")
 
 
 def test_help_of_one_command() -> None:
-    assert text(Session().feed(":help loops")).startswith(":loops [PROGRAM [ARRAYS]]    the loops")
-    assert text(Session().feed(":help :ti")).splitlines()[1].split() == ["also", ":t"]
-    assert code(Session().feed(":help lops")) == "E0817"
+    assert text(ReplSession().feed(":help loops")).startswith(
+        ":loops [PROGRAM [ARRAYS]]    the loops"
+    )
+    assert text(ReplSession().feed(":help :ti")).splitlines()[1].split() == ["also", ":t"]
+    assert code(ReplSession().feed(":help lops")) == "E0817"
 
 
 def test_arrays_fit_the_width() -> None:
-    session = Session(lambda: 40)
+    session = ReplSession(lambda: 40)
     session.feed("x = rand:30")
     lines = text(session.feed("x")).splitlines()
     assert max(map(len, lines)) <= 40
@@ -239,19 +243,19 @@ def test_arrays_fit_the_width() -> None:
 
 
 def test_an_error_points_at_the_line_as_typed() -> None:
-    session = Session()
+    session = ReplSession()
     session.feed("a = ^i~i")
     (error,) = session.feed("b = a >> i÷i~i").parts
     assert "--> <repl>:1:11" in str(error)
 
 
-def test_an_array_is_no_component(session: Session) -> None:
+def test_an_array_is_no_component(session: ReplSession) -> None:
     (error,) = session.feed("x >> -i~i").parts
     assert "is an array" in str(error)
 
 
 def test_names_move_between_arrays_and_definitions() -> None:
-    session = Session()
+    session = ReplSession()
     session.feed("a = ^i~i")
     session.feed("a = [1,2]")
     assert code(session.feed("b = a >> -i~i")) == "E0401"
@@ -262,8 +266,8 @@ def test_names_move_between_arrays_and_definitions() -> None:
     assert code(session.feed(":drop a")) == "E0819"
 
 
-def test_stages_of_the_last_program(session: Session) -> None:
-    assert code(Session().feed(":loops")) == "E0819"
+def test_stages_of_the_last_program(session: ReplSession) -> None:
+    assert code(ReplSession().feed(":loops")) == "E0819"
     session.feed("+ij~i x")
     assert "for i in 0..2" in text(session.feed(":loops"))
     assert "for i in 0..3" in text(session.feed(":loops +ij~i w"))
@@ -273,23 +277,23 @@ def test_stages_of_the_last_program(session: Session) -> None:
 
 
 def test_saving_and_loading(tmp_path: Path) -> None:
-    session, other = Session(), Session()
+    session, other = ReplSession(), ReplSession()
     session.feed("exp = ^ij~ij")
     session.feed("f(x[m,n]) = exp >> \n  +ij~i")
     assert text(session.feed(f":save {tmp_path}/m.i")).startswith("2 definitions saved")
     assert text(other.feed(f":load {tmp_path}/m.i")) == "2 definitions: exp, f"
     assert page(other.feed("f")) == page(session.feed("f"))
     assert code(other.feed(":load nofile.i")) == "E0725"
-    assert code(Session().feed(f":save {tmp_path}/none.i")) == "E0819"
+    assert code(ReplSession().feed(f":save {tmp_path}/none.i")) == "E0819"
 
 
 def test_leaving_and_noise() -> None:
-    assert Session().feed(":q").leaves
-    assert Session().feed("  # a comment").parts == ()
-    assert code(Session().feed(":lops")) == "E0817"
-    assert code(Session().feed(":lo")) == "E0817"
-    assert text(Session().feed(":nam")) == "nothing is named yet"
-    assert text(Session().feed(":help")).count("\n") > 10
+    assert ReplSession().feed(":q").leaves
+    assert ReplSession().feed("  # a comment").parts == ()
+    assert code(ReplSession().feed(":lops")) == "E0817"
+    assert code(ReplSession().feed(":lo")) == "E0817"
+    assert text(ReplSession().feed(":nam")) == "nothing is named yet"
+    assert text(ReplSession().feed(":help")).count("\n") > 10
 
 
 @pytest.mark.parametrize(
@@ -312,18 +316,18 @@ def test_leaving_and_noise() -> None:
     ],
 )
 def test_odd_lines_are_answered(line: str) -> None:
-    reply = Session().feed(line)
+    reply = ReplSession().feed(line)
     assert all(not isinstance(part, Error) or part.code < "E99" for part in reply.parts)
 
 
-def test_glimpse(session: Session) -> None:
+def test_glimpse(session: ReplSession) -> None:
     assert session.glimpse("+ij~i") == "(in0[i,j]) -> [i]"
     assert session.glimpse("y = +ij~i x") == "(in0[2,3]) -> [2]"
     for half in ("", "+ij~", ":loops", "x", "+ij~i " * 200):
         assert session.glimpse(half) == ""
 
 
-def test_glimpse_is_quick(session: Session) -> None:
+def test_glimpse_is_quick(session: ReplSession) -> None:
     session.glimpse(MATMUL)
     start = time.process_time()
     for _ in range(20):
@@ -331,7 +335,7 @@ def test_glimpse_is_quick(session: Session) -> None:
     assert (time.process_time() - start) / 20 < 0.05
 
 
-def test_completions(session: Session) -> None:
+def test_completions(session: ReplSession) -> None:
     session.feed("scores = +ij~i")
     assert session.completions("sc") == ["scores"]
     assert session.completions(":lo") == [":loops", ":load"]
@@ -345,7 +349,7 @@ def test_completions(session: Session) -> None:
     assert session.completions("sc", 'einx.reduce("a [b]", op=') == ["scores"]
 
 
-def test_operations_are_told_definitions(session: Session) -> None:
+def test_operations_are_told_definitions(session: ReplSession) -> None:
     session.feed("total = +ij~.")
     session.feed("t = [[[1,2],[3,4]],[[5,6],[7,8]]]")
     assert "[10. 26.]" in text(session.feed('einx.vmap("a [b c] -> a", op=total) t'))
@@ -371,7 +375,7 @@ def test_lines_that_go_on() -> None:
     [("x = [1", "[", 1), ("x = [[1],\n[2", "[", 2), ("f = ((i~i)\n>> i~i", "(", 1)],
 )
 def test_an_open_bracket_is_named(line: str, bracket: str, number: int) -> None:
-    reply = Session().feed(line)
+    reply = ReplSession().feed(line)
     assert code(reply) == "E0110"
     assert f"the `{bracket}` on line {number} is never closed" in str(reply.parts[0])
 
@@ -390,14 +394,14 @@ BLOCK = """block(x[n,d], g[d]) = {
 
 
 @pytest.fixture
-def named(session: Session) -> Session:
+def named(session: ReplSession) -> ReplSession:
     """A session with definitions that take x."""
     assert not session.feed(SOFTMAX).failed
     assert not session.feed(BLOCK).failed
     return session
 
 
-def test_an_application_takes_arrays_by_name(named: Session) -> None:
+def test_an_application_takes_arrays_by_name(named: ReplSession) -> None:
     rows = named.arrays["x"]
     wanted = np.exp(rows) / np.exp(rows).sum(1, keepdims=True)
     assert text(named.feed("y = softmax(x)")) == "y  2×3  f32"
@@ -411,7 +415,7 @@ def test_an_application_takes_arrays_by_name(named: Session) -> None:
     assert text(named.feed("(ij+ij~ij)([[1]], [[1]])")).endswith("[[2.]]\n")
 
 
-def test_values_have_names(named: Session) -> None:
+def test_values_have_names(named: ReplSession) -> None:
     shown = text(named.feed("block(x, [1,2,3])"))
     assert [line.split()[0] for line in shown.splitlines() if "f32" in line] == [
         *("out0", "big", "small")
@@ -433,7 +437,9 @@ def test_values_have_names(named: Session) -> None:
         ("a, b = softmx(x)", "E0401", "did you mean `softmax`?"),
     ],
 )
-def test_applications_that_are_refused(named: Session, line: str, code_: str, words: str) -> None:
+def test_applications_that_are_refused(
+    named: ReplSession, line: str, code_: str, words: str
+) -> None:
     reply = named.feed(line)
     assert code(reply) == code_
     assert words in str(reply.parts[0])
@@ -446,7 +452,7 @@ def test_a_block_is_typed_line_by_line() -> None:
     assert not goes_on(BLOCK)
 
 
-def test_names_that_are_being_typed_are_completed(named: Session) -> None:
+def test_names_that_are_being_typed_are_completed(named: ReplSession) -> None:
     before = "f(first[m,n], second) = {\n  third, _ = block(first, second); "
     assert named.completions("th", before) == ["third"]
     assert named.completions("fi", before) == ["first"]

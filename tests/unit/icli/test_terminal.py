@@ -18,7 +18,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from ilang.icli.screen import Screen
-from ilang.icli.session import Reply, Session
+from ilang.icli.session import ReplSession, Reply
 from ilang.icli.terminal import interact
 from tests.unit.icli.front import ENTRY, environment, wait_until_computing
 
@@ -161,7 +161,7 @@ def test_arrays_of_a_session_fit_the_terminal(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_call_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    class Interrupted(Session):
+    class Interrupted(ReplSession):
         def feed(self, text: str) -> Reply:
             if text == "long":
                 raise KeyboardInterrupt

@@ -17,7 +17,7 @@ from ilang.core.ir.operation import (
     Pointwise,
     Slice,
     Stack,
-    Transpose,
+    TransposedRows,
 )
 from ilang.core.ir.shaped import Shaped
 from tests.mixing import Mixing
@@ -131,7 +131,7 @@ def test_sizes_of_operations_follow_at_run_time() -> None:
     stacked = m.operation(Stack(2), one, other)
     woven = m.operation(Interleave(), one, other)
     row = m.operation(Slice(1, None), m.operation(Stack(0), one, other))
-    turned = m.operation(Transpose(), one)
+    turned = m.operation(TransposedRows(), one)
     graph = m.graph(stacked, woven, row, turned, m.einsum("...i => i...", woven))
     for shape in ((2, 3), (4, 1)):
         x, y = arange(*shape), arange(*shape) + 50
@@ -182,7 +182,7 @@ def test_a_fixed_index_reaches_at_run_time() -> None:
 def test_a_rank_that_nothing_says_is_refused() -> None:
     m = Mixing(1)
     with pytest.raises(ShapeError) as caught:
-        pipeline.infer(m.graph(m.operation(Transpose(), 0)))
+        pipeline.infer(m.graph(m.operation(TransposedRows(), 0)))
     assert caught.value.code == "E0508"
 
 

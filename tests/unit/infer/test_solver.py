@@ -15,7 +15,7 @@ from ilang.core.ir.rows import (
     DimBelow,
     DimEqual,
     Known,
-    Leaf,
+    LeafRow,
     Origin,
     Product,
     Row,
@@ -54,7 +54,7 @@ def below(result: Dim, operand: Dim) -> Constraint:
 
 
 def leaf(*dims: Dim, required: bool = False) -> Constraint:
-    return Leaf(closed(dims), required, False, AT)
+    return LeafRow(closed(dims), required, False, AT)
 
 
 def dims(count: int, constraints: Sequence[Constraint]) -> list[int]:
@@ -186,7 +186,7 @@ def test_substitution_puts_axes_in_the_middle() -> None:
 
 
 def test_caps_of_rows_merge_axis_by_axis_when_they_close() -> None:
-    leaf_row = Leaf(opened(0), False, False, AT)
+    leaf_row = LeafRow(opened(0), False, False, AT)
     capped: list[Constraint] = [
         RowBelow(row(4, 3), opened(0), AT),
         RowBelow(row(7, 6, 3), opened(0), AT),
@@ -201,7 +201,7 @@ def test_caps_with_unknown_axes_are_kept_until_these_are_known() -> None:
     constraints: list[Constraint] = [
         RowBelow(row(Var(0)), opened(0), AT),
         RowBelow(row(5), opened(0), AT),
-        Leaf(opened(0), False, False, AT),
+        LeafRow(opened(0), False, False, AT),
         DimEqual(Var(0), size(3), AT),
     ]
     for seed in range(12):
@@ -218,11 +218,14 @@ def test_counts_never_guess_two_axes() -> None:
     total = closed((size(12),))
     assert rows(1, [Product((opened(0), row(3)), (total,), AT)]) == [[4]]
     counted = Product((opened(0),), (total,), AT)
-    used: list[Constraint] = [RowBelow(row(3, 4), opened(0), AT), Leaf(opened(0), False, False, AT)]
+    used: list[Constraint] = [
+        RowBelow(row(3, 4), opened(0), AT),
+        LeafRow(opened(0), False, False, AT),
+    ]
     assert rows(1, [counted, *used]) == [[3, 4]]
     wrong: list[Constraint] = [
         RowBelow(row(3, 5), opened(0), AT),
-        Leaf(opened(0), False, False, AT),
+        LeafRow(opened(0), False, False, AT),
     ]
     refused("E0519", lambda: rows(1, [counted, *wrong]))
 

@@ -15,14 +15,14 @@ from ilang.core.ir.functions import (
     Assigned,
     Binary,
     Body,
-    Bound,
     Called,
+    CustomOperation,
     Declared,
     EinsumOne,
     EinsumTwo,
+    NameBinding,
     Nested,
     Number,
-    Primitive,
     Reference,
     Repeated,
     Single,
@@ -173,7 +173,7 @@ def test_repeat() -> None:
     assert isinstance(repeated, Repeated)
     assert (repeated.carried, repeated.variable) == ("x", "h")
     (bound,) = repeated.body.bindings
-    assert isinstance(bound, Bound)
+    assert isinstance(bound, NameBinding)
     assert bound.name == "m"
     other = term("repeat(z = x + y; k in 12) { z *. 2 }")
     assert isinstance(other, Repeated)
@@ -225,7 +225,7 @@ def test_statements_of_each_kind() -> None:
         for each in module(f"cd f(a, b; n) {{ {text} }}{OTHERS}").routines[0].statements
     ]
     assert found == [
-        *("Bound", "Forward", "Backprop", "ZeroGradients"),
+        *("NameBinding", "Forward", "Backprop", "ZeroGradients"),
         *("ForEach", "Condition", "Commented", "Returned"),
     ]
 
@@ -243,7 +243,7 @@ def test_schedules_belong_to_the_statement_or_to_a_parenthesis() -> None:
 def test_primitives_name_their_slots_in_one_way() -> None:
     text = 'op s(x) = prim ~logic:"." { lhs =: t1 * rhs1 } grad { g1 =+ g * t }'
     body = module(text).functions[0].body
-    assert isinstance(body, Primitive)
+    assert isinstance(body, CustomOperation)
     (forward,) = body.forward
     assert isinstance(forward, Assigned)
     assert (shape(forward.target), shape(forward.right)) == ("v", ("*", "v1", "v1"))

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from ilang.core.diagnostic import Error
-from ilang.core.ir.syntax import Parameter, Tree, postorder, same
+from ilang.core.ir.syntax import NamedInput, Tree, postorder, same
 from ilang.core.notation.application import read_body
 from ilang.core.notation.combinator import parse_program
 from ilang.core.notation.layout import format_module
@@ -110,7 +110,7 @@ def read_again(text: str) -> tuple[Tree | None, list[Error]]:
     reader = Reader(source, text.index("=", last) + 1)
     names = text[last:].partition("(")[2].partition(")")[0].split(", ")
     at = Span(source, last, last)
-    parameters = tuple(Parameter(name, None, None, at) for name in names if name)
+    parameters = tuple(NamedInput(name, None, None, at) for name in names if name)
     return read_body(reader, NAMES, parameters, refused), refused
 
 
