@@ -4,6 +4,7 @@ A transcript is a `tests/cli/*.console` file, or all ```console blocks of one Ma
 Blocks that must not run (installation, `make`) are fenced as ```sh instead.
 
 - The commands of one document share a fresh folder that holds a copy of `samples/`.
+- What they compile is optimised by nobody: they show values, not times.
 - `bash -c` runs each of them, but what is one command `i` alone, which is a fork (`forked.py`).
 - A line `> more` continues a command that ends with `\` or opens a here-document. Standard output
   comes first, then standard error.
@@ -22,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import forked
+from tests import forked, unoptimised
 
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 300  # for one command, a cold compile included
@@ -89,7 +90,7 @@ def prepare(folder: Path) -> tuple[Path, dict[str, str]]:
         launcher.write_text(f'#!/bin/sh\nexec {command} "$@"\n', "utf-8")
         launcher.chmod(0o755)
     kept = {key: value for key, value in os.environ.items() if key not in UNSTEADY}
-    return work, kept | STEADY | {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
+    return work, kept | STEADY | {"PATH": f"{tools}{os.pathsep}{unoptimised.path()}"}
 
 
 def replay_block(block: str, folder: Path, environment: dict[str, str]) -> str:

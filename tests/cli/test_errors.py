@@ -14,6 +14,8 @@ from ilang import Error
 from ilang.icli.main import main
 from tests.transcripts import execute, prepare
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "icli" / "errors.md").read_text(encoding="utf-8")
 SECTION = re.compile(r"^## (E\d{4}) · .+$", re.MULTILINE)

@@ -10,6 +10,8 @@ import ilang
 from ilang import Error, einx, elementwise, i
 from ilang.core.pipeline import graph_text
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
 Array = NDArray[np.float64]
 
 

@@ -1,6 +1,7 @@
 """Benchmarks at tiny sizes: every program computes the right thing, everyone is timed, tables are written."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -32,8 +33,11 @@ from ilang.core.notation.layout import format_module
 from ilang.core.notation.module import parse_module
 from ilang.core.pipeline import module_graph
 from ilang.core.source import Source
+from tests import unoptimised
 
 ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
 SMALL = Workload("sums", "row_sum", {"x": (3, 5)}, ((3,),), 15)
 
 
@@ -44,6 +48,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Any:
     command = [sys.executable, "-m", "bench", "--quick", "--no-latency", "--peers", "NumPy"]
     done = subprocess.run(
         [*command, "--threads", "1", "--json", str(file)],
+        env={**os.environ, "PATH": unoptimised.path()},
         cwd=ROOT,
         capture_output=True,
         text=True,

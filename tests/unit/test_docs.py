@@ -83,6 +83,7 @@ def run(body: str, names: dict[str, object]) -> str:
     return "".join(parts)
 
 
+@pytest.mark.usefixtures("compiled_quickly")
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if EXAMPLES.search(page.read_text("utf-8"))],
@@ -93,6 +94,7 @@ def test_examples(page: Path, update: bool, monkeypatch: pytest.MonkeyPatch) -> 
     settle(page, replay(page.read_text("utf-8")), update)
 
 
+@pytest.mark.usefixtures("compiled_quickly")
 @pytest.mark.parametrize("text", PROGRAMS)
 def test_programs(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

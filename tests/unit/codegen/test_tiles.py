@@ -23,6 +23,7 @@ from ilang.core.pipeline import (
     text_program,
 )
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
+from tests.conftest import QUICK
 from tests.property import native
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
@@ -113,7 +114,7 @@ PRODUCTS = {
 def test_results_are_those_of_one_thread(what: str, dtype: str, tmp_path: Path) -> None:
     text, sums, shapes = PRODUCTS[what]
     kind = {"float32": "f32", "float64": "f64"}[dtype]
-    library = function(text, ("-O2", "-march=native", "-fopenmp"), tmp_path, kind)
+    library = function(text, (*QUICK, "-march=native", "-fopenmp"), tmp_path, kind)
     library.f_work.restype = ctypes.c_size_t
     random = np.random.default_rng(0)
     arrays = [random.standard_normal(shape).astype(dtype) for shape in shapes]
