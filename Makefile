@@ -3,7 +3,7 @@
 #
 #   make help            this list; so does a bare make
 #   make demo            train two samples; build, test and time the digits sample
-#   make test            every test (JOBS=0 in one process; FUZZ=3 with three times the random programs)
+#   make test            every test (JOBS=0 in one process; FUZZ=6 with six times the random programs)
 #   make check           format, lint and types
 #   make fuzz N=1000     random programs against the reference evaluator
 #   make fuzz-notations N=10000   random programs of every notation, as C and as CUDA on the emulator

@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="try N times as many random programs and schedules; 3: all that a run takes a third of",
+        help="try N times as many random programs and schedules; 6: all that a run takes a sixth of",
     )
 
 

@@ -1,4 +1,4 @@
-"""The index cases in CUDA: one text of all programs, run on the emulator in three orders of threads, in both builds."""
+"""The index cases in CUDA: one text of all programs, run on the emulator in orders of threads and both builds."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +39,18 @@ Array = npt.NDArray[Any]
 
 CPUINFO = Path("/proc/cpuinfo")
 SANITIZED = (
-    *("-O0", "-g1", "-fsanitize=address,undefined", "-fsanitize=float-cast-overflow"),
+    *("-O0", "-fsanitize=address,undefined", "-fsanitize=float-cast-overflow"),
     *("-fno-sanitize-recover=all", "-Dalways_inline="),
 )
 """Not optimised: nothing that goes wrong is optimised away, and compiling takes half as long.
 
 Nor is anything put in line: what computes tiles is then compiled once, not wherever it is called, and is the same.
 """
+TRAPPED = "-fsanitize-undefined-trap-on-error"
+"""What goes wrong ends the process without a word: no words for each place make a quarter less to compile."""
 MODES: dict[str, tuple[str, ...]] = {
-    "sanitized": SANITIZED,
+    "sanitized": (*SANITIZED, TRAPPED),
+    "described": (*SANITIZED, "-g1"),
     "fast": ("-O3", "-march=native"),
     "wide": toolchain.FAST,
     "avx2": ("-O3", "-mavx2", "-mfma"),
@@ -55,7 +58,10 @@ MODES: dict[str, tuple[str, ...]] = {
     "threads": ("-Og", "-fopenmp"),
     "races": ("-O1", "-g1", "-fopenmp", "-fsanitize=thread"),
 }
-"""Flags by mode. Races want a library that knows what OpenMP orders: ``CC=clang OMP_TOOL_LIBRARIES=libarcher.so``."""
+"""Flags by mode. What dies sanitized is run again to be described.
+
+Races want a library that knows what OpenMP orders: ``CC=clang OMP_TOOL_LIBRARIES=libarcher.so``.
+"""
 
 
 def runs_here(mode: str) -> bool:
@@ -94,6 +100,8 @@ AS_WRITTEN = """
 #endif
 """
 SECONDS = 300
+DIED = "exit status"
+"""With it the trouble of a call begins that killed the process."""
 UNSTABLE, SPOILED, COMPUTED = 2, 4, 8
 KEPT = "I_TEST_BATCHES"
 """The environment variable that names the folder of compiled batches; unset or empty: none are kept."""
@@ -125,6 +133,22 @@ class CompileError(Exception):
 
 def run(batch: Sequence[Program], calls: Sequence[Call], mode: str) -> list[Answer]:
     """The answers of all calls, in order."""
+    answers = _run(batch, calls, mode)
+    if mode != "sanitized":
+        return answers
+    return [
+        _described(batch[call.program], call, answer) if answer.trouble.startswith(DIED) else answer
+        for call, answer in zip(calls, answers, strict=True)
+    ]
+
+
+def _described(program: Program, call: Call, answer: Answer) -> Answer:
+    """The answer of a call that killed its process, in the words of sanitizers if it does so alone."""
+    (again,) = _run([program], [replace(call, program=0)], "described")
+    return again if again.trouble else answer
+
+
+def _run(batch: Sequence[Program], calls: Sequence[Call], mode: str) -> list[Answer]:
     folder = Path(tempfile.mkdtemp(prefix="ilang-fuzz-"))
     try:
         program = _compiled(batch, mode, folder)
@@ -275,7 +299,7 @@ def _answers(
             said, status = f"no end after {SECONDS} seconds", -1
         answers += _read_answers(batch, calls[len(answers) :], folder / "answers")
         if len(answers) < len(calls):
-            answers.append(Answer((), f"exit status {status}: {said[:3000]}"))
+            answers.append(Answer((), f"{DIED} {status}: {said[:3000]}"))
     return answers
 
 

@@ -114,7 +114,7 @@ def _call(
 
 @pytest.mark.parametrize("mode", emulated.MODES)
 def test_attention(mode: str) -> None:
-    """In three orders of threads, and with every load and store checked."""
+    """In several orders of threads, and with every load and store checked."""
     lowered, calls, wanted = programs(mode)
     emulated.agree(lowered, calls, wanted, mode, 1e-5)
 

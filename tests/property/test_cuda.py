@@ -49,6 +49,7 @@ from tests.property.meaning import TYPES
 from tests.property.native import Call
 from tests.property.test_fuzz import none_failed
 from tests.property.trial import draw
+from tests.shares import share
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = sorted((ROOT / "samples").glob("[0-9]*.i"))
@@ -78,11 +79,14 @@ md*nd~mnd | m:16:4,n:16:2,d:16 | m n d 0 1 d' m' n' m'' n''
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
 
 
-@pytest.mark.parametrize(("seed", "mode"), [(5000, "cuda"), (5025, "cuda-checked")])
-def test_random_programs(seed: int, mode: str) -> None:
-    tally = check([draw(seed + n) for n in range(25)], mode, with_loops=False)
+@pytest.mark.overflow
+@pytest.mark.parametrize(("seed", "count", "mode"), [(5000, 6, "cuda"), (5025, 15, "cuda-checked")])
+@pytest.mark.batches(1)
+def test_random_programs(seed: int, count: int, mode: str, batch: int) -> None:
+    seed += 50 * batch
+    tally = check([draw(seed + n) for n in range(count)], mode, with_loops=False)
     none_failed(tally.failures)
-    assert tally.programs == 25
+    assert tally.programs == count
 
 
 @functools.cache
@@ -138,6 +142,7 @@ def golden_programs(mode: str) -> tuple[list[Program], list[Call], list[tuple[st
     return programs, calls, cases
 
 
+@pytest.mark.overflow
 @pytest.mark.parametrize("mode", emulated.MODES)
 def test_golden_programs(mode: str) -> None:
     programs, calls, cases = golden_programs(mode)
@@ -409,8 +414,13 @@ SIDE_BY_SIDE = (
 """Texts, the length of a row, and the multiprocessors that known extents are compiled for, None where they are not."""
 
 
-@pytest.mark.parametrize(("text", "length", "multiprocessors"), SIDE_BY_SIDE)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("dtype", "text", "length", "multiprocessors"),
+    [
+        *((np.float32, *case) for case in share(SIDE_BY_SIDE)),
+        *((np.float64, *case) for case in share(SIDE_BY_SIDE, 3)),
+    ],
+)
 def test_rows_of_any_length_are_stored_side_by_side(
     text: str, length: int, dtype: type[Any], multiprocessors: int | None
 ) -> None:

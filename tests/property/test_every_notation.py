@@ -12,7 +12,7 @@ from tests.property import fuzz, notation_checking, notations
 from tests.property.notations import NOTATIONS, Drawn
 from tests.property.test_fuzz import needs_compiler
 
-COUNT = 20
+COUNT = 12
 EMULATED = 1_000_000
 """The seeds of programs as CUDA begin here."""
 
@@ -36,7 +36,7 @@ def test_as_c(notation: str, batch: int) -> None:
 @pytest.mark.batches(1)
 @pytest.mark.parametrize("notation", NOTATIONS)
 def test_as_cuda(notation: str, batch: int) -> None:
-    check(notation, EMULATED + 6 * batch, 6, "cuda-checked")
+    check(notation, EMULATED + 4 * batch, 4, "cuda-checked")
 
 
 def test_one_command_draws_from_every_notation() -> None:

@@ -20,7 +20,7 @@ from tests.property import checking, fuzz, meaning, programs, spec_checking, spe
 from tests.property.checking import Failure, Tally, check
 from tests.property.shrinking import shrink
 
-BATCH, SEED = 50, 1
+BATCH, SEED = 30, 1
 OTHERS = 1_000_000
 """The seed of programs that are none of those."""
 
@@ -55,11 +55,11 @@ def test_random_programs(batch: int) -> None:
 @pytest.mark.parametrize("mode", ["fast", "threads"])
 @pytest.mark.batches(1)
 def test_random_programs_otherwise_compiled(batch: int, mode: str) -> None:
-    none_failed(fuzz.work((OTHERS + 20 * batch, 20, mode, False)).failures)
+    none_failed(fuzz.work((OTHERS + 12 * batch, 12, mode, False)).failures)
 
 
 @needs_compiler
-@pytest.mark.parametrize(("count", "mode"), [(30, "sanitized"), (15, "fast"), (15, "threads")])
+@pytest.mark.parametrize(("count", "mode"), [(18, "sanitized"), (9, "fast"), (9, "threads")])
 @pytest.mark.batches(1)
 def test_random_specifications(batch: int, count: int, mode: str) -> None:
     seed = count * batch
@@ -94,7 +94,8 @@ def test_random_specifications_have_every_form() -> None:
 
 
 @needs_compiler
-def test_any_order_of_loops_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.batches(1)
+def test_any_order_of_loops_is_right(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lowering does not rest on the orders that the compiler prefers."""
     rng = random.Random(SEED)
 
@@ -103,7 +104,7 @@ def test_any_order_of_loops_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
         return tuple(rng.sample(order, len(order)))
 
     monkeypatch.setattr(known, "loop_order", shuffled)
-    none_failed(fuzz.work((2 * OTHERS, 30, "sanitized", False)).failures)
+    none_failed(fuzz.work((2 * OTHERS + 15 * batch, 15, "sanitized", False)).failures)
 
 
 @needs_compiler

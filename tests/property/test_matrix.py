@@ -7,11 +7,13 @@ import re
 import pytest
 
 from ilang.codegen.targets import c
+from tests import shares
 from tests.property import matrix
 from tests.property.test_fuzz import needs_compiler
+from tests.shares import share
 
-SHARE = 60
-"""Parts of which each mode runs one."""
+SHARE = 180
+"""Parts of which each mode runs one; as many times fewer as the option says."""
 COUNTS = tuple(
     cell
     for cell in matrix.cells()
@@ -20,11 +22,12 @@ COUNTS = tuple(
 
 
 @needs_compiler
-@pytest.mark.parametrize("mode", matrix.modes())
-def test_truth_values_are_counted_right(mode: str) -> None:
-    compared, wrong = matrix.check(COUNTS, mode)
+@pytest.mark.parametrize(("number", "mode"), enumerate(matrix.modes()))
+def test_truth_values_are_counted_right(number: int, mode: str) -> None:
+    counts = share(COUNTS, number)
+    compared, wrong = matrix.check(counts, mode)
     assert not wrong, "\n".join(wrong)
-    assert compared >= 2 * len(COUNTS)
+    assert compared >= 2 * len(counts)
 
 
 @needs_compiler
@@ -41,7 +44,7 @@ def test_small_nested_loops_are_right() -> None:
     ("number", "mode"), [(7 + 13 * n, mode) for n, mode in enumerate(matrix.modes())]
 )
 def test_a_share_of_the_matrix(number: int, mode: str) -> None:
-    compared, wrong = matrix.check(matrix.part(number, SHARE), mode)
+    compared, wrong = matrix.check(matrix.part(number, -(-SHARE // shares.fuzz)), mode)
     assert not wrong, "\n".join(wrong)
     assert compared
 

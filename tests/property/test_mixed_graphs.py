@@ -9,12 +9,17 @@ import pytest
 from tests.property import mixed, mixed_checking
 from tests.property.test_fuzz import needs_compiler
 
+AGAIN = 10_000
+"""The seeds of another batch begin so much later."""
+
 
 @needs_compiler
 @pytest.mark.parametrize(
-    ("seed", "count", "mode"), [(0, 60, "sanitized"), (60, 40, "fast"), (100, 40, "threads")]
+    ("seed", "count", "mode"), [(0, 30, "sanitized"), (60, 20, "fast"), (100, 20, "threads")]
 )
-def test_random_mixed_graphs(seed: int, count: int, mode: str) -> None:
+@pytest.mark.batches(1)
+def test_random_mixed_graphs(seed: int, count: int, mode: str, batch: int) -> None:
+    seed += AGAIN * batch
     tally = mixed_checking.check(range(seed, seed + count), mode)
     assert not tally.failures, "\n\n".join(
         f"{n} {step}: {says}" for n, step, says in tally.failures
@@ -25,8 +30,10 @@ def test_random_mixed_graphs(seed: int, count: int, mode: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
-def test_random_mixed_graphs_on_the_emulator() -> None:
-    tally = mixed_checking.check(range(140, 170), "cuda-checked")
+@pytest.mark.batches(1)
+def test_random_mixed_graphs_on_the_emulator(batch: int) -> None:
+    seed = 140 + AGAIN * batch
+    tally = mixed_checking.check(range(seed, seed + 15), "cuda-checked")
     assert not tally.failures, "\n\n".join(
         f"{n} {step}: {says}" for n, step, says in tally.failures
     )

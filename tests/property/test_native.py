@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ilang.core.ir.kernel import Program
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 from tests.property import native
 from tests.property.test_fuzz import needs_compiler
@@ -44,6 +46,30 @@ def test_a_text_is_compiled_once_in_each_mode(
     monkeypatch.setenv(native.KEPT, "")
     assert sums("+ij~i") == [3, 12]
     assert compiled[3:] == ["baseline"]
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("volatile int64_t most = INT64_MAX; most += 1;", "signed integer overflow"),
+        ("((volatile char *)a[1])[12] = 1;", "heap-buffer-overflow"),
+    ],
+)
+def test_what_dies_sanitized_is_described(
+    monkeypatch: pytest.MonkeyPatch, statement: str, words: str
+) -> None:
+    plain = native.source
+
+    def wrong(batch: Sequence[Program], mode: str) -> str:
+        return plain(batch, mode).replace("(void)s; return f(", f"(void)s; {statement} return f(")
+
+    monkeypatch.setattr(native, "source", wrong)
+    program = lower(infer(graph_of(text_component("+ij~i"), "f")))
+    call = native.Call(0, X.shape, (X,), (X.shape[:1],))
+    answers = native.run([program], [call, call], "sanitized")
+    assert len(answers) == 2
+    assert all(words in answer.trouble for answer in answers)
 
 
 def test_what_was_not_used_for_longest_is_forgotten(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pytest
@@ -18,11 +18,13 @@ from ilang.core.reference import evaluate
 from tests.property import attention, emulated, native
 from tests.property.test_fuzz import needs_compiler
 
-DRAWINGS = 500
-FEW = 60
+DRAWINGS = 200
+MOST = 20
+"""How many times as often it is drawn at most until every name has a program."""
+FEW = 30
 """Drawings for a GPU, which take longer."""
 START = 1_000
-ADVISED = 4
+ADVISED = 8
 """Of so many programs that are refused, a legal schedule is looked for to one, which takes longer than all else."""
 REFUSED = {"E0320", "E0321", "E0322", "E0323", "E0328"}
 EXTENTS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13)
@@ -60,14 +62,30 @@ Case = tuple[attention.Drawing, list[int], attention.Array]
 class Drawn:
     """Programs that run, of those that a number of drawings give, their calls, and the codes of refusals."""
 
-    def __init__(self, rng: random.Random, count: int, machine: Machine, advised: int) -> None:
-        """A legal schedule is looked for to one of ``advised`` that are refused."""
+    def __init__(
+        self,
+        rng: random.Random,
+        count: int,
+        machine: Machine,
+        advised: int,
+        names: Collection[str] = (),
+    ) -> None:
+        """A legal schedule is looked for to one of ``advised`` that are refused.
+
+        After so many drawings those of names that have no program are drawn until each has one, within reason.
+        """
         self.codes: Counter[str] = Counter()
         self.programs: list[Program] = []
         self.calls: list[native.Call] = []
         self.cases: list[Case] = []
-        for number in range(count):
+        for number in range(MOST * count):
             drawing = attention.draw(rng)
+            if count <= number:
+                lacking = {*names} - {each.name for each, _, _ in self.cases}
+                if not lacking:
+                    break
+                if drawing.name not in lacking:
+                    continue
             shaped = shaped_of(drawing.text, f"p{len(self.programs)}")
             try:
                 exact = number % advised
@@ -113,7 +131,7 @@ class Drawn:
 @needs_compiler
 @pytest.mark.batches(1)
 def test_random_schedules(batch: int) -> None:
-    drawn = Drawn(random.Random(batch), DRAWINGS, CPU, ADVISED)
+    drawn = Drawn(random.Random(batch), DRAWINGS, CPU, ADVISED, attention.LEGAL)
     assert {drawing.name for drawing, _, _ in drawn.cases} == set(attention.LEGAL)
     assert set(drawn.codes) <= REFUSED
     assert len(drawn.programs) > DRAWINGS // 12
@@ -124,7 +142,7 @@ def test_random_schedules(batch: int) -> None:
 @needs_compiler
 @pytest.mark.batches(1)
 def test_random_schedules_on_a_gpu(batch: int) -> None:
-    """Emulated in three orders of threads, with every load and store checked."""
+    """Emulated in several orders of threads, with every load and store checked."""
     drawn = Drawn(random.Random(START + batch), FEW, GPU, FEW + 1)
     assert len(drawn.programs) > FEW // 12
     drawn.check(emulated.run(drawn.programs, drawn.calls, "cuda-checked"))

@@ -13,7 +13,7 @@ from tests.property.checking import check
 from tests.property.schedules import RULES, draw, refusal, sorted_out
 from tests.property.test_fuzz import needs_compiler, none_failed
 
-SEED, PAIRS = 1, 60
+SEED, PAIRS = 1, 36
 PASTES = 12
 """Suggestions after which a program must be legal: a schedule each may be wrong."""
 
@@ -35,7 +35,7 @@ def test_schedules_are_refused_or_right(batch: int) -> None:
 def test_every_suggestion_is_legal(batch: int) -> None:
     """Pasting what a refusal suggests, again where another schedule is wrong too, gives a legal program."""
     pasted = 0
-    for seed in range(batch * 150, (batch + 1) * 150):
+    for seed in range(batch * 75, (batch + 1) * 75):
         trial = draw(seed)
         error = refusal(trial)
         for _ in range(PASTES):
@@ -47,7 +47,7 @@ def test_every_suggestion_is_legal(batch: int) -> None:
             error = refusal(trial)
             pasted += 1
         assert error is None, f"still refused: {trial.written.text}\n{error}"
-    assert pasted >= 15
+    assert pasted >= 8
 
 
 def test_schedules_use_the_whole_notation() -> None:

@@ -17,9 +17,11 @@ from ilang.core.record import replace
 from tests.property import native
 from tests.property.meaning import TYPES
 from tests.property.test_fuzz import needs_compiler
+from tests.shares import share
 
 Array = npt.NDArray[Any]
 
+AVX2 = pytest.param(2, "avx2", marks=native.needs_avx2)
 EXTENTS = (0, 1, 7, 8, 15, 16, 17, 33, 64, 67, 100, 129)
 CASES: dict[str, tuple[int, Callable[..., Array]]] = {
     "ij~ji": (2, lambda x: x.T),
@@ -77,17 +79,22 @@ def _shapes(rank: int) -> list[tuple[int, ...]]:
 
 
 @needs_compiler
-@pytest.mark.parametrize("mode", ["sanitized", "fast", native.AVX2, "baseline", "threads"])
-def test_transposed(mode: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "mode"),
+    [(0, "sanitized"), (1, "fast"), AVX2, (3, "baseline"), (4, "threads")],
+)
+def test_transposed(number: int, mode: str) -> None:
+    """A share of all texts and types in each mode, every text once and more."""
     examples = []
-    for dtype in ("f32", "f64", "i32", "i64", "bool"):
-        numbers = np.random.default_rng(0)
-        for text, (rank, meaning) in CASES.items():
-            if dtype == "bool" and "-" in text:
-                continue
-            shapes = _shapes(rank)
-            runs = [[numbers.integers(0, 100, shape).astype(TYPES[dtype])] for shape in shapes]
-            examples.append((text, dtype, runs, [[meaning(*run)] for run in runs]))
+    numbers = np.random.default_rng(0)
+    every = [*product(CASES, ("f32", "f64", "i32", "i64", "bool"))]
+    for text, dtype in share(every, number):
+        if dtype == "bool" and "-" in text:
+            continue
+        rank, meaning = CASES[text]
+        shapes = _shapes(rank)
+        runs = [[numbers.integers(0, 100, shape).astype(TYPES[dtype])] for shape in shapes]
+        examples.append((text, dtype, runs, [[meaning(*run)] for run in runs]))
     _are_right(mode, examples)
 
 
@@ -140,11 +147,13 @@ def test_packed_across(mode: str) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("mode", ["sanitized", "fast", native.AVX2, "baseline"])
-def test_rows_known_to_be_shorter_than_a_vector(mode: str) -> None:
+@pytest.mark.parametrize(("turn", "mode"), [(0, "sanitized"), (1, "fast"), AVX2, (3, "baseline")])
+def test_rows_known_to_be_shorter_than_a_vector(turn: int, mode: str) -> None:
+    """A share of them in each mode."""
     numbers = np.random.default_rng(0)
     batch, calls, wanted = [], [], []
-    for number, (rows, dtype) in enumerate(product((8, 9, 12, 15), ("f32", "f64"))):
+    every = [*product((8, 9, 12, 15), ("f32", "f64"))]
+    for number, (rows, dtype) in enumerate(share(every, turn)):
         shaped = infer(graph_of(text_component("ij~ji"), f"f{number}"), [dtype])
         assert isinstance(shaped.nodes[0], Input)
         size = shaped.tensors[0].dims[0]

@@ -222,7 +222,7 @@ def test_most_random_products_are_trimmed() -> None:
 
 @pytest.mark.parametrize("mode", emulated.MODES)
 def test_random_products(mode: str) -> None:
-    """In three orders of threads, and with every load and store checked."""
+    """In several orders of threads, and with every load and store checked."""
     texts, lowered, calls, wanted = products()
     answers = emulated.run(lowered, calls, mode, in_all_modes=True)
     for call, answer, (want,) in zip(calls, answers, wanted, strict=True):
