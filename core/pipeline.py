@@ -1,8 +1,8 @@
 """The pipeline: every step from text to kernels, as data.
 
 ``STEPS`` drives lowering, the stages of ``i explain --emit``, the sections of golden files, and the page that documents
-it (docs/architecture.md). The functions above it run parts of it for those who start or stop between. What a step
-is, and those of each kind of machine, is in ``steps.py``.
+it (docs/architecture.md). The functions above it run parts of it for those who start or stop between. The type of a
+step, and the steps of each kind of machine, are in ``steps.py``.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@
     p.shape(w)                                 # Shape(batch=(), input=(2,), output=(16,))
     p.value(y, w=..., b=...)                   # a NumPy array, axes in memory order: batch, output, input
 
-A tensor is an expression; no shape is fixed before ``solve`` sees everything that belongs together. What is asked of
-one tensor alone (``y.shape``, ``y.value()``) is solved from what it is computed from.
+A tensor is an expression; no shape is fixed before ``solve`` sees everything that belongs together. A property of one
+tensor alone (``y.shape``, ``y.value()``) is solved from what it is computed from.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     make NVCC="python -m ilang.codegen.emulator.nvcc" test
 
-``I_EMULATOR_CHECK=1`` builds with every load and store checked. What is linked has the emulator inside, and its NCCL; a
-program in which something was found ends with status 9, whatever it thinks of its results. As for nvcc ``-ccbin`` names
-the compiler, ``mpicxx`` for ranks.
+``I_EMULATOR_CHECK=1`` builds with every load and store checked. A program that is linked has the emulator inside, and
+its NCCL; a program in which something was found ends with status 9, whatever it thinks of its results. As for nvcc
+``-ccbin`` names the compiler, ``mpicxx`` for ranks.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ r"""CUDA C++ to C++: the three constructs that no C++ compiler reads; lines stay
     __shared__ float tile[16][17];         ->  auto& tile = ::cuda_emulator::shared<float[16][17], 0>();
     extern __shared__ float tile[];        ->  float* const tile = (float*)::cuda_emulator::dynamic_shared();
 
-Comments, strings and preprocessor lines are left alone. What has another form is refused (E0920), not passed on.
+Comments, strings and preprocessor lines are left alone. Constructs of another form are refused (E0920), not passed on.
 """
 
 from __future__ import annotations

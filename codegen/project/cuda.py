@@ -1,8 +1,8 @@
 """The CUDA project that ``i build --target cuda`` writes: a library with its self-test, a benchmark and an example.
 
 STEM.h, STEM.cu, Makefile, STEM_test.c, STEM_bench.cu, STEM_example.c, STEM.pc and README.md. The header is plain C; the
-self-test calls every function on arrays of the host, and is the one of a C project. What has a session keeps memory of
-the device, and its example is STEM_example.cu.
+self-test calls every function on arrays of the host, and is the one of a C project. A program with a session keeps
+memory of the device, and its example is STEM_example.cu.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The project that ``i build`` writes: STEM.h, STEM.c, Makefile, STEM_test.c and STEM.pc.
 
 Everything is rendered before anything is written. The files are written to a new folder first and moved from there, so
-that the project is the old one or the new one, whatever goes wrong. What `i build` did not write is never replaced:
-its files are known by a line in their head.
+that the project is the old one or the new one, whatever goes wrong. Files that `i build` did not write are never
+replaced: its own are known by a line in their head.
 """
 
 from __future__ import annotations
@@ -490,7 +490,8 @@ def _fill(folder: Path, files: Mapping[str, str]) -> None:
 def _replace(folder: Path, out: Path, names: Sequence[str]) -> None:
     """Move files from ``folder`` to ``out``; what stood there stands there again if one of them cannot be moved.
 
-    What is moved away is looked at once more: since the first look, somebody may have put a file of his own there.
+    A file that is moved away is looked at once more: since the first look, somebody may have put a file of his own
+    there.
     """
     kept = folder / "replaced"
     kept.mkdir()

@@ -4,8 +4,8 @@ An entry is one file, ``KEY.so``: the library, then a trailer with a hash of it 
 entry is checked before it is loaded, since loading a library that was cut short kills the process. Entries appear by
 renaming a whole file, so readers need no lock; the lock per key only keeps processes from doing the same work.
 
-What the text of a program follows from has a key as well. A link of that name leads to the entry, so that a program
-of an earlier run needs no text at all.
+The source from which a text follows has a key as well. A link of that name leads to the entry, so that a program of an
+earlier run needs no text at all.
 
 A cache that cannot be used never fails a run: the library is then built in a temporary folder. Neither is shared with
 another user: ``folders`` says where what is loaded may stand.

@@ -1,9 +1,9 @@
 """``einsum`` called as NumPy's is: a specification and arrays, or arrays with lists of axes.
 
-What is special about the call, beside the component that the specification is: ranks are there, so each ``...`` may
-stand for other axes of each operand, aligned at the right; extents are there, so one of 1 repeats along what another
-operand has, and the order of contraction is that of fewest multiplications; element types are joined as NumPy joins
-them; and what only arranges the elements of one array is a view of it (``arranged.py``).
+The call has more than the component of a specification: ranks are there, so each ``...`` may stand for other axes of
+each operand, aligned at the right; extents are there, so one of 1 repeats along what another operand has, and the order
+of contraction is that of fewest multiplications; element types are joined as NumPy joins them; and what only arranges
+the elements of one array is a view of it (``arranged.py``).
 """
 
 from __future__ import annotations

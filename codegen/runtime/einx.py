@@ -184,7 +184,7 @@ def solve_shapes(
 
 
 def matches(text: object, tensors: Sequence[Any], parameters: Mapping[str, Any]) -> bool:
-    """Whether tensors have shapes that expressions allow. What is wrong with the text itself is an error."""
+    """Whether tensors have shapes that expressions allow. Mistakes in the text itself are errors."""
     try:
         _solved(text, tensors, parameters, fused=True, any_will_do=True)
     except ShapeError:

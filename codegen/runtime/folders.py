@@ -1,6 +1,6 @@
 """Folders that no other user can change, and temporary ones that are gone afterwards, whatever ends the process.
 
-What is compiled is loaded and run, so it may stand only where nobody else can put another file in its place. The path
+A compiled library is loaded and run, so it may stand only where nobody else can put another file in its place. The path
 of a folder is safe where every part of it, from the root on, belongs to this user or to root and can be written by
 nobody else, or is sticky as ``/tmp`` is: what another user owns there can then be neither renamed nor removed. Nobody
 but this user and root can change where such a path leads, so it is checked once and then used as a path.

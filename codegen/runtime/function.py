@@ -107,7 +107,7 @@ class Function:
             named: inputs by name.
 
         Returns:
-            What the definition returns: an array, a tuple of several, None.
+            The results of the definition: an array, a tuple of several, None.
 
         Raises:
             DataError: E0764 (there are parameters or state, which a session keeps), and what a session refuses.

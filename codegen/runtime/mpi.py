@@ -114,7 +114,7 @@ def launch(count: int, tell: Callable[[str], None]) -> int:
 def relayed(stream: IO[str], tell: Callable[[str], None]) -> list[str]:
     """Pass on what ranks say, of several the first, and why one ends; what MPI says where no rank says anything.
 
-    The rank that ends first may be another than the one that spoke first. What MPI says may stand before the words of
+    The rank that ends first may be another than the one that spoke first. Messages of MPI may stand before the words of
     a rank, on one line.
     """
     first: dict[str, str] = {}

@@ -2,9 +2,10 @@
 
     python -I nvrtc.py /.../libnvrtc.so.13 -arch=sm_90 program.cu -o program.so
 
-The first line of the text is a comment that holds an object of JSON, whose ``kernels`` are what C++ calls them. What is
-written is the machine code and, in a line of its own after it, that object, in which each kernel has the name that the
-machine code has for it. Python runs this file alone, which so imports nothing of ours and starts in no time.
+The first line of the text is a comment that holds an object of JSON, whose ``kernels`` are what C++ calls them. The
+file that is written has the machine code and, in a line of its own after it, that object, in which each kernel has the
+name that the machine code has for it. Python runs this file alone, which so imports nothing of ours and starts in no
+time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Routines, which compute some tensors of a solved program: arrays for its leaves in, elements in memory order out.
 
-What is inferred, chosen and compiled is kept for each combination of element types, and the way of a call for arrays
-like those of an earlier one: such a call costs no more than that of a component.
+Sizes, schedules and compiled code are kept for each combination of element types, and the way of a call for arrays like
+those of an earlier one: such a call costs no more than that of a component.
 """
 
 from __future__ import annotations

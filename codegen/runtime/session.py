@@ -209,7 +209,7 @@ class Session:
             named: inputs by name.
 
         Returns:
-            What the definition returns: an array, a tuple of several, None.
+            The results of the definition: an array, a tuple of several, None.
 
         Raises:
             DataError: E0742 (an input is missing), E0754 (an array of another shape), E0756 (no such input).

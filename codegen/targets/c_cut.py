@@ -7,7 +7,7 @@
     for (; x < stop_x; ++x) in0_copy[x] = in0[x - 1];
     for (; x < n_x; ++x) in0_copy[x] = 0.0f;
 
-What still tests where it reads is marked ``SCALAR``.
+A loop that still tests where it reads is marked ``SCALAR``.
 """
 
 from __future__ import annotations

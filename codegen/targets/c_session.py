@@ -6,8 +6,8 @@
     int NAME_save(const NAME *model, const char *path);
     int NAME_load(NAME *model, const char *path);
 
-A run computes with the function of a program, which takes every array by itself (``c.py``). What it gives parameters
-and state goes into a second array of each, and the two change places when the run has succeeded: one that fails changes
+A run computes with the function of a program, which takes every array by itself (``c.py``). New values of parameters
+and state go into a second array of each, and the two change places when the run has succeeded: one that fails changes
 nothing. ``STATUS`` lists what these functions return beside what that of the program does.
 
 Where ranks sum something, a run is several programs, one after the other, and the sums are between them. All ranks have

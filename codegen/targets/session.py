@@ -153,8 +153,8 @@ class EmittedSession:
 
     ``stages`` compute one run. Their arguments are the names of tensors that are kept, or of what a caller gives:
     ``inputs`` and ``outputs`` of a run, whose types and extents are ``tensors``, None for one that comes with a run.
-    What is ``kept`` is in a ``struct``, maybe beside what other sessions keep, and in part the same: there a path may
-    be another. ``counter`` is its field that counts runs.
+    The tensors ``kept`` are in a ``struct``, maybe beside those of other sessions, some of which are the same: there a
+    path may be another. ``counter`` is its field that counts runs.
     """
 
     name: str

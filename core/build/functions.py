@@ -317,7 +317,7 @@ class Functions(Configuration):
             self.order[known] = len(self.order)
         value: Tensor = known
         if kept:
-            # What runs give other values is not trained: nothing flows back to it.
+            # Tensors that runs give other values are not trained: nothing flows back to them.
             rule = Ruled(known, None, (), False, term.name, False, term.span)
             value = self.untrained.setdefault(known, rule)
         frame.names.setdefault(term.name, value)

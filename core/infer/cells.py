@@ -1,7 +1,7 @@
 """Axes whose size is decided: which of them are one, with what unit, and whether they may stretch.
 
 Sizes that were written down stand in cells: axes that are made equal share one. A cell holds the unit of its axes, and
-whether it may stretch. What is drawn from a cell must hold whatever else becomes known of it, else the answer would
+whether it may stretch. Conclusions from a cell must hold whatever else becomes known of it, or else the answer would
 depend on the order of the constraints. So nothing follows from a cell that stretches so far, beyond its size: a cell
 that turns out rigid wakes every comparison that had relied on its stretching, and an axis above one of size 1 is of
 size 1 and stretches until something makes it rigid. Units that differ are looked at when an axis is closed.

@@ -2,7 +2,7 @@
 
 A shape of a specification is a linear equation: the rank of the tensor is the number of its written axes plus the
 length of each of its row variables. Ranks come from arrays, from definitions and from expressions on either side; an
-equation with one unknown gives it, until no equation does. What is left:
+equation with one unknown gives it, until no equation does. Left over are:
 
     - several row variables that stand next to each other wherever they stand: how they divide their axes among
       themselves does not matter, so the last of them has all

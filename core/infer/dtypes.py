@@ -1,8 +1,8 @@
 """Element types: every scalar gets its type, every conversion is made explicit (LANGUAGE.md section 1, "Types").
 
 A constant has no type of its own: it takes that of what it meets, and f32 where it meets nothing; in a program of
-tensors that begins with an f64, that. What is made of constants alone, ``1 / 3``, is as exact as the float that it
-meets; in an expression that reads values and uses none, as these.
+tensors that begins with an f64, that. A value of constants alone, ``1 / 3``, is as exact as the float that it meets; in
+an expression that reads values and uses none, as these.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class Projection:
     def is_surjective(self, sizes: Sequence[int | None]) -> bool:
         """Whether every element of the result is written; ``sizes`` are its extents, None where one comes at run time.
 
-        What depends on run-time extents counts as not written.
+        An element counts as not written where that depends on run-time extents.
         """
         seen: set[int] = set()
         for index, size in zip(self.target, sizes, strict=True):

@@ -345,7 +345,7 @@ class Graph:
     def looked_up(self) -> frozenset[int]:
         """The values that are looked up as indices: inputs among them are integers where nothing else is said.
 
-        What a view or a copy is of that is looked up is one of them.
+        The source of a view or of a copy that is looked up is one of them.
         """
         looked_up = {
             node.reads[lookup.read].value

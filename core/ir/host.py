@@ -155,8 +155,8 @@ class Launch:
     """A call of a kernel: the run-time sizes and the buffers that it takes, in order, and which of these it writes.
 
     With ``scratch`` it takes scratch storage, with ``divided`` so that its threads have parts of their own. ``grid``
-    says how many threads of a GPU run it. What combines ``parts`` is left out where that size is 1: there is one. It is
-    told whether the arrays of number ``finite`` are.
+    says how many threads of a GPU run it. A launch that combines ``parts`` is left out where that size is 1: there is
+    one. It is told whether the arrays of number ``finite`` are.
     """
 
     kernel: int

@@ -9,8 +9,8 @@ Invariants:
       statement runs.
     - A view has no memory of its own: that is of its owner, which is no view. A kernel that reads one writes neither;
       it is written only where the owner is an output, and then all of it.
-    - Every kernel is called. What a call puts in the place of a buffer differs from it in its name alone, and no two
-      buffers of a kernel become one.
+    - Every kernel is called. The buffer that a call puts in the place of another differs from that in its name alone,
+      and no two buffers of a kernel become one.
     - A temporary is written before it is read; a ``private`` one belongs to one iteration of the innermost loop
       that has all its uses inside.
     - A variable with lanes changes only in a loop in lanes, and is read elsewhere only when all of them are reduced.

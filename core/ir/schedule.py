@@ -22,8 +22,8 @@ Invariants:
     - An instance shares loops that its chain has, and every loop of a chain is opened by the instance that it names.
     - Parts are those of a root that shares no loops, outermost of its reduced ones.
     - An accumulation has the instance's own loops from the outermost reduced one inside of parts on, in order. The core
-      of a tile and of partial sums are reduced loops, and what is held in registers is constant. What shares a reduced
-      loop has none.
+      of a tile and of partial sums are reduced loops, and what is held in registers is constant. An instance that
+      shares a reduced loop has none.
     - An instance has a source or a copy for every distinct read that its nest stages, unless an interval begins inside.
 """
 
@@ -260,7 +260,7 @@ class ThreadTile:
     """A reduction of which a thread adds few terms at a time in variables of its own, in the type of the result.
 
     Its own loops from the outermost reduced one on: ``outer`` are those around such a run, ``core`` the reduced ones of
-    one, and ``elements``, innermost, have a variable each; those for threads tell threads apart. What a run gives meets
+    one, and ``elements``, innermost, have a variable each; those for threads tell threads apart. The sum of a run meets
     the accumulators of the wider type after it; without ``outer`` loops it is all.
     """
 
@@ -274,9 +274,9 @@ class ThreadTile:
 class Parts:
     """A reduction in parts: each iteration of its ``loops``, outermost of the reduced ones, has a result of its own.
 
-    What all of them have is combined in their order after that, each element by the ``threads`` of a block, or by one.
-    With a ``least`` number, iterations that follow each other share a result, so many at least: as many as leave a
-    device ``most`` blocks.
+    All results are combined in their order after that, each element by the ``threads`` of a block, or by one. With a
+    ``least`` number, iterations that follow each other share a result, so many at least: as many as leave a device
+    ``most`` blocks.
     """
 
     loops: tuple[Loop, ...]

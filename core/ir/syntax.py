@@ -8,7 +8,7 @@ Invariants:
       with ``same``, never by recursion.
     - ``i("...")`` and a bare expression are the same node.
     - An ``Application`` or a ``Block`` is the whole body of a definition, or an application is an argument or a
-      statement of one; components hold neither. What a ``Value`` names stands in the head or above it.
+      statement of one; components hold neither. The name of a ``Value`` stands in the head or above it.
     - As many arguments as inputs and as many names as outputs: a definition that is read has both.
 """
 

@@ -84,7 +84,7 @@ def _launched(
 ) -> tuple[tuple[Launch, ...], tuple[Finite, ...]]:
     """Launches that are told whether arrays are finite, where their loops ask, and what is looked at for that.
 
-    What has been looked at is looked at again after a launch that writes it.
+    An array is looked at again after a launch that writes it.
     """
     looked: list[Finite] = []
     current: dict[tuple[int, ...], int] = {}

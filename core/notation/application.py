@@ -77,7 +77,7 @@ def read_body(
 ) -> Application | Block | None:
     """The body over names that fills a reader.
 
-    What is wrong goes to ``refused``, all of it; the body is then what can be read, or None.
+    Its errors go to ``refused``, all of them; the body is then what can be read, or None.
     """
     inputs = {p.name: reader.span(p.span.start, p.span.start + len(p.name)) for p in parameters}
     scope = BodyNames(definitions, inputs)

@@ -67,7 +67,7 @@ class File:
 
 
 class DefinitionNames:
-    """The names of one definition. What is wrong with them goes to ``refused``."""
+    """The names of one definition. Errors in their use go to ``refused``."""
 
     def __init__(self, file: File, refused: list[Error]) -> None:
         self.file = file

@@ -17,7 +17,7 @@ from ilang.core.notation.printer import print_tree
 def misapplied(body: Tree, known: Mapping[str, Wires]) -> list[ModuleError]:
     """Errors of applications: another number of values than their components have, or arguments that take inputs.
 
-    What uses a name that is not ``known`` is left out: something else is wrong there.
+    An application of a name that is not ``known`` is left out: something else is wrong there.
     """
     refused = []
     for node in postorder(body):

@@ -293,7 +293,7 @@ def _heads(
 
     Lines without a name go to ``refused``.
 
-    What a refused line most likely defines counts as a name, so that its users are not refused as well.
+    The name that a refused line most likely defines counts, so that its users are not refused as well.
     """
     heads: list[tuple[Reader, Head]] = []
     begun: list[Begun] = []

@@ -7,8 +7,8 @@ Example, of ``-i~i | -i~i``:
 Layers of a network have the same kernels. All that comes after, the compiler of the target too, has one of each then.
 
 Two kernels do the same where one becomes the other when buffers, and extents that are numbers, are numbered in the
-order in which it names them. How variables are called and what the text calls it make no difference: the kernel that
-stays has the names and the comments of the first.
+order in which it names them. Names of variables and of the kernel make no difference: the kernel that stays has the
+names and the comments of the first.
 """
 
 from __future__ import annotations

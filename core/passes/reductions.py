@@ -122,7 +122,7 @@ class Reductions(Loops, ABC):
     def _in_chunks(self, frame: Frame, scope: Scope, loops: list[Loop], chunks: Chunks) -> Steps:
         """A reduction outside all loops: each chunk of its outermost loop by itself, then all of them in order.
 
-        How many there are depends on extents alone, and so does the result. Threads share the chunks.
+        Their number depends on extents alone, and so does the result. Threads share the chunks.
         """
         name, axes = self._tensor(frame).name, dict.fromkeys(loop.axis for loop in loops)
         inner = self._inner(frame, loops)

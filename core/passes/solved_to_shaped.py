@@ -53,7 +53,7 @@ def solved_to_shaped(
     result = _Shaping(solved, types, least).run(given, solved.needed)
     read = needed_values(solved.graph, given).union(solved.inputs)
     if not all(value in read for value in solved.needed):
-        # What is read by nothing has types, and is not computed.
+        # A value that nothing reads has types, and is not computed.
         result = _Shaping(solved, types, least).run(given, read)
     return with_rounded_factors(result)
 

@@ -417,7 +417,7 @@ class _Wiring:
 def _parts(node: syntax.Tree) -> list[_Work]:
     """The work below a node, in order: the names of a statement are bound after it.
 
-    What an operation is told is a program of its own, none of whose inputs are open here.
+    The component that an operation is told is a program of its own, none of whose inputs are open here.
     """
     if isinstance(node, syntax.Einx):
         return []

@@ -6,7 +6,7 @@ Example, the largest and the smallest of each row, each a root of its own:
 
 Values are taken from the last to the first. A root joins the root that it shares the most leading loops with, of those
 in kernels that run before everything that needs it; loops are shared where they are over output axes of both and walk
-the same dimension of the same tensor with the same split and the same role. What two roots stage in common is computed
+the same dimension of the same tensor with the same split and the same role. A value that two roots stage is computed
 once where they share its loops, so a root waits for one that stages the same, if that shares more of them. On a GPU,
 where one more kernel costs little and a block has few registers and little shared memory, this alone is a reason.
 """
@@ -69,7 +69,7 @@ class Kernels:
         """
         after = max((self.computed.get(reader, -1) for reader in readers), default=-1)
         self.nests[value] = nest
-        # What the parts of a reduction give is combined after all loops.
+        # The results of parts of a reduction are combined after all loops.
         alone |= bool(parted(self._node(value), nest))
         if not whole:
             self.computed[value] = after

@@ -12,7 +12,7 @@ Guards may stand on the way. An element that a maximum has not taken in may be m
 infinite: it has to be behind guards that the maximum has, too, before it is summed. There it is 0, or left out.
 
 ``online_plan`` looks at one kernel and changes nothing. It follows each instance that staging makes of a value, from
-the partial reductions to the sums that end them, and refuses every other way. What the state of a value means:
+the partial reductions to the sums that end them, and refuses every other way. The states of a value:
 
     raw       it is a partial reduction
     shifted   it is x - m

@@ -87,7 +87,7 @@ def _apart(
 ) -> tuple[Shaped, Provenance, Choice] | None:
     """The program with matrices of each kernel's own, and what is chosen for it; None where one would be stored.
 
-    What a person has scheduled is computed as it is written; what is chosen may be written.
+    A program with a written schedule is computed as it stands; a schedule that is chosen can be written.
     """
     is_written = any(nest is not None for nest in written)
     if is_written and machine.device is None:

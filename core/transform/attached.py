@@ -189,7 +189,7 @@ class _Attaching(Reverse):
     def _instance(self, rule: Custom, total: int) -> dict[int, int]:
         """The values that there are, where ``total`` flows back to the value of a rule.
 
-        What depends on that is added for each instance; all else is added once.
+        Nodes that depend on that are added for each instance; all else is added once.
         """
         reached = {rule.cotangent}
         for value, node in enumerate(self.shaped.nodes):

@@ -48,7 +48,7 @@ def _source(read: Read, nodes: list[Node]) -> Read:
 def is_copy(node: Assignment) -> bool:
     """Whether every element is one of another value, and nothing is looked up to find it.
 
-    What turns a dimension round is kept: its readers would read backwards.
+    A copy that turns a dimension round is kept: its readers would read backwards.
     """
     alone = node.acc is None and node.base is None and not node.guards
     plain = isinstance(node.scalar, Operand) and len(node.reads) == 1

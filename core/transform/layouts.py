@@ -5,7 +5,7 @@ Example, of an x that is stored column by column:
     out:  x[j,i]; y[j];  t1[j,i] = mul x[j,i] y[j];  out[j] = sum x[j,i] over i
 
 Only indices change, so loops are chosen for what is next to each other in memory, and nothing below knows of layouts.
-The arrays of a caller say those of inputs. What is computed is laid out as the values of most dimensions that it reads
+The arrays of a caller say those of inputs. A computed value is laid out as the values of most dimensions that it reads
 are, so that all are walked alike; where two of these differ, as it is written. ``Tensor.order`` remembers both.
 """
 

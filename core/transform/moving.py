@@ -178,7 +178,7 @@ class Moving:
     def _can_split(self, value: int, splits: Mapping[int, Parts], beside: int = -1) -> bool:
         """Whether the axes of an assignment can be split, and no value but ``beside`` is stored for it.
 
-        What it reads along them is an array, a view, stored in any case, or can be split itself.
+        Its operands along them are arrays, views, stored in any case, or can be split themselves.
         """
         short = any(parts and self.extents.is_small(parts[-1][1]) for parts in splits.values())
         todo = [(value, frozenset(splits))]

@@ -6,7 +6,7 @@ Example, where n2 is an input that has the sum of output n3 over other processes
           phase 2: inputs n0, n2, n3;  n4[i] = n0[i] - n3[i] - n2[i], output n4
 
 A value is computed in the first phase in which all that it needs is there, and later phases that read it take it as an
-input. What waits for nothing is one phase: the program itself.
+input. A program that waits for nothing is one phase.
 
 Outputs that are awaited may come in buckets: then what waits for the same is cut once more, so that those of one bucket
 are there before anything is computed that only later ones need.

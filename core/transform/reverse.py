@@ -7,8 +7,7 @@ Example, of a matrix multiply with the cotangent g of its result:
 
 One rule for the accumulating assignment: an operand and the target change places. Axes, guards and indices stay, so
 windows, gathers, scatters and concatenations need no rules of their own: where the index of an operand does not walk
-whole dimensions, its gradient accumulates into zeros. What an accumulator adds to the rule is a factor beside the
-cotangent:
+whole dimensions, its gradient accumulates into zeros. An accumulator adds a factor beside the cotangent to the rule:
 
     sum            nothing
     product        the product of what stands before and after: no division, so zeros are no special case

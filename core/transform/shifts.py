@@ -6,7 +6,7 @@ Example, a softmax, which is the same for every m:
 
 What is added to m, or multiplied with a power of e^m, is followed through the program: x - m has m -1 times as a term,
 its exponential e^m to the power -1 as a factor, and so has the sum of those that share one m. In the quotient of two
-such values, and in m + ln s, nothing of it is left. What is followed no further is taken to depend on m.
+such values, and in m + ln s, nothing of it is left. A value that is followed no further is taken to depend on m.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ nest keeps them apart. So the axes of the expression before it are split as the 
 behind it, where that asks for no other value to be stored: what else they read along these axes is seen through views,
 too, of arrays and of stored values. Only an axis that is nothing but a whole index can be split, so windows, guards and
 positions along it keep a view where it is; so does a written schedule. A reduction is split only as what
-it reads, which would be stored for it: its loops are chosen for the dimensions that it has. What takes long, such as an
-exponential, keeps loops that are long enough for lanes.
+it reads, which would be stored for it: its loops are chosen for the dimensions that it has. A slow operation, such as
+an exponential, keeps loops that are long enough for lanes.
 
 Views of views become one where their dimensions agree, and none where they undo each other.
 """

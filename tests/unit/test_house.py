@@ -60,6 +60,13 @@ MAY_SAY = {
     )
 }
 PRONOUNS = {"found", "its", "made", "mine", "ours", "own", "said", "theirs", "there"}
+QUESTIONS = re.compile(r"(What|How|Where|Which|When|Who|Why)\b")
+# Names of classes that several modules have: one concept of two texts or of two IRs, or the public name of one.
+SHARED_NAMES = {
+    *("Assignment", "Axis", "Backprop", "Einsum", "Einx", "Entry", "Expression", "Extent", "Fixed"),
+    *("Function", "Input", "Lookup", "Number", "Position", "Program", "Read", "Routine", "Setting"),
+    *("Tensor", "View", "_Reader"),
+}
 MAY_NAME_OUTSIDE = ("tests/conformance/", ".ci/")
 FENCED = re.compile(r"^([ \t]*)(`{3,}|~{3,}).*?^\1\2", re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"(`+).+?\1", re.DOTALL)
@@ -478,6 +485,41 @@ def test_names_say_what_they_hold() -> None:
             if name.strip("_") in PRONOUNS
         ]
     )
+
+
+def docstrings(path: Path) -> Iterator[tuple[int, str]]:
+    """The docstrings of a module, of what it defines, and of its variables and fields, each with its line."""
+    for node in nodes_of(path):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(says))):
+                yield node.lineno, says
+            case _:
+                continue
+
+
+def test_docstrings_name_their_subject() -> None:
+    """A noun says what a thing is; a question leaves that to the reader."""
+    none_of(
+        [
+            f"{name_of(path)}:{line} {says.splitlines()[0]}"
+            for path in PRODUCT
+            for line, says in docstrings(path)
+            if QUESTIONS.match(says)
+        ]
+    )
+
+
+def test_classes_of_different_things_have_different_names() -> None:
+    modules: dict[str, set[str]] = {}
+    for path in PRODUCT:
+        for node in tree_of(path).body:
+            if isinstance(node, ast.ClassDef):
+                modules.setdefault(node.name, set()).add(name_of(path))
+    several = {name: sorted(paths) for name, paths in modules.items() if 1 < len(paths)}
+    none_of(
+        [f"{name}: {', '.join(several[name])}" for name in sorted(several.keys() - SHARED_NAMES)]
+    )
+    assert several.keys() >= SHARED_NAMES
 
 
 def test_no_path_of_one_machine() -> None:

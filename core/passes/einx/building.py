@@ -6,7 +6,7 @@ Example:
           n2 = fold + over r_0: n1[b,s_0,r_0,c]
 
 A composition is a view; a concatenation is parts of a tensor, read or written one by one; brackets are axes that the
-operation sees. What all expressions say of one name is one extent: ``Sized`` constraints of one scope.
+operation sees. One name has one extent in all expressions: ``Sized`` constraints of one scope.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ Example:
     in:   (a b) c, a + 1 with shapes (6, 5), a=2
     out:  a=2 b=3 c=5
 
-The house's engine solves them. What it leaves open, since it never guesses, is searched where few numbers are possible:
-divisors of a product, parts of a sum. One solution is an answer; two are none, unless any will do.
+The engine of all inference solves them. A size that it leaves open, since it never guesses, is searched where few
+numbers are possible: divisors of a product, parts of a sum. One solution is an answer; two are none, unless any will
+do.
 """
 
 from __future__ import annotations

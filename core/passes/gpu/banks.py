@@ -1,4 +1,4 @@
-"""How long the last rows of a buffer that a block shares are, so that threads of a warp meet in few banks.
+"""Lengths of the last rows of a buffer that a block shares, with which threads of a warp meet in few banks.
 
 Example, of f32, in 32 banks:
     in:   t[16,4,16,2]: threads i1 and i2 read t[i1,i2,j,k], threads i1 and j write it
@@ -30,9 +30,9 @@ from ilang.core.ir.scalar import Load
 from ilang.core.passes.gpu.matrices import product_of
 
 MOST: tuple[tuple[int, int], ...] = ((0, 0), (0, 1), (1, 0), (1, 1))
-"""How many elements more the last two dimensions may have, the least storage first."""
+"""Numbers of elements more that the last two dimensions may have, the least storage first."""
 TIMES = 16
-"""How often a loop runs whose extent is not known."""
+"""Iterations of a loop whose extent is not known."""
 
 BY_NAME = ("tz", "ty", "tx", "l")
 """In which order loops by name number threads, the one last that goes from each to the next."""
@@ -118,7 +118,7 @@ def _touched(
 
 
 def _cycles(lanes: Lanes, index: Index, steps: Sequence[int], banks: int) -> int:
-    """How long a warp takes for one access: as many cycles as there are words that it reaches of one bank."""
+    """The time of a warp for one access: as many cycles as there are words that it reaches of one bank."""
     words = {
         sum(
             step * (part.offset + sum(c * lane.get(v, 0) for c, v in part.terms))

@@ -9,8 +9,8 @@ Example:
 
 Loops of role ``t`` that stand right inside each other are spread together, moved outside what stands between them; work
 beside them, such as a copy, is spread as its loops allow. A loop of role ``t`` that accumulates in scalar variables
-gives each thread a part, and what all threads have is combined after it. What stores and has no such loop is one
-thread's. All else is done by every thread alike: loops around, scalar variables, conditions.
+gives each thread a part, and what all threads have is combined after it. A statement that stores and has no such loop
+is one thread's. All else is done by every thread alike: loops around, scalar variables, conditions.
 
 Roles tx, ty and tz are t with a dimension of the block; of loops with the role l, a warp stands for the block. Where
 blocks are asked for and threads are not, they take what they may.
@@ -157,7 +157,7 @@ class _Spreading:
     def shape(self, body: Block) -> tuple[int, ...]:
         """The threads of a block along each of its dimensions; none where no loop names one.
 
-        What is combined takes whole warps: the last dimension is longer then.
+        A combination takes whole warps: the last dimension is longer then.
         """
         spreads = [s for s in statements_within(body) if isinstance(s, Spread)]
         named = [loop for s in spreads for loop in s.loops if loop.role in THREAD_DIMENSIONS]

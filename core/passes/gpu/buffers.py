@@ -9,9 +9,9 @@ Example, of a copy with the role s2:
                                                              if k + 1 < n_k: spread i: copy_next[i] = copy_loaded
                                                              swap copy and copy_next
 
-The loop is the innermost one that all threads go through together and that has all uses inside. What the next iteration
-copies is loaded into registers before this one computes, and stored after that: nothing waits for memory in between
-(``ahead.py`` says which copies can be).
+The loop is the innermost one that all threads go through together and that has all uses inside. Elements that the next
+iteration copies are loaded into registers before this one computes, and stored after that: nothing waits for memory in
+between (``ahead.py`` says which copies can be).
 
 All else is computed where it was, into the other buffer, so that one barrier is enough, too:
     out:  for k in 0..n_k

@@ -7,8 +7,8 @@ Example, of a copy of rows and terms whose ends are not whole matrices:
           ... tf32(copy[k1,i1]) * tf32(...)                    ... copy[i1,k1] * ...
 
 Past the ends of dimensions a unit multiplies zeros: copies are filled with them, and what is read of arrays is 0 there,
-as is what is read of copies that end where dimensions do. What is copied is rounded then, once for all lanes. Copies
-have the dimensions of what they copy, in their order: neighbors stay neighbors.
+as is what is read of copies that end where dimensions do. Copies are rounded then, once for all lanes. Copies have the
+dimensions of what they copy, in their order: neighbors stay neighbors.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ Example, of 16 rows and 8 columns, where lane n is i2g = n // 4 and j2t = n % 4:
               run[i2,j2] = 0                                       run[i2e,i2g,j2t,j2f] = 0
 
 The loops i2g and j2t are for threads, so that a warp stands for a thread of the loops around; larger tiles have loops
-over matrices around, which are written out. What adds products is the same, a term after the other, in loops that keep
-the role m: each lane then reads rows and columns of its own elements, where a matrix unit has it read other ones, which
-``matrices.py`` says. What is read of arrays past the ends of dimensions is 0, as in copies (``factors.py``).
+over matrices around, which are written out. A nest that adds products is the same, a term after the other, in loops
+that keep the role m: each lane then reads rows and columns of its own elements, where a matrix unit has it read other
+ones, which ``matrices.py`` says. A read of an array past the end of a dimension is 0, as in copies (``factors.py``).
 """
 
 from __future__ import annotations

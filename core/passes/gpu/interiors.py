@@ -8,10 +8,10 @@ Example, where blocks have 64 elements of i, and a thread four of them:
                                                                 spread i2 over the threads
                                                                   for i1: if 64i+16i1+i2 < n_i ...
 
-The condition is the same for all threads of a block, so that none of them waits for others. What gives a thread's own
-floats needs no condition that all hold that read them (``unread.py``), where it reads nothing else or copies that are
-filled. Copies for that are filled with 0 where their loops leave what they copy. Terms of a contraction are written out
-as often as there are in a tile where nothing is tested and registers are left.
+The condition is the same for all threads of a block, so that none of them waits for others. A statement that computes
+floats of a thread's own needs no condition that holds wherever they are read (``unread.py``), where it reads nothing
+else or copies that are filled. Copies for that are filled with 0 where their loops leave what they copy. Terms of a
+contraction are written out as often as there are in a tile where nothing is tested and registers are left.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Freeing:
         device = program.machine.device
         assert device is not None
         self.program = program
-        # What several iterations load at a time would spill where a thread's own arrays take all registers.
+        # Elements that several iterations load at a time would spill where a thread's own arrays take all registers.
         full = device.most_registers <= resources_of(program, kernel).registers
         self.unrolled = 1 if full else program.machine.tiles.terms
         self.whole: set[int] = set()

@@ -6,10 +6,10 @@ Example, of f32:
                                                                       reads a float4 and stores one
 
 A spread is a worker's every so many iterations, in any order: its loops stay what they are, and say how elements go
-where arrays begin elsewhere, or rows are no whole number of vectors. What is left over at the end of a loop without
-others goes that way, too. Every element that moves with the last loop of a spread is then a neighbor of the next one's;
-what does not move is the same for all of them. Guards, and memory that threads keep or share, leave a spread as it is;
-so do loops inside of one over the grid, whose workers would be fewer.
+where arrays begin elsewhere, or rows are no whole number of vectors. The rest at the end of a loop without others goes
+that way, too. Every element that moves with the last loop of a spread is then a neighbor of the next one's; what does
+not move is the same for all of them. Guards, and memory that threads keep or share, leave a spread as it is; so do
+loops inside of one over the grid, whose workers would be fewer.
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ Example, at the end of rows, or where these are no whole number of vectors:
                                                                if 4j1+j2 < n
                                                                  out[i,i2,4j1+j2] = out_stored[i,j2,16i2+j1]
 
-One store of a warp would touch a sector for each thread, and the next three the same ones again. What a thread's own
-registers have goes through shared memory: threads write side by side what their unrolled iterations have, as many of
-them as there is room for, and read it across, from rows of as many elements that no two of a warp meet in a bank. What
-any thread may read is read by the one that stores it.
+One store of a warp would touch a sector for each thread, and the next three the same ones again. Results in a thread's
+own registers go through shared memory: threads write side by side what their unrolled iterations have, as many of them
+as there is room for, and read it across, from rows of as many elements that no two of a warp meet in a bank. Elements
+that any thread may read are read by the one that stores them.
 
 Neighbors that would be a vector are left alone where nothing is tested in rows of a known length that vectors fit:
 only where the array begins elsewhere are they stored so. Where extents are known and registers leave room for two

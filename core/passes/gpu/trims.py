@@ -8,9 +8,9 @@ Example, of causal attention, whose blocks have 64 rows, and tiles 32 columns:
 
 What an iteration stores in memory that it alone has is read there alone. All else that it does has to change nothing
 where a condition holds for none of its elements: it is behind the condition, or adds what is 0 without it, multiplies
-by 1, or corrects sums for a reduction that stays as it is. Of conditions that are alike the widest one counts. What
-variables of loops inside may be is taken as the condition needs it, so that a loop begins and ends alike for all
-threads of a block.
+by 1, or corrects sums for a reduction that stays as it is. Of conditions that are alike the widest one counts.
+Variables of loops inside are taken at the end of their range that the condition needs, so that a loop begins and ends
+alike for all threads of a block.
 
 A product with 0 is 0 where the other factor is finite. If that is an element of an array that the kernel leaves alone,
 the loop says so (``Trim.finite``): all of its iterations run where one is not.

@@ -157,8 +157,8 @@ class _Moving:
     def _runs(self, store: Store, variable: int, space: Space) -> Iterator[int]:
         """The buffers along whose rows a statement goes with a loop, beginning where a group of neighbors does.
 
-        They are those of a caller and of the workspace, or those that a block shares. What is read under a condition
-        is none of them: a vector is read whatever holds.
+        They are those of a caller and of the workspace, or those that a block shares. A read under a condition is none
+        of them: a vector is read whatever holds.
         """
         chosen = {load.buffer for load in chosen_loads(store)}
         touched = [(store.buffer, store.index)]

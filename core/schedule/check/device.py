@@ -1,7 +1,7 @@
 """Limits of a device that a written schedule may pass: threads of a block, blocks of a grid.
 
 Both are counted from the loops that each value of a kernel opens by itself, where their extents are known; loops whose
-extents are not take turns. What a block keeps in its memory is known only when its loops are bound
+extents are not take turns. The contents of a block's memory are known only when its loops are bound
 (``passes/gpu/bind.py``).
 """
 

@@ -8,7 +8,7 @@ A pointwise value that is read once an iteration is computed there, as on any ma
 the rows of its readers; every other value is stored whole, by a kernel of its own. Loops over what is stored are
 outermost, in the order of its dimensions: threads that are neighbors then write neighbors. A nest that a person wrote,
 and that names no loops for blocks or threads, has them by position: a loop with one prime is for the threads of a
-block, one with two is unrolled. What is chosen says by role which loops blocks share (p) and which threads (t).
+block, one with two is unrolled. The roles of a chosen nest say which loops blocks share (p) and which threads (t).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ilang.core.machine import Machine
 from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import accesses_of, reads_of
 from ilang.core.schedule.choose.gpu_apart import Blocks, apart_readers, blocks_of
-from ilang.core.schedule.choose.gpu_rows import Rows, gpu_rows
-from ilang.core.schedule.choose.gpu_tiles import Tile, copied_bytes, gpu_tile, is_copied
+from ilang.core.schedule.choose.gpu_rows import RowKernels, gpu_rows
+from ilang.core.schedule.choose.gpu_tiles import BlockTile, copied_bytes, gpu_tile, is_copied
 from ilang.core.schedule.choose.inlining import Inlining, inlining
 from ilang.core.schedule.choose.nests import Choice, same_loops
 from ilang.core.schedule.choose.taking import taken
@@ -123,7 +123,7 @@ class _Nests:
         written: Sequence[Nest | None],
         provenance: Provenance,
         readers: Inlining,
-        rows: Rows,
+        rows: RowKernels,
         blocks: Blocks,
     ) -> None:
         self.shaped = shaped
@@ -137,7 +137,7 @@ class _Nests:
         self.live = live_values(shaped)
         self.nests: list[Nest | None] = [None] * len(shaped.nodes)
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
-        self.around: dict[int, Tile] = {}
+        self.around: dict[int, BlockTile] = {}
         self.shared: dict[int, set[Loop]] = {}
         self.imposed: set[int] = set()
 
@@ -222,13 +222,13 @@ class _Nests:
         )
         return is_made and is_inside and value not in self.imposed
 
-    def _placed(self, value: int, node: Assignment, nest: Nest, tile: Tile | None) -> Nest:
+    def _placed(self, value: int, node: Assignment, nest: Nest, tile: BlockTile | None) -> Nest:
         """A nest with the places of what it reads."""
         sites = tuple(self._site(value, read, nest, node, tile) for read in node.reads)
         return replace(nest, sites=sites, spaces=self._spaces(node, sites, tile))
 
-    def _tile(self, value: int) -> Tile | None:
-        """How a value goes block by block: alone, or as what its reader computes in its innermost loop."""
+    def _tile(self, value: int) -> BlockTile | None:
+        """The tile of a value that goes block by block: alone, or as what its reader computes in its innermost loop."""
         if value in self.blocks.tiles:
             return self.blocks.tiles[value]
         if value in self.imposed:
@@ -241,7 +241,7 @@ class _Nests:
             return None
         return replace(taken_from, factors=factors, order=order)
 
-    def _tile_around(self, read: Read, tile: Tile) -> Tile:
+    def _tile_around(self, read: Read, tile: BlockTile) -> BlockTile:
         """The tile of a reader, with what is copied by the axes of what it computes in its innermost loop."""
         producer = self.shaped.nodes[read.value]
         if tile.strided is None or not isinstance(producer, Assignment):
@@ -254,7 +254,7 @@ class _Nests:
             tile, strided=tuple(tuple(p.renamed(names) for p in index) for index in copied)
         )
 
-    def _chosen(self, value: int, node: Assignment, tile: Tile | None) -> Nest:
+    def _chosen(self, value: int, node: Assignment, tile: BlockTile | None) -> Nest:
         """The loops of a nest that nobody wrote."""
         none = (None,) * len(node.reads)
         if value in self.given and value not in self.blocks.tiles:
@@ -265,7 +265,7 @@ class _Nests:
         return Nest(((),) * len(node.axes), tuple(map(Loop, _order(node))), none)
 
     def _site(
-        self, value: int, read: Read, nest: Nest, node: Assignment, tile: Tile | None
+        self, value: int, read: Read, nest: Nest, node: Assignment, tile: BlockTile | None
     ) -> int | None:
         """Inside all loops, for what is inlined; inside those over rows; around a block, for what it copies."""
         if read.value in self.blocks.matrices and not self.readers.inlined[read.value]:
@@ -278,9 +278,9 @@ class _Nests:
         return None
 
     def _spaces(
-        self, node: Assignment, sites: Sequence[int | None], tile: Tile | None
+        self, node: Assignment, sites: Sequence[int | None], tile: BlockTile | None
     ) -> tuple[Space, ...]:
-        """What is copied of a value that is computed whole, before; and copies of which blocks have room for two."""
+        """Spaces of the reads of a value: what is computed whole and copied, and what has room for two."""
         copied = [
             read
             for read, site in zip(node.reads, sites, strict=True)

@@ -1,13 +1,13 @@
-"""How blocks of a GPU compute what belongs to matrices that are never stored.
+"""Blocks of a GPU that compute what belongs to matrices that are never stored.
 
 Example, the result of attention, whose weights p are computed from scores s and from the m and l of each row:
     in:   s[i,j] = sum q[i,k] * key[j,k];  p[i,j] = exp(s[i,j] - m[i]) / l[i];  out[i,d] = sum p[i,j] * v[j,d] over j
     out:  out | i:16:4,d:16:4,j:16:2 | i d j j' j'' i' d' i'' d''     a block has rows i and walks tiles of columns j
           s, p inside i and j, in the loops i' j' i'' j'' of one tile
 
-A block keeps what it accumulates in the registers of its threads, and walks the matrix tile by tile. What is made of
-an element stays with the thread that has it, until all threads of the block read it. Each value that is reduced of
-matrices has a kernel of its own, which computes tiles of them again.
+A block keeps what it accumulates in the registers of its threads, and walks the matrix tile by tile. Values made of an
+element stay with the thread that has it, until all threads of the block read it. Each value that is reduced of matrices
+has a kernel of its own, which computes tiles of them again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
-from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL, Tile
+from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL, BlockTile
 from ilang.core.schedule.choose.inlining import Inlining, inlining
 from ilang.core.schedule.choose.tile import RUN, Tiling
 from ilang.core.schedule.wide import Apart, Phase
@@ -33,7 +33,7 @@ class Blocks:
     ``columns`` has the axis of everything that reads them that walks their columns.
     """
 
-    tiles: Mapping[int, Tile]
+    tiles: Mapping[int, BlockTile]
     matrices: Container[int]
     columns: Mapping[int, int]
 
@@ -64,7 +64,7 @@ def blocks_of(
         machine: what the blocks belong to.
     """
     parts = _parts(apart, machine)
-    tiles: dict[int, Tile] = {}
+    tiles: dict[int, BlockTile] = {}
     columns: dict[int, int] = {}
     for value, phase in apart.phases.items():
         node, labels = apart.shaped.nodes[value], apart.axes.get(value, ())
@@ -86,7 +86,7 @@ def blocks_of(
 
 
 def apart_readers(apart: Apart) -> Inlining:
-    """Who reads each value: what a row is reduced of is computed by all threads, before some of them reduce it."""
+    """The readers of each value: what a row is reduced of is computed by all threads, before some of them reduce it."""
     readers = inlining(apart.shaped, apart.copies)
     inlined = list(readers.inlined)
     for value in apart.matrices:
@@ -102,7 +102,7 @@ Parts = tuple[int, int]
 
 
 def _parts(apart: Apart, machine: Machine) -> dict[Phase, tuple[Parts, Parts]]:
-    """How rows and columns of each kernel are split: for threads, and elements of each, half as many of what is wide.
+    """The splits of rows and columns of each kernel: for threads, and elements of each, half as many of what is wide.
 
     Tiles with copies of their factors have room in a block then (``apart_copies.MOST_PRODUCTS``).
     """
@@ -132,7 +132,7 @@ class _Axes:
         self.factors: list[tuple[int, ...]] = [()] * len(node.axes)
         self.factors[self.rows], self.factors[self.columns] = parts
 
-    def pointwise(self) -> Tile:
+    def pointwise(self) -> BlockTile:
         """A thread computes the elements of its part of a tile; a sum of one term among them."""
         inner: list[tuple[Loop, Role]] = [
             (Loop(self.rows, 1), "t"),
@@ -143,7 +143,7 @@ class _Axes:
         outer = [Loop(self.rows), Loop(self.columns), *map(Loop, self.node.reduced_axes())]
         return self._tile(outer, inner, len(outer) + len(inner))
 
-    def matrix(self, extents: Extents, terms: int) -> Tile:
+    def matrix(self, extents: Extents, terms: int) -> BlockTile:
         """A tile of a product, whose factors are copied part by part."""
         *others, last = self.node.reduced_axes()
         extent = extents.fixed(self.node.sizes[last])
@@ -154,7 +154,7 @@ class _Axes:
         around = [Loop(self.rows), Loop(self.columns), *map(Loop, others), *outer]
         return self._tile(around, [(term, SEQUENTIAL), *self._sides(self.columns)])
 
-    def fold(self) -> Tile:
+    def fold(self) -> BlockTile:
         """A thread has a row of the tile."""
         others = [Loop(a) for a in self.node.reduced_axes() if a != self.columns]
         inner: list[tuple[Loop, Role]] = [
@@ -166,7 +166,7 @@ class _Axes:
         outer = [Loop(self.rows), *others, Loop(self.columns)]
         return self._tile(outer, inner, len(outer) + len(inner))
 
-    def contraction(self, lanes: int) -> Tile:
+    def contraction(self, lanes: int) -> BlockTile:
         """Rows of the tile times what stands beside its columns."""
         others = [Loop(a) for a in self.node.reduced_axes() if a != self.columns]
         self.factors[lanes] = self.parts[0]
@@ -187,7 +187,7 @@ class _Axes:
         outer: Sequence[Loop],
         inner: Sequence[tuple[Loop, Role]],
         depth: int | None = None,
-    ) -> Tile:
+    ) -> BlockTile:
         """Loops over batches, ``outer`` ones, and those of a block."""
         looped = {loop.axis for loop in (*outer, *(loop for loop, _ in inner))}
         batch = [Loop(axis) for axis in self.node.output_axes() if axis not in looped]
@@ -195,4 +195,4 @@ class _Axes:
         plain: list[Role] = [SEQUENTIAL for _ in (*batch, *outer)]
         roles = (*plain, *(role for _, role in inner))
         at = len(plain) if depth is None else len(order)
-        return Tile(tuple(self.factors), order, roles, at)
+        return BlockTile(tuple(self.factors), order, roles, at)

@@ -1,4 +1,4 @@
-"""How reductions with few results fill a GPU: their terms in parts, and tiles that fit results with a short side.
+"""Reductions with few results that fill a GPU: their terms in parts, and tiles that fit results with a short side.
 
 Example, on 132 multiprocessors, a product of 16 by 65,536 and 65,536 by 16 elements:
     in:   one tile of 16 by 16, 65,536 terms
@@ -33,7 +33,7 @@ Side = tuple[int, ...]
 
 
 @record
-class Block:
+class BlockShape:
     """A block's tile of a contraction: its sides, the terms that it copies at a time, and the terms of each part.
 
     With ``shares``, runs of terms share the results of parts, as many as are known at run time.
@@ -47,7 +47,7 @@ class Block:
 
 def block_of(
     node: Assignment, extents: Extents, axes: tuple[int, int], machine: Machine
-) -> Block | None:
+) -> BlockShape | None:
     """The tile of a contraction, the first of several that fills a device, in parts or not; None of unknown extents.
 
     Where one side is known and short, the tile has all of it, and much of the other one.
@@ -70,23 +70,23 @@ def block_of(
     tiles = _fitting(rows, lanes, terms[-1], machine) if is_short else _squares(machine)
     for number, (sides, copied, may_part) in enumerate(tiles, 1):
         if around is None:
-            return Block(sides, copied, None, shares=True)
+            return BlockShape(sides, copied, None, shares=True)
         blocks = around * -(-rows // prod(sides[0])) * -(-lanes // prod(sides[1]))
         if blocks == 0 or machine.device.multiprocessors <= blocks:
-            return Block(sides, copied, None)
+            return BlockShape(sides, copied, None)
         of_parts = machine.device.parts
         last = is_short or number == len(tiles)
         least = of_parts.least if last else of_parts.instead_of_smaller
         part = _part(blocks, folded, copied, least, machine) if may_part else None
         parts = 1 if part is None or folded is None else -(-folded // part)
         if number == len(tiles) or machine.device.multiprocessors <= blocks * parts:
-            return Block(sides, copied, part, shares=folded is None)
+            return BlockShape(sides, copied, part, shares=folded is None)
     return None
 
 
 def _with_short_side(
     node: Assignment, extents: Extents, counts: tuple[int | None, int | None], machine: Machine
-) -> Block | None:
+) -> BlockShape | None:
     """The tile of a contraction one side of whose result is short, and the other one's extent not known; else None."""
     (short, *_) = [count for count in counts if count is not None] or [0]
     if not 0 < short < _short(machine):
@@ -94,7 +94,7 @@ def _with_short_side(
     rows, lanes = (MANY if count is None else count for count in counts)
     last = extents.fixed(node.sizes[node.reduced_axes()[-1]])
     (sides, copied, _), *_ = _fitting(rows, lanes, last, machine)
-    return Block(sides, copied, None, shares=True)
+    return BlockShape(sides, copied, None, shares=True)
 
 
 def _squares(machine: Machine) -> list[tuple[tuple[Side, Side], int, bool]]:
@@ -114,10 +114,10 @@ def _squares(machine: Machine) -> list[tuple[tuple[Side, Side], int, bool]]:
     ]
 
 
-def largest(machine: Machine) -> Block:
+def largest(machine: Machine) -> BlockShape:
     """The tile of a contraction whose extents are not known."""
     sides, terms, _ = _squares(machine)[0]
-    return Block(sides, terms, None, shares=True)
+    return BlockShape(sides, terms, None, shares=True)
 
 
 def _short(machine: Machine) -> int:
@@ -130,8 +130,8 @@ def _fitting(
 ) -> list[tuple[tuple[Side, Side], int, bool]]:
     """Tiles of a result with a short side, which they have all of, the ones with the longest other side first.
 
-    What a block copies at a time is as much as that of the largest square tile, or ``Parts.copied`` of each row, but
-    no more than there are along the ``last`` reduced axis.
+    A copy of a block is as large as that of the largest square tile, or ``SumParts.copied`` of each row, but no more
+    than there are along the ``last`` reduced axis.
     """
     assert machine.device is not None
     short = _up(min(rows, lanes))
@@ -183,7 +183,7 @@ def _multiple(count: int, unit: int) -> int:
 def loops_of(
     node: Assignment,
     extents: Extents,
-    block: Block,
+    block: BlockShape,
     factors: list[tuple[int, ...]],
     machine: Machine,
 ) -> tuple[list[Loop], list[Loop]]:
@@ -233,7 +233,7 @@ def _factors(part: int, unit: int) -> tuple[int, ...]:
 
 
 def part_of_rows(node: Assignment, extents: Extents, machine: Machine) -> int | None:
-    """How many iterations of its outermost reduced axis a part of a reduction has whose blocks share rows, if several.
+    """The iterations of its outermost reduced axis in a part of a reduction whose blocks share rows, if several.
 
     A part has at least what a block should have to do.
     """
@@ -275,6 +275,6 @@ def _known(node: Assignment, extents: Extents) -> tuple[int | None, list[int] | 
 
 
 def _outermost(counts: Sequence[int], terms: int) -> int | None:
-    """How many iterations of the outermost of some loops have so many terms; None where that is all of them."""
+    """The iterations of the outermost of some loops that have so many terms; None where that is all of them."""
     each = max(1, -(-terms // max(1, prod(counts[1:]))))
     return each if each < counts[0] else None

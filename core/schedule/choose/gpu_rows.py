@@ -1,4 +1,4 @@
-"""Which values a GPU computes row by row, in one kernel: reductions along memory, and what is made of them.
+"""Values that a GPU computes row by row, in one kernel: reductions along memory, and what is made of them.
 
 Example, a softmax, none of whose values is stored but the last:
     in:   t1 = max x[i,j] over j;  t2 = x[i,j] - t1[i];  t3 = exp(t2);  t4 = sum t3 over j;  out = t3[i,j] / t4[i]
@@ -20,13 +20,13 @@ from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record
-from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL, Tile
+from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL, BlockTile
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.fuse import mapping
 from ilang.core.schedule.readers import compared, live_values
 
 MOST_COPIES = 4
-"""How often the elements of a value are computed in a kernel at most: as many passes over a row."""
+"""Computations of the elements of a value in a kernel at most: as many passes over a row."""
 
 Axes = tuple[int, ...]
 
@@ -49,20 +49,20 @@ class Member:
 
 
 @record
-class Rows:
+class RowKernels:
     """The ``members`` of all kernels, by value, and the ``tiles`` of the program, with a row for each kernel."""
 
     members: Mapping[int, Member]
-    tiles: tuple[Tile | None, ...]
+    tiles: tuple[BlockTile | None, ...]
 
 
 def gpu_rows(
     shaped: Shaped,
     readers: Inlining,
-    tiles: Sequence[Tile | None],
+    tiles: Sequence[BlockTile | None],
     extents: Extents,
     machine: Machine,
-) -> Rows:
+) -> RowKernels:
     """The values of a program that go row by row.
 
     Args:
@@ -82,7 +82,7 @@ def gpu_rows(
             tiles_of_rows[value] = (
                 finder.row(value, len(kernel[value].rows)) if kernel else tiles[value]
             )
-    return Rows(members, tuple(tiles_of_rows))
+    return RowKernels(members, tuple(tiles_of_rows))
 
 
 class _Finder:
@@ -92,7 +92,7 @@ class _Finder:
         self,
         shaped: Shaped,
         readers: Inlining,
-        tiles: Sequence[Tile | None],
+        tiles: Sequence[BlockTile | None],
         extents: Extents,
         machine: Machine,
     ) -> None:
@@ -134,7 +134,7 @@ class _Finder:
         is_gained = any(self._is_row(value) for value in members if value != root)
         return members if is_gained else {}
 
-    def row(self, value: int, rows: int) -> Tile:
+    def row(self, value: int, rows: int) -> BlockTile:
         """The loops of a value that is stored row by row: blocks have the first so many, threads share all others."""
         tile, node = self.tiles[value], self._plain(value)
         if tile is not None:
@@ -145,7 +145,7 @@ class _Finder:
         threads: list[Role] = ["t" for _ in outputs[rows:]]
         alone: list[Role] = [SEQUENTIAL for _ in terms]
         order = tuple(map(Loop, (*outputs, *terms)))
-        return Tile(((),) * len(node.axes), order, (*blocks, *threads, *alone), len(order))
+        return BlockTile(((),) * len(node.axes), order, (*blocks, *threads, *alone), len(order))
 
     def _plain(self, value: int) -> Assignment | None:
         """An assignment that stores each element once, at axes of its own, and looks up none; None if it is another."""
@@ -162,7 +162,7 @@ class _Finder:
         return tile is not None and tile.is_row
 
     def _rows_below(self, root: int, outputs: Axes) -> int:
-        """How many of the first axes of a value walk the rows of the last reduction that it is made of; 0 if none."""
+        """The number of first axes of a value that walk rows of the last reduction that it is made of; 0 if none."""
         reached: dict[int, dict[int, int]] = {root: {axis: axis for axis in outputs}}
         for value in range(root, -1, -1):
             node = self._plain(value) if value in reached else None

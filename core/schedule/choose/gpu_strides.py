@@ -26,11 +26,11 @@ from ilang.core.schedule.choose.tile import Access, Factors
 WIDEST = max(BYTES.values())
 """Of an element: what is read may be of any type."""
 MOST_APART = 2
-"""How many times the elements of a window its neighbor may begin apart: at least half of a copy is read."""
+"""The distance of neighboring windows, in lengths of one, at most: at least half of a copy is read."""
 
 
 @record
-class Strided:
+class StridedLoops:
     """The loops of a reduction, ``depth`` of them outside of the copies, and the accesses that are copied there."""
 
     factors: Factors
@@ -42,7 +42,7 @@ class Strided:
 
 def strided_loops(
     node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
-) -> Strided | None:
+) -> StridedLoops | None:
     """The loops of a reduction whose threads read in strides what a block may copy; None where they do not.
 
     Args:
@@ -114,12 +114,12 @@ def _place(index: Access, axis: int) -> int:
 
 
 def _step(part: Affine, axis: int) -> int:
-    """How far an axis moves an index."""
+    """The step by which an axis moves an index."""
     return next(c for c, moving in part.terms if moving == axis)
 
 
 def _span(part: Affine, extents: Mapping[int, int]) -> int:
-    """How many elements of a dimension are between the first and the last one that a block reads, both of them too."""
+    """The number of elements of a dimension from the first to the last one that a block reads."""
     return 1 + sum(c * (extents.get(axis, 1) - 1) for c, axis in part.terms)
 
 
@@ -160,7 +160,7 @@ def _loops(
     inner: Sequence[int],
     is_turned: bool,
     copied: tuple[Access, ...],
-) -> Strided:
+) -> StridedLoops:
     """The loops of blocks with so many elements of each of some axes, and all of the inner ones."""
     outer = [Loop(axis) for axis in node.output_axes() if axis not in inner]
     terms = [Loop(axis) for axis in node.reduced_axes()]
@@ -171,4 +171,4 @@ def _loops(
     inside = (*terms, *threads) if is_turned else (*threads, *terms)
     around: list[Role] = ["" for _ in outer]
     factors = tuple((block[axis],) if axis in block else () for axis in range(len(node.axes)))
-    return Strided(factors, (*outer, *inside), (*around, *roles), len(outer), copied)
+    return StridedLoops(factors, (*outer, *inside), (*around, *roles), len(outer), copied)

@@ -1,4 +1,4 @@
-"""Which work goes block by block through the shared memory of a GPU: contractions, and what runs across its operand.
+"""Work that goes block by block through the shared memory of a GPU: contractions, and what runs across its operand.
 
 Example, a matrix product and a transpose:
     in:   t1 = in0[i,k] * in1[k,j];  out = sum t1[i,j,k] over k         out = in0[j,i]
@@ -32,14 +32,14 @@ from ilang.core.schedule.choose.gpu_strides import strided_loops
 from ilang.core.schedule.choose.tile import RUN, Access, Factors, tiling
 
 SIDE: tuple[Role, ...] = ("u", "t", "u")
-"""What the parts of a side of a contraction's tile are for: groups of elements, threads, elements of a group."""
+"""The roles of the parts of a side of a contraction's tile: groups of elements, threads, elements of a group."""
 PARTS = {1: (0, 1, 0), 2: (0, 1, 2), 3: (1, 2, 3)}
-"""Which part of a side each of them is, where it is split into so many; 0: none."""
+"""The part of a side that each of them is, where it is split into so many; 0: none."""
 SEQUENTIAL: Role = ""
 
 
 @record
-class Tile:
+class BlockTile:
     """The loops of an assignment whose innermost ones are a block's; ``depth`` of them stand outside the copies.
 
     Of what it reads, a copy is made where an access lacks one of its axes, or runs across. Blocks fill copies again and
@@ -59,8 +59,8 @@ class Tile:
 
 def gpu_tile(
     node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
-) -> Tile | None:
-    """How an assignment goes block by block; None where nothing is gained.
+) -> BlockTile | None:
+    """The tile of an assignment that goes block by block; None where nothing is gained.
 
     Args:
         node: an assignment.
@@ -75,7 +75,7 @@ def gpu_tile(
 
 def _contraction(
     node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
-) -> Tile | None:
+) -> BlockTile | None:
     """Blocks of a contraction: both operands of a block's terms are copied, and read again by its threads.
 
     Where each block has a part of the terms only, what all parts of an element have is added after.
@@ -101,7 +101,7 @@ def _contraction(
     assert machine.device is not None
     room = machine.device.shared_bytes if again else 0
     outside: list[Role] = ["p" if loop in parts else SEQUENTIAL for loop in outer]
-    return Tile(tuple(factors), tuple(loops), (*outside, *inner), len(outer), room)
+    return BlockTile(tuple(factors), tuple(loops), (*outside, *inner), len(outer), room)
 
 
 def _long_sides(node: Assignment, extents: Extents, machine: Machine) -> Extents:
@@ -123,7 +123,7 @@ def _long_sides(node: Assignment, extents: Extents, machine: Machine) -> Extents
 
 def _across(
     node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
-) -> Tile | None:
+) -> BlockTile | None:
     """Blocks of pointwise work that reads along another axis than it stores."""
     outputs = node.output_axes()
     if node.acc is not None or node.base is not None or len(set(outputs)) < len(node.target):
@@ -143,12 +143,12 @@ def _across(
     factors[other], factors[last] = (each, along // each), (across,)
     outer = (*(a for a in outputs if a not in (other, last)), other, last)
     loops = [*(Loop(axis) for axis in outer), Loop(other, 1), Loop(other, 2), Loop(last, 1)]
-    return Tile(tuple(factors), tuple(loops), _roles(outer, ("u", "t", "t")), len(outer))
+    return BlockTile(tuple(factors), tuple(loops), _roles(outer, ("u", "t", "t")), len(outer))
 
 
 def _row(
     node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
-) -> Tile | None:
+) -> BlockTile | None:
     """A reduction along memory: a block for each element of the result, or for a part, whose threads share the row."""
     reduced = node.reduced_axes()
     if node.acc is None or node.base is not None or not reduced:
@@ -165,22 +165,24 @@ def _row(
         return _in_parts(node, kept, (each,), ("t",))
     order = (*kept, *reduced)
     roles = _roles(order[:-1], ("t",))
-    return Tile(((),) * len(node.axes), tuple(map(Loop, order)), roles, len(order), is_row=True)
+    return BlockTile(
+        ((),) * len(node.axes), tuple(map(Loop, order)), roles, len(order), is_row=True
+    )
 
 
 def _strided(
     node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
-) -> Tile | None:
+) -> BlockTile | None:
     """Blocks of a reduction that copy rows, or windows, which each thread goes along by itself."""
     loops = strided_loops(node, extents, accesses, machine)
     if loops is None:
         return None
-    return Tile(loops.factors, loops.order, loops.roles, loops.depth, strided=loops.copied)
+    return BlockTile(loops.factors, loops.order, loops.roles, loops.depth, strided=loops.copied)
 
 
 def _elements(
     node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
-) -> Tile | None:
+) -> BlockTile | None:
     """A reduction of which a thread has each element, or, where these are few, a part of it."""
     reduced, kept = node.reduced_axes(), tuple(dict.fromkeys(node.output_axes()))
     if node.acc is None or node.base is not None or not (reduced and kept):
@@ -200,7 +202,7 @@ def _elements(
 
 def _in_parts(
     node: Assignment, kept: tuple[int, ...], factors: tuple[int, ...], inner: tuple[Role]
-) -> Tile:
+) -> BlockTile:
     """A reduction whose outermost reduced axis is in parts; the role of its innermost loop.
 
     Parts are outside of all elements, so that threads which are neighbors have neighbors.
@@ -212,7 +214,7 @@ def _in_parts(
     loops = (Loop(first), *map(Loop, kept), *inside, *map(Loop, others))
     between: list[Role] = [SEQUENTIAL for _ in loops[2:]]
     roles: tuple[Role, ...] = ("p", *between, *inner)
-    return Tile(tuple(splits), loops, roles, len(loops))
+    return BlockTile(tuple(splits), loops, roles, len(loops))
 
 
 def _roles(outer: Sequence[object], inner: tuple[Role, ...]) -> tuple[Role, ...]:
@@ -221,14 +223,14 @@ def _roles(outer: Sequence[object], inner: tuple[Role, ...]) -> tuple[Role, ...]
     return (*outside, *inner)
 
 
-def copied_bytes(index: Access, tile: Tile, dtype: str) -> int:
+def copied_bytes(index: Access, tile: BlockTile, dtype: str) -> int:
     """The bytes of what a block copies for an access, an eighth more for rows that are padded."""
     axes = {part.axis() for part in index}
     inner = [loop for loop in tile.order[tile.depth :] if loop.axis in axes]
     return prod(tile.factors[loop.axis][loop.part - 1] for loop in inner) * BYTES[dtype] * 9 // 8
 
 
-def is_copied(index: Access, node: Assignment, tile: Tile) -> bool:
+def is_copied(index: Access, node: Assignment, tile: BlockTile) -> bool:
     """Whether a block copies what an access reads: it lacks an axis of the tile, or runs across.
 
     The loops outside the copies walk what is copied, all but a number of elements that is known.

@@ -69,7 +69,7 @@ def _is_inlined(
 ) -> bool:
     """Rule 2: pointwise, and its reader's index has every axis of the reader.
 
-    What is gathered is so where its reader is pointwise, too: a tile reads it again and again.
+    A gather is inlined where its reader is pointwise, too: a tile reads it again and again.
     """
     node = shaped.nodes[value]
     if not isinstance(node, Assignment) or node.acc is not None or sole is None:

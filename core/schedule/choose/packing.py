@@ -1,7 +1,7 @@
-"""Inside which loop what an assignment reads is copied: what the lanes of a tile read, and its rows share.
+"""The loop inside which operands of an assignment are copied: those that the lanes of a tile read, and its rows share.
 
-What its rows alone read, along memory, is copied before, where many results share it: rows of a tile then stand next
-to each other for one term after the other, and not in a line of memory for each.
+Operands of its rows alone, along memory, are copied before, where many results share them: rows of a tile then stand
+next to each other for one term after the other, and not in a line of memory for each.
 
 Example:
     in:   in1[k,j] in a tile of rows i and lanes j, loops j i k k' i' j'
@@ -23,8 +23,8 @@ from ilang.core.record import record
 class TileAxes:
     """The axes of the tile around an assignment: its rows, its lanes, and whether the rows are windows.
 
-    ``lengths`` are the extents of its output axes, as far as they are known. What ``many`` results share, all of which
-    have an element of it, is read again and again: it is worth a copy, also where only rows have it.
+    ``lengths`` are the extents of its output axes, as far as they are known. An operand that ``many`` results share,
+    each using an element of it, is read again and again: it is worth a copy, also where only rows have it.
     """
 
     rows: int
