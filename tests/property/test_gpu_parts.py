@@ -227,6 +227,13 @@ def test_a_known_short_side_is_enough_for_a_tile_that_fits_it(name: str, tile: s
     assert row.schedule.startswith(f"| {tile} |")
 
 
+@pytest.mark.parametrize(("terms", "copied"), [(2, 2), (3, 4), (15, 16), (17, 16)])
+def test_no_more_terms_are_copied_than_there_are(terms: int, copied: int) -> None:
+    text = f"f(a[m,{terms}], b[{terms},n]) = {PRODUCT}"
+    *_, row = explain(module_graph(parse_module(Source("f.i", text)), "f"), machine=GPU).schedule
+    assert row.schedule.startswith(f"| i:2:16:4,j:16:4,k:{copied} |")
+
+
 MEASURED: tuple[tuple[str, Shapes, float], ...] = (
     (PRODUCT, ((8, 4096), (4096, 8)), 1.0),
     (PRODUCT, ((16, 4096), (4096, 16)), 1.0),

@@ -206,7 +206,8 @@ def loops_of(
             parts.append(Loop(axis))
             rest.append(Loop(axis, 1))
             wanted = 1
-    each, unit, count = 0, block.terms, extents.fixed(node.sizes[last])
+    count = extents.fixed(node.sizes[last])
+    each, unit = 0, terms_of(count, block.terms)
     if 1 < wanted:
         each = -(-known[-1] // wanted)
         each = _multiple(each, unit if each <= RUN else RUN)
@@ -223,6 +224,11 @@ def loops_of(
     if block.shares and is_long and len(others) <= MOST_OTHERS:
         parts, inside = inside[:1], inside[1:]
     return parts, inside
+
+
+def terms_of(count: int | None, most: int) -> int:
+    """The terms that a block copies at a time, of so many: no more than there are, as a power of two."""
+    return min(most, _up(count)) if count else most
 
 
 def _factors(part: int, unit: int) -> tuple[int, ...]:
