@@ -424,7 +424,7 @@ SIDE_BY_SIDE = (
 def test_rows_of_any_length_are_stored_side_by_side(
     text: str, length: int, dtype: type[Any], multiprocessors: int | None
 ) -> None:
-    """A row that begins inside of a sector costs one more for each warp, 5 for 4 of f32, and no more.
+    """A row that begins inside of a sector costs one more for each warp, 5 for 4 of f32, and no more; a copy nothing.
 
     That holds of known extents whichever tile they have: the largest of which there are as many as multiprocessors.
     """
@@ -454,6 +454,8 @@ def test_rows_of_any_length_are_stored_side_by_side(
     held = [e for e in traffic if e.space == "shared" and "_stored[" in lines[e.line - 1]]
     ends = 1.2 if dtype is np.float32 else 1.5
     assert sum(each.cost for each in held) <= ends * sum(each.ideal for each in held)
+    copied = [e for e in traffic if (e.space, e.access) == ("shared", "read") and e not in held]
+    assert max(each.ratio() for each in copied) == 1
 
 
 def sample(path: Path) -> tuple[Shaped, list[Any]]:

@@ -446,6 +446,11 @@ def test_nvcc_spills_nothing(tmp_path: Path, number: int, arch: str) -> None:
         replace(lower(infer(graph_of(text_component(text), "f")), GPU), name=f"counted{n}")
         for n, text in enumerate(AT_RUN_TIME[:4])
     ]
+    shaped = (
+        infer(graph_of(text_component(PRODUCT), "f"), ["f64", "f64"], shapes=RAGGED[n])
+        for n in (0, 2)
+    )
+    programs += [replace(lower(each, GPU), name=f"wide{n}") for n, each in enumerate(shaped)]
     programs += [
         replace(lower(infer(module_graph(parse_module(Source("f.i", text)), "f")), GPU), name=name)
         for name, text in ONE_SHORT.items()

@@ -67,7 +67,11 @@ def block_of(
     folded = None if None in terms else prod(count or 0 for count in terms)
     assert machine.device is not None
     is_short = min(rows, lanes) < _short(machine)
-    tiles = _fitting(rows, lanes, terms[-1], machine) if is_short else _squares(machine)
+    tiles = (
+        _fitting(rows, lanes, terms[-1], machine)
+        if is_short
+        else _squares(machine, node.scalar.dtype)
+    )
     for number, (sides, copied, may_part) in enumerate(tiles, 1):
         if around is None:
             return BlockShape(sides, copied, None, shares=True)
@@ -97,26 +101,30 @@ def _with_short_side(
     return BlockShape(sides, copied, None, shares=True)
 
 
-def _squares(machine: Machine) -> list[tuple[tuple[Side, Side], int, bool]]:
+def _squares(machine: Machine, dtype: str | None) -> list[tuple[tuple[Side, Side], int, bool]]:
     """Tiles in the order in which they are tried: their sides, the terms they copy, and whether they go in parts.
 
     A thread has some elements that are neighbors, so that it reads them at a time; along the rows of the largest tile
-    it has two such groups, as far apart as threads are many.
+    it has two such groups, as far apart as threads are many. So it has along lanes where vectors of their type have
+    fewer elements: threads that are neighbors then read vectors that are.
     """
+    assert dtype is not None
     threads, each, terms = machine.tiles.threads, machine.tiles.rows, machine.tiles.terms
+    vector = machine.vector_lanes(dtype)
     plain, small = (threads, each), (threads, each // 2)
+    lanes = (each // vector, threads, vector) if vector < each else plain
     return [
-        (((2, *plain), plain), terms, False),
-        ((plain, plain), terms, False),
-        ((plain, plain), terms, True),
+        (((2, *plain), lanes), terms, False),
+        ((plain, lanes), terms, False),
+        ((plain, lanes), terms, True),
         ((small, small), terms, False),
         ((small, small), terms, True),
     ]
 
 
-def largest(machine: Machine) -> BlockShape:
-    """The tile of a contraction whose extents are not known."""
-    sides, terms, _ = _squares(machine)[0]
+def largest(machine: Machine, dtype: str | None) -> BlockShape:
+    """The tile of a contraction of a type whose extents are not known."""
+    sides, terms, _ = _squares(machine, dtype)[0]
     return BlockShape(sides, terms, None, shares=True)
 
 

@@ -84,7 +84,7 @@ def _contraction(
     if tile is None or any(part.axis() is None for index in accesses for part in index):
         return None
     axes, last = (tile.rows, tile.lanes), node.reduced_axes()[-1]
-    block = block_of(node, extents, axes, machine) or largest(machine)
+    block = block_of(node, extents, axes, machine) or largest(machine, node.scalar.dtype)
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
     factors[tile.rows], factors[tile.lanes] = block.sides
     parts, (*steps, innermost) = loops_of(node, extents, block, factors, machine)
