@@ -17,7 +17,6 @@ from pathlib import Path
 
 from ilang.codegen.emulator import recipes
 from ilang.codegen.emulator.translate import translate
-from ilang.codegen.runtime import cache
 from ilang.codegen.runtime.compiler_process import failure, run_compiler
 from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.runtime.folders import temporary_folder, temporary_parent
@@ -165,16 +164,17 @@ def _compiled(
 
 
 def _linked(command: CompilerCommand, objects: Sequence[str], folder: Path) -> str:
-    recipe = recipes.RuntimeRecipe(is_object=True)
-    runtime = folder / "runtime.o"
-    runtime.write_bytes(
-        cache.library(recipes.runtime_text(), recipe, lambda path: Path(path).read_bytes())
-    )
+    runtime = folder / recipes.OBJECT
+    runtime.write_bytes(recipes.runtime_object())
     kind = ("-shared", "-Wl,-Bsymbolic") if command.is_shared else ()
     linked = str(Path(command.output or "a.out").absolute())
     # Objects initialise in this order, and checked programs call the runtime where they do.
     inputs = (str(runtime), *objects, *command.objects)
-    return _run(command, [*kind, *inputs, "-o", linked, *command.links, *recipes.SYSTEM], folder)
+    return _run(
+        command,
+        [*kind, recipes.ALONE, *inputs, "-o", linked, *command.links, *recipes.SYSTEM],
+        folder,
+    )
 
 
 def _run(command: CompilerCommand, arguments: Sequence[str], folder: Path) -> str:

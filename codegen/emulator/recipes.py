@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ilang.codegen.runtime.cache import digest
+from ilang.codegen.runtime import cache
 from ilang.codegen.runtime.compilers import Language
 from ilang.core.record import record
 
@@ -43,23 +43,31 @@ CHECKED = (
 WITHOUT_SANITIZERS = ("-nodefaultlibs", "-lstdc++", "-lm", "-lgcc_s", "-lgcc", "-lc")
 """Libraries in place of g++'s own choice, to which those of sanitizers belong."""
 SYSTEM = ("-ldl", "-lpthread")
+OBJECT = "runtime.o"
+ALONE = "-Wl,--defsym=emulator_runs_alone=1"
+"""By which a program that runs by itself tells the runtime that it fails where something was found."""
 
 
 @functools.lru_cache(maxsize=1)
 def identity() -> str:
     """A hash of the emulator's own files: what was compiled with others is not used."""
     files = sorted(path for path in (*_files(INCLUDE), *_files(RUNTIME)))
-    return digest(b"\0".join(path.read_bytes() for path in files))[:16]
+    return cache.digest(b"\0".join(path.read_bytes() for path in files))[:16]
 
 
 def _files(folder: Path) -> Iterator[Path]:
     return (path for path in folder.rglob("*") if path.suffix in (".h", ".cpp"))
 
 
+def heading() -> str:
+    """A line that tells the emulator apart from any other, which every text of it begins with."""
+    return f"// {identity()}\n"
+
+
 def runtime_text() -> str:
     """All of the runtime as one text."""
     parts = sorted(path.name for path in RUNTIME.glob("*.cpp"))
-    return f"// {identity()}\n" + "".join(f'#include "{part}"\n' for part in parts)
+    return heading() + "".join(f'#include "{part}"\n' for part in parts)
 
 
 def runtime_name() -> str:
@@ -67,11 +75,19 @@ def runtime_name() -> str:
     return f"libi_emulator-{identity()}.so"
 
 
-@record
-class RuntimeRecipe:
-    """The runtime: a library for programs that this process loads, or an object for one that runs by itself."""
+def runtime_object() -> bytes:
+    """The runtime, compiled once for the library and for programs that run by themselves.
 
-    is_object: bool = False
+    Raises:
+        ToolError: E0901 to E0909 (no C++ compiler, or it fails).
+    """
+    return cache.library(runtime_text(), ObjectRecipe(), cache.content_of)
+
+
+@record
+class ObjectRecipe:
+    """The runtime as an object; with ``ucontext`` its fibers are those of the C library."""
+
     ucontext: bool = False
 
     @property
@@ -81,21 +97,40 @@ class RuntimeRecipe:
 
     def flags(self) -> tuple[str, ...]:
         """As fast as the compiler can."""
-        kind = (
-            ("-c", "-DEMULATOR_PROGRAM")
-            if self.is_object
-            else ("-shared", "-Wl,-Bsymbolic", f"-Wl,-soname,{runtime_name()}")
-        )
         fibers = ("-DEMULATOR_UCONTEXT",) if self.ucontext else ()
-        return (*STANDARD, *RUNTIME_SPEED, f"-I{RUNTIME}", *kind, *fibers)
+        return (*STANDARD, *RUNTIME_SPEED, f"-I{RUNTIME}", "-c", *fibers)
 
     def libraries(self) -> tuple[str, ...]:
-        """The libraries of the system that it is linked with."""
-        return () if self.is_object else SYSTEM
+        """None."""
+        return ()
 
     def files(self) -> Mapping[str, bytes]:
         """None."""
         return {}
+
+
+@record
+class RuntimeRecipe:
+    """The runtime as a library, for programs that this process loads; it is linked of its object and nothing else."""
+
+    runtime: bytes
+
+    @property
+    def language(self) -> Language:
+        """C++."""
+        return CPP
+
+    def flags(self) -> tuple[str, ...]:
+        """Functions of the runtime call each other, whatever the process has of the same names."""
+        return (*STANDARD, "-shared", "-Wl,-Bsymbolic", f"-Wl,-soname,{runtime_name()}")
+
+    def libraries(self) -> tuple[str, ...]:
+        """The object, and the libraries of the system."""
+        return (OBJECT, *SYSTEM)
+
+    def files(self) -> Mapping[str, bytes]:
+        """The object."""
+        return {OBJECT: self.runtime}
 
 
 @record

@@ -18,6 +18,9 @@
 #include "scheduler.h"
 #include "settings.h"
 
+// Defined where a program that runs by itself is linked, and nowhere else.
+extern "C" const char emulator_runs_alone __attribute__((weak));
+
 namespace cuda_emulator {
 
 cudaError_t sticky_error = cudaSuccess, last_error = cudaSuccess;
@@ -139,19 +142,17 @@ cudaError_t result(cudaError_t error) {
   return error;
 }
 
-#ifdef EMULATOR_PROGRAM
 // A program that was built to run by itself fails where something was found, whatever it thinks of its results.
 namespace {
 struct AtExit {
   ~AtExit() {
-    if (!count) return;
+    if (!&emulator_runs_alone || !count) return;
     fflush(nullptr);
     fprintf(stderr, "emulator: %lld finding%s\n", count, count == 1 ? "" : "s");
     _exit(9);
   }
 } at_exit;
 }  // namespace
-#endif
 
 }  // namespace cuda_emulator
 
