@@ -38,7 +38,7 @@ TARGETS = (
 """Architectures, the newest first; those that share one PTX are compiled for together.
 
 No text asks where it is. For each, a share of programs is optimised, those of a run with indices of one width by turns;
-``--fuzz 3`` takes all of them, and both widths for the newest.
+``--fuzz 6`` takes all of them, and both widths for the newest.
 """
 UNOPTIMISED = ("-arch=sm_75", "-cubin", "-Ofc=max")
 """For every kernel of every program: what is warned of in a text, in a fifth of the time."""
@@ -119,7 +119,7 @@ def test_samples_compile_without_a_warning(tmp_path: Path) -> None:
     (tmp_path / "all.cu").write_text(text, "ascii")
     assert compiled(tmp_path, *UNOPTIMISED) == ""
     for number, (names, options) in enumerate(TARGETS):
-        paths = share(SAMPLES, 1 - number)
+        paths = share(SAMPLES, 4 - 4 * number)
         programs = [each for path in paths for each in lowered[path]]
         (tmp_path / "all.h").write_text(cuda_header.emit_header(programs, "all"), "ascii")
         text = of_share(number, programs, cuda.emit_source(programs, "all"))
@@ -140,7 +140,7 @@ def test_written_schedules_compile_without_a_warning(tmp_path: Path) -> None:
     (tmp_path / "all.cu").write_text(cuda.emit_together(every), "ascii")
     assert compiled(tmp_path, *UNOPTIMISED) == ""
     for number, (_, options) in enumerate(TARGETS):
-        programs = share(every, 1 - number)
+        programs = share(every, 4 - 4 * number)
         text = of_share(number, programs, cuda.emit_together(programs))
         (tmp_path / "all.cu").write_text(text, "ascii")
         assert compiled(tmp_path, *options) == ""

@@ -61,7 +61,7 @@ def hosts() -> list[Host]:
     """The host program of each page of what a program becomes, and of a share of the samples: nvcc takes all."""
     shaped = [replace(infer(graph_in(path)), name=f"g{n}") for n, path in enumerate(GOLDEN)]
     programs = [lower(each, GPU) for each in shaped]
-    programs += [each for path in share(SAMPLES, 2) for each in exported(path)]
+    programs += [each for path in share(SAMPLES, 5) for each in exported(path)]
     return [host_of(each) for each in programs]
 
 
