@@ -304,22 +304,23 @@ class Spelling:
             return f"{scalar.dtype}_of_{source}({self.expression(scalar.argument)})"
         return f"({C_TYPES[scalar.dtype]}){inner}"
 
-    def _compared(self, scalar: Scalar) -> str:
-        """An operand of a comparison: compilers warn about a truth value beside a number that is neither 0 nor 1."""
-        if (
-            isinstance(scalar, Convert)
-            and scalar.argument.dtype == "bool"
-            and scalar.dtype in INTEGERS
-        ):
-            return f"({self._atom(scalar.argument)} ? 1 : 0)"
+    def _compared(self, scalar: Scalar, other: Scalar) -> str:
+        """An operand of a comparison with ``other``: compilers warn where a truth value beside a number decides it."""
+        truth = scalar
+        if isinstance(scalar, Convert) and scalar.dtype in INTEGERS:
+            truth = scalar.argument
+        is_number = truth is not scalar or isinstance(other, Constant)
+        if truth.dtype == "bool" and is_number and not isinstance(truth, Constant):
+            return f"({self._atom(truth)} ? 1 : 0)"
         return self._atom(scalar)
 
     def _apply(self, scalar: Apply) -> str:
         assert scalar.dtype is not None
         if _is_operator(scalar):
-            compared = scalar.primitive in SAME
+            compared, (first, second) = scalar.primitive in SAME, scalar.arguments
             left, right = (
-                self._compared(a) if compared else self._atom(a) for a in scalar.arguments
+                self._compared(a, b) if compared else self._atom(a)
+                for a, b in ((first, second), (second, first))
             )
             if left == right and compared and scalar.arguments[0].dtype not in FLOATS:
                 return SAME[scalar.primitive]  # compilers warn about comparing a thing with itself
