@@ -210,7 +210,7 @@ def texts_of(module: Module) -> dict[str, str]:
     parts = [(d.span, d.name) for d in module.definitions]
     parts += [(each.span, each.head.name) for each in module.functions]
     parts += [(each.span, each.head.name) for each in module.routines]
-    here = [(span, name) for span, name in parts if span.source.name == module.source.name]
+    in_source = [(span, name) for span, name in parts if span.source.name == module.source.name]
     return texts | {
-        name: span.text() for span, name in sorted(here, key=lambda each: each[0].start)
+        name: span.text() for span, name in sorted(in_source, key=lambda each: each[0].start)
     }

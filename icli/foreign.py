@@ -174,12 +174,12 @@ class _NamedSteps:
         axes, rank = _axes(array), len(array.shape)
         if not rank or (axis is not None and not -rank <= axis < rank):
             raise _Unknown
-        gone = range(rank) if axis is None else (axis % rank,)
-        kept = "".join(axes[n] for n in range(rank) if n not in gone) or "."
-        shape = tuple(array.shape[n] for n in range(rank) if n not in gone)
+        dropped = range(rank) if axis is None else (axis % rank,)
+        kept = "".join(axes[n] for n in range(rank) if n not in dropped) or "."
+        shape = tuple(array.shape[n] for n in range(rank) if n not in dropped)
         program = f"{REDUCTIONS[name]}{axes}~{kept}"
         if name == "mean":
-            count = math.prod(array.shape[n] for n in gone)
+            count = math.prod(array.shape[n] for n in dropped)
             program = f"({program} | {count}) >> {kept}/.~{kept}"
         return self.step(program, shape, array)
 

@@ -204,8 +204,8 @@ class _Reader:
             hint = "an array is numbers alone: compute in a program"
         return DataError("E0721", f"`{mark}` is not a number", span, hint)
 
-    def _ragged(self, what: str, span: Span) -> DataError:
+    def _ragged(self, fault: str, span: Span) -> DataError:
         help_line = "an array is full: [[1, 2], [3, 4]]"
         return DataError(
-            "E0722", f"{what}: the lists of one level must have one length", span, help_line
+            "E0722", f"{fault}: the lists of one level must have one length", span, help_line
         )

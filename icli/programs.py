@@ -124,13 +124,13 @@ def chosen(program: Tree | Module, names: Sequence[str]) -> list[Definition] | N
     return [known[name] for name in names]
 
 
-def unknown_definition(where: str, name: str, known: Sequence[str]) -> CommandError:
+def unknown_definition(file_name: str, name: str, known: Sequence[str]) -> CommandError:
     """The error for a name that a module does not define."""
     from ilang.core.suggestion import did_you_mean
 
     return CommandError(
         "E0808",
-        f"{where} does not define {name or '(empty)'}",
+        f"{file_name} does not define {name or '(empty)'}",
         help=did_you_mean(name, known, f"it defines {', '.join(known[:20])}"),
     )
 
@@ -208,7 +208,7 @@ def flag_shapes(graph: Graph, shapes: Sequence[tuple[int, ...]] | None) -> None:
         return
     inputs = [graph.input_name(number) for number in range(len(graph.inputs))]
     given = f"{len(shapes)} shape{'' if len(shapes) == 1 else 's'}"
-    who = "the program" if graph.name == UNNAMED else graph.name
-    takes = f"{who} takes {len(inputs)}" + (f": {', '.join(inputs[:20])}" if inputs else "")
+    owner = "the program" if graph.name == UNNAMED else graph.name
+    takes = f"{owner} takes {len(inputs)}" + (f": {', '.join(inputs[:20])}" if inputs else "")
     help_line = "one shape for each input, divided by `,`: --shape 32x64,64x16; a scalar is `.`"
     raise CommandError("E0811", f"--shape gives {given}, and {takes}", help=help_line)

@@ -87,8 +87,8 @@ def data(
         )
     array = read_array(name or "data", values)
     if batch < 0 or input < 0 or array.ndim < batch + input:
-        what = f"{batch} batch and {input} input axes of an array with {array.ndim} axes"
-        raise DataError("E0744", what, help="batch axes come first, input axes last")
+        message = f"{batch} batch and {input} input axes of an array with {array.ndim} axes"
+        raise DataError("E0744", message, help="batch axes come first, input axes last")
     dims = array.shape
     last = array.ndim - input
     return Tensor(

@@ -34,8 +34,8 @@ class Finding:
         at = f" at {self.file}:{self.line}" if self.line else ""
         block = f", block {self.block}" if self.block else ""
         thread = f", thread {self.thread}" if self.thread else ""
-        where = f" [{self.kernel}{block}{thread}]" if self.kernel else " [host code]"
-        return f"{self.kind}{at}: {self.text}{where}"
+        place = f" [{self.kernel}{block}{thread}]" if self.kernel else " [host code]"
+        return f"{self.kind}{at}: {self.text}{place}"
 
 
 @record

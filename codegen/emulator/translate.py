@@ -73,8 +73,10 @@ def _blanked(match: re.Match[str]) -> str:
     return text if match["number"] else re.sub(r"[^\n]", " ", text)
 
 
-def _refused(source: Source, start: int, end: int, what: str, instead: str) -> ToolError:
-    return ToolError("E0920", f"the emulator cannot read {what}", Span(source, start, end), instead)
+def _refused(source: Source, start: int, end: int, construct: str, instead: str) -> ToolError:
+    return ToolError(
+        "E0920", f"the emulator cannot read {construct}", Span(source, start, end), instead
+    )
 
 
 def _launches(source: Source, code: str) -> Iterator[_Edit]:

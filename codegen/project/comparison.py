@@ -109,10 +109,10 @@ def _no_memory(
 
     extents = max(runs, key=needed, default=tuple(size.fixed or 0 for size in shaped.sizes))
     listed = " ".join(f"{shaped.sizes[n].name}={extents[n]}" for n in function.free())
-    where = f"its arrays take {needed(extents):,} bytes{' at ' if listed else ''}{listed}"
+    place = f"its arrays take {needed(extents):,} bytes{' at ' if listed else ''}{listed}"
     return DataError(
         "E0713",
-        f"there is not enough memory to run {name}, scheduled: {where}, and its workspace comes on top ({trouble})",
+        f"there is not enough memory to run {name}, scheduled: {place}, and its workspace comes on top ({trouble})",
         help="give the check more memory (`ulimit -v`), or fix smaller extents",
     )
 

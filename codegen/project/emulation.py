@@ -83,10 +83,10 @@ def _judged(shaped: Shaped, case: Case) -> Iterator[None]:
             raise
 
 
-def _wrong(shaped: Shaped, what: str) -> InternalError:
+def _wrong(shaped: Shaped, fault: str) -> InternalError:
     return InternalError(
         "E9912",
-        f"the CUDA of {shaped.name} is wrong: {what}",
+        f"the CUDA of {shaped.name} is wrong: {fault}",
         help="the program is right and the code is wrong; run it with target c, and report it",
     )
 

@@ -173,8 +173,8 @@ def fixed(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Shaped:
             )
         for dim, extent in enumerate(shape or ()):
             if not 0 <= extent < LARGEST_EXTENT:
-                where = f"dimension {dim} of {graph.input_name(n)}"
-                message = f"{where} is {extent}; an extent is at least 0 and below 2^62"
+                dimension_text = f"dimension {dim} of {graph.input_name(n)}"
+                message = f"{dimension_text} is {extent}; an extent is at least 0 and below 2^62"
                 raise ShapeError("E0507", message, None, None)
     shaped = infer(graph, ranks=offered)
     names = [graph.input_name(n) for n in range(len(graph.inputs))]
@@ -205,21 +205,17 @@ def _with_extent(size: Size, given: Sequence[tuple[int, ...] | None], names: Seq
         if shape is None:
             continue
         extent, name = shape[place.dim], names[place.number]
-        where = f"dimension {place.dim} of {name}"
+        dimension_text = f"dimension {place.dim} of {name}"
         if size.fixed is not None and extent != size.fixed:
-            message = (
-                f"axis {size.name} is fixed at {size.fixed}, but --shape makes {where} {extent}"
-            )
+            message = f"axis {size.name} is fixed at {size.fixed}, but --shape makes {dimension_text} {extent}"
             raise ShapeError("E0506", message, place.span, f"write extent {size.fixed} there")
         if first is not None and extent != first[0]:
-            message = (
-                f"--shape makes axis {size.name} {first[0]} ({first[1]}) and {extent} ({where})"
-            )
+            message = f"--shape makes axis {size.name} {first[0]} ({first[1]}) and {extent} ({dimension_text})"
             help_line = "both dimensions are walked by one axis: give them the same extent"
             labels = [Label(place.span, f"{extent} here, in {name}"), first[2]]
             raise ShapeError("E0505", message, place.span, help_line, labels)
         if first is None:
-            first = extent, where, Label(place.span, f"{extent} here, in {name}")
+            first = extent, dimension_text, Label(place.span, f"{extent} here, in {name}")
     return size if first is None else replace(size, fixed=first[0])
 
 
@@ -461,11 +457,11 @@ def _parents(out: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _new_folder(where: Path, settle: Callable[[], None]) -> Iterator[Path]:
+def _new_folder(parent: Path, settle: Callable[[], None]) -> Iterator[Path]:
     """A new folder with a name that nothing has, gone after the block."""
     number = 0
     while True:
-        folder = where / f".build.{os.getpid()}.{number}"
+        folder = parent / f".build.{os.getpid()}.{number}"
         try:
             folder.mkdir()
             break

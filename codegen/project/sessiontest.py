@@ -126,17 +126,19 @@ def _run(tested: TestedSession, words: Sequence[str]) -> Iterator[str]:
     yield ""
 
 
-def _rows(what: str, kept: Sequence[KeptTensor], outputs: Sequence[StoredOutput]) -> Iterator[str]:
+def _rows(
+    table_name: str, kept: Sequence[KeptTensor], outputs: Sequence[StoredOutput]
+) -> Iterator[str]:
     """The table of what is stored of kept arrays; ``start`` is 1 for those that no file has."""
     rows = []
     for each, output in zip(kept, outputs, strict=bool(outputs)):
-        values = f"{what}_{each.name}"
+        values = f"{table_name}_{each.name}"
         yield from values_of(values, output, each.dtype)
         row = result_row(each.path, each.dtype, each.count(), values, output)
         if each.role == "gradient":
             row = f"{row.removesuffix('},')}, .start = 1}},"
         rows.append(row)
-    yield from _table(what, rows)
+    yield from _table(table_name, rows)
 
 
 def _results(tested: TestedSession, runs: Sequence[Sequence[StoredOutput]]) -> Iterator[str]:

@@ -111,15 +111,15 @@ def placed(
 def _wrong_count(graph: Graph, names: Sequence[str], given: int) -> DataError:
     wanted = len(names)
     verb = "is" if given == 1 else "are"
-    what = (
+    message = (
         f"the program takes {counted(wanted, 'array')}, and {counted(given, 'array')} {verb} given"
     )
     if not wanted:
-        return DataError("E0701", what, help="call it without arrays")
+        return DataError("E0701", message, help="call it without arrays")
     read = [_read_as(graph, number) for number in range(min(wanted, MOST_LISTED))]
     inputs = f"its inputs are {', '.join(read)}" if wanted > 1 else f"its input is {read[0]}"
     missing = f"; missing: {', '.join(names[given:][:MOST_LISTED])}" if given < wanted else ""
-    return DataError("E0701", what, help=inputs + missing)
+    return DataError("E0701", message, help=inputs + missing)
 
 
 def _read_as(graph: Graph, number: int) -> str:
@@ -315,8 +315,8 @@ def check_threads(threads: object) -> None:
     """Raise DataError (E0711) unless a number of threads is a positive integer."""
     is_whole = _is_of(threads, (int, np.integer)) and not _is_of(threads, bool)
     if not is_whole or threads < 1:  # type: ignore[operator]
-        what = f"threads is {shown(threads)}"
-        raise DataError("E0711", what, help="pass a number of threads, 1 or more")
+        message = f"threads is {shown(threads)}"
+        raise DataError("E0711", message, help="pass a number of threads, 1 or more")
 
 
 def checked_shapes(shapes: Sequence[object]) -> tuple[tuple[int, ...], ...]:
@@ -372,11 +372,11 @@ def _dtype(name: str, dtype: Any) -> str:
     return known
 
 
-def check_shape_count(graph: Graph, count: int, what: str = "shape") -> None:
+def check_shape_count(graph: Graph, count: int, noun: str = "shape") -> None:
     """Raise DataError (E0701) unless there is a shape, or ``what`` is named, per input."""
     if count != len(graph.inputs):
         names = [graph.input_name(n) for n in range(len(graph.inputs))]
-        given = counted(count, what)
+        given = counted(count, noun)
         raise DataError(
             "E0701",
             f"the program takes {counted(len(names), 'array')}, and {given} {'is' if count == 1 else 'are'} given",
@@ -417,8 +417,8 @@ def checked_outs(
     """
     outs = list(out) if _is_of(out, tuple) else [out]  # type: ignore[call-overload]
     if len(outs) != len(outputs):
-        what = f"out has {counted(len(outs), 'array')}, and the program has {counted(len(outputs), 'output')}"
-        raise DataError("E0706", what, help=f"pass out=({', '.join(names[1])},)")
+        message = f"out has {counted(len(outs), 'array')}, and the program has {counted(len(outputs), 'output')}"
+        raise DataError("E0706", message, help=f"pass out=({', '.join(names[1])},)")
     taken = list(zip(names[0], arrays, strict=True))
     outs_checked: list[Array] = []
     for name, given, (shape, dtype) in zip(names[1], outs, outputs, strict=True):
@@ -469,11 +469,11 @@ def _check_flag(name: str, wanted: str, held: bool) -> None:
 def _checked_out(name: str, given: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     check_writable(name, given)
     if given.shape != shape:
-        what = f"the output array for {name} has shape {given.shape}, and the result has {shape}"
-        raise DataError("E0707", what, help=f"np.empty({shape}, np.{dtype.name})")
+        message = f"the output array for {name} has shape {given.shape}, and the result has {shape}"
+        raise DataError("E0707", message, help=f"np.empty({shape}, np.{dtype.name})")
     if given.dtype != dtype:
-        what = f"the output array for {name} has element type {given.dtype}, and the result has {dtype}"
-        raise DataTypeError("E0708", what, help=f"np.empty({shape}, np.{dtype.name})")
+        message = f"the output array for {name} has element type {given.dtype}, and the result has {dtype}"
+        raise DataTypeError("E0708", message, help=f"np.empty({shape}, np.{dtype.name})")
     _check_flag(name, "C-contiguous", given.flags.c_contiguous)
     _check_flag(name, "aligned", given.flags.aligned)
     checked: Array = given

@@ -294,10 +294,10 @@ def _private(text: str, variant: Recipe, load: Callable[[str], T]) -> T:
                     help="set I_CACHE_DIR or TMPDIR to a folder of your own on a file system that allows to run files",
                 ) from None
     except OSError as error:
-        where = f" ({error.filename})" if isinstance(error.filename, str) else ""
+        place = f" ({error.filename})" if isinstance(error.filename, str) else ""
         raise ToolError(
             "E0907",
-            f"there is no folder to compile in: {_reason(error)}{where}",
+            f"there is no folder to compile in: {_reason(error)}{place}",
             help="set TMPDIR to a folder of your own that can be written and has room",
         ) from None
 

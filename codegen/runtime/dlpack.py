@@ -138,8 +138,8 @@ def taken(name: str, value: Any, kind: int, stream: int) -> Described | None:
     tensor = owner.tensor
     letters = {code: letter for letter, code in KINDS.items()}
     if tensor.kind not in letters or tensor.lanes != 1:
-        what = f"{name} has element type {tensor.kind} of DLPack, which is not supported"
-        raise DataTypeError("E0703", what, help="convert it where it is")
+        message = f"{name} has element type {tensor.kind} of DLPack, which is not supported"
+        raise DataTypeError("E0703", message, help="convert it where it is")
     dtype = np.dtype(f"{letters[tensor.kind]}{tensor.bits // 8}")
     shape = tuple(tensor.shape[n] for n in range(tensor.rank))
     strides = (

@@ -125,9 +125,9 @@ class Driver:
     def holds(self, address: int) -> bool:
         """Whether an address is memory of a device, and of nothing else."""
 
-        def asked(what: int) -> int | None:
+        def asked(attribute: int) -> int | None:
             box = np.zeros(1, np.int32)
-            status = self._call("cuPointerGetAttribute", box, what, Address(address))
+            status = self._call("cuPointerGetAttribute", box, attribute, Address(address))
             return None if status else int(box[0])
 
         return asked(MEMORY_TYPE) == ON_DEVICE and not asked(IS_MANAGED)

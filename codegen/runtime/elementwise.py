@@ -103,8 +103,8 @@ def _mode(mode: object) -> str:
     if mode == "broadcast":
         return ""
     if not isinstance(mode, tuple | list) or not 2 <= len(mode) <= 3 or mode[0] != "accumulate":
-        what = "has no accumulator" if mode == "accumulate" else "is no mode of an output"
-        raise NotationError("E0182", f"{shown(mode)} {what}", None, MODE_HELP)
+        fault = "has no accumulator" if mode == "accumulate" else "is no mode of an output"
+        raise NotationError("E0182", f"{shown(mode)} {fault}", None, MODE_HELP)
     accumulator(mode[1])
     if len(mode) == 2:
         return f"{mode[1]}: "

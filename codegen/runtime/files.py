@@ -38,7 +38,7 @@ def open_regular(path: str) -> IO[bytes]:
     raise DataError("E0726", f"{path} is {kind}, not a file", help="`-` reads standard input")
 
 
-def path_text(path: object, what: str = "file") -> str:
+def path_text(path: object, kind: str = "file") -> str:
     """The path of a file, or of ``what`` is named, as text.
 
     Raises: DataError E0725 if it is none.
@@ -47,7 +47,7 @@ def path_text(path: object, what: str = "file") -> str:
         return os.fsdecode(path)
     import reprlib
 
-    raise DataError("E0725", f"{reprlib.repr(path)} is not the path of a {what}")
+    raise DataError("E0725", f"{reprlib.repr(path)} is not the path of a {kind}")
 
 
 def unreadable(path: str, trouble: OSError | ValueError) -> DataError:
@@ -67,13 +67,13 @@ def _beside(path: str) -> str | None:
     guess = nearest(name, names)
     if guess is not None:
         return f"did you mean {os.path.join(folder, guess)}?"
-    where = folder or "this folder"
+    shown_folder = folder or "this folder"
     kind = os.path.splitext(name)[1]
     alike = [other for other in names if os.path.splitext(other)[1] == kind and kind]
     if alike:
         more = ", ..." if len(alike) > MOST_NAMED else ""
-        return f"{where} has {', '.join(alike[:MOST_NAMED])}{more}"
-    return f"{where} has no file that ends in {kind}" if kind else None
+        return f"{shown_folder} has {', '.join(alike[:MOST_NAMED])}{more}"
+    return f"{shown_folder} has no file that ends in {kind}" if kind else None
 
 
 def read_program_bytes(path: str) -> bytes:

@@ -45,7 +45,7 @@ def bytes_of(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
     return math.prod(shape) * dtype.itemsize
 
 
-def too_large(what: str, count: int | None = None) -> DataError:
+def too_large(subject: str, count: int | None = None) -> DataError:
     """The error for what does not fit into memory: so many bytes, where that is known."""
     if count is None:
         size = ""
@@ -53,5 +53,5 @@ def too_large(what: str, count: int | None = None) -> DataError:
         size = f": {count:,} bytes"
     else:
         size = ": more than 2^62 bytes"
-    message = f"there is not enough memory for {what}{size}"
+    message = f"there is not enough memory for {subject}{size}"
     return DataError("E0713", message, help="use smaller arrays, or more memory")

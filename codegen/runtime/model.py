@@ -77,9 +77,9 @@ def options_of(
     return Options(name, rows, config, *chosen.values())
 
 
-def _refuse_unnamed(what: str, given: object, code: str, example: str) -> None:
+def _refuse_unnamed(kind: str, given: object, code: str, example: str) -> None:
     if not isinstance(given, Mapping):
-        raise DataError(code, f"{what} are given by name, not as {shown(given)}", help=example)
+        raise DataError(code, f"{kind} are given by name, not as {shown(given)}", help=example)
 
 
 class Model:

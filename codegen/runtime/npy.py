@@ -22,7 +22,7 @@ MOST_MEMBERS = 10_000
 """Arrays that a .npz may hold."""
 
 
-def check_memory(size: int, what: str) -> None:
+def check_memory(size: int, subject: str) -> None:
     """Refuse what would take more than half of the machine's memory.
 
     Raises: DataError E0727.
@@ -31,7 +31,7 @@ def check_memory(size: int, what: str) -> None:
     if limit < size:
         raise DataError(
             "E0727",
-            f"{what} needs {size:,} bytes, more than half of this machine's memory",
+            f"{subject} needs {size:,} bytes, more than half of this machine's memory",
             help="take a smaller array",
         )
 

@@ -48,13 +48,13 @@ class Compilation:
         self._check(status)
         return self._bytes("CUBIN")
 
-    def _bytes(self, what: str) -> bytes:
+    def _bytes(self, kind: str) -> bytes:
         """Something that NVRTC has made, by its name in the functions for it."""
         size = ctypes.c_size_t()
-        given = getattr(self._library, f"nvrtcGet{what}Size")(self._program, ctypes.byref(size))
+        given = getattr(self._library, f"nvrtcGet{kind}Size")(self._program, ctypes.byref(size))
         self._check(given)
         room = ctypes.create_string_buffer(size.value)
-        self._check(getattr(self._library, f"nvrtcGet{what}")(self._program, room))
+        self._check(getattr(self._library, f"nvrtcGet{kind}")(self._program, room))
         return room.raw
 
     def name(self, kernel: str) -> str:

@@ -434,9 +434,9 @@ class Session:
         solved = self._solved
         arrays = []
         for cell in solved.needed:
-            here = kept.get(cell.kind)
+            arrays_of_kind = kept.get(cell.kind)
             path = solved.built.paths.get(cell, cell.name)
-            arrays.append(self._fixed(cell) if here is None else here[path])
+            arrays.append(self._fixed(cell) if arrays_of_kind is None else arrays_of_kind[path])
         shaped = solved.shaped()
         return shaped, values_of(shaped, arrays, [size.fixed or 0 for size in shaped.sizes])
 

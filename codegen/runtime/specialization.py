@@ -103,8 +103,8 @@ class Specialization:
             results = evaluate(self.shaped, arrays, extents)
         except MemoryError:
             most = max((self._iterations(node, extents) for node in self.shaped.nodes), default=0)
-            what = f"an intermediate value of {most:,} elements, which NumPy stores whole"
-            raise too_large(what) from None
+            subject = f"an intermediate value of {most:,} elements, which NumPy stores whole"
+            raise too_large(subject) from None
         results = [np.array(result, order="C", copy=True) for result in results]
         for array, result in zip(outs, results, strict=False):
             array[...] = result

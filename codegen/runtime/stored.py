@@ -42,7 +42,7 @@ class Arrays(MutableMapping[str, "Array"]):
     """
 
     def __init__(
-        self, tensors: Sequence[LastingTensor], what: str, written: Collection[str]
+        self, tensors: Sequence[LastingTensor], noun: str, written: Collection[str]
     ) -> None:
         """No values yet."""
         self.tensors = {each.path: each for each in tensors}
@@ -53,7 +53,7 @@ class Arrays(MutableMapping[str, "Array"]):
         self._lent: set[str] = set()
         self._changes = 0
         self._shared: dict[str, tuple[Arrays, str]] = {}
-        self._what = what
+        self._noun = noun
 
     # -- by callers --------------------------------------------------------------------------------------------------
 
@@ -90,10 +90,10 @@ class Arrays(MutableMapping[str, "Array"]):
         one, another = self.tensors[path], other.tensors[place]
         shape, other_shape = one.shape.memory(), another.shape.memory()
         if shape != other_shape or one.dtype != another.dtype:
-            what = (
+            message = (
                 f"{path} has shape {shape} here and {other_shape} as {place} of the other session"
             )
-            raise DataError("E0754", what)
+            raise DataError("E0754", message)
         self._shared[path] = other, place
 
     # -- by runs -----------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class Arrays(MutableMapping[str, "Array"]):
         if path not in self.tensors:
             listed = ", ".join(self.tensors) or "none"
             hint = did_you_mean(str(path), list(self.tensors), f"there are {listed}")
-            raise DataError("E0753", f"there is no {self._what} {path}", help=hint)
+            raise DataError("E0753", f"there is no {self._noun} {path}", help=hint)
 
 
 def fitted(path: str, values: Any, tensor: LastingTensor) -> Array:

@@ -32,8 +32,12 @@ def stream_handle(value: Any, target: str) -> int:
         )
     handle = None if isinstance(value, bool) else _handle(value)
     if handle is None:
-        what = f"{value}" if isinstance(value, (bool, int)) else f"of type {type(value).__name__}"
-        raise DataError("E0767", f"stream= is {what}, which is no stream of CUDA", help=HELP)
+        shown_stream = (
+            f"{value}" if isinstance(value, (bool, int)) else f"of type {type(value).__name__}"
+        )
+        raise DataError(
+            "E0767", f"stream= is {shown_stream}, which is no stream of CUDA", help=HELP
+        )
     return handle or DEFAULT_STREAM
 
 
@@ -54,9 +58,9 @@ def named_stream(name: str, value: Any) -> int:
     return handle
 
 
-def ambiguous(what: str) -> DataError:
+def ambiguous(subject: str) -> DataError:
     """The refusal of a 0 where libraries tell each other of streams."""
-    message = f"{what}, which may be the legacy default stream or that of a thread"
+    message = f"{subject}, which may be the legacy default stream or that of a thread"
     return DataError(
         "E0767",
         message,

@@ -152,8 +152,8 @@ class Functions(Configuration):
             case ast.ScheduledExpression():
                 return self._scheduled(self.tensor(frame, term.term), term.schedule)
             case ast.Listed() | ast.Text():
-                what = "a list of numbers" if isinstance(term, ast.Listed) else "a string"
-                message = f"{what} is a configuration value, and a tensor is wanted here"
+                kind = "a list of numbers" if isinstance(term, ast.Listed) else "a string"
+                message = f"{kind} is a configuration value, and a tensor is wanted here"
                 raise MeaningError("E0262", message, term.span)
             case _:
                 raise AssertionError(term)
@@ -268,13 +268,13 @@ class Functions(Configuration):
 
     def _sliced(self, frame: Evaluation, term: ast.Sliced, operand: Tensor) -> Tensor:
         """``x @| n``."""
-        where = term.position
-        if isinstance(where, ast.Reference):
-            meaning = self.meaning(frame, where)
+        start = term.position
+        if isinstance(start, ast.Reference):
+            meaning = self.meaning(frame, start)
             if not isinstance(meaning, Setting):
-                pair = [operand, self._read(meaning, where.span)]
+                pair = [operand, self._read(meaning, start.span)]
                 return self.operation(Operand(0), "+", Slice(None, None), pair, term.span)
-        number = self.whole(frame, where, "a position")
+        number = self.whole(frame, start, "a position")
         return self.operation(Operand(0), "+", Slice(number, None), [operand], term.span)
 
     @staticmethod

@@ -238,17 +238,17 @@ class Configuration(ABC):
             raise MeaningError("E0445", "a number is wanted here, not a list", term.span)
         return value
 
-    def whole(self, frame: Evaluation, term: ast.Term, what: str) -> int:
+    def whole(self, frame: Evaluation, term: ast.Term, subject: str) -> int:
         """A whole number of 0 or more that must be known when the program is built."""
         value = self.number(frame, term)
         if value < 0 or value != int(value):
             given = self.setting(frame, term).span
-            labels = [Label(term.span, f"{what} here")]
+            labels = [Label(term.span, f"{subject} here")]
             labels += [] if given == term.span else [Label(given, f"{value} given here")]
-            message = f"{what} is a whole number of 0 or more, not {value}"
+            message = f"{subject} is a whole number of 0 or more, not {value}"
             help_line = (
                 "positions count from 0"
-                if what == "a position"
+                if subject == "a position"
                 else f"for example {max(1, round(value))}"
             )
             raise MeaningError("E0270", message, term.span, help_line, labels)

@@ -279,5 +279,5 @@ def _tile(
 
 def _demand(holds: bool, invariant: str, value: int) -> None:
     if not holds:
-        where = f", node {value}" if 0 <= value else ""
-        raise InternalError("E9904", f"schedule{where}: {invariant}")
+        place = f", node {value}" if 0 <= value else ""
+        raise InternalError("E9904", f"schedule{place}: {invariant}")

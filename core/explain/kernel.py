@@ -305,7 +305,7 @@ class _Loops:
             "warps": f"over warps, blocks of {s.threads} threads",
             "threads": "over the lanes" if self._is_for_warps() else "over the threads",
         }[s.over]
-        what = (
+        line = (
             f"spread {' and '.join(loops)} {many}"
             if loops or s.over != "threads"
             else ("one lane" if self._is_for_warps() else "one thread")
@@ -313,7 +313,7 @@ class _Loops:
         some = "" if s.neighbors is None else self._neighbors(s.neighbors)
         some += "" if s.turns is None else f", {s.turns} each"
         some += "" if s.at_a_time is None else f", up to {s.at_a_time} at a time"
-        yield f"{indent}{what.replace('spread  ', 'spread nothing ')}{some}"
+        yield f"{indent}{line.replace('spread  ', 'spread nothing ')}{some}"
         yield from self.lines(s.body, indent + "  ")
 
     def _neighbors(self, some: Neighbors) -> str:
@@ -380,8 +380,8 @@ class _Loops:
             for word, bounds in (("from", cut.least), ("to", cut.most))
             if bounds
         )
-        where = f" where {self._conditions(cut.within)}" if cut.within else ""
-        return f", cut{' ' if ends else ''}{ends}{where}"
+        condition = f" where {self._conditions(cut.within)}" if cut.within else ""
+        return f", cut{' ' if ends else ''}{ends}{condition}"
 
     def _trim(self, trim: Trim) -> str:
         """From where to where the iterations of a loop do anything, and which arrays have to be finite for that."""
@@ -410,16 +410,16 @@ class _Loops:
             most = ", ".join(f"{block.rows[0]}x{block.lanes}" for block in held.micro_tiles)
             fused = ", sums fused" if held.contracts else ""
             past = ", past the end of rows" if held.past else ""
-            where = f" where {self._guards(held.guards)}" if held.guards else ""
-            yield f"in vectors of {held.lanes}, {most} at a time{fused}{past}{where}"
+            condition = f" where {self._guards(held.guards)}" if held.guards else ""
+            yield f"in vectors of {held.lanes}, {most} at a time{fused}{past}{condition}"
         if tile.runs is not None:
             place = ", summed in registers" if held is not None and held.apart else ""
             yield f"in runs of {tile.runs.step} at depth {tile.runs.depth}{place}"
         if into is not None:
             words = [self._guards(into.guards)] if into.guards else []
             words += [self._conditions(into.within)] if into.within else []
-            where = f" where {' and '.join(words)}" if words else ""
-            yield f"into {self._element(into.buffer, into.first)}{where}"
+            condition = f" where {' and '.join(words)}" if words else ""
+            yield f"into {self._element(into.buffer, into.first)}{condition}"
 
     def _guards(self, guards: Sequence[Left]) -> str:
         """That so many iterations are left of split dimensions."""

@@ -142,11 +142,11 @@ def _parts(scheduled: Scheduled, instance: Instance, parts: Parts) -> str:
     """The reduction that goes in parts: ``out in parts of k, added by one thread for each element``."""
     node, name = _assigned(scheduled, instance.value)[0], _name(scheduled, instance.value)
     loops = " ".join(loop_text(node, loop) for loop in parts.loops)
-    who = "all threads of a block" if parts.threads else "one thread"
+    adder = "all threads of a block" if parts.threads else "one thread"
     each = f"one for each {loops}"
     if parts.least:
         each = f"each of {parts.least} {loops} or more, as many as give {parts.most} blocks"
-    return f"{name} in parts, {each}, combined by {who} for each element"
+    return f"{name} in parts, {each}, combined by {adder} for each element"
 
 
 def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) -> str:

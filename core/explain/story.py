@@ -278,10 +278,10 @@ class _Telling:
             path.append(variable)
             variable = self.value[variable].variable
         middle = () if variable is None else self.flat[variable]
-        for here in reversed(path):
-            value = self.value[here]
+        for axis in reversed(path):
+            value = self.value[axis]
             middle = value.leading + middle + value.trailing
-            self.flat[here] = middle
+            self.flat[axis] = middle
         return row.leading + middle + row.trailing
 
     def _says(self, dim: Dim) -> str:

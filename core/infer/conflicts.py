@@ -167,19 +167,19 @@ def counts_differ(left: int, right: int, origin: Origin) -> ShapeError:
 
 
 def undetermined(
-    what: str, origin: Origin, uses: Sequence[Origin] = (), others: Sequence[str] = ()
+    subject: str, origin: Origin, uses: Sequence[Origin] = (), others: Sequence[str] = ()
 ) -> ShapeError:
     """A parameter whose sizes nothing gives; ``uses`` it has, and ``others`` that have the same axes."""
-    message = f"nothing determines {what}, and sizes of parameters are never guessed"
+    message = f"nothing determines {subject}, and sizes of parameters are never guessed"
     places = [(origin, "open here"), *((use, "used here") for use in uses[:2])]
     if others:
         help_line = (
-            f"give the sizes of {what}, or of what has the same axes: {', '.join(others[:4])}"
+            f"give the sizes of {subject}, or of what has the same axes: {', '.join(others[:4])}"
         )
     else:
-        help_line = f"give the sizes of {what}: nothing that it meets has any"
+        help_line = f"give the sizes of {subject}: nothing that it meets has any"
         written = origin.span.text() if origin.span is not None else ""
-        if written.startswith('"') and "output row" in what:
+        if written.startswith('"') and "output row" in subject:
             help_line += f"; {written} 16 has an output axis of 16"
     return refusal("E0520", message, places, help_line)
 

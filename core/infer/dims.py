@@ -105,9 +105,9 @@ class Dims(Cells):
             if inner:
                 todo.extend(inner)
                 continue
-            here = todo.pop()
+            dim = todo.pop()
             if isinstance(held, Sum):
-                self.value[here] = self._substituted(held)
+                self.value[dim] = self._substituted(held)
         return self._substituted(total)
 
     def _unsettled(self, total: Sum) -> list[int]:
@@ -437,16 +437,16 @@ class Dims(Cells):
         """A result of known size reads this variable: pass it on to every operand above."""
         todo = [number]
         while todo:
-            here = todo.pop()
-            if self.value[here] is not None:
-                self.queue.append(DimBelow(cap, self.vars[here], origin))
+            reached = todo.pop()
+            if self.value[reached] is not None:
+                self.queue.append(DimBelow(cap, self.vars[reached], origin))
                 continue
-            held = self.cap.get(here)
+            held = self.cap.get(reached)
             if held is None:
-                self.cap[here] = cap
-                todo.extend(map(self.root, self.operands.get(here, _NONE)))
+                self.cap[reached] = cap
+                todo.extend(map(self.root, self.operands.get(reached, _NONE)))
             elif self.resolve(held) is not cap and held.size != cap.size:
-                self.unit(here, cap.origin, origin)
+                self.unit(reached, cap.origin, origin)
 
     def caps(self, numbers: Iterable[int]) -> dict[int, Known]:
         """The demands of uses on open variables: the stretchable 1 where their units differ."""
@@ -523,8 +523,8 @@ class Dims(Cells):
         ]
         linked, todo = {number}, [number]
         while todo:
-            here = todo.pop()
-            near = (*self.results.get(here, _NONE), *self.operands.get(here, _NONE))
+            variable = todo.pop()
+            near = (*self.results.get(variable, _NONE), *self.operands.get(variable, _NONE))
             new = {self.root(other) for other in near} - linked
             linked |= new
             todo += new

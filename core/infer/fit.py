@@ -192,8 +192,8 @@ def _factors(
         if extent is None:
             raise InternalError("E9906", f"nothing gives size {size}")
         places = [f"dimension {p.dim} of {inputs[p.number]}" for p in shaped.sizes[size].places]
-        where = f" ({places[0]})" if places else ""
-        factors.append((f"{shaped.sizes[size].name} = {extent}{where}", extent))
+        place_text = f" ({places[0]})" if places else ""
+        factors.append((f"{shaped.sizes[size].name} = {extent}{place_text}", extent))
     return factors
 
 
@@ -258,13 +258,15 @@ def _extent(size: Size, names: Sequence[str], shapes: Sequence[tuple[int, ...]])
     first = size.places[0]
     extent = shapes[first.number][first.dim]
     for place in size.places:
-        here = shapes[place.number][place.dim]
-        if size.fixed is not None and here != size.fixed:
-            where = f"dimension {place.dim} of {names[place.number]}"
-            message = f"axis {size.name} is fixed at {size.fixed}, but {where} is {here}"
+        place_extent = shapes[place.number][place.dim]
+        if size.fixed is not None and place_extent != size.fixed:
+            dimension_text = f"dimension {place.dim} of {names[place.number]}"
+            message = (
+                f"axis {size.name} is fixed at {size.fixed}, but {dimension_text} is {place_extent}"
+            )
             raise ShapeError("E0506", message, place.span, f"pass extent {size.fixed} there")
-        if here != extent:
-            raise _unequal(size, names, (first, extent), (place, here))
+        if place_extent != extent:
+            raise _unequal(size, names, (first, extent), (place, place_extent))
     return extent
 
 

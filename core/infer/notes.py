@@ -42,8 +42,8 @@ class Notes:
     def _axis(self, noted: Noted, axis: AxisNote) -> Dim:
         """A size that is written, or the axis that a letter is in this scope."""
         if isinstance(axis.size, int):
-            here = Origin(f"`{axis.span.text()}` of {noted.name}", axis.span, "", "written")
-            return Known(axis.size, False, axis.label, here)
+            origin = Origin(f"`{axis.span.text()}` of {noted.name}", axis.span, "", "written")
+            return Known(axis.size, False, axis.label, origin)
         key = (noted.scope, axis.size)
         if key not in self.axes:
             self.axes[key] = self.fresh(f"axis {axis.size} of {noted.name}")

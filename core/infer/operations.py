@@ -212,9 +212,9 @@ class Collecting:
         for each in opened:
             span = each.read.spans[each.dim]
             windows = tuple((step, axes[axis]) for step, axis in each.windows)
-            here = Origin(f"`{span.text()}` in {says}", span)
+            place = Origin(f"`{span.text()}` in {says}", span)
             dim = next(dims[each.dim] for read, dims in accesses if read is each.read)
-            c = Positions(axes[each.axis], dim, windows, each.stride, each.pad(), here)
+            c = Positions(axes[each.axis], dim, windows, each.stride, each.pad(), place)
             self.constraints.append(c)
         self.node_axes[value] = [axes[number] for number in range(len(node.axes))]
         whole_axes = [index.axis() for index in node.target]
@@ -270,10 +270,10 @@ class Collecting:
         dims: list[Dim] = []
         for number, written in enumerate(annotation.dims or ()):
             if isinstance(written, int):
-                here = Origin(
+                place = Origin(
                     f"dimension {number} of {annotation.name}", annotation.span, "", "written"
                 )
-                dims.append(Known(written, False, None, here))
+                dims.append(Known(written, False, None, place))
                 continue
             key = (annotation.scope, written)
             if key not in self.annotated:
@@ -396,8 +396,8 @@ class Collecting:
             read = node.operands[number] if number < len(node.operands) else None
             for kind, row, of_tensor in zip(KINDS, shape.rows, tensor, strict=True):
                 rows = f"its {kind} row{divided} against that of {name}"
-                here = Origin(says, shape.span, rows, meets)
-                self._equal(self._row(labels, row, origin), of_tensor, here, read)
+                place = Origin(says, shape.span, rows, meets)
+                self._equal(self._row(labels, row, origin), of_tensor, place, read)
         for name in (*labels.dims, *labels.rows):
             self.latest[name] = labels
 
@@ -473,7 +473,7 @@ class Collecting:
         return labels.dims[name]
 
     def _axis(self, labels: Labels, axis: notation.Axis, origin: Origin) -> Dim:
-        here = Origin(f"`{axis.span.text()}` in {origin.says}", axis.span)
+        written = Origin(f"`{axis.span.text()}` in {origin.says}", axis.span)
         match axis:
             case notation.AxisLabel():
                 return self._label(labels, axis.name, origin)
@@ -481,24 +481,24 @@ class Collecting:
                 return self._fresh(f"axis _ of {origin.says}")
             case notation.Fixed():
                 dim = self._fresh(f"axis {axis.position} of {origin.says}")
-                self.constraints.append(AtLeast(dim, axis.position + 1, here))
+                self.constraints.append(AtLeast(dim, axis.position + 1, written))
                 return dim
             case notation.Window():
-                return self._window(labels, axis, here, origin)
+                return self._window(labels, axis, written, origin)
             case notation.Joined():
                 parts = [(1, self._label(labels, name, origin)) for name in axis.parts]
-                return weighted([*parts], 0, here)
+                return weighted([*parts], 0, written)
             case _:
                 assert_never(axis)
 
-    def _window(self, labels: Labels, axis: notation.Window, here: Origin, origin: Origin) -> Dim:
+    def _window(self, labels: Labels, axis: notation.Window, place: Origin, origin: Origin) -> Dim:
         over = self._label(labels, axis.over, origin)
         if axis.kernel is None:
-            return window(axis.stride, over, 1, None, here)
+            return window(axis.stride, over, 1, None, place)
         kernel = self._label(labels, axis.kernel, origin)
-        self.constraints += [Filled(over, axis.over, here), Filled(kernel, axis.kernel, here)]
-        self.constraints.append(Determined(kernel, axis.kernel, here))
-        return window(axis.stride, over, axis.dilation, None if axis.padded else kernel, here)
+        self.constraints += [Filled(over, axis.over, place), Filled(kernel, axis.kernel, place)]
+        self.constraints.append(Determined(kernel, axis.kernel, place))
+        return window(axis.stride, over, axis.dilation, None if axis.padded else kernel, place)
 
     # -- constraints of sizes ----------------------------------------------------------------------------------------
 

@@ -402,8 +402,8 @@ class Solver:
             for other, axis in self._leaf_axes()
             if axis in linked and other is not leaf
         )
-        what = f"an axis of {leaf.origin.says}"
-        return conflicts.undetermined(what, leaf.origin, uses, list(others))
+        axis_text = f"an axis of {leaf.origin.says}"
+        return conflicts.undetermined(axis_text, leaf.origin, uses, list(others))
 
     def _close_result_rows(self) -> None:
         """Until nothing changes: crossing equations; then caps; then results whose axes lie across an operand's."""

@@ -50,9 +50,9 @@ class _Shape:
                 continue
             match = LEXEME.match(source.text, position, whole.end)
             if match is None or match.lastgroup is None:
-                here = Span(source, position, position + 1)
-                message = f"`{here.text()}` is no part of a shape"
-                raise NotationError("E0195", message, here, HELP)
+                span = Span(source, position, position + 1)
+                message = f"`{span.text()}` is no part of a shape"
+                raise NotationError("E0195", message, span, HELP)
             self._add(match.lastgroup, match.group(), position, named)
             position = match.end()
 

@@ -46,14 +46,14 @@ def _is_function(component: Reference | Tree, file: File) -> bool:
 
 
 def misgiven(
-    shown: str, takes: int, arguments: Sequence[Term], span: Span, file: File, what: str = "tensor"
+    shown: str, takes: int, arguments: Sequence[Term], span: Span, file: File, noun: str = "tensor"
 ) -> list[Error]:
     """The error for another number of arguments."""
     given = values_of(arguments, file)
     if given is None or given == takes:
         return []
     verb = "is" if given == 1 else "are"
-    message = f"{shown} takes {counted(takes, what)}, and {given or 'none'} {verb} given"
+    message = f"{shown} takes {counted(takes, noun)}, and {given or 'none'} {verb} given"
     help_line = "a call gives a tensor to every input, in order"
     if takes < given and all(isinstance(each, Number) for each in arguments[takes:]):
         one, other = (

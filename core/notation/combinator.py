@@ -348,7 +348,7 @@ class _Program:
         reader.take(reader.pos + 1)
         return opened, close
 
-    def unquoted(self, opened: Span, close: int, what: str) -> None:
+    def unquoted(self, opened: Span, close: int, before: str) -> None:
         """Take ``")``."""
         reader = self.reader
         reader.pos = close
@@ -358,15 +358,15 @@ class _Program:
                 raise NotationError(
                     "E0110", "this parenthesis is never closed", opened, CLOSING_HELP
                 )
-            raise reader.unexpected("E0112", f"`)` after {what}", CLOSING_HELP)
+            raise reader.unexpected("E0112", f"`)` after {before}", CLOSING_HELP)
         reader.take(reader.pos + 1)
 
 
 def no_component_word(word: str, span: Span) -> NotationError:
     """The error for ``op`` or ``cd`` where a component belongs."""
-    what = "a tensor function" if word == "op" else "a routine"
-    message = f"`{word}` defines {what}, and a component belongs here"
-    lines = f"definitions of {what.removeprefix('a ')}s are lines of a file, or of the REPL"
+    kind = "a tensor function" if word == "op" else "a routine"
+    message = f"`{word}` defines {kind}, and a component belongs here"
+    lines = f"definitions of {kind.removeprefix('a ')}s are lines of a file, or of the REPL"
     help_line = f'{lines}: `i run model.i`, in Python `load("model.i")["f"]`'
     return NotationError("E0115", message, span, help_line)
 

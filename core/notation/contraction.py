@@ -93,11 +93,11 @@ class _Search:
             while part:
                 other = subset ^ part
                 if other < part:
-                    here = (
+                    candidate = (
                         cost[part] + cost[other] + self.size(_ends(left, self.terms, part, other))
                     )
-                    if subset not in cost or here < cost[subset]:
-                        cost[subset], split[subset] = here, part
+                    if subset not in cost or candidate < cost[subset]:
+                        cost[subset], split[subset] = candidate, part
                 part = (part - 1) & subset
         return _path_of(split, whole, count)
 

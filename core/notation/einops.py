@@ -133,9 +133,9 @@ def _source(pattern: str) -> Source:
     return source
 
 
-def _twice(what: str, first: Span, again: Span) -> NotationError:
+def _twice(leaf: str, first: Span, again: Span) -> NotationError:
     labels = [Label(again, "again here"), Label(first, "first here")]
-    message = f"{what} stands twice on one side of the pattern"
+    message = f"{leaf} stands twice on one side of the pattern"
     return NotationError(
         "E0167", message, again, "einops has it once: give it another name", labels
     )
@@ -162,7 +162,7 @@ def _check_side(side: Expression, unnamed: str | None = None) -> None:
     seen: dict[str, Span] = {}
     for leaf in _leaves(side):
         if isinstance(leaf, Repetition):
-            name, what = HIDDEN, "`...`"
+            name, shown = HIDDEN, "`...`"
             if not _is_ellipsis(leaf):
                 message = "a pattern of einops repeats no axes by name: `...` stands alone"
                 raise NotationError("E0167", message, leaf.span, "write a blank before `...`")
@@ -174,12 +174,12 @@ def _check_side(side: Expression, unnamed: str | None = None) -> None:
                 )
             continue
         else:
-            name, what = leaf.name, f"axis {leaf.name}"
+            name, shown = leaf.name, f"axis {leaf.name}"
             if name == unnamed:
                 continue
             _check_name(name, leaf.span)
         if name in seen:
-            raise _twice(what, seen[name], leaf.span)
+            raise _twice(shown, seen[name], leaf.span)
         seen[name] = leaf.span
 
 
@@ -215,11 +215,13 @@ def _check_ellipses(given: Expression, output: Expression) -> None:
 
 def _check_numbers(function: str, given: Expression, output: Expression) -> None:
     """Refuse an axis without a name where it may not stand: it is new, or is reduced."""
-    for side, where in ((given, "input"), (output, "output")):
-        allowed = (function, where) in (("repeat", "output"), ("reduce", "input"))
+    for side, side_name in ((given, "input"), (output, "output")):
+        allowed = (function, side_name) in (("repeat", "output"), ("reduce", "input"))
         for leaf in _leaves(side):
             if isinstance(leaf, UnnamedAxis) and leaf.size != 1 and not allowed:
-                message = f"the axis of size {leaf.size} in the {where} of {function} has no name"
+                message = (
+                    f"the axis of size {leaf.size} in the {side_name} of {function} has no name"
+                )
                 help_line = "give it a name, and its size as a parameter: `h2=2`"
                 raise NotationError("E0167", message, leaf.span, help_line)
 
@@ -227,17 +229,24 @@ def _check_numbers(function: str, given: Expression, output: Expression) -> None
 def _check_names(function: str, given: Expression, output: Expression) -> None:
     """Refuse axes of one side alone, but where repeat makes new ones and reduce leaves some out."""
     sides = (("input", given, output), ("output", output, given))
-    for where, side, other in sides:
-        if (function, where) in (("repeat", "output"), ("reduce", "input")):
+    for side_name, side, other in sides:
+        if (function, side_name) in (("repeat", "output"), ("reduce", "input")):
             continue
         have = {_key(leaf) for leaf in _leaves(other)}
         for leaf in _leaves(side):
             if not isinstance(leaf, UnnamedAxis) and _key(leaf) not in have:
-                what = "`...`" if isinstance(leaf, Repetition) else f"axis {leaf.name}"
-                lacks = "output" if where == "input" else "input"
-                message = f"{what} stands in the {where} alone, and {function} {_MUST[function]}"
-                labels = [Label(leaf.span, f"in the {where}"), Label(other.span, f"the {lacks}")]
-                raise NotationError("E0167", message, leaf.span, _INSTEAD[function, where], labels)
+                shown = "`...`" if isinstance(leaf, Repetition) else f"axis {leaf.name}"
+                lacks = "output" if side_name == "input" else "input"
+                message = (
+                    f"{shown} stands in the {side_name} alone, and {function} {_MUST[function]}"
+                )
+                labels = [
+                    Label(leaf.span, f"in the {side_name}"),
+                    Label(other.span, f"the {lacks}"),
+                ]
+                raise NotationError(
+                    "E0167", message, leaf.span, _INSTEAD[function, side_name], labels
+                )
 
 
 _MUST = {

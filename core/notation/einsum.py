@@ -119,11 +119,11 @@ class _Reader:
         while position < whole.end:
             match = pattern.match(source.text, position, whole.end)
             if match is None:
-                here = Span(source, position, position + 1)
+                sign_span = Span(source, position, position + 1)
                 raise NotationError(
                     "E0140",
-                    f"`{here.text()}` is no part of an einsum specification",
-                    here,
+                    f"`{sign_span.text()}` is no part of an einsum specification",
+                    sign_span,
                     "axes are letters, digits and `_`; rows are divided by `|` and `->`, operands by `;`",
                 )
             if match.lastgroup is not None:

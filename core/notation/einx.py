@@ -297,17 +297,17 @@ class _Reader:
 
 
 def _foreign(source: Source, position: int) -> NotationError:
-    here = Span(source, position, position + 1)
+    span = Span(source, position, position + 1)
     word = _word(source, position)
     help_line = HELP
-    if here.text() == ".":
+    if span.text() == ".":
         help_line = "an ellipsis is three dots, `...`; names are letters, digits and `_`"
-    elif here.text() in "{}":
+    elif span.text() in "{}":
         help_line = "axes are grouped with `( )`, and marked with `[ ]`"
-    message = f"`{here.text()}` is no part of an einx operation"
+    message = f"`{span.text()}` is no part of an einx operation"
     if word.end - word.start > 1:
-        message = f"`{word.text()}` is no name: `{here.text()}` is no part of an einx operation"
-    return NotationError("E0160", message, here, help_line, [Label(word, "")])
+        message = f"`{word.text()}` is no name: `{span.text()}` is no part of an einx operation"
+    return NotationError("E0160", message, span, help_line, [Label(word, "")])
 
 
 def _word(source: Source, position: int) -> Span:

@@ -174,9 +174,11 @@ def _check_marks(expressions: Sequence[Expression]) -> None:
             marked, first = seen.setdefault(place.leaf.name, (place.marked, place.leaf))
             if marked != place.marked:
                 inner, outer = (first, place.leaf) if marked else (place.leaf, first)
-                what = "the axes of `...` are" if inner.name == HIDDEN else f"axis {inner.name} is"
+                subject = (
+                    "the axes of `...` are" if inner.name == HIDDEN else f"axis {inner.name} is"
+                )
                 labels = [Label(inner.span, "in brackets"), Label(outer.span, "not in brackets")]
-                message = f"{what} in brackets in one place and not in another"
+                message = f"{subject} in brackets in one place and not in another"
                 help_line = (
                     "an axis is in brackets everywhere, or nowhere: use two names for two axes"
                 )
@@ -298,10 +300,10 @@ def _one_output(op: EinxOp, outputs: Expressions | None, span: Span) -> Expressi
     return outputs[0]
 
 
-def _refuse_marks(op: EinxOp, expressions: Sequence[Expression], where: str) -> None:
+def _refuse_marks(op: EinxOp, expressions: Sequence[Expression], side: str) -> None:
     for expression in expressions:
         for leaf in marks(expression):
-            message = f"{op.name} has no brackets{where}, and {_leaf(leaf)} is in some"
+            message = f"{op.name} has no brackets{side}, and {_leaf(leaf)} is in some"
             raise MeaningError("E0226", message, leaf.span, "leave the brackets out")
 
 

@@ -44,14 +44,14 @@ def check_told(node: Einx, inputs: int, outputs: int) -> None:
     """
     assert node.body is not None
     form, printed = node.form, print_tree(node.body)
-    for count, side, word, where in (
+    for count, side, word, noun in (
         (inputs, form.inputs, "input", "before"),
         (outputs, form.outputs, "output", "after"),
     ):
         if len(side) == count:
             continue
         have, verb = counted(len(side), "expression"), "is" if len(side) == 1 else "are"
-        message = f"`{printed}` has {counted(count, word)}, and there {verb} {have} {where} `->`"
+        message = f"`{printed}` has {counted(count, word)}, and there {verb} {have} {noun} `->`"
         at = side[0].span.to(side[-1].span)
         labels = [Label(at, have), Label(node.body.span, counted(count, word))]
         help_line = "write an expression for each, with `,` between them"

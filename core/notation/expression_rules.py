@@ -141,8 +141,8 @@ def _check_lookups(e: Expression) -> None:
         (letter,) = letters
         places = {axis for other in e.lookups() for axis in other.place.letters()}
         if letter in known or letter in places:
-            what = "looked up again" if letter in known else "an axis of a place"
-            message = f"axis {letter} is looked up, and is {what}"
+            fault = "looked up again" if letter in known else "an axis of a place"
+            message = f"axis {letter} is looked up, and is {fault}"
             help_line = "write another letter for one of them"
             raise MeaningError("E0210", message, lookup.span, help_line)
         known.add(letter)

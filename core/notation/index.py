@@ -392,7 +392,7 @@ def _part(reader: Reader, sign: int, terms: dict[str, Term]) -> int:
         extent = _whole(reader)
     span = reader.span(start)
     if number == 0 or extent == 0:
-        what = (
+        factor = (
             f"the coefficient of axis {axis.letter}"
             if number == 0
             else f"the extent of axis {axis.letter}"
@@ -400,7 +400,7 @@ def _part(reader: Reader, sign: int, terms: dict[str, Term]) -> int:
         help_line = (
             "leave the axis out" if number == 0 else "an extent that is written is 1 or more"
         )
-        raise NotationError("E0107", f"{what} is 0 in this affine index", span, help_line)
+        raise NotationError("E0107", f"{factor} is 0 in this affine index", span, help_line)
     if axis.letter in terms:
         message = f"axis {axis.letter} stands twice in one index"
         raise NotationError("E0107", message, span, "add its coefficients: `(2i)` for `(i+i)`")

@@ -174,8 +174,8 @@ class _Reader:
             position = match.end()
 
     @staticmethod
-    def _strange(here: Span) -> NotationError:
-        c = here.text()
+    def _strange(span: Span) -> NotationError:
+        c = span.text()
         hints = {
             ">": "`max(x, y)`, `gt(x, y)` and `gte(x, y)` are functions here",
             "<": "`min(x, y)`, `lt(x, y)` and `lte(x, y)` are functions here",
@@ -183,7 +183,7 @@ class _Reader:
             "=": "`eq(x, y)` is a function here",
         }
         message = f"`{c}` is no part of an elementwise kernel"
-        return NotationError("E0180", message, here, hints.get(c, EXAMPLE))
+        return NotationError("E0180", message, span, hints.get(c, EXAMPLE))
 
     def peek(self) -> tuple[str, str, Span]:
         """The next token: its kind, its text, its place."""

@@ -65,9 +65,11 @@ class _Reader:
         while position < whole.end:
             match = TOKEN.match(source.text, position, whole.end)
             if match is None:
-                here = Span(source, position, position + 1)
-                message = f"`{here.text()}` is no part of a tensor literal"
-                raise NotationError("E0148", message, here, "for example: [1; 2], (1, 2), [|1; 2|]")
+                sign_span = Span(source, position, position + 1)
+                message = f"`{sign_span.text()}` is no part of a tensor literal"
+                raise NotationError(
+                    "E0148", message, sign_span, "for example: [1; 2], (1, 2), [|1; 2|]"
+                )
             if match.lastgroup is not None:
                 span = Span(source, match.start(), match.end())
                 self.tokens.append((match.lastgroup, match.group(), span))

@@ -200,9 +200,9 @@ class _Definition(Terms):
             shown, takes = f"`{name}`", len(head.tensors)
             self.refused += misgiven(shown, takes, each.arguments, each.span, file)
         elif (name in file.names or name in PRIMITIVES) and name not in environment:
-            what = "a tensor function" if name in file.functions else "a component"
-            what = what if name in file.names else "a primitive"
-            message = f"`{name}` is {what}, and a statement calls a routine"
+            kind = "a tensor function" if name in file.functions else "a component"
+            kind = kind if name in file.names else "a primitive"
+            message = f"`{name}` is {kind}, and a statement calls a routine"
             help_line = f"bind what it gives: `y = {each.span.text()}`"
             if len(help_line) > 80 or "\n" in help_line:
                 help_line = f"bind what it gives: `y = {name}(…)`"

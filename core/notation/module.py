@@ -240,8 +240,8 @@ def _wired(definitions: list[Definition], kinds: dict[str, str]) -> list[Error]:
         for node in _uses(definition):
             if node.name not in kinds:
                 continue
-            what = "tensor function" if kinds[node.name] == "op" else "routine"
-            message = f"`{node.name}` is a {what}, and a component is wired of components"
+            kind = "tensor function" if kinds[node.name] == "op" else "routine"
+            message = f"`{node.name}` is a {kind}, and a component is wired of components"
             help_line = f"write what uses it so too: `op {definition.name}(x) = {node.name}(x)`"
             if kinds[node.name] == "cd":
                 help_line = "routines are called by routines: `cd step(x) { ... }`"
@@ -280,9 +280,9 @@ def _misused(
         heads = {word: {h.name: h for _, kind, h in begun if kind == word} for word in LATER}
         sources = dict.fromkeys(each.span.source for each in functions)
         for source in sources:  # a tensor may have the name of a definition of another text
-            here = [each for each in functions if each.span.source is source]
+            in_source = [each for each in functions if each.span.source is source]
             taken = {name: span for name, span in names.items() if span.source is source}
-            refused += misused(here, File(names, taken, heads["op"], heads["cd"], known))
+            refused += misused(in_source, File(names, taken, heads["op"], heads["cd"], known))
     return refused
 
 
@@ -512,12 +512,12 @@ def no_component(module: Module, name: str | None = None) -> ModuleError:
     heads = {each.head.name: each.head for each in module.functions}
     heads |= {each.head.name: each.head for each in module.routines}
     if name is not None:
-        what = (
+        kind = (
             "tensor function"
             if name in {each.head.name for each in module.functions}
             else "routine"
         )
-        message = f"`{name}` is a {what}, and a component is wanted here"
+        message = f"`{name}` is a {kind}, and a component is wanted here"
         return ModuleError("E0441", message, heads[name].span, SESSION_HELP)
     first = min(heads.values(), key=lambda head: head.span.start)
     definitions = [d for d in module.definitions if d.span.source.name == module.source.name]

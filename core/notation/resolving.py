@@ -283,11 +283,11 @@ class Terms:
             head = self.file.functions.get(node.name) or self.file.routines.get(node.name)
             if head is None:
                 continue
-            what = "tensor function" if node.name in self.file.functions else "routine"
-            message = f"`{node.name}` is a {what}, and a component is wired of components"
+            kind = "tensor function" if node.name in self.file.functions else "routine"
+            message = f"`{node.name}` is a {kind}, and a component is wired of components"
             labels = (Label(node.span, "used here"), Label(head.span, "defined here"))
             help_line = f"call it by itself: `{node.name}(x)`"
-            if what == "tensor function":
+            if kind == "tensor function":
                 help_line += ", which goes along batch axes as it is"
             self.refused.append(ModuleError("E0440", message, node.span, help_line, labels))
 

@@ -66,10 +66,10 @@ class Scope:
 
     def is_inside(self, other: Scope) -> bool:
         """Whether this scope is the other one or stands in it."""
-        here: Scope | None = self
-        while here is not None and here.depth > other.depth:
-            here = here.parent
-        return here is other
+        current: Scope | None = self
+        while current is not None and current.depth > other.depth:
+            current = current.parent
+        return current is other
 
 
 class Frame:

@@ -140,8 +140,8 @@ def axis_pairs(provenance: Provenance, reader: int, read: Read, axes: set[int]) 
     pairs = {inner: outer for inner, outer in plain.items() if outer in axes}
     free = axes - set(plain.values())
     for axis in producer.reduced_axes() if free else ():
-        here = (read.value, axis)
-        near = {outer: provenance.nearest(here, (reader, outer)) for outer in sorted(free)}
+        dimension = (read.value, axis)
+        near = {outer: provenance.nearest(dimension, (reader, outer)) for outer in sorted(free)}
         best = max(near.values(), default=-1)
         chosen = [outer for outer, value in near.items() if value == best >= 0]
         taken = [inner for inner, outer in pairs.items() if outer in chosen]
@@ -156,12 +156,12 @@ def _ambiguous(
     producer: Assignment, node: Assignment, axis: int, chosen: list[int], taken: list[int]
 ) -> ScheduleError:
     names = " and ".join(node.axes[c].name for c in chosen)
-    what = f"axis {producer.axes[axis].name} of {unscheduled(producer)} could be axis {names} of {unscheduled(node)}"
+    message = f"axis {producer.axes[axis].name} of {unscheduled(producer)} could be axis {names} of {unscheduled(node)}"
     if taken:
-        what += f", which is also axis {producer.axes[taken[0]].name}"
+        message += f", which is also axis {producer.axes[taken[0]].name}"
     return ScheduleError(
         "E0322",
-        what,
+        message,
         node.span,
         "stage it outside these loops, or leave the digit out: it is then computed whole, before",
         [Label(producer.span, "staged here")],
@@ -275,8 +275,8 @@ def _check_splits(
 
     wanted = ":".join([producer.axes[inner_axis].name, *map(str, nest.factors[outer_axis])])
     split = ":".join([producer.axes[inner_axis].name, *map(str, inner.factors[inner_axis])])
-    here = ":".join([node.axes[outer_axis].name, *map(str, nest.factors[outer_axis])])
-    outside = f"split as {here}" if nest.factors[outer_axis] else "which is not split"
+    split_text = ":".join([node.axes[outer_axis].name, *map(str, nest.factors[outer_axis])])
+    outside = f"split as {split_text}" if nest.factors[outer_axis] else "which is not split"
     inside = (
         f"splits that dimension as {split}" if inner.factors[inner_axis] else "does not split it"
     )

@@ -246,9 +246,9 @@ class _Planning:
             why = f"{text} reads it, or what is made of it, by an index that is no axis of its own"
             raise unfinished(self.instances, state.first(), number, why)
         if read.guards and state.kind != "product":
-            what = "it" if state.kind == "raw" else "x - m"
+            operand = "it" if state.kind == "raw" else "x - m"
             raise self._refused(
-                number, state, f"reads {what} behind a guard, and takes it for 0 there"
+                number, state, f"reads {operand} behind a guard, and takes it for 0 there"
             )
         return result
 
@@ -308,10 +308,10 @@ class _Planning:
         """The words for an operation that nothing corrects."""
         says = PRIMITIVES[scalar.primitive].says
         kind = next(kind for kind in kinds if kind)
-        what = {"raw": "it", "shifted": "x - m", "product": "a product made of it"}[kind]
+        operand = {"raw": "it", "shifted": "x - m", "product": "a product made of it"}[kind]
         if kind == "shifted":
             return f"does not take x - m right to the base e, but to: {says}"
-        return f"takes {what} to: {says}"
+        return f"takes {operand} to: {says}"
 
     def _together(self, number: int, left: _State | None, right: _State | None) -> _State:
         """A product of two values."""

@@ -51,8 +51,8 @@ def _key(node: Node, tensor: Tensor) -> object:
             order = [*dict.fromkeys((*_met(node), *range(len(node.axes))))]
             moved = reindexed(node, {axis: axis_index(n) for n, axis in enumerate(order)})
             sizes = tuple(node.sizes[axis] for axis in order)
-            what = repr((moved.target, moved.reads, moved.scalar, moved.guards))
-            return what, sizes, node.acc, node.acc_dtype, tensor.dtype, tensor.dims
+            computation = repr((moved.target, moved.reads, moved.scalar, moved.guards))
+            return computation, sizes, node.acc, node.acc_dtype, tensor.dtype, tensor.dims
 
 
 def _met(node: Assignment) -> Iterator[int]:

@@ -184,18 +184,18 @@ class Moving:
         todo = [(value, frozenset(splits))]
         seen: set[tuple[int, frozenset[int]]] = set()
         while todo:
-            here, axes = todo.pop()
-            if (here, axes) in self.splittable:
+            moved, axes = todo.pop()
+            if (moved, axes) in self.splittable:
                 continue
-            seen.add((here, axes))
-            node = self.nodes[here]
+            seen.add((moved, axes))
+            node = self.nodes[moved]
             if not isinstance(node, Assignment) or not _is_plain(node, axes):
                 return False
             if short and _is_slow(node):
                 return False
             if any(
-                x.base == here
-                for x in map(self.nodes.__getitem__, self.users[here])
+                x.base == moved
+                for x in map(self.nodes.__getitem__, self.users[moved])
                 if isinstance(x, Assignment)
             ):
                 return False
@@ -204,7 +204,7 @@ class Moving:
                 producer = self.nodes[read.value]
                 if not dims or read.value == beside or not isinstance(producer, Assignment):
                     continue
-                if not self._is_sole(read.value, here):
+                if not self._is_sole(read.value, moved):
                     continue
                 inner = [producer.target[d].axis() for d in dims]
                 if producer.acc is not None or None in inner:

@@ -52,7 +52,7 @@ def run(request: Request, screen: Screen) -> int:
             answers.append({"name": check.name, "error": as_object(error)})
             refused.append(error)
         else:
-            report = {what: vars(each) for what, each in checks.items()}
+            report = {kind: vars(each) for kind, each in checks.items()}
             answers.append({"name": check.name or UNNAMED, "takes": line, **report})
             if not screen.json:
                 screen.write("   ".join((line, *(each.says for each in checks.values()))) + "\n")

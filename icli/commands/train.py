@@ -192,10 +192,10 @@ def _head(module: Module, name: str | None) -> Head:
         CommandError: E0808 (no such definition), E0818 (several).
     """
     heads = heads_of(module)
-    where = module.source.name
+    file_name = module.source.name
     if name is not None:
         if name not in heads:
-            raise unknown_definition(where, name, list(heads))
+            raise unknown_definition(file_name, name, list(heads))
         if name not in {each.head.name for each in module.routines}:
             message = f"{name} is a tensor function, and i train runs a routine"
             help_line = "write one that goes back from its loss: `cd step(x, y) { ... }`"
@@ -205,7 +205,7 @@ def _head(module: Module, name: str | None) -> Head:
     names = [each.head.name for each in module.routines if each.head.name not in used]
     if len(names) == 1:
         return heads[names[0]]
-    message = f"{where} has {len(names) or 'no'} routines that no other one calls"
+    message = f"{file_name} has {len(names) or 'no'} routines that no other one calls"
     help_line = f"choose one: --def {names[0]}" if names else "write one: `cd step(x, y) { ... }`"
     raise CommandError("E0818", message, help=help_line)
 

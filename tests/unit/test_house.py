@@ -59,7 +59,10 @@ MAY_SAY = {
         "codegen/targets/headers/stop.h",
     )
 }
-PRONOUNS = {"found", "its", "made", "mine", "ours", "own", "said", "theirs", "there"}
+PRONOUNS = {
+    *("found", "gone", "here", "its", "made", "mine", "ours", "own", "said", "theirs", "there"),
+    *("what", "where", "who"),
+}
 QUESTIONS = re.compile(r"(What|How|Where|Which|When|Who|Why)\b")
 # Names of classes that several modules have: one concept of two texts or of two IRs, or the public name of one.
 SHARED_NAMES = {

@@ -153,16 +153,16 @@ def _tile_readers(body: Sequence[Statement]) -> Readers:
     """The tiles inside plain loops of a block, and nothing but loops."""
     readers: Readers = {}
     for n, s in enumerate(body):
-        here: dict[int, tuple[int, tuple[For, ...], Tile]] = {}
+        block_readers: dict[int, tuple[int, tuple[For, ...], Tile]] = {}
         stack: list[tuple[Statement, tuple[For, ...]]] = [(s, ())]
         while stack:
             inner, around = stack.pop()
             if isinstance(inner, Tile) and around:
                 for load in _loads(inner.body):
-                    here.setdefault(load.buffer, (n, around, inner))
+                    block_readers.setdefault(load.buffer, (n, around, inner))
             elif isinstance(inner, For) and inner.chunk is None and inner.lanes == 1:
                 stack += [(below, (*around, inner)) for below in reversed(inner.body)]
-        for buffer, reader in here.items():
+        for buffer, reader in block_readers.items():
             readers.setdefault(buffer, []).append(reader)
     return readers
 

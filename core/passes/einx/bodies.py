@@ -351,10 +351,10 @@ def _moved(
             number: Mapping[str, int], leaf: LeafDimension = leaf, shift: int | None = shift
         ) -> Scalar:
             axis = number[leaf.key]
-            here, extent = Position(axis_index(axis)), Extent(axis)
+            position, extent = Position(axis_index(axis)), Extent(axis)
             if shift is None:
-                return Apply("sub", (Apply("sub", (extent, Constant(1))), here))
-            before = Apply("sub", (here, Constant(shift)))
+                return Apply("sub", (Apply("sub", (extent, Constant(1))), position))
+            before = Apply("sub", (position, Constant(shift)))
             turns = Apply("floor_divide", (before, extent))
             return Apply("sub", (before, Apply("mul", (turns, extent))))
 
@@ -398,8 +398,8 @@ def _argument(
     def scalar(number: Mapping[str, int]) -> Scalar:
         chosen: Scalar = Operand(len(indices) - 1)
         for n in reversed(range(len(indices) - 1)):
-            here = Apply("eq", (Position(axis_index(number[axis.key])), Constant(n)))
-            chosen = Apply("where", (here, Operand(n), chosen))
+            is_at = Apply("eq", (Position(axis_index(number[axis.key])), Constant(n)))
+            chosen = Apply("where", (is_at, Operand(n), chosen))
         return chosen
 
     both = [leaf for leaf in target if leaf.marked or leaf in kept]
@@ -421,8 +421,8 @@ def _first(
         met: Scalar = Apply("eq", (Operand(0), Operand(1)))
         met = Apply("or", (met, Apply("neq", (Operand(0), Operand(0)))))
         for n, other in enumerate(before, 2):
-            here = Apply("eq", (Position(axis_index(number[other.key])), Operand(n)))
-            met = Apply("and", (met, here))
+            is_at = Apply("eq", (Position(axis_index(number[other.key])), Operand(n)))
+            met = Apply("and", (met, is_at))
         at = Position(axis_index(number[leaf.key]))
         return Apply("where", (met, at, Constant(LARGEST_WHOLE["i64"])))
 

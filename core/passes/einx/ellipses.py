@@ -127,10 +127,10 @@ class _Counts:
             says = f"axis {axis.name}" if axis.name != HIDDEN else "`...`"
             labels = [
                 Label(
-                    where.span,
+                    item.span,
                     f"repeated by {len(around)}" if around else "not repeated",
                 )
-                for where, around in ((first, known), (axis, path))
+                for item, around in ((first, known), (axis, path))
             ]
             message = f"{says} is repeated in one place and not in another"
             if known and path:

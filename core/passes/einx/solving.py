@@ -187,8 +187,8 @@ class _System:
                 says = Origin(f"axis {name}", axis.span, "", None)
                 constraints.append(DimEqual(var, known, says))
         for item, known in self._known():
-            here = Origin(f"`{item.span.text()}`", item.span, "", None)
-            constraints += _equation(item, known, here, scopes, fresh)
+            origin = Origin(f"`{item.span.text()}`", item.span, "", None)
+            constraints += _equation(item, known, origin, scopes, fresh)
         solution = solve(count, 0, constraints, dict(_named(scopes)))
         return {
             name: solution.size(scopes.name(0, name, axis.span)) for name, axis in self.axes.items()

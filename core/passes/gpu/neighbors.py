@@ -135,8 +135,8 @@ def _is_alone(body: Block, every: Block) -> bool:
     """Whether what is written anywhere is touched by one spread only: others may have other workers for an element."""
     written = {s.buffer for s in statements_within(every) if isinstance(s, Store)}
     touched = {number for number, _ in accesses(body)} & written
-    here = sum(number in touched for number, _ in accesses(body))
-    return here == sum(number in touched for number, _ in accesses(every))
+    count = sum(number in touched for number, _ in accesses(body))
+    return count == sum(number in touched for number, _ in accesses(every))
 
 
 def _moved(program: Program, body: Block, variable: int, ends: Ends) -> tuple[int, ...]:

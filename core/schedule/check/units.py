@@ -121,14 +121,14 @@ def _check_extents(
         (loops.columns, unit.columns, "columns"),
         (loops.terms, unit.terms, "terms"),
     )
-    for loop, count, what in wanted:
+    for loop, count, noun in wanted:
         extent = extents[loop]
         if extent is None or extent % count or not extent:
             asked = "a number of them known only at run time" if extent is None else f"{extent:,}"
             axis, name = node.axes[loop.axis].name, loop_text(node, loop)
             raise ScheduleError(
                 "E0338",
-                f"loop {name} of {unscheduled(node)} gives a matrix unit {asked} {what}, "
+                f"loop {name} of {unscheduled(node)} gives a matrix unit {asked} {noun}, "
                 f"and it has a multiple of {count}",
                 _span(node),
                 f"let the innermost part of {axis} have so many iterations, or leave out the role m",

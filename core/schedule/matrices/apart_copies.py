@@ -435,8 +435,8 @@ class Copying:
             return replace(read, value=self.clones[phase, value], index=index)
         exit_ = None if value not in self.owner else self.groups[self.owner[value]].exits.get(value)
         is_row = value in self.home and (exit_ is None or exit_.is_row)
-        here = is_row and self.home[value] == phase
-        return replace(read, value=self.number[value] if here else self._stored(value))
+        is_here = is_row and self.home[value] == phase
+        return replace(read, value=self.number[value] if is_here else self._stored(value))
 
     def _order(self, value: int, phase: Phase) -> tuple[int, ...]:
         """The dimensions of a matrix as a kernel has them: those of batches, that of its rows, the other one."""
