@@ -60,20 +60,24 @@ def resources_of(program: Program, kernel: Kernel, registers: int | None = None)
     return Resources(spread.threads, registers, _shared(program, kernel, spread, device))
 
 
-def occupancy_of(taken: Resources, has: Multiprocessor, device: DeviceLimits) -> Occupancy:
+def occupancy_of(
+    taken: Resources, multiprocessor: Multiprocessor, device: DeviceLimits
+) -> Occupancy:
     """The number of blocks that fit, and the resource that limits them."""
     warps = -(-taken.threads // device.warp)
-    of_warp = _rounded(taken.registers * device.warp, has.register_unit)
-    held = has.registers // of_warp // has.warp_unit * has.warp_unit
-    bytes_ = _rounded(taken.shared + has.shared_reserved, has.shared_unit)
+    of_warp = _rounded(taken.registers * device.warp, multiprocessor.register_unit)
+    held = (
+        multiprocessor.registers // of_warp // multiprocessor.warp_unit * multiprocessor.warp_unit
+    )
+    bytes_ = _rounded(taken.shared + multiprocessor.shared_reserved, multiprocessor.shared_unit)
     counts = {
-        "threads": has.warps // warps,
-        "blocks": has.blocks,
+        "threads": multiprocessor.warps // warps,
+        "blocks": multiprocessor.blocks,
         "registers": held // warps,
-        "shared memory": has.shared_bytes // bytes_ if bytes_ else has.blocks,
+        "shared memory": multiprocessor.shared_bytes // bytes_ if bytes_ else multiprocessor.blocks,
     }
     limit = min(counts, key=lambda name: counts[name])
-    return Occupancy(counts[limit], counts[limit] * warps / has.warps, limit)
+    return Occupancy(counts[limit], counts[limit] * warps / multiprocessor.warps, limit)
 
 
 def _rounded(count: int, unit: int) -> int:

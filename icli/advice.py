@@ -106,8 +106,8 @@ def _how_to_bind(session: ReplSession, name: str) -> str:
     guess = nearest(name, sorted(session.names()))
     if guess is not None and guess != name:
         return f"did you mean `{guess}`?"
-    some = list(session.arrays)[:MOST_NAMES]
-    listed = f"there {'are' if 1 < len(some) else 'is'} {', '.join(some)}; " if some else ""
+    bound = list(session.arrays)[:MOST_NAMES]
+    listed = f"there {'are' if 1 < len(bound) else 'is'} {', '.join(bound)}; " if bound else ""
     free = name if name not in session.texts else "x"
     return f"{listed}bind one: `{free} = rand:2x3`, `{free} = [[1,2],[3,4]]` or `{free} = file.npy`"
 

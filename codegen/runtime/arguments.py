@@ -195,10 +195,10 @@ def rounded(name: str, array: Array, dtype: str) -> Array:
     infinite = np.isinf(result) & np.isfinite(array)
     lost = infinite if dtype in FLOATS else result != array
     if lost.any():
-        number, have = array[lost].flat[0].item(), SUPPORTED[array.dtype]
+        number, kept_dtype = array[lost].flat[0].item(), SUPPORTED[array.dtype]
         message = f"{name} is {dtype} in this session, and the array given for it has {number}, which {dtype} has not"
         help_line = (
-            f"write its type in the head, `{name}: {have}`, or give numbers that {dtype} has"
+            f"write its type in the head, `{name}: {kept_dtype}`, or give numbers that {dtype} has"
         )
         raise DataError("E0758", message, help=help_line)
     return result

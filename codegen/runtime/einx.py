@@ -351,8 +351,8 @@ def completed(shapes: Sequence[Sequence[int]], total: int) -> list[list[int]]:
     whole = [
         [rest // max(1, -prod(shape)) if size == -1 else size for size in shape] for shape in sizes
     ]
-    have = sum(map(prod, whole))
-    if have != total or any(size < 0 for shape in whole for size in shape):
+    count = sum(map(prod, whole))
+    if count != total or any(size < 0 for shape in whole for size in shape):
         message = f"{total} elements along `*` are not those of the shapes {visible(str(shapes))}"
         raise ShapeError("E0518", message, help="the sizes of what is unpacked add up to the axis")
     return whole

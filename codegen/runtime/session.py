@@ -380,15 +380,15 @@ class Session:
             if self._step is not None:
                 self._step.forget()
             return last[path]
-        have = [
+        paths = [
             *self.parameters,
             *self.state,
             *(r.path for r in self._solved.results if r.role != "return"),
         ]
-        if path in have:
+        if path in paths:
             message = f"{path} has no values before the first run"
             raise DataError("E0757", message, help="run the session once: s(...)")
-        guess = nearest(path, have)
+        guess = nearest(path, paths)
         keep = f"session(…, keep=[{path!r}]) keeps a tensor of the text"
         hint = f"did you mean {guess}? " if guess else ""
         raise DataError("E0757", f"no run gives {path}", help=hint + keep)
@@ -492,8 +492,8 @@ class Session:
         for path, place in places.items():
             tensor, array = arrays.tensors[path], given[place]
             if NUMPY_TYPES[tensor.dtype] != array.dtype:
-                have = SUPPORTED.get(array.dtype, array.dtype)
-                message = f"{path} is {tensor.dtype} in this session, and {have} in {source}"
+                given_dtype = SUPPORTED.get(array.dtype, array.dtype)
+                message = f"{path} is {tensor.dtype} in this session, and {given_dtype} in {source}"
                 raise DataError("E0758", message)
         return {
             path: fitted(path, given[place], arrays.tensors[path]) for path, place in places.items()
@@ -534,12 +534,12 @@ def _input(tensor: LastingTensor, values: Any) -> Array:
             f"{tensor.path} has shape {dims} in this session, and the array given for it {array.shape}",
             help="make a session for arrays of another shape",
         )
-    have = SUPPORTED[array.dtype]
-    if have != tensor.dtype:
+    given_dtype = SUPPORTED[array.dtype]
+    if given_dtype != tensor.dtype:
         if not np.can_cast(array.dtype, NUMPY_TYPES[tensor.dtype], "same_kind"):
-            message = f"{tensor.path} is {tensor.dtype} in this session, and the array given for it {have}"
+            message = f"{tensor.path} is {tensor.dtype} in this session, and the array given for it {given_dtype}"
             raise DataError(
-                "E0758", message, help=f"write its type in the head: `{tensor.path}: {have}`"
+                "E0758", message, help=f"write its type in the head: `{tensor.path}: {given_dtype}`"
             )
         array = rounded(tensor.path, array, tensor.dtype)
     return contiguous(array)

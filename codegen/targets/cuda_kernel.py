@@ -210,7 +210,7 @@ class KernelText:
         else:
             yield from self._turns(s, s.loops, indent, start)
 
-    def _several(self, s: Spread, some: Neighbors, indent: str) -> Iterator[str]:
+    def _several(self, s: Spread, neighbors: Neighbors, indent: str) -> Iterator[str]:
         """Iterations several at a time; one by one those that are left over, or all where the others cannot be."""
         spelling, last = self.spelling, s.loops[-1]
         name, size = spelling.variable(last.variable), spelling.size(last.size)
@@ -222,10 +222,10 @@ class KernelText:
             end = f"end_{name}"
         if start:
             yield f"{indent}{self.index} {start} = {first};"
-        yield f"{indent}if ({cuda_vectors.condition(spelling, some)}) {{"
-        yield from self._groups(s, some, start or first, indent + INDENT)
+        yield f"{indent}if ({cuda_vectors.condition(spelling, neighbors)}) {{"
+        yield from self._groups(s, neighbors, start or first, indent + INDENT)
         if start:
-            yield f"{indent}{INDENT}{start} += ({end} - {start}) / {some.count} * {some.count};"
+            yield f"{indent}{INDENT}{start} += ({end} - {start}) / {neighbors.count} * {neighbors.count};"
             yield f"{indent}}}"
             yield from self._one_by_one(s, indent, is_alone=False, start=start)
             return
@@ -233,40 +233,46 @@ class KernelText:
         yield from self._one_by_one(s, indent + INDENT, is_alone=True)
         yield f"{indent}}}"
 
-    def _neighbors(self, some: Neighbors, indent: str) -> Iterator[str]:
+    def _neighbors(self, neighbors: Neighbors, indent: str) -> Iterator[str]:
         """The statements of a worker for some neighbors, inside of the loops that an iteration is."""
         inside = indent
-        for loop in some.loops:
+        for loop in neighbors.loops:
             yield from self._opened(loop, inside)
             inside += INDENT
-        yield from cuda_vectors.together(self.spelling, some, inside)
-        for _ in some.loops:
+        yield from cuda_vectors.together(self.spelling, neighbors, inside)
+        for _ in neighbors.loops:
             inside = inside.removesuffix(INDENT)
             yield f"{inside}}}"
 
-    def _groups(self, s: Spread, some: Neighbors, first: str, indent: str) -> Iterator[str]:
+    def _groups(self, s: Spread, neighbors: Neighbors, first: str, indent: str) -> Iterator[str]:
         """Iterations several at a time, of those that are whole groups; of a chunk from the ``first`` one on."""
         inside, last = indent + INDENT, s.loops[-1]
-        body = [*self._past(s, inside), *self._neighbors(some, inside)]
+        body = [*self._past(s, inside), *self._neighbors(neighbors, inside)]
         if s.over == "threads" and len(s.loops) == 1:
             name = self.spelling.variable(last.variable)
             thread = f"({self.thread})" if " " in self.thread else self.thread
             begin = (
-                f"{some.count} * {thread}" if first == "0" else f"{first} + {some.count} * {thread}"
+                f"{neighbors.count} * {thread}"
+                if first == "0"
+                else f"{first} + {neighbors.count} * {thread}"
             )
-            of_last = name if last.size in some.whole else f"{name} + {some.count - 1}"
+            of_last = name if last.size in neighbors.whole else f"{name} + {neighbors.count - 1}"
             end = self.spelling.size(last.size) if last.chunk is None else f"end_{name}"
-            step = int(self.threads) * some.count
+            step = int(self.threads) * neighbors.count
             kind = self._kind(last) if first == "0" else self.index
             yield f"{indent}for ({kind} {name} = {begin}; {of_last} < {end}; {name} += {step}) {{"
         else:
             sizes = [self.spelling.size(loop.size) for loop in s.loops]
             extent = self.program.sizes[last.size].fixed
-            groups = f"{sizes[-1]} / {some.count}" if extent is None else str(extent // some.count)
+            groups = (
+                f"{sizes[-1]} / {neighbors.count}"
+                if extent is None
+                else str(extent // neighbors.count)
+            )
             sizes[-1] = f"({groups})" if extent is None and len(sizes) > 1 else groups
             at, kind = AT[s.over], self._counter(s)
             yield f"{indent}for ({self._counted(s, kind, at, ' * '.join(sizes))}) {{"
-            yield from self._variables(s.loops, at, body, inside, sizes, some.count)
+            yield from self._variables(s.loops, at, body, inside, sizes, neighbors.count)
         yield from body
         yield f"{indent}}}"
 

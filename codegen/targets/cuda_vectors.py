@@ -90,12 +90,12 @@ def _kind(spelling: Spelling, number: int, count: int) -> str:
     return f"{VECTORS[spelling.program.buffers[number].dtype]}{count}"
 
 
-def condition(spelling: Spelling, some: Neighbors) -> str:
+def condition(spelling: Spelling, neighbors: Neighbors) -> str:
     """The condition in which iterations go several at a time: sizes are multiples, and the first rows begin at one."""
-    words = [f"{spelling.size(size)} % {some.count} == 0" for size in some.whole]
-    for number in some.moved:
+    words = [f"{spelling.size(size)} % {neighbors.count} == 0" for size in neighbors.whole]
+    for number in neighbors.moved:
         buffer = spelling.program.buffers[number]
-        bytes_ = some.count * BYTES[buffer.dtype]
+        bytes_ = neighbors.count * BYTES[buffer.dtype]
         words.append(f"(size_t){identifier(buffer.name)} % {bytes_} == 0")
     return " && ".join(words)
 
@@ -110,24 +110,24 @@ def leaves_some(program: Program, s: Spread) -> bool:
 
 def together(
     spelling: Spelling,
-    some: Neighbors,
+    neighbors: Neighbors,
     indent: str,
 ) -> Iterator[str]:
     """The statements of a worker for some neighbors, with the names of a kernel."""
-    loads = [[*dict.fromkeys(_loads(body, some.moved))] for body in some.each]
-    stores = [s for s in some.each[0] if isinstance(s, Store) and s.buffer in some.moved]
+    loads = [[*dict.fromkeys(_loads(body, neighbors.moved))] for body in neighbors.each]
+    stores = [s for s in neighbors.each[0] if isinstance(s, Store) and s.buffer in neighbors.moved]
     for n, load in enumerate(loads[0]):
-        kind = _kind(spelling, load.buffer, some.count)
-        place = vector(spelling, load.buffer, load.index, some.count, "const ")
+        kind = _kind(spelling, load.buffer, neighbors.count)
+        place = vector(spelling, load.buffer, load.index, neighbors.count, "const ")
         yield f"{indent}const {kind} loaded_{n} = {place};"
     for n, store in enumerate(stores):
-        yield f"{indent}{_kind(spelling, store.buffer, some.count)} stored_{n};"
+        yield f"{indent}{_kind(spelling, store.buffer, neighbors.count)} stored_{n};"
     places = {store.buffer: f"stored_{n}" for n, store in enumerate(stores)}
-    for lane, body, lanes in zip(LANES, some.each, loads, strict=False):
+    for lane, body, lanes in zip(LANES, neighbors.each, loads, strict=False):
         words = {load: _given(spelling, load, f"loaded_{n}.{lane}") for n, load in enumerate(lanes)}
         yield from _lane(Held(spelling, words), body, places, lane, indent)
     for n, store in enumerate(stores):
-        place = vector(spelling, store.buffer, store.index, some.count)
+        place = vector(spelling, store.buffer, store.index, neighbors.count)
         yield f"{indent}{place} = stored_{n};"
 
 

@@ -122,11 +122,11 @@ class Functions(Configuration):
         """
         if len(spec.operands) != count:
             wanted = "one tensor" if count == 1 else f"{count} tensors"
-            has = counted(len(spec.operands), "operand")
+            counted_operands = counted(len(spec.operands), "operand")
             help_line = "operands are divided by `;`: `ij; jk => ik`"
-            message = f"the specification has {has}, and stands between {wanted}"
+            message = f"the specification has {counted_operands}, and stands between {wanted}"
             if count == 1:
-                message = f"the specification has {has}, and is that of {wanted}"
+                message = f"the specification has {counted_operands}, and is that of {wanted}"
             raise MeaningError("E0442", message, spec.span, help_line)
 
     def _tensor(self, frame: Evaluation, term: ast.Term) -> Tensor:

@@ -270,11 +270,11 @@ def _kept(
     """Further tensors that the caller asks for by name, those aside that a run gives anyway."""
     results: list[Result] = []
     named: dict[str, object] = {**frame.names, **{run.path(cell): cell for cell in run.named}}
-    have = {each.path for each in given if each.role != "return"}
+    paths = {each.path for each in given if each.role != "return"}
     for name in dict.fromkeys(keep):
         base, _, part = name.rpartition(".")
         value = named.get(base if part == "grad" else name)
-        if name in have:
+        if name in paths:
             continue
         if not isinstance(value, Tensor):
             help_line = did_you_mean(

@@ -197,34 +197,36 @@ def _together(program: Program, kernel: Kernel, body: Block, aligned: frozenset[
                 _together(program, kernel, block, aligned)
 
 
-def _neighbors(program: Program, kernel: Kernel, s: Spread, some: Neighbors) -> None:
+def _neighbors(program: Program, kernel: Kernel, s: Spread, neighbors: Neighbors) -> None:
     """Neighbors do what their iterations do, each in a place of its own, and are of memory that nobody keeps."""
     last = s.loops[-1]
     around = tuple(replace(loop, body=()) for loop in innermost(s)[0])
-    same = some.each == each_of(s, some.count) and some.loops == around
+    same = neighbors.each == each_of(s, neighbors.count) and neighbors.loops == around
     _demand(program, kernel, same, "neighbors do what their iterations do")
     chunk = last.chunk
-    plain = last.rest is None and (chunk is None or chunk.multiple % some.count == 0)
+    plain = last.rest is None and (chunk is None or chunk.multiple % neighbors.count == 0)
     _demand(program, kernel, plain, "loops over neighbors end where dimensions do")
     for number, index in accesses(s.body):
         buffer = program.buffers[number]
         kept = buffer.private or bool(buffer.space) or buffer.wrapping
         _demand(program, kernel, not kept, "neighbors are of memory that nobody keeps")
         moves = any(last.variable in part.axes() for part in index)
-        _demand(program, kernel, moves == (number in some.moved), "all that moves is neighbors")
+        _demand(
+            program, kernel, moves == (number in neighbors.moved), "all that moves is neighbors"
+        )
         if moves:
             *others, part = index
             along = (
                 [c for c, v in part.terms if v == last.variable] == [1]
                 and not part.looked
                 and not any(last.variable in other.axes() for other in others)
-                and part.offset % some.count == 0
-                and all(c % some.count == 0 for c, v in part.terms if v != last.variable)
+                and part.offset % neighbors.count == 0
+                and all(c % neighbors.count == 0 for c, v in part.terms if v != last.variable)
             )
             _demand(program, kernel, along, "neighbors begin at multiples of their number")
             rows = {buffer.dims[-1]} & strides(buffer.dims, index)
-            fixed = {n for n in rows if (program.sizes[n].fixed or 1) % some.count == 0}
-            _demand(program, kernel, rows <= fixed | set(some.whole), "rows are whole vectors")
+            fixed = {n for n in rows if (program.sizes[n].fixed or 1) % neighbors.count == 0}
+            _demand(program, kernel, rows <= fixed | set(neighbors.whole), "rows are whole vectors")
 
 
 def _independent(program: Program, kernel: Kernel, spread: Spread, combined: set[int]) -> None:

@@ -201,5 +201,5 @@ def _launch(program: Program, launch: Launch, finite: Sequence[Finite]) -> Itera
         dimensions = f" by {' by '.join(further)}" if set(grid.across) != {None} else ""
         workers = grid.over if grid.over in ("blocks", "warps") else "threads"
         each = " x ".join(map(str, grid.shape or (grid.threads,)))
-        some = "" if grid.neighbors == 1 else f", {grid.neighbors} for each"
-        yield f"blocks of {each} for {loops}{dimensions} {workers}{some}"
+        grouped = "" if grid.neighbors == 1 else f", {grid.neighbors} for each"
+        yield f"blocks of {each} for {loops}{dimensions} {workers}{grouped}"

@@ -310,16 +310,16 @@ class _Loops:
             if loops or s.over != "threads"
             else ("one lane" if self._is_for_warps() else "one thread")
         )
-        some = "" if s.neighbors is None else self._neighbors(s.neighbors)
-        some += "" if s.turns is None else f", {s.turns} each"
-        some += "" if s.at_a_time is None else f", up to {s.at_a_time} at a time"
-        yield f"{indent}{line.replace('spread  ', 'spread nothing ')}{some}"
+        manner = "" if s.neighbors is None else self._neighbors(s.neighbors)
+        manner += "" if s.turns is None else f", {s.turns} each"
+        manner += "" if s.at_a_time is None else f", up to {s.at_a_time} at a time"
+        yield f"{indent}{line.replace('spread  ', 'spread nothing ')}{manner}"
         yield from self.lines(s.body, indent + "  ")
 
-    def _neighbors(self, some: Neighbors) -> str:
+    def _neighbors(self, neighbors: Neighbors) -> str:
         """The number of iterations that go at a time, of which arrays, and where."""
-        names = " ".join(self.program.buffers[number].name for number in some.moved)
-        return f", {some.count} of {names} together where rows are aligned"
+        names = " ".join(self.program.buffers[number].name for number in neighbors.moved)
+        return f", {neighbors.count} of {names} together where rows are aligned"
 
     def _shared_out(self, loop: For) -> str:
         """A loop whose iterations are shared out, and along which dimension."""
@@ -331,13 +331,13 @@ class _Loops:
         end = self._end(loop.size)
         if loop.rest is not None:
             end = f"min({end}, {self._rest(loop.rest)})"
-        some = []
+        remarks = []
         if loop.chunk is not None:
             block = self.kernel.names[loop.chunk.block]
-            some.append(f"block {block} of {self._end(loop.chunk.count)}")
-        some += [] if loop.trim is None else [self._trim(loop.trim)]
-        end += ", the first of" if loop.first else "," if some else ""
-        end += " " * bool(some) + ", ".join(some)
+            remarks.append(f"block {block} of {self._end(loop.chunk.count)}")
+        remarks += [] if loop.trim is None else [self._trim(loop.trim)]
+        end += ", the first of" if loop.first else "," if remarks else ""
+        end += " " * bool(remarks) + ", ".join(remarks)
         parallel = "parallel " if loop.parallel else ""
         return f"{parallel}for {self.kernel.names[loop.variable]} in 0..{end}"
 

@@ -48,14 +48,16 @@ def occupancy_rows(
     device = program.machine.device
     if device is None:
         return ()
-    rows, has = [], MULTIPROCESSORS[-1]
+    rows, multiprocessor = [], MULTIPROCESSORS[-1]
     for kernel in program.kernels:
         asked = None if registers is None else registers.get(kernel.name)
         taken = resources_of(program, kernel, asked)
-        runs = occupancy_of(taken, has, device)
+        runs = occupancy_of(taken, multiprocessor, device)
         known = (taken.threads, taken.registers, asked is not None, taken.shared)
         rows.append(
-            OccupancyRow(kernel.name, has.name, *known, runs.blocks, runs.share, runs.limit)
+            OccupancyRow(
+                kernel.name, multiprocessor.name, *known, runs.blocks, runs.share, runs.limit
+            )
         )
     return tuple(rows)
 

@@ -206,8 +206,8 @@ class Collecting:
             if number not in axes:
                 axes[number] = self._fresh(f"axis {axis.name} of {says}")
         for number in node.some:
-            has = AtLeast(axes[number], 1, Origin(says, node.span, "", None))
-            self.constraints.append(has)
+            not_empty = AtLeast(axes[number], 1, Origin(says, node.span, "", None))
+            self.constraints.append(not_empty)
         opened, self.inside[value] = opened_axes(node)
         for each in opened:
             span = each.read.spans[each.dim]

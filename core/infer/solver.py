@@ -584,12 +584,12 @@ class Solver:
         rows = [self.rows.resolve(row).variable for row in (*c.left, *c.right)]
         return rows.index(variable)
 
-    def _rest(self, have: int, total: int, c: Product) -> Row:
-        if have and have == total:
+    def _rest(self, known: int, total: int, c: Product) -> Row:
+        if known and known == total:
             return EMPTY
-        if not have or total % have:
-            raise conflicts.counts_differ(have, total, c.origin)
-        return closed((Known(total // have, False, None, c.origin),))
+        if not known or total % known:
+            raise conflicts.counts_differ(known, total, c.origin)
+        return closed((Known(total // known, False, None, c.origin),))
 
     def _check_product(self, c: Product) -> None:
         left, right = self._side(c.left)[0], self._side(c.right)[0]

@@ -162,8 +162,8 @@ def substituted(s: Statement, substitution: Substitution) -> Statement:
             opened = tuple(
                 replace(loop, rest=substituted_rest(loop.rest, substitution)) for loop in s.loops
             )
-            some = None if s.neighbors is None else _neighbors(s.neighbors, substitution)
-            return replace(s, loops=opened, body=_block(s.body, substitution), neighbors=some)
+            neighbors = None if s.neighbors is None else _neighbors(s.neighbors, substitution)
+            return replace(s, loops=opened, body=_block(s.body, substitution), neighbors=neighbors)
         case HorizontalReduction() | Barrier() | CombineThreads() | SwapBuffers():
             return s
         case MatrixProduct():
@@ -189,13 +189,13 @@ def substituted(s: Statement, substitution: Substitution) -> Statement:
             return replace(s, loops=loops, target=target, source=source, rows=rows, columns=columns)
 
 
-def _neighbors(some: Neighbors, substitution: Substitution) -> Neighbors:
+def _neighbors(neighbors: Neighbors, substitution: Substitution) -> Neighbors:
     """Neighbors at other indices."""
     loops = tuple(
-        replace(loop, rest=substituted_rest(loop.rest, substitution)) for loop in some.loops
+        replace(loop, rest=substituted_rest(loop.rest, substitution)) for loop in neighbors.loops
     )
-    each = tuple(_block(body, substitution) for body in some.each)
-    return replace(some, loops=loops, each=each)
+    each = tuple(_block(body, substitution) for body in neighbors.each)
+    return replace(neighbors, loops=loops, each=each)
 
 
 def substituted_rest(rest: Rest | None, substitution: Substitution) -> Rest | None:

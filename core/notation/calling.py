@@ -57,8 +57,8 @@ def misgiven(
     help_line = "a call gives a tensor to every input, in order"
     if takes < given and all(isinstance(each, Number) for each in arguments[takes:]):
         one, other = (
-            ", ".join(each.span.text() for each in some)
-            for some in (arguments[:takes], arguments[takes:])
+            ", ".join(each.span.text() for each in part)
+            for part in (arguments[:takes], arguments[takes:])
         )
         help_line = f"configuration follows a `;`: `({one}; {other})`"
     return [ModuleError("E0420", message, span, help_line)]

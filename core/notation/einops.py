@@ -232,9 +232,9 @@ def _check_names(function: str, given: Expression, output: Expression) -> None:
     for side_name, side, other in sides:
         if (function, side_name) in (("repeat", "output"), ("reduce", "input")):
             continue
-        have = {_key(leaf) for leaf in _leaves(other)}
+        keys = {_key(leaf) for leaf in _leaves(other)}
         for leaf in _leaves(side):
-            if not isinstance(leaf, UnnamedAxis) and _key(leaf) not in have:
+            if not isinstance(leaf, UnnamedAxis) and _key(leaf) not in keys:
                 shown = "`...`" if isinstance(leaf, Repetition) else f"axis {leaf.name}"
                 lacks = "output" if side_name == "input" else "input"
                 message = (

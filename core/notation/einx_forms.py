@@ -99,9 +99,9 @@ def _miscounted(
     op: EinxOp, takes: str, inputs: Expressions, span: Span, help_line: str
 ) -> MeaningError:
     """An operation of another number of tensors."""
-    have = counted(len(inputs), "expression")
+    counted_inputs = counted(len(inputs), "expression")
     verb = "is" if len(inputs) == 1 else "are"
-    message = f"{op.name} takes {takes}, and there {verb} {have} before `->`"
+    message = f"{op.name} takes {takes}, and there {verb} {counted_inputs} before `->`"
     return MeaningError("E0221", message, span, help_line)
 
 
@@ -429,10 +429,10 @@ def _preserve(
 
 def _check_kept(op: EinxOp, given: Expression, output: Expression) -> None:
     """The axes in brackets are the same on both sides."""
-    have, give = ([_word(leaf) for leaf in marks(each)] for each in (given, output))
-    if sorted(have) == sorted(give):
+    input_words, give = ([_word(leaf) for leaf in marks(each)] for each in (given, output))
+    if sorted(input_words) == sorted(give):
         return
-    message = f"{op.name} gives the axes that it takes, and `[{' '.join(have)}]` is not `[{' '.join(give)}]`"
+    message = f"{op.name} gives the axes that it takes, and `[{' '.join(input_words)}]` is not `[{' '.join(give)}]`"
     labels = [Label(given.span, ""), Label(output.span, "")]
     help_line = "the same axes are in brackets on both sides; without an output they are"
     raise MeaningError("E0226", message, output.span, help_line, labels)

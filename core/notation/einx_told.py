@@ -50,10 +50,12 @@ def check_told(node: Einx, inputs: int, outputs: int) -> None:
     ):
         if len(side) == count:
             continue
-        have, verb = counted(len(side), "expression"), "is" if len(side) == 1 else "are"
-        message = f"`{printed}` has {counted(count, word)}, and there {verb} {have} {noun} `->`"
+        counted_side, verb = counted(len(side), "expression"), "is" if len(side) == 1 else "are"
+        message = (
+            f"`{printed}` has {counted(count, word)}, and there {verb} {counted_side} {noun} `->`"
+        )
         at = side[0].span.to(side[-1].span)
-        labels = [Label(at, have), Label(node.body.span, counted(count, word))]
+        labels = [Label(at, counted_side), Label(node.body.span, counted(count, word))]
         help_line = "write an expression for each, with `,` between them"
         raise MeaningError("E0221", message, at, help_line, labels)
 

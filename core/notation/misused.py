@@ -273,10 +273,10 @@ class _Definition(Terms):
         if logic.spec is not None:
             self.operands_of(logic.spec, operands)
         elif logic.kind != "." and operands != (2 if logic.kind == "@" else 1):
-            does = "contracts two operands" if logic.kind == "@" else "transposes one operand"
+            effect = "contracts two operands" if logic.kind == "@" else "transposes one operand"
             stand = "stands" if operands == 1 else "stand"
             message = (
-                f'`~logic:"{logic.kind}"` {does}, and {counted(operands, "operand")} {stand} here'
+                f'`~logic:"{logic.kind}"` {effect}, and {counted(operands, "operand")} {stand} here'
             )
             self.refused.append(ModuleError("E0442", message, logic.span, LOGIC_HELP))
             return

@@ -160,8 +160,8 @@ class Terms:
         for each in (term.left, term.right):
             entries = environment.get(each.name, ()) if isinstance(each, Reference) else ()
             if entries and entries[0].kind in ("configuration", "number"):
-                does = "contracts axes" if term.operator == "*" else "divides along axes"
-                message = f"`{term.operator}` {does}, and `{entries[0].name}` is a number"
+                effect = "contracts axes" if term.operator == "*" else "divides along axes"
+                message = f"`{term.operator}` {effect}, and `{entries[0].name}` is a number"
                 labels = (Label(term.sign.span, ""), Label(entries[0].span, "named here"))
                 help_line = f"write `{term.operator}.`"
                 self.refused.append(
@@ -171,9 +171,9 @@ class Terms:
     def operands_of(self, spec: Spec, count: int) -> None:
         """Refuse a specification of another number of operands."""
         if len(spec.operands) != count:
-            has = counted(len(spec.operands), "operand")
+            counted_operands = counted(len(spec.operands), "operand")
             stand = "stands" if count == 1 else "stand"
-            message = f"the specification has {has}, and {counted(count, 'operand')} {stand} here"
+            message = f"the specification has {counted_operands}, and {counted(count, 'operand')} {stand} here"
             help_line = 'operands are divided by `;`: `x *+ "ij; jk => ik" y`, `x ++ "ij => ji"`'
             self.refused.append(ModuleError("E0442", message, spec.span, help_line))
 

@@ -133,8 +133,8 @@ def _check_splits(schedule: Schedule, parts: dict[str, int]) -> None:
 
 def _check_axis(axis: str, parts: dict[str, int], span: Span) -> None:
     if axis not in parts:
-        have = f"its axes are {', '.join(parts)}" if parts else "it has no axis"
-        raise ScheduleError("E0303", f"the expression has no axis {axis}", span, have)
+        axes_text = f"its axes are {', '.join(parts)}" if parts else "it has no axis"
+        raise ScheduleError("E0303", f"the expression has no axis {axis}", span, axes_text)
 
 
 def _check_part(loop: LoopPart, parts: dict[str, int], span: Span) -> None:

@@ -136,8 +136,8 @@ def refuse_number(operator: str, left: Term, right: Term, place: Span) -> None:
         return
     for each in (left, right):
         if isinstance(each, Number | Unary) and _is_number(each):
-            does = "contracts axes" if operator == "*" else "divides along axes"
-            message = f"`{operator}` {does}, and {each.span.text()} is a number"
+            effect = "contracts axes" if operator == "*" else "divides along axes"
+            message = f"`{operator}` {effect}, and {each.span.text()} is a number"
             texts = [side.span.text() for side in (left, right)]
             help_line = f"write `{operator}.`"
             if sum(map(len, texts)) < 60 and "\n" not in "".join(texts):

@@ -314,11 +314,11 @@ class _Expanding:
         target = b.wanted(dims)
         along, marked = ([leaf for leaf in target if leaf.marked is m] for m in (False, True))
         ranks = [sum(leaf.marked for leaf in tensor.leaves) for tensor in tensors]
-        for wanted, have, each in zip(
+        for wanted, given, each in zip(
             input_ranks(told.program, None), ranks, solved.inputs, strict=True
         ):
-            if wanted is not None and wanted != have:
-                raise ShapeError("E0503", *_wrong_rank(told, "takes", wanted, have, each))
+            if wanted is not None and wanted != given:
+                raise ShapeError("E0503", *_wrong_rank(told, "takes", wanted, given, each))
         program = einx_to_graph(told.program, ranks)
         rank = infer_ranks(program, ranks).of[program.outputs[node.output]]
         if rank is not None and rank != len(marked):
@@ -360,17 +360,17 @@ class _Expanding:
 
 
 def _wrong_rank(
-    told: Told, does: str, rank: int, have: int, expression: Expression
+    told: Told, verb: str, rank: int, given: int, expression: Expression
 ) -> tuple[str, Span, str, list[Label]]:
     """The words of an error of a component that takes, or gives, another rank than there are axes in brackets."""
-    are = "axis is" if have == 1 else "axes are"
+    are = "axis is" if given == 1 else "axes are"
     text = expression_text(expression)
-    message = f"`{told.text}` {does} rank {rank}, and {have} {are} in brackets in `{text}`"
+    message = f"`{told.text}` {verb} rank {rank}, and {given} {are} in brackets in `{text}`"
     labels = [
-        Label(expression.span, f"{have} in brackets"),
-        Label(told.span, f"{does} rank {rank}"),
+        Label(expression.span, f"{given} in brackets"),
+        Label(told.span, f"{verb} rank {rank}"),
     ]
-    return message, expression.span, f"put brackets around the axes that it {does}", labels
+    return message, expression.span, f"put brackets around the axes that it {verb}", labels
 
 
 def _identity(b: EinxBuilding, solved: FusedOperation, values: Sequence[int], output: int) -> int:
@@ -380,9 +380,9 @@ def _identity(b: EinxBuilding, solved: FusedOperation, values: Sequence[int], ou
         MeaningError: E0224 (another number of pieces).
     """
     counts = [_pieces(each) for each in solved.outputs]
-    have = sum(map(_pieces, solved.inputs))
-    if sum(counts) != have:
-        message = f"the inputs are {counted(have, 'piece')}, and the outputs {counted(sum(counts), 'piece')}"
+    count = sum(map(_pieces, solved.inputs))
+    if sum(counts) != count:
+        message = f"the inputs are {counted(count, 'piece')}, and the outputs {counted(sum(counts), 'piece')}"
         labels = [
             Label(each.span, counted(_pieces(each), "piece"))
             for each in (*solved.inputs, *solved.outputs)

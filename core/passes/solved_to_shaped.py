@@ -381,9 +381,9 @@ class _Shaping(Assignments):
             number = self.number.get(annotation.value)
             if annotation.dtype is None or number is None:
                 continue
-            have = result.tensors[number].dtype
-            if have != annotation.dtype:
-                message = f"{annotation.name} is written as {annotation.dtype}, but what it gets is {have}"
+            result_dtype = result.tensors[number].dtype
+            if result_dtype != annotation.dtype:
+                message = f"{annotation.name} is written as {annotation.dtype}, but what it gets is {result_dtype}"
                 help_line = (
                     f"convert it with the component {annotation.dtype}, or pass {annotation.dtype}"
                 )

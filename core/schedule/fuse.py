@@ -304,13 +304,13 @@ def _check_order(
     prefix: tuple[Loop, ...],
 ) -> None:
     """Loops that fuse stand in one order."""
-    have = [loop for loop in inner.order if loop in loops]
-    wanted = sorted(have, key=lambda loop: prefix.index(loops[loop]))
-    if have == wanted:
+    shared_order = [loop for loop in inner.order if loop in loops]
+    wanted = sorted(shared_order, key=lambda loop: prefix.index(loops[loop]))
+    if shared_order == wanted:
         return
     legal = " ".join(loop_text(producer, loop) for loop in wanted)
     names = " ".join(loop_text(node, loop) for loop in prefix if loop in loops.values())
-    order = " ".join(loop_text(producer, loop) for loop in have)
+    order = " ".join(loop_text(producer, loop) for loop in shared_order)
     raise ScheduleError(
         "E0321",
         f"{unscheduled(producer)} is staged under the loops {names} of {unscheduled(node)}, "

@@ -61,7 +61,7 @@ MAY_SAY = {
 }
 PRONOUNS = {
     *("found", "gone", "here", "its", "made", "mine", "ours", "own", "said", "theirs", "there"),
-    *("what", "where", "who"),
+    *("does", "has", "have", "what", "where", "who"),
 }
 QUESTIONS = re.compile(r"(What|How|Where|Which|When|Who|Why)\b")
 # Names of classes that several modules have: one concept of two texts or of two IRs, or the public name of one.

@@ -276,15 +276,15 @@ def _softmax(
     marked: Sequence[LeafDimension],
     log: bool,
 ) -> LeafTensor:
-    have, kept = _have(target, x), [leaf for leaf in _have(target, x) if not leaf.marked]
+    common, kept = _have(target, x), [leaf for leaf in _have(target, x) if not leaf.marked]
     most = _folded(b, x, kept, marked, ">", Operand(0))
-    shifted = b.assign(have, [x, most], Apply("sub", (Operand(0), Operand(1))))
-    powers = b.assign(have, [shifted], Apply("exp", (Operand(0),)))
+    shifted = b.assign(common, [x, most], Apply("sub", (Operand(0), Operand(1))))
+    powers = b.assign(common, [shifted], Apply("exp", (Operand(0),)))
     total = _folded(b, powers, kept, marked, "+", Operand(0))
     if not log:
-        return b.assign(have, [powers, total], Apply("div", (Operand(0), Operand(1))))
+        return b.assign(common, [powers, total], Apply("div", (Operand(0), Operand(1))))
     scalar = Apply("sub", (Operand(0), Apply("ln", (Operand(1),))))
-    return b.assign(have, [shifted, total], scalar)
+    return b.assign(common, [shifted, total], scalar)
 
 
 def _sorted(
@@ -462,8 +462,8 @@ def _got(
     keys = [leaf.key for leaf in target]
     for each in operands:
         b.kept(each, [*keys, *(leaf.key for leaf in each.leaves if leaf.marked)])
-    have = _have(target, *operands)
-    return _spread(b, b.looked_up(have, x, _pairs(x, coordinates, b)), target)
+    common = _have(target, *operands)
+    return _spread(b, b.looked_up(common, x, _pairs(x, coordinates, b)), target)
 
 
 def _stored(

@@ -297,10 +297,10 @@ class EinxBuilding:
     ) -> LeafTensor:
         """A tensor with elements stored anew, or accumulated into, at positions that tensors give."""
         operands = [*(place for _, place in pairs), updates]
-        have = {leaf.key for leaf in base.leaves}
+        keys = {leaf.key for leaf in base.leaves}
         axes = [*base.leaves]
         for each in operands:
-            axes += [leaf for leaf in each.leaves if leaf.key not in have and leaf.position is None]
+            axes += [leaf for leaf in each.leaves if leaf.key not in keys and leaf.position is None]
         number = _numbered(axes)
         value = self.add(
             graph.Assignment(
@@ -354,8 +354,8 @@ class EinxBuilding:
         Raises:
             ShapeError: E0543 (a number that is not 1).
         """
-        have = set(names)
-        dropped = [leaf for leaf in tensor.leaves if leaf.key not in have]
+        known = set(names)
+        dropped = [leaf for leaf in tensor.leaves if leaf.key not in known]
         for leaf in dropped:
             self.unit(tensor, leaf)
         return tensor

@@ -70,11 +70,11 @@ class Along:
 
     def _input(self, value: int, tensor: LeafTensor) -> None:
         """An input as it is stored, or, where it has a diagonal or an axis that no output has, copied."""
-        have = {leaf.key for leaf in tensor.leaves}
-        along = self.along[value] = tuple(leaf for leaf in self.order if leaf.key in have)
+        leaf_keys = {leaf.key for leaf in tensor.leaves}
+        along = self.along[value] = tuple(leaf for leaf in self.order if leaf.key in leaf_keys)
         wanted = [*along, *(leaf for leaf in tensor.leaves if leaf.marked)]
         keys = [leaf.key for leaf in wanted]
-        if len(keys) != len(tensor.leaves) or not have <= set(keys):
+        if len(keys) != len(tensor.leaves) or not leaf_keys <= set(keys):
             self.values[value] = self.building.copied(tensor, wanted).value
             return
         self.values[value] = tensor.value
@@ -109,8 +109,8 @@ class Along:
     def _node(self, value: int) -> int:
         node = self.program.nodes[value]
         below = operands(node)
-        have = {leaf.key for each in below for leaf in self.along[each]}
-        along = self.along[value] = tuple(leaf for leaf in self.order if leaf.key in have)
+        keys = {leaf.key for each in below for leaf in self.along[each]}
+        along = self.along[value] = tuple(leaf for leaf in self.order if leaf.key in keys)
         if isinstance(node, Assignment):
             return self._assignment(node, along)
         read = [self._plain(each) for each in below]
@@ -173,17 +173,17 @@ class Along:
             return start
         further = [Axis(f"n{n}", None, node.span) for n in range(len(node.target))]
         axes = (*self._axes(along), *further)
-        have = {leaf.key for leaf in self.along[value]}
+        keys = {leaf.key for leaf in self.along[value]}
         every = tuple(map(axis_index, range(len(axes))))
         index = (
-            *(each for leaf, each in zip(along, every, strict=False) if leaf.key in have),
+            *(each for leaf, each in zip(along, every, strict=False) if leaf.key in keys),
             *every[len(along) :],
         )
         spans = tuple(node.span for _ in index)
         read = Read(start, index, False, spans, node.span)
         copy = Assignment(axes, every, (read,), Operand(0), None, None, node.text, node.span)
         copied = self.building.add(copy)
-        names = (None if leaf.key in have else leaf.name for leaf in along)
+        names = (None if leaf.key in keys else leaf.name for leaf in along)
         amounts = (*names, *(None for _ in further))
         spans = tuple(axis.span for axis in axes)
         scope = self.building.scope

@@ -410,19 +410,19 @@ def _far(terms: Terms, offset: int) -> bool:
     return FAR < abs(offset) + sum(abs(c) for part in terms for c, _ in part)
 
 
-def either(some: Conditions, others: Conditions) -> Conditions:
+def either(first: Conditions, others: Conditions) -> Conditions:
     """Conditions of which one that is not met is enough: of those alike the narrower one."""
-    joined = dict(some)
+    joined = dict(first)
     for terms, offset in others.items():
         joined[terms] = min(offset, joined.get(terms, offset))
     return joined
 
 
-def both(some: Conditions | None, others: Conditions | None) -> Conditions | None:
+def both(first: Conditions | None, others: Conditions | None) -> Conditions | None:
     """Conditions that are not met on either side: of those alike the wider one. None is a side that needs none."""
-    if some is None or others is None:
-        return others if some is None else some
-    return {terms: max(offset, others[terms]) for terms, offset in some.items() if terms in others}
+    if first is None or others is None:
+        return others if first is None else first
+    return {terms: max(offset, others[terms]) for terms, offset in first.items() if terms in others}
 
 
 def is_same(scalar: Scalar, s: Store | Change) -> bool:
