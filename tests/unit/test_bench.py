@@ -302,7 +302,8 @@ def test_a_part_that_fails_on_a_gpu_is_told(
     assert gpu.main(["--parts", "times"]) == 3
 
 
-def test_calls_of_small_arrays() -> None:
+def test_calls_of_small_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", unoptimised.path())
     found = calls.run(quick=True)
     assert [*found["warm"]] == [*calls.CALLS]
     assert [*found["first"]] == [*calls.FIRST_CALLS]
