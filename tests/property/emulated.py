@@ -70,10 +70,18 @@ def agree(
 
 
 def of_one_width(batch: Sequence[Program], text: str, first: int = 32) -> str:
-    """A text whose launches have indices of so many bits in the first program, and 32 and 64 by turns from there on."""
+    """A text whose launches have indices of so many bits in the first program, and 32 and 64 by turns from there on.
+
+    Programs of the text that are not in the batch keep both.
+    """
     kinds = ("int", "int64_t") if first == 32 else ("int64_t", "int")
     widths = {identifier(program.name): kinds[n % 2] for n, program in enumerate(batch)}
-    return LAUNCH.sub(lambda launch: f"{launch[1]}{launch[2]}<{widths[launch[1]]}><<<", text)
+
+    def of_its_width(launch: re.Match[str]) -> str:
+        width = widths.get(launch[1])
+        return launch[0] if width is None else f"{launch[1]}{launch[2]}<{width}><<<"
+
+    return LAUNCH.sub(of_its_width, text)
 
 
 def _answer(loaded: Native, program: Program, call: Call, number: int) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from ilang.core.machine import CPU, Machine
 from ilang.core.record import replace
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from ilang.core.transform.reverse import gradient
+from tests.shares import share
 
 PRODUCTS = (
     "ik*jk~ijk >> +ijk~ij",
@@ -118,8 +120,7 @@ def shaped_of(text: str) -> Shaped:
 LONG = {"h": 4, "i": 2048, "j": 2048, "k": 64, "d": 64}
 
 
-@pytest.mark.parametrize("middle", [None, False, True], ids=["one", "heads", "middle"])
-@pytest.mark.parametrize("way", ATTENTION)
+@pytest.mark.parametrize(("way", "middle"), share([*product(ATTENTION, (None, False, True))], 1))
 def test_attention_stores_no_matrix(way: str, middle: bool | None) -> None:
     """Neither forwards nor backwards, for extents that are known or not, with several heads or without."""
     text = ATTENTION[way]

@@ -33,6 +33,7 @@ from tests.property.checking import graph_of as trial_graph
 from tests.property.schedules import RULES, draw, refusal
 from tests.property.test_fuzz import none_failed
 from tests.property.test_schedules import PASTES
+from tests.shares import share
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = sorted((ROOT / "samples").glob("[0-9]*.i"))
@@ -126,7 +127,7 @@ def test_a_grid_has_few_blocks_along_y() -> None:
 def test_suggested_blocks_are_legal(batch: int) -> None:
     """Pasting what a refusal suggests, again where another schedule is wrong too, gives a program for a GPU."""
     pasted = 0
-    for seed in range(70 * batch, 70 * batch + 70):
+    for seed in range(30 * batch, 30 * batch + 30):
         trial = draw(seed)
         error = refusal(trial, GPU)
         if error is None:
@@ -139,16 +140,16 @@ def test_suggested_blocks_are_legal(batch: int) -> None:
             error = refusal(trial, GPU)
             pasted += 1
         assert error is None, f"{error}\n{trial.written.text}"
-    assert pasted >= 5
+    assert pasted >= 2
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", share(GOLDEN, 2), ids=lambda path: path.stem)
 def test_printed_schedules_of_golden_programs_give_the_same_cuda(path: Path) -> None:
     graph = graph_in(path)
     same(graph, infer(graph))
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", share(SAMPLES, 1), ids=lambda path: path.stem)
 def test_printed_schedules_of_samples_give_the_same_cuda(path: Path) -> None:
     module = read_module(str(path))
     for definition in exports(module):
@@ -160,17 +161,17 @@ def test_printed_schedules_of_samples_give_the_same_cuda(path: Path) -> None:
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
 def test_schedules_are_right_on_a_gpu() -> None:
     """Random legal ones, many of which name blocks, threads or lanes: every access checked, in any order of threads."""
-    drawn = [draw(seed) for seed in range(100, 160)]
+    drawn = [draw(seed) for seed in range(100, 130)]
     small = [trial for trial in drawn if max(a.size for r in trial.runs for a in r) <= FEW]
     legal = [trial for trial in small if refusal(trial, GPU) is None]
-    assert len(legal) >= 20
+    assert len(legal) >= 10
     tally = check(legal, "cuda-checked", with_loops=False)
     none_failed(tally.failures)
     assert tally.refused_schedules == 0
 
 
 def test_printed_schedules_give_the_same_cuda() -> None:
-    for seed in range(100):
+    for seed in share(range(100), 3):
         trial = schedules.bare(draw(seed))
         same(trial_graph(trial, "f"), infer(trial_graph(trial, "f"), trial.dtypes(), trial.ranks()))
 

@@ -17,7 +17,7 @@ from tests.property.body_checking import check, graphs, module_of
 BATCH = 50
 
 
-@pytest.mark.parametrize("batch", range(4))
+@pytest.mark.batches(2)
 def test_names_mean_their_wiring(batch: int) -> None:
     failures = check(range(batch * BATCH, (batch + 1) * BATCH))
     assert not failures, "\n".join(f"seed {seed}: {step}\n{text}" for seed, step, text in failures)

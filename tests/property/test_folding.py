@@ -8,6 +8,7 @@ import pytest
 
 from ilang.icli.fold import cells, fold, fold_excerpts
 from ilang.icli.main import COMMANDS, main
+from tests.shares import share
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = sorted((ROOT / "samples").glob("*.i"))
@@ -73,7 +74,7 @@ def check(drawn: str, plain: str, width: int) -> None:
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
 def test_pages_of_samples(sample: Path, ask: Ask) -> None:
     turn = SAMPLES.index(sample)
-    for number, (command, *options) in enumerate(PAGES):
+    for number, (command, *options) in share([*enumerate(PAGES)], turn):
         tokens = [command, str(sample), *options]
         plain, _ = ask(tokens)
         if command == "explain":

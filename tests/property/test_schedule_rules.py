@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from ilang.codegen.project.cases import Case
 from ilang.codegen.project.comparison import compare
+from ilang.codegen.project.extents import ExportedFunction
 from ilang.core import pipeline
 from ilang.core.diagnostic import InternalError, ScheduleError
 from ilang.core.ir.kernel import For, Program, statements_within
@@ -16,6 +18,8 @@ from ilang.core.passes import nest_to_kernel, packing
 from ilang.core.passes.scope import Place
 from ilang.core.record import replace
 from ilang.core.schedule import fuse, shaped_to_schedule
+from tests.property import native
+from tests.property.self_tests import calls_of, trouble
 from tests.property.test_fuzz import needs_compiler
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")  # right values are asked for
@@ -27,8 +31,8 @@ def shaped(text: str) -> Shaped:
     return pipeline.infer(pipeline.graph_of(pipeline.text_component(text), "f"))
 
 
-def lowered(text: str) -> Program:
-    return pipeline.lower(shaped(text))
+def lowered(text: str, name: str = "f") -> Program:
+    return pipeline.lower(replace(shaped(text), name=name))
 
 
 def nothing(*_: Any) -> None:
@@ -224,33 +228,45 @@ def test_what_no_loops_can_follow_is_refused(text: str, code: str) -> None:
     assert refused(text) == code
 
 
-@needs_compiler
-@pytest.mark.parametrize(
-    "text",
-    [
-        "+ij~i | i:4 | i i' j | i':u",
-        "+ij~i | j:4 | i j 0 j' | 0:r",
-        "ij~ij >> +ij~i | j:4 | i j 0 j' | 0:r",
-        "+ij~j | j:4 | j i j' | j:p",
-        "+ij~i || i j | j:t",
-        "-ij~ij || i j >> +ij~i || i 0 j | 0:c",
-        "-ij~ij || i j >> +ij~i || i 0 j | 0:s2",
-        "+ijk~ij || i j k !",
-        "(0.5 | I) >> .*ij~ij || i 0 1 j | 1:s",
-        "((I & I) >> dtp>bop~dtpbo) >> ((I & I) >> ijklm*mlikj~ijklm || 0 l 1 k j i m)",
-        "((I & I) >> vsc*vcs~vsc || 0 c v s 1)",
-        ">ab~b | b:5:4,a:2 | b a a' b' b'' 0",
-        "+wee~we | e:16 | w 0 e e'",
-        "+ii~. || 0 i",
-        "+wee~w | e:4 | 0 e' w e",
-        "v(-o:2+3)(3r-1)~vor || v r 0 o",
-        "om(q+g+1)*mg~omqg || m q 1 g 0 o",
-        "o-orga~roga || g o r a 1 >> ((I & I) >> avsn*avwn~awsvn || s w v a n 0 1)",
-        "ij*ij~ij | j:8,i:4 | j i i' j' >> >ij~j | j:8,i:4 | j i i' j' 0",
-    ],
+ALLOWED = (
+    "+ij~i | i:4 | i i' j | i':u",
+    "+ij~i | j:4 | i j 0 j' | 0:r",
+    "ij~ij >> +ij~i | j:4 | i j 0 j' | 0:r",
+    "+ij~j | j:4 | j i j' | j:p",
+    "+ij~i || i j | j:t",
+    "-ij~ij || i j >> +ij~i || i 0 j | 0:c",
+    "-ij~ij || i j >> +ij~i || i 0 j | 0:s2",
+    "+ijk~ij || i j k !",
+    "(0.5 | I) >> .*ij~ij || i 0 1 j | 1:s",
+    "((I & I) >> dtp>bop~dtpbo) >> ((I & I) >> ijklm*mlikj~ijklm || 0 l 1 k j i m)",
+    "((I & I) >> vsc*vcs~vsc || 0 c v s 1)",
+    ">ab~b | b:5:4,a:2 | b a a' b' b'' 0",
+    "+wee~we | e:16 | w 0 e e'",
+    "+ii~. || 0 i",
+    "+wee~w | e:4 | 0 e' w e",
+    "v(-o:2+3)(3r-1)~vor || v r 0 o",
+    "om(q+g+1)*mg~omqg || m q 1 g 0 o",
+    "o-orga~roga || g o r a 1 >> ((I & I) >> avsn*avwn~awsvn || s w v a n 0 1)",
+    "ij*ij~ij | j:8,i:4 | j i i' j' >> >ij~j | j:8,i:4 | j i i' j' 0",
 )
-def test_what_roles_and_digits_allow_is_right(text: str) -> None:
-    compare(shaped(text))
+
+
+@needs_compiler
+def test_what_roles_and_digits_allow_is_right() -> None:
+    """Compiled together, at the extents of self-tests."""
+    batch, calls, cases = list[Program](), list[native.Call](), list[tuple[str, Case]]()
+    for number, text in enumerate(ALLOWED):
+        function = ExportedFunction(
+            replace(shaped(text), name=f"p{number}"), lowered(text, f"p{number}")
+        )
+        for call, case in calls_of(function, number):
+            calls.append(call)
+            cases.append((text, case))
+        batch.append(function.program)
+    answers = native.run(batch, calls, "sanitized")
+    for (text, case), answer in zip(cases, answers, strict=True):
+        said = trouble(case, answer)
+        assert not said, f"{text} at {case.extents}: {said}"
 
 
 def test_a_producer_without_a_schedule_takes_that_of_one_reader() -> None:

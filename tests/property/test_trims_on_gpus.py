@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import random
 from typing import Any
@@ -224,9 +225,16 @@ def test_most_random_products_are_trimmed() -> None:
 def test_random_products(mode: str) -> None:
     """In several orders of threads, and with every load and store checked."""
     texts, lowered, calls, wanted = products()
-    answers = emulated.run(lowered, calls, mode, in_all_modes=True)
-    for call, answer, (want,) in zip(calls, answers, wanted, strict=True):
-        said = answer.trouble or difference(answer.outputs[0], want)
+    chosen = emulated.of_mode(range(len(lowered)), mode)
+    of_chosen = [(n, call) for n, call in enumerate(calls) if call.program in chosen]
+    answers = emulated.run(
+        [lowered[n] for n in chosen],
+        [dataclasses.replace(call, program=chosen.index(call.program)) for _, call in of_chosen],
+        mode,
+        in_all_modes=True,
+    )
+    for (n, call), answer in zip(of_chosen, answers, strict=True):
+        said = answer.trouble or difference(answer.outputs[0], wanted[n][0])
         shapes = [array.shape for array in call.inputs]
         assert not said, f"{texts[call.program]} {shapes}: {said}"
 
@@ -261,14 +269,14 @@ def read(guard: str, n: int, value: float = 1) -> int:
 
 
 def test_causal_attention_computes_half_of_the_tiles() -> None:
-    """Of 4 x 8 tiles those up to the diagonal; of a window those that it touches, however many rows there are."""
-    whole = read("", 256)
-    assert read("[j<=i]", 256) * 32 == whole * (2 + 4 + 6 + 8)
-    assert read("[j>i]", 256) * 32 == whole * (8 + 6 + 4 + 2)
+    """Of 2 x 4 tiles those up to the diagonal; of a window those that it touches, however many rows there are."""
+    whole = read("", 128)
+    assert read("[j<=i]", 128) * 8 == whole * (2 + 4)
+    assert read("[j>i]", 128) * 8 == whole * (4 + 2)
     window = "[j<=i,j>i-32]"
-    assert read(window, 256) * 32 == whole * (2 + 3 + 3 + 3)
-    assert read(window, 512) * 32 == whole * (2 + 7 * 3)
+    assert read(window, 128) * 8 == whole * (2 + 3)
+    assert read(window, 256) * 8 == whole * (2 + 3 * 3)
 
 
 def test_all_tiles_are_computed_where_a_number_is_infinite() -> None:
-    assert read("[j<=i]", 256, np.inf) == read("", 256)
+    assert read("[j<=i]", 128, np.inf) == read("", 128)

@@ -24,8 +24,9 @@ from ilang.core.source import Source
 from tests.property import emulated, native
 from tests.property.native import Call
 from tests.property.unit_products import draw, failures, lowered
+from tests.shares import share
 
-SEEDS = range(10)
+SEEDS = range(6)
 
 PRODUCT = "{0}*{1}~ijk | i:2:32,j:2:32,k:4:16 | i j k k' 0 1 k'' i' j' i'' j'' | 0:s2,1:s2"
 SUM = "+ijk~ij | i:2:32,j:2:32,k:4:16 | i j k k' k'' i' j' i'' j'' 0 | i:p,j:p,i':t,j':t,i'':m,j'':m,k'':m"
@@ -43,10 +44,15 @@ def product_of(left: str, right: str, name: str = "f") -> Program:
 
 
 @needs_compiler
-def test_random_products() -> None:
-    count, found = failures(SEEDS, ("cuda-checked", "cuda", "fast"))
-    assert not found, "\n".join(found)
+@pytest.mark.batches(1)
+def test_random_products(batch: int) -> None:
+    start = len(SEEDS) * batch
+    seeds = range(start, start + len(SEEDS))
+    count, found = failures(seeds, ("cuda-checked", "fast"))
+    plain, others = failures(share(seeds), ("cuda",))
+    assert not found + others, "\n".join(found + others)
     assert count >= len(SEEDS) // 2
+    assert plain
 
 
 TEXT = """
