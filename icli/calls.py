@@ -76,7 +76,7 @@ class SeenFunction:
         return page_of(self.function, self.shapes, self.config, CPU)
 
     def stage(self, stage: str) -> str:
-        """Its text at one stage of its way down."""
+        """The text of the definition at one stage of its way down."""
         return stage_text(self.function, self.shapes, self.config, stage, "c")
 
 

@@ -82,7 +82,7 @@ class Option(click.Option):
         return value
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Its row on the help page: the words that it takes, where it takes few, stand behind what it is."""
+        """The row on the help page: the words that the option takes, where it takes few, stand behind its kind."""
         row = super().get_help_record(ctx)
         if row is None or not isinstance(self.takes, tuple):
             return row

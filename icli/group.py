@@ -17,7 +17,7 @@ class Commands(click.Group):
     """The commands of ``COMMANDS``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, in the order in which they are shown."""
+        """The names of commands, in the order in which they are shown."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

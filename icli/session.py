@@ -81,7 +81,7 @@ class Seen:
         return explain(self.graph, self.shapes)
 
     def stage(self, stage: str) -> str:
-        """Its text at one stage of its way down."""
+        """The text of the component at one stage of its way down."""
         from ilang.icli.commands.explain import emitted
 
         return emitted(self.graph, self.shapes, stage)

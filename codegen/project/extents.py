@@ -38,7 +38,7 @@ class ExportedFunction:
     program: Program
 
     def name(self) -> str:
-        """Its name in C."""
+        """The name of the function in C."""
         return identifier(self.program.name)
 
     def free(self) -> tuple[int, ...]:

@@ -93,7 +93,7 @@ class Function:
         self._lock = Lock()
 
     def __repr__(self) -> str:
-        """Its head, as it is written."""
+        """The head of the definition, as it is written."""
         head: Any = self.model.head(self.name)
         return f"<Function {' '.join(head.span.text().split())}>"
 

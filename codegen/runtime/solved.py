@@ -58,13 +58,13 @@ class SolvedDefinition:
         return tuple(sizes_of(self.inferred.shapes[self.number[cell]]))
 
     def shape(self, cell: Stored) -> Shape:
-        """Its rows."""
+        """The rows of the tensor."""
         rows = self.inferred.shapes[self.number[cell]]
         batch, inner, output = (tuple(map(extent_of, known_axes(row))) for row in rows)
         return Shape(batch, inner, output)
 
     def type_of(self, cell: Stored) -> str:
-        """Its element type: that of state is the one of what a run assigns to it, that of a sum of what is summed."""
+        """The element type: for state that of what a run assigns to it, for a sum over ranks that of its terms."""
         if cell.kind in ("declared", "merged"):
             return self._typed[1][cell]
         return cell.dtype or (self.dtype if cell.kind != "input" else "f32")

@@ -44,7 +44,7 @@ class Tensor(TensorExpression):
 
     @property
     def shape(self) -> Shape:
-        """Its shape, solved with all it is computed from.
+        """The shape of the tensor, solved with all it is computed from.
 
         Raises:
             ShapeError: the shapes do not fit.
@@ -52,7 +52,7 @@ class Tensor(TensorExpression):
         return solve(self).shape(self)
 
     def value(self, target: str = "c") -> Array:
-        """Its elements in memory order, solved with all it is computed from.
+        """The elements of the tensor in memory order, solved with all it is computed from.
 
         Raises:
             Error: the shapes do not fit, or a leaf has no values.

@@ -120,7 +120,7 @@ class _Emission:
         ]
 
     def lines(self) -> Iterator[str]:
-        """Its functions."""
+        """The functions of the program."""
         yield from c_stop.hooks(self.name) if self.stoppable else ()
         if self.tiles:
             yield "#ifdef __GNUC__"

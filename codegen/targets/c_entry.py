@@ -188,7 +188,7 @@ class Entry:
                 assert_never(step)
 
     def _hold(self, reach: Reach) -> Iterator[str]:
-        """That positions are what their type holds, on both sides of 0."""
+        """The test that positions are what their type holds, on both sides of 0."""
         for sign, relation in ((1, ">"), (-1, "<")):
             words = [
                 f"{c} * ((double){self.spelling.size(size)} - 1)"
@@ -290,7 +290,7 @@ class Entry:
         yield from ()
 
     def _checked_arrays(self, work: str) -> Iterator[str]:
-        """That arrays are there and do not overlap, nor with a workspace."""
+        """The test that arrays are there and do not overlap, nor with a workspace."""
         table = self.host.in_table()
         pointers = ", ".join(self._array(argument.buffer) for argument in table)
         yield f"{INDENT}const void *arrays[{len(table)}] = {{{pointers}}};"

@@ -267,7 +267,7 @@ class Spelling:
         return f"{indent}for ({first}; {name} < {end}; {more}) {{"
 
     def conditions(self, within: Sequence[Within]) -> str:
-        """That indices are inside their dimensions, or at least 0 where no dimension is meant."""
+        """The test that indices are inside their dimensions, or at least 0 where no dimension is meant."""
         words = []
         for condition in within:
             part = condition.index

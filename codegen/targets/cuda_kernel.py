@@ -314,7 +314,7 @@ class KernelText:
         yield f"{indent}}}"
 
     def _past(self, s: Spread, indent: str) -> Iterator[str]:
-        """That nothing is done for an iteration past the end of a dimension, where a worker has several."""
+        """Statements that pass over iterations past the end of a dimension, where a worker has several."""
         for loop in s.loops:
             if loop.rest is not None:
                 name = self.spelling.variable(loop.variable)

@@ -422,7 +422,7 @@ class _Loops:
             yield f"into {self._element(into.buffer, into.first)}{condition}"
 
     def _guards(self, guards: Sequence[Left]) -> str:
-        """That so many iterations are left of split dimensions."""
+        """The words that so many iterations are left of split dimensions."""
         return " and ".join(f"{self._rest(guard.rest)} >= {guard.least}" for guard in guards)
 
     def _rest(self, rest: Rest) -> str:

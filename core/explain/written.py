@@ -179,7 +179,7 @@ class _Statements:
         raise _Unwritten
 
     def _check(self, node: Assignment, scalar: Scalar, reads: Sequence[int | None]) -> None:
-        """That an expression reads what the assignment reads, walks its axes, and has its types."""
+        """Check that an expression reads what the assignment reads, walks its axes, and has its types."""
         if sorted(each for each in reads if each is not None) != list(range(len(node.reads))):
             raise _Unwritten
         axes = {axis for read in node.reads for index in read.index for _, axis in index.terms}

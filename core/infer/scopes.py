@@ -26,7 +26,7 @@ class Scopes:
         return self.names[scope, name]
 
     def determined(self, scope: int, name: str, whole: Span) -> Iterator[Constraint]:
-        """That the size of a name of the operation ``whole`` is given by something."""
+        """The constraint that the size of a name of the operation ``whole`` is given by something."""
         span = self.places[scope, name]
         says = Origin(f"`{whole.text()}`", span)
         yield Determined(self.names[scope, name], name, says, f"give it: `{name}=2`")

@@ -99,7 +99,7 @@ def axis_index(axis: int) -> Affine:
 
 
 def at_least_0(index: Affine) -> tuple[Affine, str, Affine]:
-    """That an index is at least 0, as a comparison: what it subtracts on the left, what that may be on the right.
+    """A comparison that an index is at least 0: what it subtracts on the left, what that may be on the right.
 
     Example: `0 <= -8k - k1 + 254` as `8k + k1 <= 254`, `0 <= -k + n - 2` as `k + 1 < n`, `0 <= i - 3` as `i >= 3`.
     """
@@ -132,7 +132,7 @@ class Within:
 
 
 def inside(index: Iterable[Affine], dims: Iterable[int]) -> tuple[Within, ...]:
-    """That the indices of an element are inside its dimensions, where that is not known."""
+    """The conditions that the indices of an element are inside its dimensions, where that is not known."""
     return tuple(
         Within(part, size) for part, size in zip(index, dims, strict=True) if not part.is_inside()
     )

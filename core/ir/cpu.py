@@ -59,7 +59,7 @@ class Transpose:
 
 @record
 class Left:
-    """That at least so many iterations are left of a split dimension."""
+    """The condition that at least so many iterations are left of a split dimension."""
 
     rest: Rest
     least: int
@@ -128,7 +128,7 @@ class Into:
 
 @record
 class Late:
-    """That a tile further down in the block fills the ``copy`` instead, where whole vectors of lanes are left.
+    """The mark that a tile further down in the block fills the ``copy`` instead, where whole vectors of lanes are left.
 
     ``alone`` where that has to be one thread's tile: threads may share the block.
     """

@@ -201,7 +201,7 @@ def _ellipsis(side: Expression) -> Repetition | None:
 
 
 def _check_ellipses(given: Expression, output: Expression) -> None:
-    """That of the output is one of the input, where it is no part of a composition."""
+    """Refuse an ellipsis of the output where the input has none, and one of the input in a composition."""
     before, after = _ellipsis(given), _ellipsis(output)
     if after is not None and before is None:
         message = "`...` stands in the output, and the input has none"

@@ -96,7 +96,7 @@ class Loops:
         return size, kernel.Rest(whole, Affine(terms), nest.weight(loop))
 
     def _inside_of_dimension(self, frame: Frame, loop: Loop, variable: int) -> tuple[Within, ...]:
-        """That an axis with an origin is inside its dimension, for the loop opened last, where no end says so."""
+        """Conditions that an axis with an origin is in its dimension, for the loop opened last, if no end says so."""
         origin, nest = frame.origin.get(loop.axis), frame.nest
         others = [part for part in nest.parts(loop.axis) if part != loop]
         if origin is None or any(part not in frame.home for part in others):
@@ -274,7 +274,7 @@ class Loops:
 
 
 def full(frame: Frame, storage: Storage, loops: tuple[Loop, ...]) -> tuple[Within, ...]:
-    """That every iteration of constant loops is inside its dimension, given the parts in scope."""
+    """The conditions that every iteration of constant loops is inside its dimension, given the parts in scope."""
     full_loops = []
     for axis in dict.fromkeys(loop.axis for loop in loops):
         nest, size = frame.nest, frame.node.sizes[axis]

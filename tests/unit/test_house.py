@@ -63,7 +63,7 @@ PRONOUNS = {
     *("found", "gone", "here", "its", "made", "mine", "ours", "own", "said", "theirs", "there"),
     *("does", "has", "have", "what", "where", "who"),
 }
-QUESTIONS = re.compile(r"(What|How|Where|Which|When|Who|Why)\b")
+NO_SUBJECT = re.compile(r"(What|How|Where|Which|When|Who|Why|That|Those|It|They|Its|Their)\b")
 # Names of classes that several modules have: one concept of two texts or of two IRs, or the public name of one.
 SHARED_NAMES = {
     *("Assignment", "Axis", "Backprop", "Einsum", "Einx", "Entry", "Expression", "Extent", "Fixed"),
@@ -501,13 +501,13 @@ def docstrings(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def test_docstrings_name_their_subject() -> None:
-    """A noun says what a thing is; a question leaves that to the reader."""
+    """A noun says what a thing is; a question or a pronoun leaves that to the reader."""
     none_of(
         [
             f"{name_of(path)}:{line} {says.splitlines()[0]}"
             for path in PRODUCT
             for line, says in docstrings(path)
-            if QUESTIONS.match(says)
+            if NO_SUBJECT.match(says)
         ]
     )
 

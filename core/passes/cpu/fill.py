@@ -168,7 +168,7 @@ def _tile_readers(body: Sequence[Statement]) -> Readers:
 
 
 def _whole_lanes(tile: Tile) -> tuple[Left, ...]:
-    """That all lanes of a tile are inside."""
+    """The conditions that all lanes of a tile are inside."""
     assert tile.registers is not None
     rest, lanes = tile.registers.rests[-1], tile.registers.extents[-1]
     return () if rest is None else (Left(rest, lanes),)

@@ -257,7 +257,7 @@ def _opens(s: For | If, variables: set[int]) -> bool:
 
 
 def _reaches(rest: Rest, lane: int) -> Within:
-    """That a row has the lane of this number."""
+    """The condition that a row has the lane of this number."""
     return Within(rest.start.plus((), rest.step * lane), rest.size)
 
 

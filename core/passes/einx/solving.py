@@ -279,7 +279,7 @@ def _named(scopes: Scopes) -> Iterator[tuple[int, str]]:
 def _equation(
     item: Item, known: Dim, says: Origin, scopes: Scopes, fresh: Fresh
 ) -> list[Constraint]:
-    """That a dimension has the size of what it is made of."""
+    """The constraint that a dimension has the size of what it is made of."""
     constraints: list[Constraint] = []
     dim = _made(item, says, scopes, fresh, constraints)
     return [*constraints, DimEqual(dim, known, says)]

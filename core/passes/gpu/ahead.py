@@ -243,18 +243,18 @@ class Iterations:
         )
 
     def more(self) -> tuple[Within, ...]:
-        """That an iteration is not the last one."""
+        """The conditions that an iteration is not the last one."""
         left = self._left.plus(((-c, v) for c, v in self._counted), -2)
         return (Within(left, None), *self._before_end(1))
 
     def any(self) -> tuple[Within, ...]:
-        """That there is one."""
+        """The conditions that an iteration exists."""
         if not self._left.sizes and self._left.offset:
             return self._before_end(None)
         return (Within(self._left.plus((), -1), None), *self._before_end(None))
 
     def _before_end(self, on: int | None) -> tuple[Within, ...]:
-        """That the first iteration, or one ``on`` from this one, is before the end of a dimension that the loop has."""
+        """The conditions that the first iteration, or one ``on`` from this one, is before the end of the dimension."""
         rest = self.loop.rest
         if rest is None:
             return ()

@@ -388,7 +388,7 @@ def _shared_out(chain: list[For], chosen: list[For]) -> Spread:
 
 
 def _before_end(loop: For, rest: Rest) -> Within:
-    """That an iteration of a loop is one of those that are left."""
+    """The condition that an iteration of a loop is one of those that are left."""
     return Within(rest.start.plus(((rest.step, loop.variable),)), rest.size)
 
 

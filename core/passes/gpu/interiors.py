@@ -320,7 +320,7 @@ class _Freeing:
         return replace(loop, rest=None) if not ask(last, inner) else loop
 
     def _whole(self, condition: Within, inner: Extents) -> Within | None:
-        """That a condition holds for all elements, for all threads to test; None where that is no one condition.
+        """A test, by all threads, that a condition holds for all elements; None where that is no one condition.
 
         Nor is there one where it never holds: a block of more elements than the dimension has.
         """
@@ -334,7 +334,7 @@ class _Freeing:
 
 
 def _last(rest: Rest, extent: int) -> Within:
-    """That the last one of so many iterations is inside its dimension."""
+    """The condition that the last one of so many iterations is inside its dimension."""
     return Within(rest.start.plus((), rest.step * (extent - 1)), rest.size)
 
 

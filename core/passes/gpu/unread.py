@@ -34,7 +34,7 @@ class StatementSite:
 
 
 def end_of(loop: For) -> tuple[Within, ...]:
-    """That an iteration is none past the end of a dimension that a loop runs to, if it does."""
+    """The conditions that an iteration is none past the end of a dimension that a loop runs to, if it does."""
     rest = loop.rest
     if rest is None:
         return ()
