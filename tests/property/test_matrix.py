@@ -22,7 +22,7 @@ COUNTS = tuple(
 
 
 @needs_compiler
-@pytest.mark.parametrize(("number", "mode"), enumerate(matrix.modes()))
+@pytest.mark.parametrize(("number", "mode"), [*enumerate(matrix.modes())])
 def test_truth_values_are_counted_right(number: int, mode: str) -> None:
     counts = share(COUNTS, number)
     compared, wrong = matrix.check(counts, mode)
