@@ -35,6 +35,7 @@ BANDWIDTH = Goal("85 % of the bandwidth of a copy", 0.85, COPY)
 PRODUCT = Goal("60 % of cuBLAS", 0.60, "PyTorch")
 WRITTEN = Goal("80 % of cuBLAS", 0.80, "PyTorch")
 IN_TF32 = Goal("50 % of cuBLAS in TF32", 0.50, "PyTorch")
+IN_BF16 = Goal("50 % of cuBLAS in bf16", 0.50, "PyTorch")
 ATTENTION = Goal("faster than PyTorch's math path", 1.0, "PyTorch math")
 
 
@@ -109,11 +110,18 @@ def _to_tf32(x: Array) -> Array:
     return np.asarray(np.ldexp(np.trunc(parts * 2048 + np.copysign(0.5, parts)) / 2048, exponents))
 
 
+def _to_bf16(x: Array) -> Array:
+    """Numbers of 8 significant bits, of two nearest ones the even one."""
+    parts, exponents = np.frexp(x)
+    return np.asarray(np.ldexp(np.rint(parts * 256) / 256, exponents))
+
+
 MORE: Mapping[str, Callable[..., Array]] = {
     COPY: lambda x: x,
     "causal": _causal,
     "matmul_written": lambda a, b: np.asarray(a @ b),
     "matmul_tf32": lambda a, b: np.asarray(_to_tf32(a) @ _to_tf32(b)),
+    "matmul_bf16": lambda a, b: np.asarray(_to_bf16(a) @ _to_bf16(b)),
 }
 """What the programs of ``bench/gpu_programs`` compute."""
 
@@ -134,6 +142,11 @@ def _product(
 def _in_tf32(name: str, m: int, k: int, n: int) -> GpuRow:
     """A product on tensor cores, which others round to TF32 in other ways: off by 2^-10 of a term."""
     return replace(_product(name, m, k, n, "matmul_tf32", IN_TF32), tolerance=2**-10)
+
+
+def _in_bf16(name: str, m: int, k: int, n: int) -> GpuRow:
+    """A product on tensor cores of factors of 16 bits, to which others round the result, too: off by 2^-9 of it."""
+    return replace(_product(name, m, k, n, "matmul_bf16", IN_BF16), tolerance=2**-8)
 
 
 def _sums(name: str, program: str, m: int, n: int) -> GpuRow:
@@ -210,6 +223,7 @@ FULL = (
     *map(_with_goal, ON_GPU),
     _both(_product("matmul 4096, written", 4096, 4096, 4096, "matmul_written", WRITTEN))[1],
     *_both(_in_tf32("matmul 4096, TF32", 4096, 4096, 4096)),
+    *_both(_in_bf16("matmul 4096, bf16", 4096, 4096, 4096)),
     *_rows(1 << 17, 16, 512, (4001, 4000, 3999), (8, 4096)),
 )
 QUICK = (
@@ -217,6 +231,7 @@ QUICK = (
     *map(_with_goal, QUICK_WORKLOADS),
     _both(_product("matmul, written", 5, 7, 19, "matmul_written", WRITTEN))[1],
     *_both(_in_tf32("matmul, TF32", 5, 7, 19)),
+    *_both(_in_bf16("matmul, bf16", 5, 7, 19)),
     *_rows(300, 3, 33, (5, 7, 19), (2, 9)),
 )
 """Every kind of row, tiny."""

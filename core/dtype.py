@@ -8,8 +8,10 @@ from __future__ import annotations
 
 DTYPES = ("f32", "f64", "i32", "i64", "bool")
 FLOATS = ("f32", "f64")
+HELD_FLOATS = (*FLOATS, "bf16")
+"""Types of floats in memory: bf16, the upper half of an f32, only in what a matrix unit is given."""
 INTEGERS = ("i32", "i64")
-BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "bool": 1}
+BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "bool": 1, "bf16": 2}
 
 INTEGER_ENDS = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
 """Smallest and largest value of each integer type."""

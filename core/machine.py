@@ -156,23 +156,35 @@ class SumParts:
 
 @record
 class MatrixUnit:
-    """An instruction by which the lanes of a warp multiply two matrices of TF32, and add the product to one of f32.
+    """An instruction by which the lanes of a warp multiply two matrices of few bits, and add the product to one of f32.
 
     Of lane n, n // ``across`` is the group, and n % ``across`` the place in it. A group has a row of the left matrix, a
-    column of the right one and a row of the sums, and each number of groups further on. Its lanes have the terms one by
-    one, and columns of the sums side by side: as many as there are for each.
+    column of the right one and a row of the sums, and each number of groups further on. Its lanes have so many terms
+    side by side in turn, and columns of the sums side by side: as many as there are for each.
 
     Fields:
+        rounding: the primitive that rounds factors to what it multiplies.
+        dtype: of the elements that it is given.
         rows, columns, terms: the left matrix has rows and terms, the right one terms and columns.
         across: lanes of a group.
+        packed: terms side by side, which a lane has in one register.
         capability: of devices that have it, at least: 80 is 8.0.
     """
 
+    rounding: str
+    dtype: str
     rows: int
     columns: int
     terms: int
     across: int
+    packed: int
     capability: int
+
+    def terms_of(self, place: int) -> tuple[int, ...]:
+        """The terms that a lane at a place of its group has of each row and column."""
+        step = self.across * self.packed
+        starts = range(self.packed * place, self.terms, step)
+        return tuple(start + n for start in starts for n in range(self.packed))
 
 
 @record
@@ -204,7 +216,7 @@ class DeviceLimits:
         parts: how sums with few results are cut.
         most_products: matrices that are computed again as products in one kernel: a block copies the factors of each,
             and has no room for more.
-        matrix: what multiplies matrices.
+        units: what multiplies matrices, one for each rounding.
     """
 
     warp: int
@@ -229,7 +241,11 @@ class DeviceLimits:
     local_bytes: int
     parts: SumParts
     most_products: int
-    matrix: MatrixUnit
+    units: tuple[MatrixUnit, ...]
+
+    def unit(self, rounding: str) -> MatrixUnit:
+        """The unit that multiplies what a primitive rounds."""
+        return next(unit for unit in self.units if unit.rounding == rounding)
 
 
 @record
@@ -286,7 +302,8 @@ class Machine:
 
     def vector_lanes(self, dtype: str) -> int:
         """Elements of the widest vectors."""
-        return self.vector_bytes() // BYTES[dtype]
+        lanes = self.vector_bytes() // BYTES[dtype]
+        return lanes if self.device is None else min(lanes, self.device.vector_elements)
 
     def least_vector_lanes(self, dtype: str) -> int:
         """Elements of the shortest vectors."""
@@ -417,8 +434,9 @@ GPU = Machine(
         local_bytes=1024,
         parts=SumParts(least=64, instead_of_smaller=512, unshared=32, copied=64),
         most_products=3,
-        matrix=MatrixUnit(  # PTX ISA 9.0, mma.m16n8k8 with .tf32: its fragments
-            rows=16, columns=8, terms=8, across=4, capability=80
+        units=(  # PTX ISA 9.0, mma.m16n8k8 with .tf32 and mma.m16n8k16 with .bf16: their fragments
+            MatrixUnit("tf32", "f32", 16, 8, 8, across=4, packed=1, capability=80),
+            MatrixUnit("bf16", "bf16", 16, 8, 16, across=4, packed=2, capability=80),
         ),
     ),
 )

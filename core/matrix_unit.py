@@ -1,29 +1,39 @@
-"""Products of matrices that a schedule gives to a matrix unit, the role m: which they are, and how they are rounded.
+"""Products of matrices that a schedule gives to a matrix unit: which they are, and how they are rounded.
 
 Example:
     in:   t1 = a[i,k] * b[k,j];  out[i,j] = sum t1[i,j,k]   i'':m, j'':m, k'':m
     out:  t1 = tf32(a[i,k]) * tf32(b[k,j])                  rows i, columns j, terms k
 
-A matrix unit multiplies numbers of TF32, which have 11 significant bits. The role says that both factors are rounded to
-them; each product is then exact in f32, and is added in f32. It is the same on every machine, with a unit or without.
+A matrix unit multiplies numbers of few bits: the role m says that both factors are rounded to TF32, which has 11
+significant bits, and m16 to bf16, which has 8. Each product is then exact in f32, and is added in f32. It is the same
+on every machine, with a unit or without.
 """
 
 from __future__ import annotations
 
-from ilang.core.ir.scalar import Apply, Operand, Scalar, scalars_within
-from ilang.core.ir.schedule import Loop
+from collections.abc import Mapping
+from typing import TypeGuard
+
+from ilang.core.ir.scalar import Apply, Convert, Operand, Scalar, scalars_within
+from ilang.core.ir.schedule import UNIT_ROLES, Loop
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import LoopPart, LoopRole
 from ilang.core.record import record, replace
 
-ROUNDED = "tf32"
-"""The primitive that rounds what a unit multiplies."""
+ROUNDINGS: Mapping[str, str] = {"m": "tf32", "m16": "bf16"}
+"""The primitive that rounds the factors of a unit, by the role of its loops."""
+NAMES: Mapping[str, str] = {"tf32": "TF32", "bf16": "bf16"}
+"""The names of the numbers that primitives round to."""
 
 
 @record
 class MatrixLoops:
-    """The loops of a sum that a matrix unit takes: over ``rows`` and ``columns`` of a result, and over ``terms``."""
+    """The loops of a sum that a matrix unit takes: over ``rows`` and ``columns`` of a result, and over ``terms``.
 
+    The primitive ``rounding`` rounds both factors.
+    """
+
+    rounding: str
     rows: Loop
     columns: Loop
     terms: Loop
@@ -37,16 +47,34 @@ class MatrixSum:
     product: int
 
 
-def is_rounded(scalar: Scalar) -> bool:
-    """Whether a scalar multiplies what is rounded for a matrix unit."""
-    return any(
-        isinstance(part, Apply) and part.primitive == ROUNDED for part in scalars_within(scalar)
-    )
+def is_rounding(scalar: Scalar) -> TypeGuard[Apply | Convert]:
+    """Whether a scalar is rounded for a matrix unit: by a primitive, or by a conversion to the type of that name."""
+    return rounding_in(scalar) is not None
+
+
+def rounding_in(scalar: Scalar) -> str | None:
+    """The primitive by which a scalar is rounded for a matrix unit; None where it is not."""
+    name = scalar.primitive if isinstance(scalar, Apply) else None
+    name = scalar.dtype if isinstance(scalar, Convert) else name
+    return name if name in NAMES else None
+
+
+def unrounded(scalar: Scalar) -> Scalar:
+    """The argument of a scalar that is rounded for a matrix unit; any other scalar as it is."""
+    if not is_rounding(scalar):
+        return scalar
+    return scalar.argument if isinstance(scalar, Convert) else scalar.arguments[0]
+
+
+def rounded_to(scalar: Scalar) -> str | None:
+    """The name of the numbers to which factors in a scalar are rounded for a matrix unit; None where none is."""
+    roundings = (name for part in scalars_within(scalar) if (name := rounding_in(part)) is not None)
+    return NAMES.get(next(roundings, ""))
 
 
 def asks_for_unit(node: Assignment) -> bool:
     """Whether a schedule gives loops of an assignment to a matrix unit."""
-    return node.schedule is not None and any(each.role == "m" for each in node.schedule.roles)
+    return node.schedule is not None and any(x.role in UNIT_ROLES for x in node.schedule.roles)
 
 
 def with_rounded_factors(shaped: Shaped) -> Shaped:
@@ -59,15 +87,12 @@ def with_rounded_factors(shaped: Shaped) -> Shaped:
         if isinstance(matched, MatrixSum):
             product = nodes[matched.product]
             assert isinstance(product, Assignment)
-            factors = (_rounded(factor) for factor in _factors(product))
+            rounding = matched.loops.rounding
+            factors = (Apply(rounding, (x,), x.dtype) for x in _factors(product))
             scalar = Apply("mul", tuple(factors), product.scalar.dtype)
             nodes[matched.product] = replace(product, scalar=scalar)
     same = all(a is b for a, b in zip(nodes, shaped.nodes, strict=True))
     return shaped if same else replace(shaped, nodes=tuple(nodes))
-
-
-def _rounded(factor: Operand) -> Scalar:
-    return Apply(ROUNDED, (factor,), factor.dtype)
 
 
 def sum_of_products(shaped: Shaped, value: int) -> MatrixSum | str:
@@ -98,21 +123,23 @@ def _loops(node: Assignment) -> MatrixLoops | str:
     number = {axis.name: n for n, axis in enumerate(node.axes)}
     parts = {split.axis: len(split.factors) for split in node.schedule.splits}
     order = [each for each in node.schedule.order if isinstance(each, LoopPart)]
-    asked = {
-        (role.loop.axis, role.loop.part)
+    named = {
+        (role.loop.axis, role.loop.part): role.role
         for role in node.schedule.roles
-        if isinstance(role, LoopRole) and role.role == "m"
+        if isinstance(role, LoopRole) and role.role in UNIT_ROLES
     }
+    if len({*named.values()}) > 1:
+        return "its loops are of two units, m and m16, which round to different numbers"
     reduced = set(node.reduced_axes())
     results = [each for each in order if number[each.axis] not in reduced]
     terms = [each for each in order if number[each.axis] in reduced]
     last = (*results[-2:], *terms[-1:])
-    if {(each.axis, each.part) for each in last} != asked or len(asked) != 3:
+    if {(each.axis, each.part) for each in last} != named.keys() or len(named) != 3:
         return "its loops are the last two over the result, and the last reduced one, of a written order"
     if len({each.axis for each in last}) < 3 or any(parts.get(x.axis, 0) != x.part for x in last):
         return "its loops are the innermost parts of three axes"
     rows, columns, term = (Loop(number[each.axis], each.part) for each in last)
-    return MatrixLoops(rows, columns, term)
+    return MatrixLoops(ROUNDINGS[next(iter(named.values()))], rows, columns, term)
 
 
 def _axes_of_product(shaped: Shaped, value: int, product: int) -> dict[int, int] | str:
@@ -145,10 +172,7 @@ def _factors(node: Assignment) -> tuple[Operand, ...]:
     scalar = node.scalar
     if not isinstance(scalar, Apply) or scalar.primitive != "mul":
         return ()
-    bare = [
-        part.arguments[0] if isinstance(part, Apply) and part.primitive == ROUNDED else part
-        for part in scalar.arguments
-    ]
+    bare = [*map(unrounded, scalar.arguments)]
     return tuple(part for part in bare if isinstance(part, Operand)) if len(bare) == 2 else ()
 
 
@@ -160,7 +184,8 @@ def _problem(
     if len(factors) != 2:
         return "it adds no products of two factors"
     if any(shaped.tensors[node.reads[each.number].value].dtype != "f32" for each in factors):
-        return "its factors are not both f32, and a matrix unit multiplies f32 rounded to TF32"
+        name = NAMES[loops.rounding]
+        return f"its factors are not both f32, and a matrix unit multiplies f32 rounded to {name}"
     factor_axes = []
     for each in factors:
         read = node.reads[each.number]

@@ -49,6 +49,7 @@ PRIMITIVES: dict[str, Primitive] = {
         Primitive("sqrt", 1, "float", "square root"),
         Primitive("square", 1, "float", "square"),
         Primitive("tf32", 1, "float", "rounded to the 11 bits of TF32"),
+        Primitive("bf16", 1, "float", "rounded to the 8 bits of bf16"),
         Primitive("log", 2, "float", "logarithm of the right to the base of the left"),
         Primitive("ln", 1, "float", "natural logarithm"),
         Primitive("sin", 1, "float", "sine"),

@@ -45,6 +45,7 @@ MEANING: dict[str, Callable[..., Any]] = {
     "sqrt": np.sqrt,
     "square": np.square,
     "tf32": lambda x: _rounded(x, 11),
+    "bf16": lambda x: _rounded(x, 8, to_even=True),
     "log": lambda base, x: np.divide(np.log(x), np.log(base)),
     "ln": np.log,
     "sin": np.sin,
@@ -65,13 +66,18 @@ MEANING: dict[str, Callable[..., Any]] = {
 }
 
 
-def _rounded(x: Array, bits: int) -> Array:
-    """A float with so many significant bits, the nearest one; of two the one further from zero."""
+def _rounded(x: Array, bits: int, *, to_even: bool = False) -> Array:
+    """A float with so many significant bits, the nearest one; of two the one further from zero, or that which is even.
+
+    NaN becomes a quiet one, which has no further bits either.
+    """
     integer: Any = np.uint32 if x.dtype == np.float32 else np.uint64
-    unit = integer(1 << np.finfo(x.dtype).nmant + 1 - bits)
+    explicit = np.finfo(x.dtype).nmant
+    unit, quiet = integer(1 << explicit + 1 - bits), integer(1 << explicit - 1)
     pattern: Any = np.asarray(x).view(integer)
-    nearest = (pattern + unit // integer(2)) & ~(unit - integer(1))
-    return np.where(np.isfinite(x), nearest.view(x.dtype), x)
+    half = unit // integer(2) - integer(to_even) * (integer(1) - pattern // unit % integer(2))
+    nearest = np.where(np.isnan(x), pattern | quiet, pattern + half)
+    return np.asarray((nearest & ~(unit - integer(1))).view(x.dtype))
 
 
 def evaluate(

@@ -1,4 +1,7 @@
-"""PyTorch on a GPU: its operations one by one, and the same by torch.compile; products in TF32 where ours are."""
+"""PyTorch on a GPU: its operations one by one, and the same by torch.compile; products in TF32 or bf16 where ours are.
+
+Of a product in bf16 it is given factors of 16 bits, which nobody rounds while it is timed, and its result has as many.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 import torch
 
-from bench.gpu_rows import ATTENTION, IN_TF32, GpuRow
+from bench.gpu_rows import ATTENTION, IN_BF16, IN_TF32, GpuRow
 from bench.gpu_times import Contestant, Prepare
 from bench.peers.on_torch import FUNCTIONS
 from bench.workloads import Array
@@ -22,6 +25,7 @@ MORE: Mapping[str, Callable[..., Any]] = {
     )[0],
     "matmul_written": lambda a, b: a @ b,
     "matmul_tf32": lambda a, b: a @ b,
+    "matmul_bf16": lambda a, b: a @ b,
 }
 """What is timed on a GPU only."""
 
@@ -43,7 +47,10 @@ def _prepared(
     function = change(partial(_gradients, function) if row.gradient else function)
     torch.backends.cuda.matmul.allow_tf32 = row.goal == IN_TF32
     torch.backends.cudnn.allow_tf32 = False
-    given = [[torch.from_numpy(a).cuda() for a in arrays.values()] for _ in range(copies)]
+    dtype = torch.bfloat16 if row.goal == IN_BF16 else None
+    given = [
+        [torch.from_numpy(a).to("cuda", dtype) for a in arrays.values()] for _ in range(copies)
+    ]
 
     def call(tensors: Sequence[Any]) -> Callable[[], Any]:
         def run() -> Any:
@@ -57,7 +64,8 @@ def _prepared(
     def result() -> tuple[Array, ...]:
         returned = calls[0]()
         several = returned if isinstance(returned, tuple | list) else (returned,)
-        return tuple(each.cpu().numpy() for each in several)
+        wide = (each.float() if each.dtype == torch.bfloat16 else each for each in several)
+        return tuple(each.cpu().numpy() for each in wide)
 
     return Contestant(calls, torch.cuda.synchronize, result)
 

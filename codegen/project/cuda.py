@@ -82,13 +82,14 @@ def _devices(programs: Sequence[Program]) -> list[str]:
     """The architectures of `make compile`: of each kind of device, but those that lack instructions of the kernels."""
     device = GPU.device
     assert device is not None
-    multiplies = any(
-        isinstance(s, MatrixProduct)
+    roundings = {
+        s.rounding
         for program in programs
         for kernel in program.kernels
         for s in statements_within(kernel.body)
-    )
-    least = device.matrix.capability if multiplies else 0
+        if isinstance(s, MatrixProduct)
+    }
+    least = max((device.unit(each).capability for each in roundings), default=0)
     return [f"sm_{each.capability}" for each in MULTIPROCESSORS if least <= each.capability]
 
 

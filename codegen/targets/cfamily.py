@@ -22,7 +22,11 @@ from ilang.core.ir.scalar import (
     reads_both,
 )
 
-C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
+C_TYPES = {
+    "f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t",
+    "bf16": "uint16_t",
+}  # fmt: skip
+"""The C type of each element type, and that of the bits of bf16."""
 WIDTH = 100
 """Columns of a list of values."""
 INDENT = "    "
@@ -300,7 +304,7 @@ class Spelling:
         source, inner = scalar.argument.dtype, self._atom(scalar.argument)
         if scalar.dtype == "bool":
             return f"{inner} != 0"
-        if scalar.dtype in INTEGERS and source in FLOATS:
+        if scalar.dtype == "bf16" or (scalar.dtype in INTEGERS and source in FLOATS):
             return f"{scalar.dtype}_of_{source}({self.expression(scalar.argument)})"
         return f"({C_TYPES[scalar.dtype]}){inner}"
 
@@ -420,7 +424,7 @@ LIBM = {
     "cos": {"f64": "cos"},
 }
 """Functions taken from the C library; ``mathlib`` has the others."""
-HELPERS = frozenset({"max", "min", "square", "tf32", "floor_divide"})
+HELPERS = frozenset({"max", "min", "square", "tf32", "bf16", "floor_divide"})
 CALLS = HELPERS | LIBM.keys() | {"exp", "ln", "tanh"}
 """Primitives spelled as a call."""
 

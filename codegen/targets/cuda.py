@@ -37,6 +37,7 @@ WITHOUT_HEADERS = (
     "typedef signed int int32_t;",
     "typedef signed long int64_t;",
     "typedef unsigned char uint8_t;",
+    "typedef unsigned short uint16_t;",
     "typedef unsigned int uint32_t;",
     "typedef unsigned long uint64_t;",
     "#define INT32_MIN (-2147483647 - 1)",

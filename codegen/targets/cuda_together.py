@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from ilang.codegen.targets.cfamily import INDENT, Spelling, combined
@@ -23,7 +23,7 @@ def lines(
         case SwapBuffers():
             return _swapping(s, spelling, indent)
         case MatrixProduct():
-            return _multiplying(s, spelling, device.matrix, indent)
+            return _multiplying(s, spelling, device.unit(s.rounding), indent)
         case _:
             assert_never(s)
 
@@ -68,9 +68,18 @@ def _swapping(s: SwapBuffers, spelling: Spelling, indent: str) -> Iterator[str]:
 def _multiplying(
     s: MatrixProduct, spelling: Spelling, unit: MatrixUnit, indent: str
 ) -> Iterator[str]:
-    """The product of matrices that the lanes of a warp have, added to one."""
+    """The product of matrices that the lanes of a warp have, added to one; registers hold terms side by side."""
     yield f"{indent}add_product_{unit.rows}x{unit.columns}x{unit.terms}("
-    sides = [", ".join(map(spelling.expression, side)) for side in (s.sums, s.left, s.right)]
+    sides = [[*map(spelling.expression, side)] for side in (s.sums, s.left, s.right)]
+    if 1 < unit.packed:
+        sides[1:] = (_packed(side, unit) for side in sides[1:])
+    ends = (",", ",", ");")
     yield from (
-        f"{indent}{INDENT}{side}{end}" for side, end in zip(sides, (",", ",", ");"), strict=True)
+        f"{indent}{INDENT}{', '.join(side)}{end}" for side, end in zip(sides, ends, strict=True)
     )
+
+
+def _packed(side: Sequence[str], unit: MatrixUnit) -> list[str]:
+    """Elements as registers that hold several of them."""
+    several = (side[n : n + unit.packed] for n in range(0, len(side), unit.packed))
+    return [f"pair_{unit.dtype}({', '.join(some)})" for some in several]

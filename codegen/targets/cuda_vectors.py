@@ -14,7 +14,10 @@ from ilang.core.ir.kernel import Change, Define, For, Program, Statement, Store
 from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Apply, Load, Scalar
 
-VECTORS = {"f32": "float", "f64": "double", "i32": "int", "i64": "longlong", "bool": "uchar"}
+VECTORS = {
+    "f32": "float", "f64": "double", "i32": "int", "i64": "longlong", "bool": "uchar",
+    "bf16": "ushort",
+}  # fmt: skip
 """The names in CUDA of vectors of elements, less their number."""
 LANES = "xyzw"
 """The names in CUDA of the elements of a vector."""
@@ -56,33 +59,28 @@ def contracted(s: Change | Store, spelling: Spelling) -> str:
 
 
 def unrolled(spelling: Spelling, loop: For, indent: str, *, braces: bool) -> Iterator[str]:
-    """The iterations of a loop, each with an element of the widest vectors; in braces of their own, or in others."""
+    """The iterations of a loop, each with an element of vectors; in braces of their own, or in others."""
     first, inside = loop.each[0], indent + INDENT if braces else indent
+    count = len(loop.each)
     loads = [[*dict.fromkeys(_loads((store,), loop.wide))] for store in loop.each]
     if braces:
         yield f"{indent}{{"
     for n, load in enumerate(loads[0]):
-        kind = _kind(spelling, load.buffer, _lanes(spelling, load.buffer))
-        place = vector(spelling, load.buffer, load.index, _lanes(spelling, load.buffer), "const ")
+        kind = _kind(spelling, load.buffer, count)
+        place = vector(spelling, load.buffer, load.index, count, "const ")
         yield f"{inside}const {kind} loaded{n} = {place};"
     whole = first.buffer in loop.wide
     if whole:
-        yield f"{inside}{_kind(spelling, first.buffer, _lanes(spelling, first.buffer))} stored;"
+        yield f"{inside}{_kind(spelling, first.buffer, count)} stored;"
     for lane, store, read in zip(LANES, loop.each, loads, strict=False):
         held = Held(spelling, {load: f"loaded{n}.{lane}" for n, load in enumerate(read)})
         target = held.element(store.buffer, store.index)
         yield f"{inside}{f'stored.{lane}' if whole else target} = {held.value(store.value)};"
     if whole:
-        place = vector(spelling, first.buffer, first.index, _lanes(spelling, first.buffer))
+        place = vector(spelling, first.buffer, first.index, count)
         yield f"{inside}{place} = stored;"
     if braces:
         yield f"{indent}}}"
-
-
-def _lanes(spelling: Spelling, number: int) -> int:
-    """The elements of an array that make the widest vector."""
-    program = spelling.program
-    return program.machine.vector_lanes(program.buffers[number].dtype)
 
 
 def _kind(spelling: Spelling, number: int, count: int) -> str:

@@ -176,8 +176,9 @@ def _together(program: Program, kernel: Kernel, body: Block, aligned: frozenset[
             chosen = {load.buffer for x in s.body for load in chosen_loads(x)}
             _demand(program, kernel, chosen.isdisjoint(s.wide), "vectors are read whatever holds")
             for number in s.wide:
-                lanes = program.machine.vector_lanes(program.buffers[number].dtype)
-                whole = program.sizes[s.size].fixed == lanes and s.rest is None
+                widest = program.machine.vector_lanes(program.buffers[number].dtype)
+                lanes = program.sizes[s.size].fixed or 0
+                whole = lanes in (2, widest) and s.rest is None
                 _demand(program, kernel, whole, "a vector has all of its elements")
                 ends = [index[-1] for buffer, index in accesses(s.body) if buffer == number]
                 along = all(

@@ -16,9 +16,9 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.rewriting import Access
-from ilang.core.ir.scalar import Apply, Load, Scalar, scalars_within
+from ilang.core.ir.scalar import Load, Scalar, scalars_within
 from ilang.core.machine import DeviceLimits
-from ilang.core.matrix_unit import ROUNDED
+from ilang.core.matrix_unit import rounding_in
 
 Demand = Callable[[Program, Kernel, bool, str], None]
 """A function that raises an InternalError where an invariant does not hold."""
@@ -40,8 +40,7 @@ class _Checking:
     ) -> None:
         self.program = program
         self.kernel = kernel
-        self.unit = device.matrix
-        self.groups = device.warp // device.matrix.across
+        self.device = device
         self.rounded = _rounded(kernel)
         self.held: dict[Access, Scalar] = {}
         self._demand = demand
@@ -57,7 +56,9 @@ class _Checking:
                 self.demand(bool(lanes), "threads share what a matrix unit does")
                 self._product(s, lanes)
             elif isinstance(s, Spread) and s.over == "threads":
-                stores = (x for x in statements_within(s.body) if isinstance(x, Store))
+                inside = list(statements_within(s.body))
+                stores = [x for x in inside if isinstance(x, Store)]
+                stores += [store for x in inside if isinstance(x, For) for store in x.each]
                 self.held = {(x.buffer, x.index): x.value for x in stores}
                 self.block(s.body, s.loops, frozenset(loop.variable for loop in s.loops[-2:]))
             elif any(isinstance(x, MatrixProduct) for x in statements_within((s,))):
@@ -70,12 +71,13 @@ class _Checking:
 
     def _product(self, s: MatrixProduct, lanes: Sequence[For]) -> None:
         """Check what each lane has of a product."""
-        unit, (group, place) = self.unit, (loop for loop in lanes[-2:])
+        unit, (group, place) = self.device.unit(s.rounding), (loop for loop in lanes[-2:])
+        groups = self.device.warp // unit.across
         counts = [self.program.sizes[loop.size].fixed for loop in (group, place)]
         plain = all(loop.role in ("", "t") and loop.rest is None for loop in (group, place))
-        self.demand(plain and counts == [self.groups, unit.across], "the last loops are of lanes")
-        rows, terms = unit.rows // self.groups, unit.terms // unit.across
-        sizes = (rows * unit.columns // unit.across, terms * rows, terms)
+        self.demand(plain and counts == [groups, unit.across], "the last loops are of lanes")
+        rows, terms = unit.rows // groups, unit.terms_of(0)
+        sizes = (rows * unit.columns // unit.across, len(terms) * rows, len(terms))
         counted = len(s.sums), len(s.left), len(s.right)
         self.demand(counted == sizes, "lanes have as many elements as the machine says")
         self.demand(len(set(s.sums)) == len(s.sums), "a lane adds to each of its sums once")
@@ -83,14 +85,15 @@ class _Checking:
         self.demand(local, "a lane adds to sums of its own")
         left, right = (tuple(map(self._read, side)) for side in (s.left, s.right))
         factors = (*left, *right)
-        self.demand(all(x.dtype == "f32" for x in (*s.sums, *factors)), "elements are of f32")
-        self.demand(all(map(self._is_rounded, factors)), "a matrix unit multiplies what is rounded")
-        steps = [
-            (part * unit.across, row * self.groups) for part in range(terms) for row in range(rows)
-        ]
-        at = group.variable, place.variable
+        self.demand(all(x.dtype == "f32" for x in s.sums), "sums are of f32")
+        self.demand(all(x.dtype == unit.dtype for x in factors), "factors are of the unit's type")
+        right_way = all(self._is_rounded(x, s.rounding) for x in factors)
+        self.demand(right_way, "a matrix unit multiplies what is rounded")
+        several = [terms[n : n + unit.packed] for n in range(0, len(terms), unit.packed)]
+        steps = [(n, row * groups) for some in several for row in range(rows) for n in some]
+        at = group.variable, place.variable, unit.packed
         self.demand(_is_laid_out(left, steps, *at), "lanes have rows by group and terms by place")
-        steps = [(part * unit.across, 0) for part in range(terms)]
+        steps = [(n, 0) for n in terms]
         self.demand(_is_laid_out(right, steps, *at), "lanes have columns by group, terms by place")
 
     def _read(self, scalar: Scalar) -> Scalar:
@@ -99,40 +102,43 @@ class _Checking:
             return self.held.get((scalar.buffer, scalar.index), scalar)
         return scalar
 
-    def _is_rounded(self, scalar: Scalar) -> bool:
-        held = isinstance(scalar, Load) and scalar.buffer in self.rounded
-        return held or (isinstance(scalar, Apply) and scalar.primitive == ROUNDED)
+    def _is_rounded(self, scalar: Scalar, rounding: str) -> bool:
+        if isinstance(scalar, Load):
+            return self.rounded.get(scalar.buffer) == {rounding}
+        return rounding_in(scalar) == rounding
 
 
-def _rounded(kernel: Kernel) -> set[int]:
-    """The buffers of a kernel in which everything that is stored is rounded, as in those that they are swapped with."""
+def _rounded(kernel: Kernel) -> dict[int, set[str | None]]:
+    """The roundings of all values that are stored in a buffer, by its number, or in one that it is swapped with."""
     inside = list(statements_within(kernel.body))
-    stores = [s for s in inside if isinstance(s, Store)]
-    swaps = [{s.first, s.second} for s in inside if isinstance(s, SwapBuffers)]
-    plain = {
-        s.buffer
-        for s in stores
-        if not (isinstance(s.value, Apply) and s.value.primitive == ROUNDED)
-    }
-    for pair in swaps:
-        plain |= pair if pair & plain else set()
-    return {s.buffer for s in stores}.union(*swaps) - plain
+    rounded: dict[int, set[str | None]] = {}
+    for s in inside:
+        if isinstance(s, Store):
+            rounded.setdefault(s.buffer, set()).add(rounding_in(s.value))
+    for s in inside:
+        if isinstance(s, SwapBuffers):
+            both = rounded.get(s.first, set()) | rounded.get(s.second, set())
+            rounded |= {s.first: both, s.second: both}
+    return rounded
 
 
 def _is_laid_out(
-    side: Sequence[Scalar], steps: Sequence[tuple[int, int]], group: int, place: int
+    side: Sequence[Scalar], steps: Sequence[tuple[int, int]], group: int, place: int, packed: int
 ) -> bool:
-    """Whether each element of a side is so many places and groups further on than the first one."""
+    """Whether each element of a side is so many terms and groups further on than the first one.
+
+    A place has ``packed`` terms.
+    """
     loads = [part for scalar in side for part in scalars_within(scalar) if isinstance(part, Load)]
     if len(loads) != len(side) or len({load.buffer for load in loads}) != 1:
         return False
     first = loads[0].index
     if not {group, place} <= {v for part in first for v in part.axes()}:
         return False
-    for load, (places, groups) in zip(loads, steps, strict=True):
+    for load, (terms, groups) in zip(loads, steps, strict=True):
         for part, start in zip(load.index, first, strict=True):
             by = {v: c for c, v in start.terms}
-            offset = start.offset + places * by.get(place, 0) + groups * by.get(group, 0)
+            offset = start.offset + terms * by.get(place, 0) // packed + groups * by.get(group, 0)
             if sorted(part.terms) != sorted(start.terms) or part.offset != offset:
                 return False
     return True

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from ilang.core.cost import Total, of_assignments, of_transfers
 from ilang.core.dtype import BYTES, DTYPES
 from ilang.core.explain.expression import (
-    OF_UNIT,
     affine_text,
     group_text,
     number_text,
+    of_unit,
     size_text,
     view_text,
 )
@@ -29,7 +29,6 @@ from ilang.core.ir.rewriting import substituted_index
 from ilang.core.ir.scalar import Apply, Constant, Convert, Position, scalars_within
 from ilang.core.ir.schedule import Nest, Scheduled, loop_text, schedule_text, unscheduled
 from ilang.core.ir.shaped import START, Assignment, Read, Shaped, View
-from ilang.core.matrix_unit import is_rounded
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import mapping
@@ -480,8 +479,7 @@ def _written(node: Assignment) -> str:
 
 def words(node: Assignment, name: str) -> str:
     """An expression in words: ``sum over k, for each i j``; ``name`` is that of its result."""
-    text = _words(node, name)
-    return f"{text}{OF_UNIT}" if is_rounded(node.scalar) else text
+    return f"{_words(node, name)}{of_unit(node.scalar)}"
 
 
 def _words(node: Assignment, name: str) -> str:

@@ -8,6 +8,7 @@ from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.scalar import Apply, Constant, Convert, Scalar
 from ilang.core.ir.shaped import ExtentProduct, Size
+from ilang.core.matrix_unit import rounded_to
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^",
@@ -15,8 +16,11 @@ INFIX = {
     "and": "and", "or": "or", "xor": "xor",
 }  # fmt: skip
 
-OF_UNIT = ", factors rounded to TF32"
-"""The effect of the role m of a schedule on a product, in words."""
+
+def of_unit(scalar: Scalar) -> str:
+    """The effect of the role m or m16 of a schedule on a product, in words; none on anything else."""
+    name = rounded_to(scalar)
+    return "" if name is None else f", factors rounded to {name}"
 
 
 def affine_text(

@@ -125,7 +125,7 @@ def _role_text(role: Role) -> str:
             return " unrolled"
         case "v":
             return " in lanes"
-        case "m":
+        case "m" | "m16":
             return " by a matrix unit"
         case "" | "p" | "t" | "q" | "x" | "y" | "z" | "tx" | "ty" | "tz" | "l":
             return ""

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from ilang.core.explain.expression import OF_UNIT, aligned, size_text, stored_text, view_text
+from ilang.core.explain.expression import aligned, of_unit, size_text, stored_text, view_text
 from ilang.core.ir.shaped import Assignment, Input, Shaped, View
-from ilang.core.matrix_unit import is_rounded
 
 
 def shapes_text(shaped: Shaped) -> str:
@@ -21,7 +20,7 @@ def shapes_text(shaped: Shaped) -> str:
         extents = ", ".join(size_text(shaped.sizes[n]) for n in tensor.dims)
         match node:
             case Assignment():
-                text = f"{node.text}{OF_UNIT if is_rounded(node.scalar) else ''}"
+                text = f"{node.text}{of_unit(node.scalar)}"
             case View():
                 view = view_text(node.axes, node.source, node.target)
                 text = f"{shaped.tensors[node.value].name} as {view}"

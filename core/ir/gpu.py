@@ -113,11 +113,12 @@ class CombineThreads:
 class MatrixProduct:
     """The lanes of a warp add the product of two matrices to a third: one instruction of the matrix unit of a device.
 
-    Each lane has elements of all three: it gives those of ``left`` and ``right``, which are rounded to TF32, and has
-    the ``sums`` in its registers. The machine says which of the matrices these are (``MatrixUnit``); the lane is that
-    of the last two loops of the spread around.
+    Each lane has elements of all three: it gives those of ``left`` and ``right``, which are rounded by the primitive
+    ``rounding``, and has the ``sums`` in its registers. The machine says which of the matrices these are
+    (``MatrixUnit``); the lane is that of the last two loops of the spread around.
     """
 
+    rounding: str
     sums: tuple[Load, ...]
     left: tuple[Scalar, ...]
     right: tuple[Scalar, ...]

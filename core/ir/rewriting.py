@@ -172,7 +172,7 @@ def substituted(s: Statement, substitution: Substitution) -> Statement:
                 for side in (s.left, s.right)
             )
             sums = tuple(substituted_load(each, substitution) for each in s.sums)
-            return MatrixProduct(sums, left, right)
+            return MatrixProduct(s.rounding, sums, left, right)
         case Transpose():
             loops = substituted(s.loops, substitution)
             assert isinstance(loops, For)

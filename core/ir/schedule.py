@@ -40,12 +40,13 @@ from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import record
 
-Role = Literal["", "p", "t", "v", "u", "q", "x", "y", "z", "tx", "ty", "tz", "l", "m"]
+Role = Literal["", "p", "t", "v", "u", "q", "x", "y", "z", "tx", "ty", "tz", "l", "m", "m16"]
 """The role of a loop: as it is best, parallel, by threads, in lanes, unrolled, one after the other.
 
 On a GPU x, y and z are the dimensions of the grid, tx, ty and tz those of a block, l the lanes of a warp, and m
-loops are a product of matrices by a matrix unit.
+and m16 loops are a product of matrices by a matrix unit.
 """
+UNIT_ROLES: tuple[Role, ...] = ("m", "m16")
 BLOCK_ROLES: tuple[Role, ...] = ("x", "y", "z")
 THREAD_DIMENSIONS: tuple[Role, ...] = ("tx", "ty", "tz")
 THREAD_ROLES: tuple[Role, ...] = ("t", *THREAD_DIMENSIONS, "l")

@@ -34,6 +34,7 @@ LOOP_ROLES = {
     "tx, ty, tz": "threads of a block",
     "l": "lanes of a warp",
     "m": "matrix unit",
+    "m16": "matrix unit, of factors of 16 bits",
 }
 DIGITS = {
     1: "one input, and its digit is 0",

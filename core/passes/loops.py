@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Looked, Within, axis_index, inside
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select, with_operands
-from ilang.core.ir.schedule import Loop, Nest, Scheduled
+from ilang.core.ir.schedule import UNIT_ROLES, Loop, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS
 from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope, fresh
@@ -59,7 +59,7 @@ class Loops:
         role = frame.nest.role(frame.nest.order.index(loop))
         if role in ("u", "v") and self.storage.sizes[size].fixed is None:
             role = ""
-        if role == "m" and self.storage.machine.device is None:  # what it rounds, it rounds anyway
+        if role in UNIT_ROLES and self.storage.machine.device is None:  # factors are rounded anyway
             role = ""
         if role == "p" and loop in frame.chunks:  # the loop over the parts has it
             role = ""

@@ -22,6 +22,7 @@ from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.extent import fixed, is_divided, part_extent
 from ilang.core.ir.schedule import (
     THREAD_ROLES,
+    UNIT_ROLES,
     Accumulation,
     Chunks,
     Instance,
@@ -438,7 +439,7 @@ def _thread_tile(reduction: _Reduction) -> ThreadTile | None:
     positions = [n for n, loop in enumerate(elements, last + 1) if loop not in threads]
     each = prod(counts[n] or 0 for n in positions)
     device = reduction.program.machine.device
-    if device is not None and "m" in roles.values():  # the lanes of a warp share what a unit adds
+    if device is not None and {*UNIT_ROLES} & {*roles.values()}:  # lanes of a warp share its sums
         each //= device.warp
     if None in counts[last + 1 :] or most < each:
         return None

@@ -3,8 +3,8 @@
 Small changes are tried one by one, and the first with which the program lowers is told: a producer takes
 the splits and the order of what stages it; a digit moves outwards, or is left out; a role is left out. Where a block
 has no room for so many threads or elements, parts become smaller, or loops for threads sequential; where a matrix unit
-has no whole matrices, they become larger. Where no change alone makes the program legal, because another schedule is
-wrong too, a digit or a role to leave out is told.
+has no whole matrices, they become larger, and loops of two units one unit's. Where no change alone makes the program
+legal, because another schedule is wrong too, a digit or a role to leave out is told.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from ilang.core.diagnostic import Fix, ScheduleError, shorten
-from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES, Loop, Nest, Role
+from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES, UNIT_ROLES, Loop, Nest, Role
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Split, Start
+from ilang.core.matrix_unit import with_rounded_factors
 from ilang.core.notation.printer import print_schedule
 from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import mapping
@@ -75,7 +76,10 @@ def _with_fix(error: ScheduleError, candidate: Candidate) -> ScheduleError:
 
 
 def _changed(shaped: Shaped, candidate: Candidate) -> Shaped:
-    """The program with another schedule at a place of the text, wherever that place is used."""
+    """The program with another schedule at a place of the text, wherever that place is used.
+
+    Its roles say how factors are rounded.
+    """
     old = candidate.node.schedule
     assert old is not None
     nodes = tuple(
@@ -86,7 +90,7 @@ def _changed(shaped: Shaped, candidate: Candidate) -> Shaped:
         else node
         for node in shaped.nodes
     )
-    return replace(shaped, nodes=nodes)
+    return with_rounded_factors(replace(shaped, nodes=nodes))
 
 
 # -- what may be changed -----------------------------------------------------------------------------------------------
@@ -106,6 +110,8 @@ def _candidates(shaped: Shaped, error: ScheduleError) -> Iterator[Candidate]:
     ]
     for node in nodes if error.code == "E0334" else ():
         yield from _along_x(node)
+    for node in nodes if error.code == "E0337" else ():
+        yield from _of_one_unit(node)
     for node in nodes if error.code == "E0338" else ():
         yield from _larger(node)
     for node in nodes if error.code in LIMITS else ():
@@ -163,7 +169,9 @@ def _larger(node: Assignment) -> Iterator[Candidate]:
     if node.schedule is None:
         return
     splits = node.schedule.splits
-    asked = {x.loop.axis for x in node.schedule.roles if isinstance(x, LoopRole) and x.role == "m"}
+    asked = {
+        x.loop.axis for x in node.schedule.roles if isinstance(x, LoopRole) and x.role in UNIT_ROLES
+    }
     for n, split in enumerate(splits):
         *others, last = split.factors
         first = (last - 1).bit_length()
@@ -172,6 +180,17 @@ def _larger(node: Assignment) -> Iterator[Candidate]:
             if changed != split:
                 schedule = replace(node.schedule, splits=(*splits[:n], changed, *splits[n + 1 :]))
                 yield Candidate(node, schedule)
+
+
+def _of_one_unit(node: Assignment) -> Iterator[Candidate]:
+    """All loops that are given to several matrix units as those of one of them."""
+    if node.schedule is None:
+        return
+    roles = node.schedule.roles
+    asked = dict.fromkeys(entry.role for entry in roles if entry.role in UNIT_ROLES)
+    for role in asked if len(asked) > 1 else ():
+        changed = (replace(x, role=role) if x.role in UNIT_ROLES else x for x in roles)
+        yield Candidate(node, replace(node.schedule, roles=tuple(changed)))
 
 
 def _along_x(node: Assignment) -> Iterator[Candidate]:

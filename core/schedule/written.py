@@ -10,6 +10,7 @@ from __future__ import annotations
 from ilang.core.ir.schedule import (
     BLOCK_ROLES,
     THREAD_ROLES,
+    UNIT_ROLES,
     Loop,
     Nest,
     Role,
@@ -60,7 +61,7 @@ def written_nest(node: Assignment) -> Nest | None:
         tuple(roles.get(loop, "") for loop in order),
         spaces,
         bool(schedule.order),
-        "role" if set(roles.values()) & {*BLOCK_ROLES, *THREAD_ROLES, "m"} else "",
+        "role" if set(roles.values()) & {*BLOCK_ROLES, *THREAD_ROLES, *UNIT_ROLES} else "",
     )
 
 

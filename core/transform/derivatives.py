@@ -182,6 +182,7 @@ PARTIALS: dict[str, Partial] = {
     "sqrt": lambda g, _a, z: (over(g, times(constant(2.0, g), z)),),
     "square": lambda g, a, _z: (times(g, times(constant(2.0, g), a[0])),),
     "tf32": lambda g, _a, _z: (g,),
+    "bf16": lambda g, _a, _z: (g,),
     "log": _logarithm,
     "ln": lambda g, a, _z: (over(g, a[0]),),
     "sin": lambda g, a, _z: (times(g, _call("cos", a[0])),),

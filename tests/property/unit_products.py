@@ -2,8 +2,8 @@
 
 Each is refused by a rule, or runs on the CPU and on the emulator, in several orders of threads, every access checked.
 
-What is rounded to TF32 is exact in what is wanted, and each product of two such numbers in f32. Sums of n terms, in
-any order, are then off by n units of 2^-24 of the sum of sizes at most; a result is rounded once more.
+What is rounded to TF32 or bf16 is exact in what is wanted, and each product of two such numbers in f32. Sums of n
+terms, in any order, are then off by n units of 2^-24 of the sum of sizes at most; a result is rounded once more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,11 @@ from tests.property.native import Answer, Call
 
 ROWS = ((16,), (16,), (32,), (2, 16), (2, 32), (2, 2, 16), (3, 16))
 COLUMNS = ((8,), (8,), (16,), (24,), (2, 8), (2, 16), (2, 2, 8))
-TERMS = ((8,), (16,), (2, 8), (4, 8), (3, 16), (2, 32))
+TERMS = {
+    "m": ((8,), (16,), (2, 8), (4, 8), (3, 16), (2, 32)),
+    "m16": ((16,), (32,), (2, 16), (4, 16), (3, 32), (2, 48)),
+}
+"""By the role of the unit."""
 EXTENTS = ((33, 20, 19), (16, 32, 16), (1, 1, 1), (5, 0, 3), (17, 3, 40), (0, 4, 2), (64, 64, 48))
 """Of rows, terms and columns."""
 
@@ -43,12 +47,13 @@ class UnitProduct:
 def draw(seed: int) -> UnitProduct:
     """A product of two inputs, in any order and each transposed or not, perhaps in a batch."""
     rng = random.Random(seed)
+    unit = ("m", "m16")[seed % 2]
     batch = rng.choice(("", "", "b"))
     rows, columns = rng.sample("ij", 2)
     left = batch + "".join(rng.sample((rows, "k"), 2))
     right = batch + "".join(rng.sample((columns, "k"), 2))
     first, second = rng.sample((left, right), 2)
-    splits = {rows: rng.choice(ROWS), columns: rng.choice(COLUMNS), "k": rng.choice(TERMS)}
+    splits = {rows: rng.choice(ROWS), columns: rng.choice(COLUMNS), "k": rng.choice(TERMS[unit])}
     last = {axis: len(splits[axis]) for axis in splits}
     between = [
         (axis, part)
@@ -74,7 +79,7 @@ def draw(seed: int) -> UnitProduct:
     ]
     written = ",".join(f"{axis}:{':'.join(map(str, parts))}" for axis, parts in splits.items())
     roles = [f"{loop(axis, part)}:{'t' if part == 1 else 'u'}" for axis, part in between]
-    roles += [f"{loop(axis, last[axis])}:m" for axis in (rows, columns, "k")]
+    roles += [f"{loop(axis, last[axis])}:{unit}" for axis in (rows, columns, "k")]
     blocks = [f"{axis}:p" for axis in outer]
     roles += rng.choice(
         (blocks, [f"{a}:{b}" for a, b in zip(reversed(outer), "xyz", strict=False)])

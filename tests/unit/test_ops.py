@@ -73,7 +73,7 @@ def test_forms_use_primitives_of_their_arity() -> None:
 def test_every_primitive_is_used() -> None:
     used = {op.unary for op in OPS.values()} | {op.binary for op in OPS.values()}
     powers = {"sqrt", "square"}  # what powers by a literal become
-    units = {"tf32"}  # what matrix units round
+    units = {"tf32", "bf16"}  # what matrix units round
     assert set(PRIMITIVES) - used - powers - units == {
         "sin",
         "cos",

@@ -427,6 +427,18 @@ static __device__ inline int64_t i64_of_f64(double a)
     return a >= -9223372036854775808.0 && a < 9223372036854775808.0 ? (int64_t)a : INT64_MIN;
 }
 
+/* the bits of the nearest number of bf16 */
+static __device__ inline uint16_t bf16_of_f32(float a)
+{
+    return (uint16_t)(bits_of_f32(bf16_f32(a)) >> 16);
+}
+
+/* two in one register */
+static __device__ inline uint32_t pair_bf16(uint32_t low, uint32_t high)
+{
+    return low | high << 16;
+}
+
 /*
  * The product of a matrix of 16 rows and 8 terms by one of 8 terms and 8 columns, all of TF32, added to one of f32 by
  * the lanes of a warp. Lane n has rows n / 4 and n / 4 + 8; of each of them sums in columns 2 * (n % 4) and the next,
@@ -455,6 +467,38 @@ static __device__ inline void add_product_16x8x8(float &sum0, float &sum1, float
         sum1 = fmaf(upper, right, sum1);
         sum2 = fmaf(lower, left, sum2);
         sum3 = fmaf(lower, right, sum3);
+    }
+#endif
+}
+
+/*
+ * The product of a matrix of 16 rows and 16 terms by one of 16 terms and 8 columns, all of bf16, added to one of f32 by
+ * the lanes of a warp. Lane n has rows n / 4 and n / 4 + 8; of each of them sums in columns 2 * (n % 4) and the next,
+ * and, in pairs, terms 2 * (n % 4) and the next (a0, a1), and those 8 further on (a2, a3); and these terms of column
+ * n / 4 (b0, b1).
+ */
+static __device__ inline void add_product_16x8x16(float &sum0, float &sum1, float &sum2, float &sum3, uint32_t a0,
+                                                  uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#error "matrix units multiply bf16 from sm_80 on: compile with ARCH=sm_80, or leave the role m16 out of the schedule"
+#elif defined(__CUDA_ARCH__)
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sum0), "+f"(sum1), "+f"(sum2), "+f"(sum3)
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+#else
+    const int lane = (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;
+    const int row = lane / 4 * 4, column = lane % 4 * 8;
+    for (int term = 0; term < 16; ++term) {
+        const int at = term % 8 / 2, up = term % 2 ? 0 : 16;
+        const uint32_t upper = __shfl_sync(0xffffffffu, term < 8 ? a0 : a2, row + at) << up & 0xffff0000u;
+        const uint32_t lower = __shfl_sync(0xffffffffu, term < 8 ? a1 : a3, row + at) << up & 0xffff0000u;
+        const uint32_t left = __shfl_sync(0xffffffffu, term < 8 ? b0 : b1, column + at) << up & 0xffff0000u;
+        const uint32_t right = __shfl_sync(0xffffffffu, term < 8 ? b0 : b1, column + at + 4) << up & 0xffff0000u;
+        sum0 = fmaf(f32_of_bits(upper), f32_of_bits(left), sum0);
+        sum1 = fmaf(f32_of_bits(upper), f32_of_bits(right), sum1);
+        sum2 = fmaf(f32_of_bits(lower), f32_of_bits(left), sum2);
+        sum3 = fmaf(f32_of_bits(lower), f32_of_bits(right), sum3);
     }
 #endif
 }

@@ -86,6 +86,21 @@ INLINED double tf32_f64(double x)
     return (bits >> 52 & 0x7ff) == 0x7ff ? x + x : f64_of_bits((bits + unit / 2) & ~(unit - 1));
 }
 
+/* the nearest float with the 8 significant bits of bf16, of two the even one; a NaN becomes a quiet one of as few bits */
+INLINED float bf16_f32(float x)
+{
+    const uint32_t bits = bits_of_f32(x);
+    const uint32_t nearest = bits + 0x7fffu + (bits >> 16 & 1u), quiet = bits | 0x400000u;
+    return f32_of_bits(((bits & 0x7fffffffu) > 0x7f800000u ? quiet : nearest) & 0xffff0000u);
+}
+
+INLINED double bf16_f64(double x)
+{
+    const uint64_t bits = bits_of_f64(x), unit = (uint64_t)1 << 45, infinite = (uint64_t)0x7ff << 52;
+    const uint64_t nearest = bits + (unit / 2 - 1) + (bits / unit & 1), quiet = bits | (uint64_t)1 << 51;
+    return f64_of_bits(((bits & ~((uint64_t)1 << 63)) > infinite ? quiet : nearest) & ~(unit - 1));
+}
+
 /* e to the power r, |r| <= ln(2) / 2 */
 INLINED float power_f32(float r)
 {

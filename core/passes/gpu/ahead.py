@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import TypeGuard
 
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine, Within
@@ -33,8 +32,8 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.rewriting import accesses, parts_of, step_of, substituted
-from ilang.core.ir.scalar import Apply, Load, Local, Position, Scalar, Select
-from ilang.core.matrix_unit import ROUNDED
+from ilang.core.ir.scalar import Apply, Convert, Load, Local, Position, Scalar, Select
+from ilang.core.matrix_unit import is_rounding, unrounded
 from ilang.core.passes.gpu.added import Added
 from ilang.core.record import record, replace
 
@@ -60,16 +59,13 @@ class CopySpread:
     def loads(self) -> Statement:
         """The copy into registers; what it is rounded to is computed later, from there: nothing waits for it."""
         wide = tuple(number for number in self.wide if number != self.store.buffer)
-        value = self.store.value
-        loaded = value.arguments[0] if _is_rounded(value) else value
-        return self._around(Store(self.held, (self.at,), loaded), wide)
+        return self._around(Store(self.held, (self.at,), unrounded(self.store.value)), wide)
 
     def fills(self) -> Statement:
         """The copy from there."""
-        assert self.store.value.dtype is not None
-        value: Scalar = Load(self.held, (self.at,), self.store.value.dtype)
-        if _is_rounded(self.store.value):
-            value = replace(self.store.value, arguments=(value,))
+        dtype = unrounded(self.store.value).dtype
+        assert dtype is not None
+        value = _rounded_as(self.store.value, Load(self.held, (self.at,), dtype))
         wide = (self.filled,) if self.store.buffer in self.wide else ()
         return self._around(Store(self.filled, self.store.index, value), wide)
 
@@ -83,9 +79,15 @@ class CopySpread:
         return replace(self.spread, body=body)
 
 
-def _is_rounded(value: Scalar) -> TypeGuard[Apply]:
-    """Whether a value is rounded to fewer bits."""
-    return isinstance(value, Apply) and value.primitive == ROUNDED
+def _rounded_as(value: Scalar, loaded: Scalar) -> Scalar:
+    """A loaded scalar, rounded where a value is."""
+    match value:
+        case Convert() if is_rounding(value):
+            return replace(value, argument=loaded)
+        case Apply() if is_rounding(value):
+            return replace(value, arguments=(loaded,))
+        case _:
+            return loaded
 
 
 def _moving(body: Block, wide: tuple[int, ...], lanes: int) -> Block:
@@ -143,10 +145,10 @@ class Copies:
         buffer = self.buffers[filled]
         most = max(copies.values(), key=lambda copy: copy.count)
         size = most.loops[0].size if len(most.loops) == 1 else self.added.size(most.count)
+        dtype = unrounded(most.store.value).dtype
+        assert dtype is not None
         name = self.named(f"{buffer.name.removesuffix('_next')}_loaded")
-        held = self.add(
-            Buffer(name, buffer.dtype, (size,), "temporary", private=True, space="local")
-        )
+        held = self.add(Buffer(name, dtype, (size,), "temporary", private=True, space="local"))
         return {s: replace(copy, held=held, filled=filled) for s, copy in copies.items()}
 
     def _copy(self, spread: Spread) -> CopySpread | None:
@@ -167,7 +169,7 @@ class Copies:
             return None
         known = prod(self._extent(loop) for loop in every)
         room = device.loads * self.program.machine.vector_bytes()
-        most = room // BYTES[self.buffers[store.buffer].dtype]
+        most = room // BYTES[unrounded(store.value).dtype or ""]
         if known > spread.threads * most:
             return None
         spread, turns, instead = self._shared_out(spread)

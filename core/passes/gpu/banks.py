@@ -27,6 +27,7 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Load
+from ilang.core.ir.schedule import UNIT_ROLES
 from ilang.core.passes.gpu.matrices import product_of
 
 MOST: tuple[tuple[int, int], ...] = ((0, 0), (0, 1), (1, 0), (1, 1))
@@ -55,7 +56,8 @@ def rows_of(
     device = program.machine.device
     assert device is not None
     size = BYTES[program.buffers[number].dtype]
-    banks = max(1, device.banks * device.bank_bytes // size)
+    banks = min(device.banks, device.banks * device.bank_bytes // size)
+    narrow = max(1, device.bank_bytes // size)
     touched = [
         (lanes, index, times)
         for spread in spreads
@@ -65,7 +67,7 @@ def rows_of(
     most = MOST
     if any(_multiplies(s) for spread in spreads for s in statements_within(spread.body)):
         wide = program.machine.vector_lanes(program.buffers[number].dtype)
-        most = tuple((0, more) for more in range(0, banks, wide))  # rows stay whole vectors
+        most = tuple((0, n) for n in range(0, banks * narrow, wide))  # rows stay whole vectors
 
     def padded(more: tuple[int, int]) -> list[int]:
         return [*extents[:-2], extents[-2] + more[0], extents[-1] + more[1]]
@@ -73,7 +75,9 @@ def rows_of(
     def cycles(more: tuple[int, int]) -> int:
         dims = padded(more)
         steps = [prod(dims[d + 1 :]) for d in range(len(dims))]
-        return sum(times * _cycles(lanes, index, steps, banks) for lanes, index, times in touched)
+        return sum(
+            times * _cycles(lanes, index, steps, (banks, narrow)) for lanes, index, times in touched
+        )
 
     return padded(min(most, key=cycles))
 
@@ -95,7 +99,7 @@ def _lanes(program: Program, spread: Spread, count: int) -> Lanes:
 
 def _multiplies(s: Statement) -> bool:
     """Whether a matrix unit will multiply what a statement does."""
-    return isinstance(s, For) and s.role == "m"
+    return isinstance(s, For) and s.role in UNIT_ROLES
 
 
 def _touched(
@@ -117,16 +121,21 @@ def _touched(
             yield from _touched(program, spread, block, number, times * more)
 
 
-def _cycles(lanes: Lanes, index: Index, steps: Sequence[int], banks: int) -> int:
-    """The time of a warp for one access: as many cycles as there are words that it reaches of one bank."""
+def _cycles(lanes: Lanes, index: Index, steps: Sequence[int], banks: tuple[int, int]) -> int:
+    """The time of a warp for one access: as many cycles as there are words that it reaches of one bank.
+
+    ``banks`` are their number, and the elements of a word.
+    """
+    count, narrow = banks
     words = {
         sum(
             step * (part.offset + sum(c * lane.get(v, 0) for c, v in part.terms))
             for step, part in zip(steps, index, strict=True)
         )
+        // narrow
         for lane in lanes
     }
-    met = [0] * banks
+    met = [0] * count
     for word in words:
-        met[word % banks] += 1
+        met[word % count] += 1
     return max(met)

@@ -7,8 +7,9 @@ Example, of a copy of rows and terms whose ends are not whole matrices:
           ... tf32(copy[k1,i1]) * tf32(...)                    ... copy[i1,k1] * ...
 
 Past the ends of dimensions a unit multiplies zeros: copies are filled with them, and what is read of arrays is 0 there,
-as is what is read of copies that end where dimensions do. Copies are rounded then, once for all lanes. Copies have the
-dimensions of what they copy, in their order: neighbors stay neighbors.
+as is what is read of copies that end where dimensions do. Copies are rounded then, once for all lanes, and hold as many
+bits of each element as their unit takes. They have the dimensions of what they copy, in their order: neighbors stay
+neighbors.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.rewriting import accesses, parts_of, replaced_loads
-from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
-from ilang.core.matrix_unit import ROUNDED
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
+from ilang.core.ir.schedule import UNIT_ROLES
+from ilang.core.machine import DeviceLimits
+from ilang.core.matrix_unit import ROUNDINGS, is_rounding, unrounded
 from ilang.core.passes.gpu.added import Added
 from ilang.core.passes.gpu.blocks import chain_of
 from ilang.core.record import record, replace
@@ -55,8 +58,11 @@ class Products:
 class Factors:
     """One kernel, the buffers of its program, and what a pass adds to them."""
 
-    def __init__(self, kernel: Kernel, buffers: list[Buffer], added: Added) -> None:
+    def __init__(
+        self, device: DeviceLimits, kernel: Kernel, buffers: list[Buffer], added: Added
+    ) -> None:
         """For a kernel; buffers are changed in place."""
+        self.device = device
         self.kernel = kernel
         self.buffers = buffers
         self.added = added
@@ -82,7 +88,7 @@ class Factors:
                 "stage the product where it is added, by a digit at the end of the order",
             )
         kept = {v for part in last.index for v in part.axes()}
-        unit = [loop for loop in chain if loop.role == "m"]
+        unit = [loop for loop in chain if loop.role in UNIT_ROLES]
         rows, columns = (loop for loop in unit if loop.variable in kept)
         (terms,) = (loop for loop in unit if loop.variable not in kept)
         left, right = factors if rows.variable in _axes(factors[0]) else reversed(factors)
@@ -100,7 +106,7 @@ class Factors:
         if rest is None:
             return loop
         if rest.until is not None or self.added.sizes[loop.size].fixed is None:
-            raise self.refusal("its tiles end where a condition says", "leave out the role m")
+            raise self.refusal("its tiles end where a condition says", "leave out its roles")
         within.append(Within(rest.start.plus(((rest.step, loop.variable),)), rest.size))
         return replace(loop, rest=None)
 
@@ -110,12 +116,13 @@ class Factors:
         Raises:
             ScheduleError: E0337.
         """
-        loads = [load for each in products for load in (each.left, each.right)]
-        for number in dict.fromkeys(load.buffer for load in loads):
-            reads = [load for load in loads if load.buffer == number]
+        loads = [(each.terms, load) for each in products for load in (each.left, each.right)]
+        for number in dict.fromkeys(load.buffer for _, load in loads):
+            reads = [load for _, load in loads if load.buffer == number]
+            roundings = {ROUNDINGS[loop.role] for loop, load in loads if load.buffer == number}
             if self.buffers[number].private and all(map(self._is_inside, reads)):
                 self.whole.add(number)
-                body = self._copied(body, number, len(reads))
+                body = self._copied(body, number, len(reads), roundings)
         return body
 
     def _is_inside(self, load: Load) -> bool:
@@ -131,8 +138,8 @@ class Factors:
                 return False
         return True
 
-    def _copied(self, body: Block, number: int, reads: int) -> Block:
-        """A block in which a copy is filled, rounded where nothing else reads it, and laid out as what it copies."""
+    def _copied(self, body: Block, number: int, reads: int, roundings: set[str]) -> Block:
+        """A block in which a copy is filled, rounded where one way is all readers', and laid out as what it copies."""
         filling = list(_fills(body, number))
         store = filling[0][-1].body[0] if len(filling) == 1 else None
         if not isinstance(store, Store) or len(filling[0][-1].body) > 1:
@@ -141,21 +148,25 @@ class Factors:
                 "leave out the digit that stages it, so that it is computed whole, before",
             )
         alone = sum(buffer == number for buffer, _ in accesses(body)) == 1 + reads
-        chain, filled = filling[0], self._filled(filling[0], store, alone)
+        rounding = next(iter(roundings)) if alone and len(roundings) == 1 else None
+        chain, filled = filling[0], self._filled(filling[0], store, rounding)
         body = map_statements(body, lambda s: filled if s is chain[0] else s)
-        if alone:
-            body = map_statements(body, lambda s: _bare(s, number))
+        if rounding is not None:
+            dtype = self.device.unit(rounding).dtype
+            self.buffers[number] = replace(self.buffers[number], dtype=dtype)
+            body = map_statements(body, lambda s: _bare(s, number, dtype))
         return self._laid_out(body, number, chain, store)
 
-    def _filled(self, chain: Sequence[For], store: Store, rounds: bool) -> For:
-        """A nest that fills a copy: 0 where its loops would end, rounded if all that read it would."""
+    def _filled(self, chain: Sequence[For], store: Store, rounding: str | None) -> For:
+        """A nest that fills a copy: 0 where its loops would end, rounded to what a unit takes if all readers would."""
         within: list[Within] = []
         loops = [self.endless(loop, within) for loop in chain]
         value, dtype = store.value, self.buffers[store.buffer].dtype
         if within:
             value = Select(tuple(within), value, Constant(0, dtype), dtype)
-        if rounds:
-            value = Apply(ROUNDED, (value,), dtype)
+        if rounding is not None:
+            value = Apply(rounding, (value,), dtype)
+            value = converted(value, self.device.unit(rounding).dtype)
         nest = replace(loops[-1], body=(replace(store, value=value),))
         for loop in reversed(loops[:-1]):
             nest = replace(loop, body=(nest,))
@@ -241,11 +252,9 @@ def _factors(term: Scalar | None) -> tuple[Load, ...]:
     """The elements that a term is the product of, rounded or not; none where it is anything else."""
     if not isinstance(term, Apply) or term.primitive != "mul":
         return ()
-    parts = [
-        part.arguments[0] if isinstance(part, Apply) and part.primitive == ROUNDED else part
-        for part in term.arguments
-    ]
-    bare = [part.then if isinstance(part, Select) else part for part in parts]
+    bare = [*map(unrounded, term.arguments)]
+    bare = [part.then if isinstance(part, Select) else part for part in bare]
+    bare = [part.argument if isinstance(part, Convert) else part for part in bare]
     return tuple(part for part in bare if isinstance(part, Load))
 
 
@@ -265,15 +274,24 @@ def _fills(body: Block, number: int) -> Iterator[list[For]]:
             yield chain
 
 
-def _bare(s: Statement, number: int) -> Statement:
-    """A statement that reads elements of a buffer that are rounded as they are."""
+def converted(scalar: Scalar, dtype: str) -> Scalar:
+    """A rounded scalar in the element type of its unit, to which a conversion rounds, too, or from that in f32."""
+    if scalar.dtype == dtype:
+        return scalar
+    if isinstance(scalar, Convert) and scalar.argument.dtype == dtype:
+        return scalar.argument
+    return Convert(unrounded(scalar), dtype)
+
+
+def _bare(s: Statement, number: int, dtype: str) -> Statement:
+    """A statement that reads elements of a buffer of a type that are rounded as they are."""
 
     def change(scalar: Scalar) -> Scalar:
         if not isinstance(scalar, Apply):
             return scalar
         inner = scalar.arguments[0]
-        if scalar.primitive == ROUNDED and isinstance(inner, Load) and inner.buffer == number:
-            return inner
+        if is_rounding(scalar) and isinstance(inner, Load) and inner.buffer == number:
+            return converted(replace(inner, dtype=dtype), inner.dtype)
         return replace(scalar, arguments=tuple(map(change, scalar.arguments)))
 
     return replace(s, value=change(s.value)) if isinstance(s, (Define, Store)) else s

@@ -7,7 +7,7 @@ Example, of 16 rows and 8 columns, where lane n is i2g = n // 4 and j2t = n % 4:
 
 The loops i2g and j2t are for threads, so that a warp stands for a thread of the loops around; larger tiles have loops
 over matrices around, which are written out. A nest that adds products is the same, a term after the other, in loops
-that keep the role m: each lane then reads rows and columns of its own elements, where a matrix unit has it read other
+that keep their role: each lane then reads rows and columns of its own elements, where a matrix unit has it read other
 ones, which ``matrices.py`` says. A read of an array past the end of a dimension is 0, as in copies (``factors.py``).
 """
 
@@ -28,9 +28,10 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.rewriting import accesses, substituted
-from ilang.core.ir.schedule import Role
+from ilang.core.ir.schedule import UNIT_ROLES, Role
 from ilang.core.ir.shaped import Size
 from ilang.core.machine import MatrixUnit
+from ilang.core.matrix_unit import ROUNDINGS
 from ilang.core.passes.gpu.added import Added
 from ilang.core.passes.gpu.blocks import chain_of
 from ilang.core.passes.gpu.factors import Factors, Products, moved
@@ -50,7 +51,12 @@ def kernel_to_fragments(program: Program) -> Program:
 
 
 def _asks(body: Block) -> bool:
-    return any(isinstance(s, For) and s.role == "m" for s in statements_within(body))
+    return any(isinstance(s, For) and s.role in UNIT_ROLES for s in statements_within(body))
+
+
+def _asked(chain: Sequence[For]) -> list[For]:
+    """The loops of a nest that are a unit's."""
+    return [loop for loop in chain if loop.role in UNIT_ROLES]
 
 
 @record
@@ -82,12 +88,11 @@ class _Fragments:
         device = program.machine.device
         assert device is not None
         self.kernel = kernel
-        self.unit: MatrixUnit = device.matrix
-        self.groups = device.warp // device.matrix.across
+        self.device = device
         self.buffers = buffers
         self.added = Added(sizes, kernel.names)
-        self.factors = Factors(kernel, buffers, self.added)
-        self.held: dict[int, tuple[int, int]] = {}
+        self.factors = Factors(device, kernel, buffers, self.added)
+        self.held: dict[int, tuple[int, int, MatrixUnit]] = {}
         self.variables: dict[str, int] = {}
 
     def run(self) -> Kernel:
@@ -97,8 +102,8 @@ class _Fragments:
         for chain in self._chains(body, 2):
             self._find_held(chain)
         body = self._block(body)
-        for number, (rows, columns) in self.held.items():
-            self._split_dims(number, rows, columns)
+        for number, (rows, columns, unit) in self.held.items():
+            self._split_dims(number, rows, columns, unit)
         return replace(self.kernel, body=body, names=tuple(self.added.names))
 
     def _chains(self, body: Block, count: int) -> Iterator[list[For]]:
@@ -107,58 +112,62 @@ class _Fragments:
             if not isinstance(s, For):
                 continue
             chain = chain_of((s,))
-            asked = sum(loop.role == "m" for loop in chain)
+            asked = len(_asked(chain))
             if asked == count:
                 yield chain
             elif not asked:
                 yield from self._chains(chain[-1].body, count)
 
+    def _unit(self, loop: For) -> MatrixUnit:
+        """The unit that a loop is given to."""
+        return self.device.unit(ROUNDINGS[loop.role])
+
     # -- what lanes hold ---------------------------------------------------------------------------------------------
 
     def _find_held(self, chain: Sequence[For]) -> None:
         """The sums that a nest touches, and which of their dimensions are rows and columns."""
-        rows, columns = (loop.variable for loop in chain if loop.role == "m")
+        first, second = _asked(chain)
+        rows, columns = first.variable, second.variable
         for number, index in accesses(chain[-1].body):
             axes = [part.axis() for part in index]
             if self.buffers[number].private and rows in axes and columns in axes:
-                self.held[number] = axes.index(rows), axes.index(columns)
+                self.held[number] = axes.index(rows), axes.index(columns), self._unit(first)
 
-    def _split_dims(self, number: int, rows: int, columns: int) -> None:
+    def _split_dims(self, number: int, rows: int, columns: int, unit: MatrixUnit) -> None:
         """A buffer of sums with dimensions of lanes, and of what each of them holds."""
         dims: list[int] = []
         buffer = self.buffers[number]
         for n, size in enumerate(buffer.dims):
             extent = self.added.sizes[size].fixed or 0
             if n == rows:
-                dims += [self.added.size(each) for each in self._row_parts(extent)]
+                dims += [self.added.size(each) for each in self._row_parts(extent, unit)]
             elif n == columns:
-                dims += [self.added.size(each) for each in self._column_parts(extent)]
+                dims += [self.added.size(each) for each in self._column_parts(extent, unit)]
             else:
                 dims.append(size)
         self.buffers[number] = replace(buffer, dims=tuple(dims), padded=False)
 
-    def _row_parts(self, extent: int) -> tuple[int, ...]:
+    def _row_parts(self, extent: int, unit: MatrixUnit) -> tuple[int, ...]:
         """Matrices among rows, where there are several; rows of a lane in each, and groups."""
-        unit = self.unit.rows
-        return *_several(extent // unit), unit // self.groups, self.groups
+        groups = self.device.warp // unit.across
+        return *_several(extent // unit.rows), unit.rows // groups, groups
 
-    def _column_parts(self, extent: int) -> tuple[int, ...]:
+    def _column_parts(self, extent: int, unit: MatrixUnit) -> tuple[int, ...]:
         """Matrices among columns, where there are several; lanes of a group, and columns of each."""
-        unit = self.unit.columns
-        return *_several(extent // unit), self.unit.across, unit // self.unit.across
+        return *_several(extent // unit.columns), unit.across, unit.columns // unit.across
 
     def _block(self, body: Block) -> Block:
         """A block whose nests over tiles are over lanes."""
         out: list[Statement] = []
         for s in body:
             chain = chain_of((s,))
-            asked = sum(loop.role == "m" for loop in chain)
+            asked = len(_asked(chain))
             if asked == 3:
                 out.append(self._adding(self.factors.products(chain)))
             elif asked == 2:
                 out.append(self._each(chain))
             elif asked or (not chain and _asks((s,))):
-                raise self.factors.refusal("something else is in its loops", "leave out the role m")
+                raise self.factors.refusal("something else is in its loops", "leave out its roles")
             else:
                 out.append(map_blocks(s, self._block))
         return tuple(out)
@@ -172,35 +181,35 @@ class _Fragments:
 
     def _rows(self, loop: For, role: Role) -> _TileSide:
         """The loops that stand for one over rows."""
-        extent = self.added.sizes[loop.size].fixed or 0
-        *many, each, groups = self._row_parts(extent)
+        extent, unit = self.added.sizes[loop.size].fixed or 0, self._unit(loop)
+        *many, each, groups = self._row_parts(extent, unit)
         matrices = tuple(self._loop(loop, count, "u", "u") for count in many)
         in_lane, across_lanes = (
             self._loop(loop, each, "e", role),
             self._loop(loop, groups, "g", "t"),
         )
-        weights = (*(self.unit.rows for _ in many), self.groups, 1)
+        weights = (*(unit.rows for _ in many), groups, 1)
         return _TileSide(
             (*matrices, in_lane, across_lanes), weights, matrices, in_lane, across_lanes
         )
 
     def _columns(self, loop: For, role: Role) -> _TileSide:
         """The loops that stand for one over columns."""
-        extent = self.added.sizes[loop.size].fixed or 0
-        *many, across, each = self._column_parts(extent)
+        extent, unit = self.added.sizes[loop.size].fixed or 0, self._unit(loop)
+        *many, across, each = self._column_parts(extent, unit)
         matrices = tuple(self._loop(loop, count, "u", "u") for count in many)
         across_lanes, in_lane = (
             self._loop(loop, across, "t", "t"),
             self._loop(loop, each, "f", role),
         )
-        weights = (*(self.unit.columns for _ in many), each, 1)
+        weights = (*(unit.columns for _ in many), each, 1)
         return _TileSide(
             (*matrices, across_lanes, in_lane), weights, matrices, in_lane, across_lanes
         )
 
     def _each(self, chain: Sequence[For]) -> Statement:
         """A nest over the elements of a tile."""
-        first, second = (loop for loop in chain if loop.role == "m")
+        first, second = _asked(chain)
         rows, columns = self._rows(first, "u"), self._columns(second, "u")
         body = self._within(chain[-1].body, {first.variable: rows, second.variable: columns})
         private = all(self.buffers[number].private for number, _ in accesses(chain[-1].body))
@@ -212,17 +221,18 @@ class _Fragments:
             (guarded,) = (substituted(If(tuple(within), ()), index),)
             assert isinstance(guarded, If)
             body = (replace(guarded, body=body),)
-        around = [loop for loop in chain if loop.role != "m"]
+        around = [loop for loop in chain if loop.role not in UNIT_ROLES]
         inside = (*rows.matrices, rows.in_lane, *columns.matrices, columns.in_lane)
         return _nest((*around, rows.across_lanes, columns.across_lanes, *inside), body)
 
     def _adding(self, products: Products) -> Statement:
         """A nest that adds products, in whole matrices."""
-        rows, columns = self._rows(products.rows, "m"), self._columns(products.columns, "m")
-        loop, unit = products.terms, self.unit.terms
+        loop = products.terms
+        role, unit = loop.role, self._unit(loop).terms
+        rows, columns = self._rows(products.rows, role), self._columns(products.columns, role)
         extent = self.added.sizes[loop.size].fixed or 0
         many = [self._loop(loop, count, "u", "") for count in _several(extent // unit)]
-        each = self._loop(loop, unit, "m", "m")
+        each = self._loop(loop, unit, "m", role)
         term = Affine((*((unit, x.variable) for x in many), (1, each.variable)))
         within: dict[int, Within] = {}
         for loop in (products.rows, products.columns, products.terms):
@@ -234,7 +244,7 @@ class _Fragments:
         lanes = {products.rows.variable: rows, products.columns.variable: columns}
         at_terms = {products.terms.variable: term}
         body = tuple(substituted(s, at_terms) for s in self._within(body, lanes))
-        around = [loop for loop in products.chain if loop.role != "m"]
+        around = [loop for loop in products.chain if loop.role not in UNIT_ROLES]
         inside = (*many, *rows.matrices, *columns.matrices, each, rows.in_lane, columns.in_lane)
         return _nest((*around, rows.across_lanes, columns.across_lanes, *inside), body)
 

@@ -7,12 +7,15 @@ Example, of 16 rows, 8 columns and 8 terms, where lane n is g = n // 4 and t = n
                                                  times b_copy[t,g] b_copy[t+4,g]
 
 Both add the same products. Before, each lane reads rows and columns of its own sums; the unit has each element once in
-the registers of one lane, which is another one for what is multiplied than for what is added to. Of several matrices,
-which stand in loops around, a lane reads each once, into registers:
+the registers of one lane, which is another one for what is multiplied than for what is added to. Of 16 terms of bf16 a
+lane has two side by side in turn: 2t and 2t+1, 2t+8 and 2t+9. Of several matrices, which stand in loops around, a lane
+reads each once, into registers:
     in:   for i: for j: product of a_copy[16i+...] and b_copy[...,8j+...]
     out:  for i: a_copy_held[i,0] = a_copy[16i+g,t] ...
           for j: b_copy_held[j,0] = b_copy[t,8j+g] ...
           for i: for j: product of a_copy_held[i,0] ... and b_copy_held[j,0] ...
+
+Terms side by side that are neighbors in a row of what a block shares are read together.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
+from itertools import islice
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.gpu import MatrixProduct, Spread
@@ -42,8 +46,12 @@ from ilang.core.ir.rewriting import (
     unless_same,
     with_body,
 )
-from ilang.core.ir.scalar import Apply, Load, Scalar, Select, scalars_within
+from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select, scalars_within
+from ilang.core.ir.schedule import UNIT_ROLES
+from ilang.core.machine import MatrixUnit
+from ilang.core.matrix_unit import ROUNDINGS
 from ilang.core.passes.gpu.added import Added
+from ilang.core.passes.gpu.factors import converted
 from ilang.core.record import replace
 
 
@@ -64,12 +72,17 @@ class _Multiplying:
         self.program = program
         self.buffers = list(program.buffers)
         self.added = Added(list(program.sizes), ())
-        self.registers: dict[tuple[int, tuple[int, ...]], int] = {}
+        self.registers: dict[tuple[int, tuple[int, ...], str], int] = {}
+        self.pair: int | None = None
 
     def kernel(self, kernel: Kernel) -> Kernel:
         """A kernel with products; registers of each are others."""
         self.registers.clear()
-        return with_body(kernel, self._block(kernel.body, ()))
+        self.pair = None
+        self.added = Added(self.added.sizes, kernel.names)
+        changed = with_body(kernel, self._block(kernel.body, ()))
+        names = tuple(self.added.names)
+        return changed if names == kernel.names else replace(changed, names=names)
 
     def _block(self, body: Block, lanes: tuple[For, ...]) -> Block:
         """A block in loops that threads share, of which the last two count lanes."""
@@ -82,9 +95,10 @@ class _Multiplying:
                 continue
             *matrices, nest = around
             within, product = product_of(self.program, nest, lanes)
-            if matrices and not within:
-                loads, left = self._held(product.left, matrices)
-                more, right = self._held(product.right, matrices)
+            unit = unit_of(self.program, nest)
+            if (matrices or 1 < unit.packed) and not within:
+                loads, left = self._held(product.left, matrices, unit)
+                more, right = self._held(product.right, matrices, unit)
                 out += (*loads, *more)
                 product = replace(product, left=left, right=right)
             whole: Statement = If(within, (product,)) if within else product
@@ -94,30 +108,68 @@ class _Multiplying:
         return unless_same(body, out)
 
     def _held(
-        self, side: tuple[Scalar, ...], matrices: Sequence[For]
+        self, side: tuple[Scalar, ...], matrices: Sequence[For], unit: MatrixUnit
     ) -> tuple[Block, tuple[Scalar, ...]]:
         """The reads of lanes of one side for all matrices, and the scalars that stand for them there."""
         loops = [loop for loop in matrices if loop.variable in _variables(side[0])]
         sizes = (*(loop.size for loop in loops), self.added.size(len(side)))
         at = tuple(Affine(((1, loop.variable),)) for loop in loops)
-        buffer = self._registers(side[0], sizes)
-        held = tuple(Load(buffer, (*at, Affine((), n)), "f32") for n in range(len(side)))
-        body: Block = tuple(
-            Store(buffer, load.index, value) for load, value in zip(held, side, strict=True)
-        )
+        buffer = self._registers(side[0], sizes, unit.dtype)
+        held = tuple(Load(buffer, (*at, Affine((), n)), unit.dtype) for n in range(len(side)))
+        stores = (Store(buffer, load.index, value) for load, value in zip(held, side, strict=True))
+        body: Block = ()
+        while several := tuple(islice(stores, unit.packed)):
+            body += self._together(several)
         for loop in reversed(loops):
             body = (replace(loop, body=body),)
         return body, held
 
-    def _registers(self, read: Scalar, sizes: tuple[int, ...]) -> int:
+    def _together(self, stores: tuple[Store, ...]) -> Block:
+        """Terms side by side: of a row that a block shares as one vector, of anything else one by one."""
+        first, *others = (store.value for store in stores)
+        if (
+            not others
+            or not isinstance(first, Load)
+            or not self._has_rows(first.buffer, len(stores))
+        ):
+            return stores
+        *_, last = first.index
+        along = [
+            replace(first, index=(*first.index[:-1], replace(last, offset=last.offset + n)))
+            for n, _ in enumerate(others, 1)
+        ]
+        if along != others or last.offset % len(stores):
+            return stores
+        if any(c % len(stores) for c, _ in last.terms):
+            return stores
+        if self.pair is None:
+            self.pair = self.added.variable("pair", "p")
+        step = Affine(((1, self.pair),))
+
+        def on(index: tuple[Affine, ...]) -> tuple[Affine, ...]:
+            return *index[:-1], index[-1].plus(step.terms)
+
+        read = replace(first, index=on(first.index))
+        store = replace(stores[0], index=on(stores[0].index), value=read)
+        size = self.added.size(len(stores))
+        return (For(self.pair, size, (store,), role="u", wide=(first.buffer,), each=stores),)
+
+    def _has_rows(self, number: int, count: int) -> bool:
+        """Whether a block shares the rows of a buffer, each as many times ``count`` elements."""
+        buffer = self.program.buffers[number]
+        if buffer.space != "shared" or len(buffer.dims) < 2:
+            return False
+        return (self.program.sizes[buffer.dims[-1]].fixed or 1) % count == 0
+
+    def _registers(self, read: Scalar, sizes: tuple[int, ...], dtype: str) -> int:
         """The registers for what is read of a buffer."""
         (number,) = {part.buffer for part in scalars_within(read) if isinstance(part, Load)}
-        key = number, sizes
+        key = number, sizes, dtype
         if key not in self.registers:
             name = f"{self.buffers[number].name}_held"
             while any(buffer.name == name for buffer in self.buffers):
                 name += "_"
-            buffer = Buffer(name, "f32", sizes, "temporary", private=True, space="local")
+            buffer = Buffer(name, dtype, sizes, "temporary", private=True, space="local")
             self.buffers.append(buffer)
             self.registers[key] = len(self.buffers) - 1
         return self.registers[key]
@@ -128,12 +180,18 @@ def _around(s: Statement) -> list[For] | None:
     loops: list[For] = []
     while isinstance(s, For):
         loops.append(s)
-        if s.role == "m":
+        if s.role in UNIT_ROLES:
             return loops
         if s.role != "u" or s.rest is not None or len(s.body) > 1:
             return None
         s = s.body[0]
     return None
+
+
+def unit_of(program: Program, nest: For) -> MatrixUnit:
+    """The unit of a device that a nest is given to."""
+    assert program.machine.device is not None
+    return program.machine.device.unit(ROUNDINGS[nest.role])
 
 
 def product_of(
@@ -157,25 +215,31 @@ def product_of(
         product = s.value
     assert isinstance(product, Apply)
     left, right = product.arguments
-    (terms, of_terms), (row, rows), (column, columns) = (
+    (terms, _), (row, rows), (column, columns) = (
         (loop.variable, program.sizes[loop.size].fixed or 0) for loop in loops
     )
     if row not in _variables(left):
         left, right = right, left
     group, place = (loop.variable for loop in lanes[-2:])
-    across = program.sizes[lanes[-1].size].fixed or 1
+    unit = unit_of(program, nest)
     sums = tuple(
         _at(old, {row: Affine((), r), column: Affine((), c)})
         for r in range(rows)
         for c in range(columns)
     )
-    shares = [Affine(((1, place),), n) for n in range(0, of_terms, across)]
+    shares = [Affine(((unit.packed, place),), n) for n in unit.terms_of(0)]
+    packed = [shares[n : n + unit.packed] for n in range(0, len(shares), unit.packed)]
     lefts = tuple(
-        _at(left, {terms: term, row: Affine((), r)}) for term in shares for r in range(rows)
+        _at(left, {terms: term, row: Affine((), r)})
+        for several in packed
+        for r in range(rows)
+        for term in several
     )
     turned = Affine(((1, group), (-columns, place)))
     rights = tuple(_at(right, {terms: term, column: turned}) for term in shares)
-    return within, MatrixProduct(tuple(x for x in sums if isinstance(x, Load)), lefts, rights)
+    lefts, rights = (tuple(converted(x, unit.dtype) for x in side) for side in (lefts, rights))
+    held = tuple(x for x in sums if isinstance(x, Load))
+    return within, MatrixProduct(unit.rounding, held, lefts, rights)
 
 
 def _variables(scalar: Scalar) -> set[int]:
@@ -201,6 +265,8 @@ def _conditions(scalar: Scalar) -> Scalar:
             return replace(scalar, within=within)
         case Apply():
             return replace(scalar, arguments=tuple(map(_conditions, scalar.arguments)))
+        case Convert():
+            return replace(scalar, argument=_conditions(scalar.argument))
         case _:
             return scalar
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ilang.core.dtype import FLOATS
+from ilang.core.dtype import HELD_FLOATS
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
@@ -167,7 +167,7 @@ class _Moving:
             indices = [index for buffer, index in touched if buffer == number]
             buffer = self.program.buffers[number]
             plain = buffer.private == bool(space) and buffer.owner is None
-            plain = plain and buffer.space == space and buffer.dtype in FLOATS
+            plain = plain and buffer.space == space and buffer.dtype in HELD_FLOATS
             plain = plain and number not in chosen
             if plain and all(self._is_along(number, index, variable) for index in indices):
                 yield number

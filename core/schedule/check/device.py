@@ -16,6 +16,7 @@ from ilang.core.ir.schedule import (
     BLOCK_ROLES,
     THREAD_DIMENSIONS,
     THREAD_ROLES,
+    UNIT_ROLES,
     Instance,
     Nest,
     Role,
@@ -84,7 +85,7 @@ def _check_threads(node: Assignment, nest: Nest, loops: list[Asking], device: De
                 "give the loop the role tx or ty, or take a smaller part",
             )
     known = [(name, count) for name, role, count in loops if count is not None and role != "l"]
-    if "m" in nest.roles:
+    if {*UNIT_ROLES} & {*nest.roles}:
         known.append(("a warp", device.warp))
     threads = prod(count for _, count in known)
     if threads <= device.most_block_threads:

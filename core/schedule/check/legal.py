@@ -108,7 +108,7 @@ def _check_role(shaped: Shaped, node: Assignment, loop: Loop, role: Role) -> Non
                     "give the role to a loop over an axis of the output, or p to the outermost reduced loops of what "
                     "is stored whole and nothing stages, or leave it out",
                 )
-        case "" | "t" | "tx" | "ty" | "tz" | "l" | "m" | "v" | "q":
+        case "" | "t" | "tx" | "ty" | "tz" | "l" | "m" | "m16" | "v" | "q":
             pass
         case _:
             assert_never(role)

@@ -1,4 +1,4 @@
-"""Rules of schedules that give a product of matrices to a matrix unit, the role m."""
+"""Rules of schedules that give a product of matrices to a matrix unit, the roles m and m16."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.extent import fixed, part_extent
 from ilang.core.ir.schedule import (
     THREAD_DIMENSIONS,
+    UNIT_ROLES,
     Accumulation,
     Group,
     Loop,
@@ -40,7 +41,7 @@ def check_units(shaped: Shaped) -> None:
                     "E0337",
                     f"{unscheduled(node)} cannot be a matrix unit's: {matched}",
                     _span(node),
-                    f"a matrix unit has sums of products, as `ik*kj~ijk >> {EXAMPLE}`; or leave out the role m",
+                    f"a matrix unit has sums of products, as `ik*kj~ijk >> {EXAMPLE}`; or leave out its roles",
                 )
 
 
@@ -56,7 +57,7 @@ def check_loops_of_units(scheduled: Scheduled, device: DeviceLimits) -> None:
             node, nest = shaped.nodes[instance.value], scheduled.nests[instance.value]
             assert isinstance(node, Assignment)
             assert nest is not None
-            if "m" not in nest.roles:
+            if not {*UNIT_ROLES} & {*nest.roles}:
                 continue
             matched = sum_of_products(shaped, instance.value)
             assert isinstance(matched, MatrixSum), "what is no product has been refused"
@@ -73,7 +74,7 @@ def check_loops_of_units(scheduled: Scheduled, device: DeviceLimits) -> None:
                 )
                 for loop in nest.order
             }
-            _check_extents(node, nest, extents, matched.loops, device.matrix)
+            _check_extents(node, nest, extents, matched.loops, device.unit(matched.loops.rounding))
 
 
 def _check_around(
@@ -90,7 +91,7 @@ def _check_around(
         help_line = "leave out the digit that stages it: what a matrix unit adds is stored"
     elif number in group.plan.online:
         problem = "it is corrected while it runs"
-        help_line = "leave out the role m"
+        help_line = "leave out its roles"
     elif not _is_held(instance.accumulation, loops):
         problem = f"its sums are not in registers, {RUN} terms at a time at most"
         help_line = f"split what is reduced so that the loops inside add {RUN} terms or fewer, and stand outside those"
@@ -131,7 +132,7 @@ def _check_extents(
                 f"loop {name} of {unscheduled(node)} gives a matrix unit {asked} {noun}, "
                 f"and it has a multiple of {count}",
                 _span(node),
-                f"let the innermost part of {axis} have so many iterations, or leave out the role m",
+                f"let the innermost part of {axis} have so many iterations, or leave out its roles",
             )
     threads = [extents[loop] for n, loop in enumerate(nest.order) if nest.role(n) == "t"]
     if None in threads:
