@@ -10,7 +10,7 @@ from ilang.core.pipeline import graph_of, infer, text_component
 from ilang.core.schedule.choose.choice import analysed
 from ilang.core.schedule.choose.known import Analysis, ChosenNests
 from ilang.core.schedule.choose.own_loops import own_nest
-from ilang.core.schedule.choose.packing import Across, TileAxes
+from ilang.core.schedule.choose.packing import Across, TileAxes, packed_site
 from ilang.core.schedule.choose.sharing import shared_inside
 from ilang.core.schedule.choose.sites import adopted, site_of
 from ilang.core.schedule.fuse import Provenance
@@ -52,6 +52,17 @@ def test_a_product_has_the_loops_of_its_tiles() -> None:
     assert schedule_text(node_of(analysis, 3), nest) == "| i:6,j:64,k:512 | j i k k' i' j'"
     assert packed == TileAxes(0, 1, False, {}, 256)
     assert known.nests == [None] * 4, "a step answers, and notes nothing"
+
+
+def test_one_number_is_not_copied() -> None:
+    """Where a product, or a block of transposed work, reads it beside matrices."""
+    shaped = infer(graph_of(text_component("ik*kj~ijk >> ijk*.~ijk >> +ijk~ij"), "f"))
+    nest = shaped_to_schedule(shaped, CPU).nests[4]
+    (read,) = (read for read in node_of(analysis_of("i*.~i"), 2).reads if not read.index)
+    assert nest is not None
+    assert nest.sites[1] is None
+    for packed in (TileAxes(0, 1, False, {}, 256), Across(0, 1)):
+        assert packed_site(packed, read, nest) is None
 
 
 def test_a_transposed_copy_has_strips() -> None:
