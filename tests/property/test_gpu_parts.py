@@ -310,6 +310,8 @@ SHORT = (0, 1, 2, 3, 4, 7, 8, 9, 16, 17, 31, 33, 70)
 LONG = (0, 1, 63, 512, 700, 1024, 1500, 5000, 9001)
 WORK = 300_000
 """Terms of a program at most."""
+MOST_ELEMENTS = 1_000_000
+"""Elements of an input at most, of which there may be many where another extent is 0 and there are no terms."""
 DRAWN = 24
 """Programs of a batch."""
 
@@ -323,7 +325,8 @@ def trial(seed: int) -> tuple[Shaped, list[Any]]:
         reduced = set("".join(inputs)) - set(text.split(" >> (")[0].rsplit("~", 1)[1])
         letters = sorted(set("".join(inputs)))
         sizes = {c: rng.choice(LONG if c in reduced else SHORT) for c in letters}
-        if prod(sizes.values()) <= WORK:
+        elements = [prod(sizes[c] for c in each) for each in inputs]
+        if prod(sizes.values()) <= WORK and max(elements) <= MOST_ELEMENTS:
             break
     dtype = rng.choice((np.float32, np.float32, np.float64))
     arrays = [numbers.normal(size=[sizes[c] for c in each]).astype(dtype) for each in inputs]

@@ -58,7 +58,9 @@ class Across:
 
 
 def packed_site(packed: TileAxes | Across | None, read: Read, nest: Nest) -> int | None:
-    """The number of loops outside the copy of what is read; None where nothing is copied."""
+    """The number of loops outside the copy of what is read; None where nothing is copied, as one number never is."""
+    if not read.index:
+        return None
     match packed:
         case Across():
             outer = {axis for index in read.index[:-1] for _, axis in index.terms}
