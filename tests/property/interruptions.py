@@ -45,7 +45,7 @@ def _ones(*shape: int) -> Any:
 
 WORKLOADS: dict[str, Workload] = {
     "full sum": lambda: (i("i*j~ij >> +ij~."), (_ones(10**6), _ones(10**6))),
-    "one long reduction": lambda: (i("i*jk~ijk >> >ijk~i"), (_ones(4), _ones(10**4, 25_000))),
+    "one long reduction": lambda: (i("ij*k~ijk >> >ijk~i"), (_ones(4, 10**5), _ones(25_000))),
     "sum over rows": lambda: (i("i*j~ij >> +ij~j"), (_ones(10**7), _ones(5000))),
     "matmul": lambda: (i("ik*kj~ijk >> +ijk~ij"), (_ones(4000, 4000), _ones(4000, 4000))),
     "elementwise": lambda: (
