@@ -69,6 +69,11 @@ def agree(
             np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance, err_msg=said)
 
 
+def of_widths(batch: Sequence[Program], text: str, first: int = 32) -> str:
+    """A text of one width of indices in each program, or of both where a run of the tests takes everything."""
+    return text if SIXTHS <= shares.fuzz else of_one_width(batch, text, first)
+
+
 def of_one_width(batch: Sequence[Program], text: str, first: int = 32) -> str:
     """A text whose launches have indices of so many bits in the first program, and 32 and 64 by turns from there on.
 

@@ -473,7 +473,7 @@ def test_nvcc_spills_nothing(tmp_path: Path, number: int, arch: str) -> None:
     written = module_graph(parse_module(Source("w.i", gpu_rows.text_of(row))), "matmul_written")
     programs.append(lower(infer(written), GPU))  # which takes nearly all registers of a thread
     first = 32 if number % 2 else 64
-    text = emulated.of_one_width(programs[:-1], cuda.emit_together(programs), first)
+    text = emulated.of_widths(programs[:-1], cuda.emit_together(programs), first)
     (tmp_path / "f.cu").write_text(text)
     command = ["nvcc", "-std=c++17", f"-arch={arch}", "--fmad=false", "-Xptxas", "-v"]
     done = subprocess.run(

@@ -29,7 +29,8 @@ A list of all nodes of a program that is made again for every node costs more.""
 SIZES = {
     "named": (10, 20, 30),
     "doubled": (12, 24, 48),
-    **dict.fromkeys(("layers", "contractions", "tiles", "einsums"), (3, 6, 9)),
+    "layers": (2, 4, 6),
+    **dict.fromkeys(("contractions", "tiles", "einsums"), (3, 6, 9)),
 }
 """Where a step is much work, sizes are powers of two, or names with a digit more are noticed."""
 NOISE = 200

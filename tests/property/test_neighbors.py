@@ -23,7 +23,7 @@ from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
 from ilang.core.pipeline import fit, graph_of, infer, loops_text, lower, text_component
 from ilang.core.reference import evaluate
-from tests.property.emulated import of_one_width
+from tests.property.emulated import of_widths
 
 SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
 NORM = "(I & (+ij~i >> (I | 0.5) >> i*.~i)) >> ij-i~ij >> (I & ((I & I) >> ij*ij~ij >> +ij~i)) >> ij/i~ij"
@@ -210,7 +210,7 @@ def test_registers_hold_all_neighbors(tmp_path: Path, architecture: str) -> None
     """Nothing is spilled, and nvcc moves 16 bytes by one instruction where the text does."""
     names = ("product", "doubles", "long_integers", "softmax", "norm", "both", "rows")
     programs = [lowered(name) for name in names]
-    text = of_one_width(programs, cuda.emit_together(programs))
+    text = of_widths(programs, cuda.emit_together(programs))
     (tmp_path / "f.cu").write_text(text, "ascii")
     words = ["nvcc", "-std=c++17", "--fmad=false", "-O3", f"-arch={architecture}", "--keep"]
     done = subprocess.run(
