@@ -56,6 +56,7 @@ class KernelText:
         assert isinstance(spread, Spread)
         self.outer = spread
         self.thread, self.threads = self._numbers()
+        self.ends: set[tuple[str, str]] = set()
 
     def _private(self, host: Host) -> tuple[int, ...]:
         """The buffers in scratch storage, in order."""
@@ -192,14 +193,26 @@ class KernelText:
             yield from self._memory(s, indent)
         if not s.loops:
             yield from self._alone(s, indent)
+        elif (ends := self._named_ends(s)) and (ends, indent) in self.ends:
+            yield f"{indent}{{"
+            yield from self._spread(s, indent + INDENT, is_alone)
+            yield f"{indent}}}"
         elif s.neighbors is not None:
+            self.ends.add((ends, indent))
             yield from self._several(s, s.neighbors, indent)
         elif s.over != "threads":
             yield from self._across(s, ("z", "y"), indent)
         elif s.loops[0].role in THREAD_DIMENSIONS:
             yield from self._along(s, indent, is_alone)
         else:
+            self.ends.add((ends, indent))
             yield from self._one_by_one(s, indent, is_alone)
+
+    def _named_ends(self, s: Spread) -> str:
+        """The loop of whose iterations the first or the last are variables of the block around; "" of none."""
+        last = s.loops[-1]
+        is_left = s.neighbors is not None and cuda_vectors.leaves_some(self.program, s)
+        return self.spelling.variable(last.variable) if is_left or last.chunk is not None else ""
 
     def _one_by_one(self, s: Spread, indent: str, is_alone: bool, start: str = "") -> Iterator[str]:
         """Iterations of loops that are counted together, those from ``start`` on where one loop has some before."""

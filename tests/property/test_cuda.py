@@ -79,6 +79,13 @@ md*nd~mnd | m:16:4,n:16:2,d:16 | m n d 0 1 d' m' n' m'' n''
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
 
 
+def test_one_block_reduces_along_an_axis_twice() -> None:
+    """Both loops of a block go several iterations at a time, and name the first of those that are left."""
+    x, y = np.arange(3, dtype=np.float32), np.arange(10, dtype=np.float32)
+    sums = i("i+j~ij >> (I & +ij~i) >> ij-i~ij >> +ij~i")(x, y, target="cuda-emulated")
+    np.testing.assert_allclose(sums, (1 - y.size) * (x[:, None] + y).sum(1), rtol=1e-6)
+
+
 @pytest.mark.overflow
 @pytest.mark.parametrize(("seed", "count", "mode"), [(5000, 6, "cuda"), (5025, 15, "cuda-checked")])
 @pytest.mark.batches(1)
