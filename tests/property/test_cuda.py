@@ -81,7 +81,7 @@ pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulato
 
 def test_one_block_reduces_along_an_axis_twice() -> None:
     """Both loops of a block go several iterations at a time, and name the first of those that are left."""
-    x, y = np.arange(3, dtype=np.float32), np.arange(10, dtype=np.float32)
+    x, y = np.arange(300, dtype=np.float32), np.arange(130, dtype=np.float32)
     sums = i("i+j~ij >> (I & +ij~i) >> ij-i~ij >> +ij~i")(x, y, target="cuda-emulated")
     np.testing.assert_allclose(sums, (1 - y.size) * (x[:, None] + y).sum(1), rtol=1e-6)
 
