@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import zip_longest
+from multiprocessing.pool import Pool
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from tests.property import (  # noqa: E402 - found through the line above
+from tests import shares  # noqa: E402 - found through the line above
+from tests.property import (  # noqa: E402 - as above
     body_checking,
     emulated,
     mixed_checking,
@@ -78,6 +80,16 @@ def jobs(seed: int, count: int, batch: int, modes: tuple[str, ...] = MODES) -> I
         yield seed + start, size, modes[number % len(modes)], number % LOOPS_EVERY == 0
 
 
+def take_all() -> None:
+    """Check with every order of threads and both widths of indices on a GPU, as ``--fuzz 6`` does."""
+    shares.fuzz = shares.SIXTHS
+
+
+def checkers(jobs: int) -> Pool:
+    """Processes that check batches, all that there is to check of each."""
+    return multiprocessing.get_context("spawn").Pool(jobs, take_all)
+
+
 def work(job: Job) -> Tally:
     """Check one batch."""
     start, size, mode, with_loops = job
@@ -96,7 +108,7 @@ def fuzz_specs(seed: int, count: int, options: argparse.Namespace, modes: tuple[
     """Check so many programs of specifications; whether none failed."""
     total = spec_checking.Tally()
     todo = list(jobs(seed, count, options.batch, modes))
-    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+    with checkers(options.jobs) as pool:
         for tally in pool.imap(work_specs, todo):
             total.add(tally)
     print(f"specifications    {total.programs}, {total.runs} calls, each three times")
@@ -118,7 +130,7 @@ def work_mixed(job: Job) -> mixed_checking.Tally:
 def fuzz_mixed(seed: int, count: int, options: argparse.Namespace, modes: tuple[str, ...]) -> bool:
     """Check so many mixed graphs; whether none failed."""
     total = mixed_checking.Tally()
-    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+    with checkers(options.jobs) as pool:
         for tally in pool.imap(work_mixed, list(jobs(seed, count, options.batch, modes))):
             total.add(tally)
     kinds = ", ".join(f"{number} {kind}" for kind, number in total.kinds.most_common())
@@ -168,7 +180,7 @@ def work_bodies(job: Job) -> list[body_checking.Failure]:
 
 def fuzz_bodies(seed: int, count: int, options: argparse.Namespace) -> bool:
     """Check so many definitions over names; whether none failed."""
-    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+    with checkers(options.jobs) as pool:
         found = pool.imap(work_bodies, list(jobs(seed, count, options.batch)))
         failures = [failure for batch in found for failure in batch]
     print(f"bodies over names {count}")
@@ -189,7 +201,7 @@ def fuzz_tensors(
 ) -> bool:
     """Check so many tensor functions and routines; whether none failed."""
     total = tensor_checking.Tally()
-    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+    with checkers(options.jobs) as pool:
         for tally in pool.imap(work_tensors, list(jobs(seed, count, options.batch, modes))):
             total.add(tally)
     kinds = ", ".join(f"{number} {kind}" for kind, number in total.programs.most_common())
@@ -242,7 +254,7 @@ def fuzz_notations(
     ]
     todo = [each for some in zip_longest(*batches) for each in some if each is not None]
     programs, runs, failures = Counter[tuple[str, bool]](), 0, list[tuple[str, str, Told]]()
-    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+    with checkers(options.jobs) as pool:
         for notation, mode, drawn, calls, told in pool.imap_unordered(work_any, todo):
             programs[notation, mode in emulated.MODES] += drawn
             runs += calls
@@ -295,7 +307,7 @@ def main() -> int:
         return 0 if fine else 1
     total, batches, started = Tally(), Counter[str](), time.monotonic()
     todo = list(jobs(seed, options.programs, options.batch, modes))
-    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+    with checkers(options.jobs) as pool:
         for number, tally in enumerate(pool.imap(work, todo)):
             total.add(tally)
             batches[todo[number][2]] += 1
@@ -330,4 +342,5 @@ def report(total: Tally, batches: Counter[str], seconds: float) -> None:
 COUNTED = ("answer", "oracle", "inference", "died")
 
 if __name__ == "__main__":
+    take_all()
     sys.exit(main())

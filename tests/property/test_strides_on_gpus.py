@@ -120,7 +120,7 @@ def trial(seed: int) -> tuple[Shaped, list[list[Any]]]:
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
 def test_random_extents() -> None:
-    """Every access is looked at, in three orders of threads, which give the same bits."""
+    """Every access is looked at, in several orders of threads, which give the same bits."""
     programs: list[Program] = []
     calls: list[Call] = []
     wanted: list[Any] = []
