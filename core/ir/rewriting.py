@@ -160,7 +160,12 @@ def substituted(s: Statement, substitution: Substitution) -> Statement:
             return replace(s, body=body, edge=edge, blocks=opened)
         case Spread():
             opened = tuple(
-                replace(loop, rest=substituted_rest(loop.rest, substitution)) for loop in s.loops
+                replace(
+                    loop,
+                    rest=substituted_rest(loop.rest, substitution),
+                    trim=substituted_trim(loop.trim, substitution),
+                )
+                for loop in s.loops
             )
             neighbors = None if s.neighbors is None else _neighbors(s.neighbors, substitution)
             return replace(s, loops=opened, body=_block(s.body, substitution), neighbors=neighbors)

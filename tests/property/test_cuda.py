@@ -79,6 +79,16 @@ md*nd~mnd | m:16:4,n:16:2,d:16 | m n d 0 1 d' m' n' m'' n''
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
 
 
+@pytest.mark.parametrize("extent", [0, 1, 70, 4000, 4097])
+def test_a_copy_that_is_shared_out_by_sectors_ends_with_its_array(extent: int) -> None:
+    """How many elements a row of the copy has follows from the column, whose loop is split."""
+    graph = graph_of(text_component(".!=r~r | r:64:64 | r 1 r'' r'"), "f")
+    program = lower(infer(graph, ["i64", "i32"]), GPU)
+    one, many = np.array(3, np.int64), np.arange(extent, dtype=np.int32)
+    call = Call(0, (extent,), (one, many), ((extent,),))
+    emulated.agree([program], [call], [(one != many,)], "cuda-checked", 0)
+
+
 def test_one_block_reduces_along_an_axis_twice() -> None:
     """Both loops of a block go several iterations at a time, and name the first of those that are left."""
     x, y = np.arange(300, dtype=np.float32), np.arange(130, dtype=np.float32)

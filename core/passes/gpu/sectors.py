@@ -114,5 +114,6 @@ class _Sharing:
         whole = Affine(((sector, last.variable), (1, variable)))
         outer = replace(last, size=self.added.size(extent // sector))
         inner = For(variable, self.added.size(sector), ())
-        body = tuple(substituted(x, {last.variable: whole}) for x in s.body)
-        return replace(s, loops=(outer, *others, inner), body=body)
+        inside = substituted(replace(s, loops=tuple(others)), {last.variable: whole})
+        assert isinstance(inside, Spread)
+        return replace(inside, loops=(outer, *inside.loops, inner))
