@@ -182,22 +182,41 @@ def _met(node: Lookup, values: Sequence[Known], dtype: str | None) -> Known:
 def _unrounded(
     program: Program, node: Expression, values: Sequence[Known], known: Known, result: Known
 ) -> Known:
-    """A sum of products, open where it is NaN for products alone that overflow.
+    """A sum of products, of which a machine may round each or add it unrounded.
 
-    One that overflows when it is rounded is finite where a sum takes it before that.
+    A sum that takes them unrounded is not exact where a product was rounded, and finite where one alone overflows.
     """
     terms, letters = program.nodes[node.reads[0]], node.letters()
-    if not isinstance(terms, Expression) or terms.op != "*" or terms.reduces() or terms.guards:
+    if not isinstance(terms, Expression) or terms.op != "*" or terms.reduces():
         return result
-    if terms.left or terms.at or node.left or (node.op or "+") != "+":
+    if (node.op or "+") != "+" or result.value.dtype.kind != "f":
         return result
     factors = [values[read] for read in terms.reads]
+    reduced = tuple(at for at, letter in enumerate(letters) if letter not in node.output)
+    dtype = "f32" if result.value.dtype == TYPES["f32"] else "f64"
+    if not _fine(factors, dtype):
+        magnitude = np.where(np.isfinite(known.value), abs(_wide(known)), 0.0).sum(axis=reduced)
+        gap = UNIT[dtype] * (np.asarray(magnitude) + 2 * abs(_wide(result)))
+        gap = np.where(np.isfinite(result.value), np.maximum(gap, _error(result)), _error(result))
+        result = replace(result, error=gap if gap.any() else None)
+    if terms.guards or terms.left or terms.at or node.left:
+        return result
     finite = [np.isfinite(each.value) for each in _placed(terms, factors, factors, 0)]
     both = Known(np.logical_and.reduce(np.broadcast_arrays(*finite)))
     overflows = laid_out(both, node.patterns[0], letters).value & np.isinf(known.value)
-    reduced = tuple(at for at, letter in enumerate(letters) if letter not in node.output)
     met = np.isnan(result.value) & ~np.isnan(np.where(overflows, 0, known.value).sum(axis=reduced))
     return replace(result, error=np.where(met, INFINITY, _error(result))) if met.any() else result
+
+
+def _fine(factors: Sequence[Known], dtype: str) -> bool:
+    """Whether no product of these is rounded in a type: multiples of a 256th, and few digits hold any product."""
+    largest = 1.0
+    for known in factors:
+        finite = _wide(known)[np.isfinite(known.value)] * 256
+        if (finite != np.round(finite)).any():
+            return False
+        largest *= float(np.max(abs(finite), initial=0.0))
+    return largest < DIGITS[dtype]
 
 
 def _argument(node: Expression, known: Known, letters: str) -> Known:
