@@ -159,8 +159,8 @@ class MatrixUnit:
     """An instruction by which the lanes of a warp multiply two matrices of few bits, and add the product to one of f32.
 
     Of lane n, n // ``across`` is the group, and n % ``across`` the place in it. A group has a row of the left matrix, a
-    column of the right one and a row of the sums, and each number of groups further on. Its lanes have so many terms
-    side by side in turn, and columns of the sums side by side: as many as there are for each.
+    column of the right one and a row of the sums, and each number of groups further on. The lanes of a group have so
+    many terms side by side in turn, and columns of the sums side by side: as many as there are for each.
 
     Fields:
         rounding: the primitive that rounds factors to what it multiplies.

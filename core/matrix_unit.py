@@ -5,8 +5,8 @@ Example:
     out:  t1 = tf32(a[i,k]) * tf32(b[k,j])                  rows i, columns j, terms k
 
 A matrix unit multiplies numbers of few bits: the role m says that both factors are rounded to TF32, which has 11
-significant bits, and m16 to bf16, which has 8. Each product is then exact in f32, and is added in f32. It is the same
-on every machine, with a unit or without.
+significant bits, and m16 to bf16, which has 8. Each product is then exact in f32, and is added in f32. The result is
+the same on every machine, with a unit or without.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Frozen records: the one way this code base declares data.
 
-A record is a class whose annotated fields become constructor arguments, equality, hash and repr. It does what a
+A record is a class whose annotated fields become constructor arguments, equality, hash and repr. A record does what a
 frozen dataclass does, at a small part of its import cost (sixty frozen dataclasses cost several times
 ``python -c pass``; see docs/decisions/0002-records.md).
 
-A field named ``span`` says where in the text a thing stands. It takes no part in equality, hash or repr, which is
+A field named ``span`` says where in the text a thing stands. The span takes no part in equality, hash or repr, which is
 what makes ``parse(print(tree)) == tree`` a statement about meaning.
 
-A record that is asked the same again and again keeps answers in slots beside its fields, which no copy has: its hash
-in ``_hash``, that of a method marked ``once`` in the method's name with an underscore. It lists them after
+A record that is asked the same again and again keeps answers in slots beside its fields, which no copy has: its hash in
+``_hash``, that of a method marked ``once`` in the method's name with an underscore. The class lists these slots after
 ``__dict__`` in its ``__slots__``; a pickle has the fields alone.
 """
 

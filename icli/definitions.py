@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def functions_of(program: Tree | Module, name: str | None) -> list[Function]:
     """The tensor functions and the routines that are meant.
 
-    That is the named one; else, of a file without components, those that nothing else in it uses.
+    The named one is meant; else, of a file without components, those that nothing else in it uses.
     """
     if not isinstance(program, Module) or not (program.functions or program.routines):
         return []

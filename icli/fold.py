@@ -7,8 +7,8 @@ becomes, 40 columns wide:
     1  ik*kj~ijk  multiply over i j k
                   fused into 2, never stored
 
-A line goes on where its last column of the left half begins, else four blanks further in than it began. It is broken
-at a blank, else after a sign, else anywhere. Codes that color count nothing.
+A line goes on where its last column of the left half begins, else four blanks further in than it began. A line is
+broken at a blank, else after a sign, else anywhere. Codes that color count nothing.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def einsum(  # noqa: PLR0913 - NumPy's keywords, and ours
         order: the layout of the result: "F"; "A": "F" where all arrays have it; else "C". With "K", the default, a
             transpose or a diagonal of one array is a view of it, as NumPy's is.
         casting: which casts may be made, to ``dtype`` and to ``out``: "no", "equiv", "safe", "same_kind", "unsafe".
-            These three are of NumPy's spelling.
+            ``dtype``, ``order`` and ``casting`` are of NumPy's spelling.
         target: "c", "numpy", "cuda", "cuda-emulated".
         threads: how many cores to use at most.
 

@@ -1,6 +1,6 @@
 """The functions of einops, with its own patterns: ``rearrange(x, "b (h w) c -> b h w c", h=4)``.
 
-They become operations in einx notation, ``ilang.einx``; what a pattern may say is what einops reads
+The functions become operations in einx notation, ``ilang.einx``; what a pattern may say is what einops reads
 (``core/notation/einops.py``).
 """
 

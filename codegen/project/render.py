@@ -96,7 +96,7 @@ def write_project(
 
     Args:
         graphs: the components; each is built under its name.
-        out: the folder. It is made if it is missing; other files in it stay as they are.
+        out: the folder, which is made if it is missing; other files in it stay as they are.
         source_text: the text of the program, repeated at the top of the C file.
         stem: what the files are called; made a C identifier first.
         shapes: shapes of inputs, by name, that fix their extents.

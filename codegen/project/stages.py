@@ -119,7 +119,7 @@ class _PhasePlaces:
     def _buckets(self, limit: int | None) -> list[list[int]]:
         """Gradients that are summed over all ranks, in buckets of so many bytes, in the order of computation.
 
-        All of it is one where sizes come with a run: what is between two stages has sizes that are known.
+        No buckets where sizes come with a run: what is between two stages has sizes that are known.
         """
         if limit is None or any(size.is_argument() for size in self.shaped.sizes):
             return []

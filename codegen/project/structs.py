@@ -25,9 +25,9 @@ class Guest:
 def groups(definitions: Sequence[SolvedDefinition]) -> list[list[Guest]]:
     """Definitions by struct, in each first the one that begins it.
 
-    It has all parameters of the others; of several that do, it is the one that changes most of them. Parameters are the
-    same if their paths are equal after one common prefix, as in ``session(…, parameters=s)``, and the text has them in
-    one place; then their shapes and types have to be equal, too.
+    The first one has all parameters of the others; of several that do, it is the one that changes most of them.
+    Parameters are the same if their paths are equal after one common prefix, as in ``session(…, parameters=s)``, and
+    the text has them in one place; then their shapes and types have to be equal, too.
     """
     by_size = sorted(definitions, key=_keeps, reverse=True)
     grouped: list[list[Guest]] = []

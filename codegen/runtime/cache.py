@@ -7,8 +7,8 @@ renaming a whole file, so readers need no lock; the lock per key only keeps proc
 The source from which a text follows has a key as well. A link of that name leads to the entry, so that a program of an
 earlier run needs no text at all.
 
-A cache that cannot be used never fails a run: the library is then built in a temporary folder. Neither is shared with
-another user: ``folders`` says where what is loaded may stand.
+A cache that cannot be used never fails a run: the library is then built in a temporary folder. Neither folder is shared
+with another user: ``folders`` says where what is loaded may stand.
 
 The first call of a program comes through here, so modules that only a build needs are imported where it does.
 """

@@ -398,7 +398,7 @@ class Component:
 
         Returns:
             A component whose outputs are the gradients, in the order of ``wrt``. Called without cotangents it takes
-            ones. Its gradient is a component, too.
+            ones. The gradient of that component is a component, too.
 
         Raises:
             Error: DataError E0716 (``wrt``); when it is first run, MeaningError E0260: nothing can flow back.

@@ -1,7 +1,7 @@
 """NVIDIA's driver, by way of its own library: the first GPU of this machine, its memory, streams and kernels.
 
-Functions give its statuses, whose numbers are those of CUDA's runtime. All is done in the context that the runtimes of
-other libraries share, and the one of the calling thread is as it was afterwards.
+Functions give its statuses, whose numbers are those of CUDA's runtime. All work is done in the context that the
+runtimes of other libraries share, and the one of the calling thread is as it was afterwards.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ def rows_of_extents(extents: Sequence[int], note: ShapeNote | None, batch: int =
     """The rows of an array: those that the head writes, else ``batch`` axes of the batch row, then the output row.
 
     Args:
-        extents: of the array, in memory order: batch, output and input axes. Those that no row of the head takes are
-            of the output row, where inference tells of them.
+        extents: of the array, in memory order: batch, output and input axes. Extents that no row of the head takes
+            are of the output row, where inference tells of them.
         note: what the head writes of the input; the first row variable in it has the axes that are left.
         batch: how many axes the batch row has where the head writes none.
     """

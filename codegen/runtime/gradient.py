@@ -71,7 +71,7 @@ def refusal() -> DataError:
 class DerivedComponent(Component):
     """A component made of another: for the types and ranks of its arrays, once, and compiled once.
 
-    It takes the inputs of the other, then more: cotangents or tangents.
+    The derived component takes the inputs of the other, then more: cotangents or tangents.
     """
 
     __slots__ = ("_more", "_of", "_outputs", "_wrt")

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def initial_values(solved: SolvedDefinition, cell: Stored, tensor: LastingTensor, seed: int) -> Any:
     """The values that a parameter begins with.
 
-    Those of the text; zeros where every use only adds it; else uniform in ±1/sqrt(n), n the product of the extents of
-    the parameter that its first use reduces.
+    The numbers of the text; zeros where every use only adds it; else uniform in ±1/sqrt(n), n the product of the
+    extents of the parameter that its first use reduces.
     """
     dims, dtype = tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]
     given = stored_values(cell, dims, dtype)

@@ -3,8 +3,8 @@
 A call releases Python's lock. Programs run serially unless more threads are asked for; the library with OpenMP is
 built then. In a forked child every call is serial (an OpenMP runtime does not survive a fork; results are the same).
 
-``_cffi_backend`` is what cffi itself stands on. Its function types are made here by hand, since cffi's own reader of
-C declarations costs more to import than all of this module.
+``_cffi_backend`` is what cffi itself stands on. Function types are made here by hand, since cffi's own reader of C
+declarations costs more to import than all of this module.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class LoadedLibrary:
     def dismiss(self) -> None:
         """End the threads that OpenMP keeps for the calling thread.
 
-        Those of several threads are more than there are processors: then all of them go to sleep at once where they
-        would wait for the next loop, and waking one takes as long as a short call.
+        The kept threads of several callers are more than there are processors: then all of them go to sleep at once
+        where they would wait for the next loop, and waking one takes as long as a short call.
         """
         if self._pause is not None:
             self._pause(_PAUSE_SOFT)

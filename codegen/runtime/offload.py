@@ -106,7 +106,7 @@ def _handed(
 ) -> tuple[Located, tuple[int, ...] | None] | None:
     """The array that is handed over by DLPack, and its strides; None for what is not, or not of the device.
 
-    Its owner sees to it that the array is written before anything further on the stream that is asked for.
+    The owner of the array sees to it that it is written before anything further on the stream that is asked for.
     """
     from ilang.codegen.runtime.dlpack import CPU, CUDA, taken
 
@@ -206,8 +206,8 @@ class Offloaded:
         """Run on checked arrays, those of ``on_device`` where they are; all others are copied there.
 
         Results are on the device where an input or ``out`` is, and are written on the ``stream``, or on that of the
-        first such input; they may not be there yet. All others are copied back. The run waits for the work of the
-        streams of its arrays; work that they are given afterwards waits for the run.
+        first such input; they may not be there yet. All other results are copied back. The run waits for the work of
+        the streams of its arrays; work that they are given afterwards waits for the run.
 
         Raises:
             DataError: the outputs, and E0709, E0713. ToolError: E0922 (the device failed).

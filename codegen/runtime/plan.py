@@ -26,7 +26,7 @@ Names = tuple[Sequence[str], Sequence[str]]
 LONG = 2**22
 """Iterations from which a call may take so long that somebody wants to stop it.
 
-That is as many as are over before somebody waits where each waits for memory, 50 ns or so; most take far less.
+So many iterations are over before somebody waits where each waits for memory, 50 ns or so; most take far less.
 """
 BRIEF = 0.1
 """Seconds of a call of the same extents that a later one need not be stopped: it pays for nothing then.
@@ -87,8 +87,8 @@ class CallPlan:
     def _quick(self) -> Callable[[Sequence[Array]], Any]:
         """``fresh``: run into new arrays; the one output, or a tuple of them.
 
-        This is the path of every short call, so whatever can be looked up before is. A call of one output and no
-        workspace is most calls, and has a function of its own.
+        Every short call takes this path, so whatever can be looked up before is. A call of one output and no workspace
+        is most calls, and has a function of its own.
         """
         function, sizes, empty = self._library.function, self._sizes, np.empty
         if self._is_long(1):

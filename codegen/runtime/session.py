@@ -234,8 +234,8 @@ class Session:
     def fit(self, *arrays: Any, **named: Any) -> None:
         """Let inputs whose shape was not given, and is not what inference found, have that of their arrays.
 
-        Their axes are output axes, but for the rows that the head writes. The first run does this by itself; before
-        it, parameters have the extents of what was inferred.
+        Axes of such inputs are output axes, but for the rows that the head writes. The first run does this by itself;
+        before it, parameters have the extents of what was inferred.
 
         Raises:
             Error: shapes that do not agree. DataError: E0742, E0756 (as for a run).

@@ -1,9 +1,9 @@
 """Stopping a call from another thread: each of its threads jumps out of what it computes.
 
-A compiled program holds no lock and calls nothing that does, so it may be left at any instruction. Its call therefore
-has a place to land, and so has each thread of a parallel loop; ``stop`` sends a signal to every thread that is between
-such a place and its end, and the handler of that signal jumps. Loops pay nothing for it, however they are written.
-Decision 0011 has the reasons.
+A compiled program holds no lock and calls nothing that does, so it may be left at any instruction. The call of a
+program therefore has a place to land, and so has each thread of a parallel loop; ``stop`` sends a signal to every
+thread that is between such a place and its end, and the handler of that signal jumps. Loops pay nothing for it, however
+they are written. Decision 0011 has the reasons.
 
 The functions below are a small library of its own, compiled at the first call that may take long, once per number of
 arguments.

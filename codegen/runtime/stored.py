@@ -1,7 +1,7 @@
 """Arrays that last from run to run, by path: parameters, and state.
 
-A run reads the arrays that there are and writes into others, which then take their place. Two of each are enough: what
-was read is written the next time, but for arrays that a caller has got.
+A run reads the arrays that there are and writes into others, which then take their place. Two arrays of each path are
+enough: what was read is written the next time, but for arrays that a caller has got.
 """
 
 from __future__ import annotations

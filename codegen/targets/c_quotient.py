@@ -6,7 +6,8 @@
         for j: out[j] = t[j] / s
 
 The first loop needs an instruction that multiplies and adds with one rounding; where there is none, only the second is
-compiled. Both give the same bits, but for quotients below the smallest normal number, which may differ in the last one.
+compiled. Both loops give the same bits, but for quotients below the smallest normal number, which may differ in the
+last one.
 """
 
 from __future__ import annotations

@@ -447,8 +447,8 @@ def _is_operator(scalar: Apply) -> bool:
 def _keeps_the_sign_of_zero(scalar: Apply) -> bool:
     """Whether a sum or a difference of floats has a constant zero beside what is more than a variable or an element.
 
-    Its operands are passed to a function: GCC 12 takes ``0 - (float)n`` and ``0 + -(float)n`` for ``-(float)n``, which
-    is -0 where ``n`` is 0.
+    Operands of such a sum are passed to a function: GCC 12 takes ``0 - (float)n`` and ``0 + -(float)n`` for
+    ``-(float)n``, which is -0 where ``n`` is 0.
     """
     if scalar.primitive not in ("add", "sub") or scalar.dtype not in FLOATS:
         return False

@@ -1,6 +1,7 @@
 """The library of CUDA programs: ``headers/cuda.cuh``, ``sessions.cuh``, ``ranks.cuh``, and of C what holds everywhere.
 
-These are the elementary functions, random numbers, files, between which and the device elements are moved, and ranks.
+The parts of C are the elementary functions, random numbers, files, between which and the device elements are moved, and
+ranks.
 """
 
 from __future__ import annotations

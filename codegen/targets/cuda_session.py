@@ -7,10 +7,10 @@
     int NAME_save(const NAME *model, const char *path, struct CUstream_st *stream);
     int NAME_load(NAME *model, const char *path, struct CUstream_st *stream);
 
-They are what those in C are (``c_session.py``), with the same numbers and the same files. The struct is the host's; a
-run hands the values of its configuration to a kernel, which puts them where the others find them. Several ranks agree
-on a status before every sum and before anything that lasts changes; what fails on one of them keeps it from nothing
-that others wait for.
+The functions are what those in C are (``c_session.py``), with the same numbers and the same files. The struct is the
+host's; a run hands the values of its configuration to a kernel, which puts them where the others find them. Several
+ranks agree on a status before every sum and before anything that lasts changes; what fails on one of them keeps it from
+nothing that others wait for.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Libraries of emitted programs: headers, of which a text holds the parts that it names.
 
-A header of ``headers/`` is C that compiles alone. Its parts stand between empty lines: a function, a macro or a type,
-or some that belong together, with their comment. As a linker takes members of an archive, ``linked`` takes the parts
-that a text names, and those that these name; so nothing can be called that is not there, and nothing is there that
-nobody calls. No name of a part is one that a program may give (``identifiers.py``).
+A header of ``headers/`` is C that compiles alone. The parts of a header stand between empty lines: a function, a macro
+or a type, or some that belong together, with their comment. As a linker takes members of an archive, ``linked`` takes
+the parts that a text names, and those that these name; so nothing can be called that is not there, and nothing is there
+that nobody calls. No name of a part is one that a program may give (``identifiers.py``).
 
 Example, of a text that calls ``exp_f32``:
     exp_f32 names muladd_f32, bits_of_f32, f32_of_bits and power_f32, and all of them INLINED; muladd_f32 names FUSED

@@ -5,8 +5,8 @@ becomes vector code of any width. Every element goes through the same operations
 gives the same bits wherever it stands in an array. ``tests/property/accuracy.py`` measures how exact they are.
 
 ``muladd`` is one instruction with one rounding where the compiler may use it (the macro FUSED), else a product and a
-sum. It is written out, by the functions alone: programs are compiled without contraction, which GCC moreover decides by
-the function that a text is inlined into, so that a function of ours could not have it to itself.
+sum. ``muladd`` is written out, by the functions alone: programs are compiled without contraction, which GCC
+moreover decides by the function that a text is inlined into, so that a function of ours could not have it to itself.
 
 No sum there is meant to be reassociated: adding and taking away 1.5 * 2^23 rounds to a whole number.
 """

@@ -84,8 +84,8 @@ class RankSum:
     """Arrays that lie one after the other, and are summed over ranks at once: ``parts``, by their names.
 
     ``others`` are the arrays that get the sums over the other ranks, in the same order, and ``room`` has place for the
-    parts of one rank; without them the sum over all ranks takes the place of the parts. One that ``goes_on`` may
-    do so while the next stages run.
+    parts of one rank; without them the sum over all ranks takes the place of the parts. A sum that ``goes_on`` may do
+    so while the next stages run.
     """
 
     dtype: str
@@ -130,7 +130,7 @@ class Struct:
     def blocks(self) -> list[list[tuple[str, KeptTensor]]]:
         """Every array in the memory of the caller, by its name, with the tensor that it is of.
 
-        Those of a block lie one after the other.
+        Arrays of a block lie one after the other.
         """
         roles = (*ARRAYS, "constant") if self.on_device() else ARRAYS
         by_name = {each.name: each for each in self.kept if each.role in roles}
@@ -151,10 +151,10 @@ class Struct:
 class EmittedSession:
     """A definition to be written as C or CUDA, and its name there.
 
-    ``stages`` compute one run. Their arguments are the names of tensors that are kept, or of what a caller gives:
-    ``inputs`` and ``outputs`` of a run, whose types and extents are ``tensors``, None for one that comes with a run.
-    The tensors ``kept`` are in a ``struct``, maybe beside those of other sessions, some of which are the same: there a
-    path may be another. ``counter`` is its field that counts runs.
+    ``stages`` compute one run. The arguments of a stage are the names of tensors that are kept, or of what a caller
+    gives: ``inputs`` and ``outputs`` of a run, whose types and extents are ``tensors``, None for one that comes with a
+    run. The tensors ``kept`` are in a ``struct``, maybe beside those of other sessions, some of which are the same:
+    there a path may be another. ``counter`` is its field that counts runs.
     """
 
     name: str

@@ -66,7 +66,7 @@ class Made:
 
 
 class TensorExpression:
-    """A leaf, or an operation on others. Two are one only if they are the same object."""
+    """A leaf, or an operation on others. Two expressions are one only if they are the same object."""
 
     __slots__ = ("__weakref__", "node", "operands")
 

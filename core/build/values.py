@@ -1,7 +1,7 @@
 """Tensors of functions and routines before they are a graph: what each is computed from, and what keeps its values.
 
 Produced by ``build/functions.py`` and ``build/routines.py``, turned into nodes by ``build/emission.py`` when it is
-first needed. Two are one only if they are the same object: a value is computed once, whoever reads it.
+first needed. Two tensors are one only if they are the same object: a value is computed once, whoever reads it.
 """
 
 from __future__ import annotations

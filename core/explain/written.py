@@ -8,9 +8,9 @@ Example, of a matrix multiply and its cotangent:
           }
 
 Every scalar function of several operators becomes several statements, one an operator; with schedules, which are of
-whole assignments, it has no words. Neither have accumulations into parts of a tensor, look-ups, views, functions that
-no operator is, and guards that depend on extents: what has none is None, and so is a program that leaves an input
-unread.
+whole assignments, it has no words. There are no words either for accumulations into parts of a tensor, look-ups, views,
+functions that no operator is, and guards that depend on extents: what has none is None, and so is a program that leaves
+an input unread.
 """
 
 from __future__ import annotations

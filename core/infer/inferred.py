@@ -32,7 +32,7 @@ class Inferred:
             graph: in which leaves with rows stand beside inputs that are arrays.
             log: takes down what fixes each variable; then ``open`` has the rows before that.
             ranks: the ranks of the arrays, one per input, None for one that is not there.
-                Their extents come at run time.
+                Extents come at run time.
 
         Raises:
             ShapeError: E0501 to E0532, E0570 to E0574.

@@ -84,8 +84,8 @@ class Affine:
 class Looked:
     """An integer element that is an index: of value (in graphs) or buffer (in kernels) ``source``.
 
-    It is at least 0 and below the extent of size number ``size``: that is checked of every element of the source before
-    anything reads it so.
+    The element is at least 0 and below the extent of size number ``size``: that is checked of every element of the
+    source before anything reads it so.
     """
 
     source: int

@@ -139,7 +139,7 @@ def sources(node: Node) -> tuple[int, ...]:
 def all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
     """The readers of each value, and their indices; and the values that are stored whole in any case.
 
-    Those that views are of are among these: a view has the elements of memory.
+    The values that views are of are stored whole: a view has the elements of memory.
     """
     reads: list[list[tuple[int, Read]]] = [[] for _ in shaped.nodes]
     kept = set(map(shaped.owner, shaped.outputs))

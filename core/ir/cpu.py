@@ -115,8 +115,8 @@ class Registers:
 class Into:
     """The target of a whole tile that is stored from registers: ``buffer`` at ``first``, its rows ``stride`` apart.
 
-    It is whole where its rows are inside (``guards``) and all that is ``within`` holds; elsewhere the statement after
-    the tile, an ``If`` that says so, copies it there.
+    The tile is whole where its rows are inside (``guards``) and all that is ``within`` holds; elsewhere the statement
+    after the tile, an ``If`` that says so, copies it there.
     """
 
     buffer: int

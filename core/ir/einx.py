@@ -62,7 +62,7 @@ class Bracket:
 
 @record
 class Repetition:
-    """``a...``; ``...`` alone has the same hidden axis wherever it stands. It is token number ``place`` of the text."""
+    """``a...``, token number ``place`` of the text; ``...`` alone has the same hidden axis wherever it stands."""
 
     items: tuple[Item, ...]
     place: int

@@ -1,7 +1,7 @@
 """Statements of kernels that only a GPU has; ``ir/kernel.py`` has those of every machine.
 
 Invariants of a kernel for a GPU:
-    - Its body is one ``Spread``, over the grid, over blocks or over warps. Only over the last two are others inside,
+    - The body is one ``Spread``, over the grid, over blocks or over warps. Only over the last two are others inside,
       all over threads, those of a block or the lanes of a warp, and none inside another one.
     - What one worker of a spread writes, no other worker of it reads or writes.
     - What is inside a spread over blocks or warps and outside of those over threads is done by every thread alike: it
@@ -37,8 +37,8 @@ warp."""
 class Trim:
     """The iterations of a loop that do anything: from all of ``least`` on and before all of ``most``.
 
-    Those that are left out change nothing where every element of the ``finite`` arrays is finite; where one is not, all
-    iterations run.
+    Iterations that are left out change nothing where every element of the ``finite`` arrays is finite; where one is
+    not, all iterations run.
     """
 
     least: tuple[IntervalEnd, ...]
@@ -54,11 +54,11 @@ class Trim:
 class Neighbors:
     """Iterations of a spread in groups of ``count``, neighbors of its last loop, which one worker has.
 
-    They do so where rows of the ``moved`` buffers begin at multiples of that, and extents of the sizes ``whole`` are
-    multiples of it; else each is a worker's. ``each`` has what is done for the first one and those after it, at indices
-    that count from the first, inside of ``loops``, which are without bodies, if an iteration is loops right inside each
-    other: vectors of the moved buffers are read before, and stored after. Iterations that are left over at the end of
-    the loop, if its size is not ``whole``, are one worker's each.
+    Iterations go in groups where rows of the ``moved`` buffers begin at multiples of that, and extents of the sizes
+    ``whole`` are multiples of it; else each is a worker's. ``each`` has what is done for the first one and those after
+    it, at indices that count from the first, inside of ``loops``, which are without bodies, if an iteration is loops
+    right inside each other: vectors of the moved buffers are read before, and stored after. Iterations that are left
+    over at the end of the loop, if its size is not ``whole``, are one worker's each.
     """
 
     count: int
@@ -100,7 +100,7 @@ class Spread:
 class CombineThreads:
     """Combine a scalar variable of the threads of a block, or of the lanes of a warp, to one value, which all get.
 
-    They are combined in an order that is always the same: lanes of a warp pairwise, then warp after warp.
+    The values are combined in an order that is always the same: lanes of a warp pairwise, then warp after warp.
     """
 
     variable: int

@@ -13,7 +13,7 @@ Invariants:
     - A read whose index leaves the dimension gives 0, or skips the iteration: ``skips``. A fixed index never leaves it.
     - A guard of a read is a condition on axes alone, without a size.
     - A lookup is of an axis that no earlier lookup is of; what it reads has axes that are counted, or looked up by an
-      earlier one. Its axis is no part of a position.
+      earlier one. The axis of a lookup is no part of a position.
     - ``acc`` is None exactly when every axis with a loop appears in ``target`` and none that is looked up does;
       otherwise it is a reducible operator and the target starts from its identity.
     - A ``base`` is what the target starts from instead: then an axis of the target is looked up, and without an ``acc``
@@ -110,7 +110,7 @@ class Assignment:
     """An accumulating assignment to a new tensor; ``text`` is how the user wrote it.
 
     ``operands`` numbers the reads as they are written; empty where that is their order. The axes in ``some`` must have
-    an element. Those that are ``measured`` have an extent, which the scalar uses, and no loop.
+    an element. Axes that are ``measured`` have an extent, which the scalar uses, and no loop.
     """
 
     axes: tuple[Axis, ...]

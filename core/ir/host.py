@@ -94,9 +94,9 @@ Step = Take | Derive | Follow | Require | Hold | Count
 class Layout:
     """The workspace: ``temporaries`` one after the other, then scratch storage, once for each thread.
 
-    Each stands at a multiple of ``alignment`` bytes. ``scratch`` has the private buffers of each kernel that has any;
-    scratch storage has room for those of the kernel that needs most. As many threads have some as take ``most_scratch``
-    bytes together, ``most_threads`` at most and one at least.
+    Each temporary stands at a multiple of ``alignment`` bytes. ``scratch`` has the private buffers of each kernel that
+    has any; scratch storage has room for those of the kernel that needs most. As many threads have some as take
+    ``most_scratch`` bytes together, ``most_threads`` at most and one at least.
     """
 
     alignment: int
@@ -134,7 +134,7 @@ class Grid:
 class Ranges:
     """Every element of an array of integers is an index: at least 0, and below the extent of ``size``.
 
-    That is checked before launch number ``launch``; of an array of the caller before the first one.
+    The elements are checked before launch number ``launch``; of an array of the caller before the first one.
     """
 
     buffer: int
@@ -156,7 +156,7 @@ class Launch:
 
     With ``scratch`` it takes scratch storage, with ``divided`` so that its threads have parts of their own. ``grid``
     says how many threads of a GPU run it. A launch that combines ``parts`` is left out where that size is 1: there is
-    one. It is told whether the arrays of number ``finite`` are.
+    one. The kernel is told whether the arrays of number ``finite`` are.
     """
 
     kernel: int

@@ -105,15 +105,15 @@ class For:
 
     With ``lanes``, iteration n belongs to lane n % lanes: a vectorised variable is one variable per lane. ``role`` is u
     (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "". A
-    loop that is unrolled is written out in so many ``copies``. Of a loop with a ``chunk``, the iterations of one
-    block run, each with its own number. ``fetch`` says what the loop moves into the caches while it runs. ``quotient``
-    is the only division of its body, by a number that all iterations share: a target may multiply by its reciprocal.
-    The ``outline`` says what the function of a parallel loop takes, or that of it and loops inside it. A ``late`` loop
-    only fills a copy that a ``Tile`` further down in the same block fills instead, where that can. A loop with a
-    ``cut`` runs in parts, where conditions hold and where not, which together do what its body does; one that ``tests``
-    reads or counts under a condition in its body. Its iterations, written out as ``each``, move neighbors
-    in ``wide`` buffers. Of a loop with a ``trim``, the iterations that do anything run, each with its own number; of
-    one that is ``first``, the first one of those that would run, where there is any.
+    loop that is unrolled is written out in so many ``copies``. Of a loop with a ``chunk``, the iterations of one block
+    run, each with its own number. ``fetch`` says what the loop moves into the caches while it runs. ``quotient`` is the
+    only division of its body, by a number that all iterations share: a target may multiply by its reciprocal. The
+    ``outline`` says what the function of a parallel loop takes, or that of it and loops inside it. A ``late`` loop only
+    fills a copy that a ``Tile`` further down in the same block fills instead, where that can. A loop with a ``cut``
+    runs in parts, where conditions hold and where not, which together do what its body does; one that ``tests`` reads
+    or counts under a condition in its body. Iterations that are written out as ``each`` move neighbors in ``wide``
+    buffers. Of a loop with a ``trim``, the iterations that do anything run, each with its own number; of one that is
+    ``first``, the first one of those that would run, where there is any.
     """
 
     variable: int
@@ -172,8 +172,8 @@ class Define:
 class Change:
     """A scalar variable gets another value; where it ``contracts``, a product that is added is rounded with the sum.
 
-    One that ``corrects`` changes nothing unless a reduction that the variable rests on has changed before, in the same
-    iteration of every loop around.
+    A change that ``corrects`` does nothing unless a reduction that the variable rests on has changed before, in the
+    same iteration of every loop around.
     """
 
     variable: int
@@ -186,8 +186,8 @@ class Change:
 class Store:
     """An element of a buffer gets a value; where it ``contracts``, a product that is added is rounded with the sum.
 
-    One that ``corrects`` changes nothing unless a reduction that the element rests on has changed before, in the same
-    iteration of every loop around.
+    A store that ``corrects`` changes nothing unless a reduction that the element rests on has changed before, in the
+    same iteration of every loop around.
     """
 
     buffer: int
@@ -283,7 +283,7 @@ class WindowReach:
 class ChunkCount:
     """The number of chunks of a reduction: ``size`` follows from the product of the extents of its loops.
 
-    They have ``work`` iterations each, or more where there would be more than ``most``; and more where a chunk has an
+    Chunks have ``work`` iterations each, or more where there would be more than ``most``; and more where a chunk has an
     accumulator for each of several ``elements``, the product of these sizes. With ``several`` there are none where one
     is enough.
     """

@@ -63,8 +63,8 @@ OPEN = Symbol(-1)
 class Known:
     """An axis whose size is decided: a number, or one that comes at run time, which never stretches.
 
-    ``label`` is its unit, if it has one. ``origin`` says who gave the size. Each is an axis of its own: two are one
-    only where constraints say so.
+    ``label`` is its unit, if it has one. ``origin`` says who gave the size. Each ``Known`` is an axis of its own: two
+    are one only where constraints say so.
     """
 
     size: int | Symbol

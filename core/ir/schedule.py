@@ -18,7 +18,8 @@ Invariants:
       it maps loops of the producer to loops of the reader outside the site, part to part.
     - Every live value that some reader does not stage, and every output, is a root of one group, and of one only. The
       owner of a root is a root of its group; it shares no more loops than either has.
-    - The first instances of a plan compute the roots of its group, in order. Any other is the source of a read.
+    - The first instances of a plan compute the roots of its group, in order. Any other instance is the source of a
+      read.
     - An instance shares loops that its chain has, and every loop of a chain is opened by the instance that it names.
     - Parts are those of a root that shares no loops, outermost of its reduced ones.
     - An accumulation has the instance's own loops from the outermost reduced one inside of parts on, in order. The core
@@ -148,8 +149,8 @@ LoopSteps = tuple[tuple[int, Loop], ...]
 class Interval:
     """The part of the dimension of size number ``whole`` that an axis walks, from a first index on.
 
-    That is the sum of step times loop over ``start``, plus ``offset``; it may be ``before`` the dimension, and the last
-    one past it.
+    The first index is the sum of step times loop over ``start``, plus ``offset``; it may be ``before`` the dimension,
+    and the last one past it.
     """
 
     start: tuple[tuple[int, Opened], ...]
@@ -229,7 +230,7 @@ class RegisterTile:
 class PartialSums:
     """A reduction that folds a few terms in one variable, those of the loops ``core``, before they meet an accumulator.
 
-    Its own loops from the outermost reduced one on: ``outer``, ``outputs`` and ``core``.
+    The reduction's own loops from the outermost reduced one on: ``outer``, ``outputs`` and ``core``.
     """
 
     outer: tuple[Loop, ...]
@@ -260,9 +261,9 @@ class Chunks:
 class ThreadTile:
     """A reduction of which a thread adds few terms at a time in variables of its own, in the type of the result.
 
-    Its own loops from the outermost reduced one on: ``outer`` are those around such a run, ``core`` the reduced ones of
-    one, and ``elements``, innermost, have a variable each; those for threads tell threads apart. The sum of a run meets
-    the accumulators of the wider type after it; without ``outer`` loops it is all.
+    The reduction's own loops from the outermost reduced one on: ``outer`` are those around such a run, ``core`` the
+    reduced ones of one, and ``elements``, innermost, have a variable each; those for threads tell threads apart. The
+    sum of a run meets the accumulators of the wider type after it; without ``outer`` loops it is all.
     """
 
     outer: tuple[Loop, ...]

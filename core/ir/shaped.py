@@ -12,8 +12,8 @@ Invariants:
     - Size terms of an index are size numbers.
     - Without a ``base``, every element of the tensor is written: each index of the target is an axis of its own, over
       the whole dimension, or 0 where the dimension has size 1.
-    - What is looked up is an i32 or an i64, and no base. It is looked up only where guards that stand before let it.
-    - A view has as many elements as what it is of, in the same order. It is of no base.
+    - What is looked up is an i32 or an i64, and no base. A look-up happens only where guards that stand before let it.
+    - A view has as many elements as what it is of, in the same order. No view is of a base.
     - An assignment without an ``acc`` that looks up elements of its target stores them in the order of its axes.
     - A ``base`` is an assignment of the same dimensions and type, the base of nothing else, read by nothing, and no
       output: the new value takes its place in memory.
@@ -119,7 +119,7 @@ class Bound:
 class Reach:
     """The last position reached: the sum over ``terms`` (a coefficient, a size) of 0 to extent - 1, plus ``offset``.
 
-    It must stay within ``limit`` on both sides of 0, for a ``dtype`` holds it exactly.
+    The position must stay within ``limit`` on both sides of 0, for a ``dtype`` holds it exactly.
     """
 
     terms: tuple[tuple[int, int], ...]

@@ -94,7 +94,7 @@ class Guard:
 class Pattern:
     """The indices of one input or output, one per dimension; none for rank 0 (written ``.``).
 
-    An input may have ``guards``: ``ij[j<=i]``. All of them must hold.
+    An input may have ``guards``: ``ij[j<=i]``. All guards must hold.
     """
 
     indices: tuple[Index, ...]
@@ -272,7 +272,7 @@ class Expression:
     def looked(self, lookup: Lookup) -> tuple[str, ...]:
         """The axes that a lookup may mean, of which there must be one.
 
-        Those of the table that stand neither in the place nor in the output; else those of the output alone.
+        Axes of the table that stand neither in the place nor in the output; else those of the output alone.
         """
         known = set(lookup.place.letters() + self.output.letters())
         read = [letter for letter in lookup.table.letters() if letter not in known]

@@ -77,7 +77,7 @@ def read_body(
 ) -> Application | Block | None:
     """The body over names that fills a reader.
 
-    Its errors go to ``refused``, all of them; the body is then what can be read, or None.
+    The errors of the body go to ``refused``, all of them; the body is then what can be read, or None.
     """
     inputs = {p.name: reader.span(p.span.start, p.span.start + len(p.name)) for p in parameters}
     scope = BodyNames(definitions, inputs)

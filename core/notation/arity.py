@@ -185,7 +185,7 @@ def _given(node: Application | Block, below: Sequence[Wires]) -> Wires:
 
 
 def wires_of_all(definitions: Mapping[str, Definition]) -> dict[str, Wires]:
-    """The wires of every definition; they have no cycles. One that uses a name without a definition is left out."""
+    """The wires of every definition; they have no cycles. A definition that uses an unknown name is left out."""
     known: dict[str, Wires | None] = {}
     for start in definitions:
         todo = [start]

@@ -47,7 +47,7 @@ LARGEST = 2**31
 def parse_spec(source: Source, span: Span | None = None) -> Spec:
     """A whole specification; ``span`` is the part of the source that it is (default: all).
 
-    One without ``=>`` that has nothing else of this language is NumPy's.
+    A specification without ``=>`` that has nothing else of this language is NumPy's.
 
     Raises:
         NotationError: E0140 to E0147, E0152.

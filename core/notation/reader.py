@@ -1,6 +1,6 @@
 """A cursor over a source: what every reader of text shares.
 
-The cursor never looks past ``end``. It can note the tokens taken (``trace``), which is what a formatter needs.
+The cursor never looks past ``end``, and can note the tokens taken (``trace``), which is what a formatter needs.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ A bar after an output pattern opens a schedule iff the next token is another bar
 by ``pattern ~`` is the combinator ``|`` and a unary ``||``. After the order a further bar opens roles iff ``loop:`` or
 ``digit:`` follows; else it is the combinator.
 
-An axis of an index expression is a letter. Those of a specification may have names of several characters, separated by
+An axis of an index expression is a letter. Axes of a specification may have names of several characters, separated by
 blanks; what a word stands for is decided where the axes are known (``resolved`` in ``schedule_rules.py``).
 """
 

@@ -1,6 +1,7 @@
 """Meanings of words in a body over names: the definitions of the file, and the values of the definition.
 
-A value is an input or a name that a statement binds. Each has one place where it is named, and can be read below it.
+A value is an input or a name that a statement binds. Each value has one place where it is named, and can be read below
+it.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Example:
     in:   einsum `a; b => a^b` of n0[a] n1[b]: two projections, out[a] = n0[a] and out[b + a] = n1[b]
     out:  t1 = 0 for o;  t2 = t1 with t2[a] = n0[a];  out = t2 with out[b + a] = n1[b]
 
-An operation with one projection that writes all of its result is one assignment. Any other starts from a tensor full
-of the neutral element: each of its projections then takes the place of what is there so far, reduced beforehand where
-it sums, accumulating in place where several iterations may write one element.
+An operation with one projection that writes all of its result is one assignment. Any other operation starts from a
+tensor full of the neutral element: each of its projections then takes the place of what is there so far, reduced
+beforehand where it sums, accumulating in place where several iterations may write one element.
 
 Extents are size numbers: those of a solved graph are all known, those of a program may come at run time.
 """

@@ -6,8 +6,8 @@ Example:
           n2 = fold + over r_0 r_1: n1[b,s_0,r_0,s_1,r_1,c]
 
 The stages of one operation: ellipses are repeated (``einx/ellipses.py``), axes that always stand together become one
-(``einx/fusing.py``), and what is left becomes nodes (``einx/building.py``, ``einx/bodies.py``). Its sizes are solved
-with those of all other nodes. A kernel without ranks has those of its operands.
+(``einx/fusing.py``), and what is left becomes nodes (``einx/building.py``, ``einx/bodies.py``). The sizes of an
+operation are solved with those of all other nodes. A kernel without ranks has those of its operands.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Example, the heart of attention for one row, as ``schedule/online.py`` plans it:
       for d: acc[d] += e * v[n,d]
     for d: out[d] = (NaN if m == -inf else acc[d]) / s, if there was any n, else acc[d]
 
-All of it starts before the outermost loop over a reduced axis and keeps an element per output part inside that loop.
+Accumulators start before the outermost loop over a reduced axis and keep an element per output part inside that loop.
 """
 
 from __future__ import annotations
@@ -339,8 +339,8 @@ class OnlineReductions(Reductions):
     def _final(self, row: Frame, instance: int) -> Scalar:
         """The final value of the element that a frame is at.
 
-        It is divided by what divides it, and NaN where a maximum has seen nothing but -inf: x - m is NaN there. An
-        empty sum is what it started with, and a row all of whose terms are 0 by guards rests on nothing.
+        The element is divided by what divides it, and NaN where a maximum has seen nothing but -inf: x - m is NaN
+        there. An empty sum is what it started with, and a row all of whose terms are 0 by guards rests on nothing.
         """
         running, kept = self.plan.online[instance], self.kept[instance]
         held = self._held(row, kept.place, kept.dtype)

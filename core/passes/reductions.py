@@ -94,7 +94,7 @@ class Reductions(Loops, ABC):
     ) -> Steps:
         """A reduction with one accumulator: a scalar variable, which terms or what ``runs`` give meet.
 
-        It is the result, or that of a chunk, which has a ``use``.
+        The accumulator is the result, or that of a chunk, which has a ``use``.
         """
         dtype = frame.node.acc_dtype
         local = self._accumulator("acc" if use is None else "part", frame.node, dtype)
@@ -122,7 +122,7 @@ class Reductions(Loops, ABC):
     def _in_chunks(self, frame: Frame, scope: Scope, loops: list[Loop], chunks: Chunks) -> Steps:
         """A reduction outside all loops: each chunk of its outermost loop by itself, then all of them in order.
 
-        Their number depends on extents alone, and so does the result. Threads share the chunks.
+        The number of chunks depends on extents alone, and so does the result. Threads share the chunks.
         """
         name, axes = self._tensor(frame).name, dict.fromkeys(loop.axis for loop in loops)
         inner = self._inner(frame, loops)

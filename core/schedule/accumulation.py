@@ -218,7 +218,8 @@ def _counts(program: NestedProgram, instance: Instance, loops: Sequence[Loop]) -
 def _shared(program: NestedProgram, instance: Instance) -> tuple[int, int]:
     """The least iterations of a loop over parts that share a result, and the most blocks of a device for them.
 
-    Neither where it is known how many parts there are, and tiles, or parts are of anything but tiles of blocks.
+    Both numbers are 0 where it is known how many parts there are, and tiles, or parts are of anything but tiles of
+    blocks.
     """
     node, nest, device = (
         program.node(instance.value),

@@ -33,7 +33,7 @@ TRIES, LARGE = 40, 4000
 class Candidate:
     """Another schedule for a node; ``is_less`` if it is the old one less a digit or a role.
 
-    Those end: however often one is followed, nothing comes back.
+    A chain of candidates that are less ends: however often one is followed, nothing comes back.
     """
 
     node: Assignment
@@ -78,7 +78,7 @@ def _with_fix(error: ScheduleError, candidate: Candidate) -> ScheduleError:
 def _changed(shaped: Shaped, candidate: Candidate) -> Shaped:
     """The program with another schedule at a place of the text, wherever that place is used.
 
-    Its roles say how factors are rounded.
+    The roles of the schedule say how factors are rounded.
     """
     old = candidate.node.schedule
     assert old is not None

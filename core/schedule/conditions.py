@@ -94,7 +94,7 @@ class Bounds:
 def _without(held: Sequence[Affine], axis: int) -> list[Affine] | None:
     """The conditions under which an axis can be such that all hold; None where those are no more than necessary.
 
-    It is between bounds, which have to meet: of two steps of which one is 1 an integer is between them, too.
+    The axis is between bounds, which have to meet: of two steps of which one is 1 an integer is between them, too.
     """
     steps = [(sum(c for c, a in each.terms if a == axis), each) for each in held]
     low = [(c, each) for c, each in steps if c > 0]

@@ -114,7 +114,7 @@ class Kernels:
     def _is_kept_from(self, value: int, other: int, shared: int) -> bool:
         """Whether a root that shares so many loops with another has nothing in common with it, and better to wait for.
 
-        That is one that is placed later, and stages something in common with it.
+        A root that is placed later, and stages something in common with the first, is better to wait for.
         """
         staging = self.staging
         if staging is None or not staging.inside[value].isdisjoint(staging.inside[other]):

@@ -1,7 +1,7 @@
 """Online reductions of a kernel, which are read while they are partial, and how values made of them stay right.
 
-A reduction staged under a loop over its own reduced axis is read there before it is final (SCHEDULES, section 4,
-rule 6). That is right where every use of it ends in a sum that can be corrected:
+A reduction staged under a loop over its own reduced axis is read there before it is final (SCHEDULES, section 4, rule
+6). Such a read is right where every use of the reduction ends in a sum that can be corrected:
 
     - a maximum m that only shifts an exponential, ``x - m`` with the x that it is the maximum of: each time m grows
       from m1 to m2, the sum so far is scaled by e^(m1 - m2);
@@ -11,8 +11,8 @@ rule 6). That is right where every use of it ends in a sum that can be corrected
 Guards may stand on the way. An element that a maximum has not taken in may be more than it, and its exponential
 infinite: it has to be behind guards that the maximum has, too, before it is summed. There it is 0, or left out.
 
-``online_plan`` looks at one kernel and changes nothing. It follows each instance that staging makes of a value, from
-the partial reductions to the sums that end them, and refuses every other way. The states of a value:
+``online_plan`` looks at one kernel and changes nothing. The function follows each instance that staging makes of a
+value, from the partial reductions to the sums that end them, and refuses every other way. The states of a value:
 
     raw       it is a partial reduction
     shifted   it is x - m

@@ -18,8 +18,8 @@ Labels = tuple[int | None, ...]
 class Exit:
     """A reader of wide matrices that is none: a contraction, or a reduction of rows; ``label`` is that of its rows.
 
-    One ``across`` has its rows along memory: it is computed with these before, and then copied. One that ``is_stored``
-    is a matrix that something reads in another way, or that the program gives.
+    An exit ``across`` has its rows along memory: it is computed with these before, and then copied. An exit that
+    ``is_stored`` is a matrix that something reads in another way, or that the program gives.
     """
 
     value: int

@@ -60,7 +60,7 @@ def _flow(scalar: Scalar, back: Scalar, flows: dict[int, Scalar], value: Scalar)
 def reads_value(scalar: Scalar) -> bool:
     """Whether what flows back through an expression reads its value, where that is stored.
 
-    It takes long to compute, or it is a ``max(0, x)``, whose x nothing else may need.
+    The value takes long to compute, or it is a ``max(0, x)``, whose x nothing else may need.
     """
     match scalar:
         case Apply("max" | "min", (bound, _)):

@@ -178,7 +178,7 @@ class Moving:
     def _can_split(self, value: int, splits: Mapping[int, Parts], beside: int = -1) -> bool:
         """Whether the axes of an assignment can be split, and no value but ``beside`` is stored for it.
 
-        Its operands along them are arrays, views, stored in any case, or can be split themselves.
+        Operands along these axes are arrays, views, stored in any case, or can be split themselves.
         """
         short = any(parts and self.extents.is_small(parts[-1][1]) for parts in splits.values())
         todo = [(value, frozenset(splits))]
@@ -352,7 +352,7 @@ def _axes(index: Sequence[Affine]) -> set[int | None]:
 def _splits(view: View, groups: Groups, index: Sequence[Affine]) -> dict[int, Parts]:
     """The axes that walk dimensions which a view has as products, and what each is split into.
 
-    None of them where one of these dimensions is walked otherwise, or an axis would be split in two ways.
+    No axis where one of these dimensions is walked otherwise, or an axis would be split in two ways.
     """
     splits: dict[int, Parts] = {}
     for group, part in zip(groups, index, strict=True):

@@ -5,8 +5,8 @@ Example, centered rows, of which a backward program has several readers:
     out:  v[i] = sum (n0[i,j] - m[i]) * (n0[i,j] - m[i]) over j;  d[i,j] = g[i,j] * (n0[i,j] - m[i])
 
 Such a value is a few operations, none of them slow, on one element of what is in memory in any case, an input or what
-others read too, and on tensors of fewer dimensions. Its readers read that element instead, once an iteration, and the
-same bits come of it. Everything else that several read is stored.
+others read too, and on tensors of fewer dimensions. The readers of the value read that element instead, once an
+iteration, and the same bits come of it. Everything else that several read is stored.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class Reverse:
     def _reached(self, reached: set[int], ends: Collection[int]) -> set[int]:
         """The values of the new program that are computed from floats of some, themselves included.
 
-        None of the maxima that cancel on the way to the ``ends``.
+        Maxima that cancel on the way to the ``ends`` are left out.
         """
         constant = cancelled(self.new.nodes, ends, self._is_opaque)
         for value, node in enumerate(self.new.nodes):

@@ -5,7 +5,7 @@
     duplicates.py      what is computed twice is computed once
     recomputed.py      what is as cheap to compute as to read is not stored
 
-Each leaves out what nothing needs any more.
+Each step leaves out what nothing needs any more.
 """
 
 from __future__ import annotations

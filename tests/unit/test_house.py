@@ -64,6 +64,15 @@ PRONOUNS = {
     *("does", "has", "have", "what", "where", "who"),
 }
 NO_SUBJECT = re.compile(r"(What|How|Where|Which|When|Who|Why|That|Those|It|They|Its|Their)\b")
+# What a later sentence begins with that leaves its subject to an earlier one; ``None`` may be the value.
+NO_NOUN = re.compile(
+    r"(He|It|Its|She|That|Their|These|They|This|Those)\b"
+    r"|(All|Another|Any|Any other|Both|Each|Neither|One|Others?|Some|Two) "
+    r"(add|are|can|differ|do|does|gets?|gives?|has|have|holds?|is|leaves|may|stands?|starts|takes?|where)\b"
+    r"|(All|Any|Both|Each|Most|Neither|None|One|Some|Two) of (it|them|these|this|those)\b"
+    r"|(Any|Each|One|Others|Some) (that|which|with|without)\b|One ``"
+)
+BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])[\"')`]*\s+(?=[A-Z])")
 # Names of classes that several modules have: one concept of two texts or of two IRs, or the public name of one.
 SHARED_NAMES = {
     *("Assignment", "Axis", "Backprop", "Einsum", "Einx", "Entry", "Expression", "Extent", "Fixed"),
@@ -510,6 +519,34 @@ def test_docstrings_name_their_subject() -> None:
             if NO_SUBJECT.match(says)
         ]
     )
+
+
+def later_sentences(says: str) -> list[str]:
+    """The sentences of a docstring after its first one, each on one line."""
+    parts = re.split(r"\n\s*\n(?:\s*- )?|\n\s*- ", says)
+    return [each for part in parts for each in BETWEEN_SENTENCES.split(" ".join(part.split()))][1:]
+
+
+def test_later_sentences_name_their_subject() -> None:
+    none_of(
+        [
+            f"{name_of(path)}:{line} {sentence}"
+            for path in PRODUCT
+            for line, says in docstrings(path)
+            for sentence in later_sentences(says)
+            if NO_NOUN.match(sentence)
+        ]
+    )
+
+
+def test_later_sentences_are_told_apart() -> None:
+    says = "A 1.5, say. It is read (or so.) None where\nit is.\n\n    - Each stands\n      by it.\n    - No more."
+    assert {sentence: bool(NO_NOUN.match(sentence)) for sentence in later_sentences(says)} == {
+        "It is read (or so.": True,
+        "None where it is.": False,
+        "Each stands by it.": True,
+        "No more.": False,
+    }
 
 
 def test_classes_of_different_things_have_different_names() -> None:

@@ -70,7 +70,7 @@ def _lines(program: Program, row: Load) -> CacheLines:
 def _rows(program: Program, fetched: frozenset[int], loop: For) -> tuple[Load, ...]:
     """Elements that a loop stores, and reads alike, one after the other; none where fetching does not pay.
 
-    It does where a loop only computes and stores elements of an output, without an exponential or the like, which
+    Fetching pays where a loop only computes and stores elements of an output, without an exponential or the like, which
     takes longer than the memory.
     """
     store = loop.body[-1] if loop.body else None

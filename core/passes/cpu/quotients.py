@@ -5,7 +5,7 @@ Example:
     out:  for j with the reciprocal of s: out[i,j] = t[j] / s
 
 A target may then do the same by another loop, which multiplies, where the divisor and all that is divided are in range.
-Both give the same bits, but for quotients below the smallest normal number, which may differ in the last one.
+Both loops give the same bits, but for quotients below the smallest normal number, which may differ in the last one.
 """
 
 from __future__ import annotations

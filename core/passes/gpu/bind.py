@@ -7,7 +7,7 @@ Example:
               for k in 0..n_k: acc += ...                      acc += ...
               out[i,j] = acc                                 out[i,j] = acc
 
-The loops at the top of a kernel that stand right inside each other are a chain. Those with independent iterations are
+The loops at the top of a kernel that stand right inside each other are a chain. Loops with independent iterations are
 spread, also where a loop around them is not: what it does for one of their iterations, one thread does in order. All
 else runs as it is written, in one thread for each iteration; a kernel without such a loop has one thread. A kernel that
 has loops for blocks or threads is spread over blocks and their threads instead (``blocks.py``), if its buffers have

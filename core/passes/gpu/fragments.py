@@ -63,7 +63,7 @@ def _asked(chain: Sequence[For]) -> list[For]:
 class _TileSide:
     """The loops that stand for one over rows or columns of a tile: those, outermost first, and their weights.
 
-    Those over ``matrices`` stand around what a unit does, where there are several; ``in_lane`` ones are of a lane, and
+    Loops over ``matrices`` stand around what a unit does, where there are several; ``in_lane`` ones are of a lane, and
     those ``across_lanes`` are for threads.
     """
 

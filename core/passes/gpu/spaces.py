@@ -6,9 +6,9 @@ Example, where threads share i1 and j1, and k1 and j1 of the copy:
 
 A buffer that is touched inside one iteration that a thread has to itself is that thread's. So is one whose elements
 each thread alone touches, because it is always indexed by the variables of the loops that threads share: these
-dimensions are left out. Any other one is shared by the block. A thread has room for little, a block for more; what has
-none, or no constant extents, stays in the workspace of a thread of the grid; of blocks, nothing does. Rows of shared
-memory are longer where threads that step from row to row would meet in banks.
+dimensions are left out. Any other buffer is shared by the block. A thread has room for little, a block for more; what
+has none, or no constant extents, stays in the workspace of a thread of the grid; of blocks, nothing does. Rows of
+shared memory are longer where threads that step from row to row would meet in banks.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Placement:
 class Full:
     """Buffers that have no room in a space: ``buffers`` of so many ``bytes`` together, None where these are not known.
 
-    Those that are ``double`` have room for two, which is counted.
+    Buffers that are ``double`` have room for two, which is counted.
     """
 
     space: Space
@@ -129,7 +129,7 @@ def _known(program: Program, number: int, kept: Sequence[int]) -> list[int] | No
 def _wide(program: Program, body: Block, number: int) -> int:
     """The number of elements next to each other that threads may read at a time of a buffer.
 
-    Those of an unrolled loop along its last dimension are.
+    Elements along an unrolled loop over the last dimension are read so.
     """
     vector = program.machine.vector_lanes(program.buffers[number].dtype)
     indices = [index for buffer, index in accesses(body) if buffer == number]

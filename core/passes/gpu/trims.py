@@ -68,7 +68,7 @@ FOLDED: dict[str, Callable[[float, float], float]] = {
 class FixedUnless:
     """A number that something is wherever one of the conditions is not met; None where it always is.
 
-    That holds if all elements of the ``finite`` arrays are.
+    The number holds if all elements of the ``finite`` arrays are finite.
     """
 
     value: float

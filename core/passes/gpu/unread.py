@@ -8,7 +8,7 @@ Had the second loop no condition, or another one, the first would need its own.
 
 Loops of two statements are the same where threads share them alike, and where they index the same dimension of the
 array. A condition on a loop that other statements are in, iteration after iteration, is one for each iteration: what it
-is around may then hold what an earlier one has left. It counts where every iteration writes before it reads.
+is around may then hold what an earlier one has left. The condition counts where every iteration writes before it reads.
 """
 
 from __future__ import annotations

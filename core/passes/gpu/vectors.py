@@ -8,8 +8,8 @@ Example, of f32:
                                                               else ...
 
 Where an array begins, and how long its rows are, a program knows when it runs: the condition is the same for all
-threads of a block. It joins that of a block which is inside of all dimensions, where there is one. Iterations that
-copy nothing into memory of a block go together as ``neighbors.py`` says.
+threads of a block. The condition joins that of a block which is inside of all dimensions, where there is one.
+Iterations that copy nothing into memory of a block go together as ``neighbors.py`` says.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ class _Moving:
     def _runs(self, store: Store, variable: int, space: Space) -> Iterator[int]:
         """The buffers along whose rows a statement goes with a loop, beginning where a group of neighbors does.
 
-        They are those of a caller and of the workspace, or those that a block shares. A read under a condition is none
-        of them: a vector is read whatever holds.
+        The buffers are those of a caller and of the workspace, or those that a block shares. A read under a condition
+        is none of them: a vector is read whatever holds.
         """
         chosen = {load.buffer for load in chosen_loads(store)}
         touched = [(store.buffer, store.index)]

@@ -248,7 +248,7 @@ def _narrowed(extent: int | None, lanes: int, machine: Machine) -> int:
 
 
 def _terms(contraction: _Contraction, longest: int | None = None) -> list[tuple[int, ...]]:
-    """Splits of the reduced axes: a tile sums ``MOST_TERMS`` of them at most. None of an axis that is shorter.
+    """Splits of the reduced axes: a tile sums ``MOST_TERMS`` of them at most. A shorter axis has no split.
 
     Where lengths are known the last axis is whole, if it may be, and then those before it, as many as a tile sums. Else
     the first axis has the largest factor. Before all others comes the one that is to be the ``longest``.

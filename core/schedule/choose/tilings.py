@@ -140,7 +140,7 @@ def _tail(
 ) -> Read | None:
     """The one read of a pointwise node that delivers, element by element, what may be a tiled reduction.
 
-    None of the ``others``, which have written nests with other loops.
+    The reduction is none of the ``others``, which have written nests with other loops.
     """
     if node.acc is not None or node.base is not None:
         return None

@@ -110,8 +110,8 @@ class Worth:
     def _is_gained(self, number: int, one: int) -> bool:
         """Whether matrices of ``one`` batch, of so many bytes, are worth their time.
 
-        All of those that would be stored have to be larger than caches and than the arrays around them, and, where they
-        are not past all caches, to take less time than what is made of them.
+        Matrices that would be stored have to be larger, all together, than caches and than the arrays around them, and,
+        where they are not past all caches, to take less time than what is made of them.
         """
         matrices, copying, memory = self.copying.groups[number], self.copying, self.machine.memory
         held, around = self._bytes(self._stored(matrices)), self._bytes(copying.around(number))

@@ -71,8 +71,8 @@ def matrices_of(
 def _wide(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> tuple[set[int], set[int]]:
     """The values that have more dimensions than any array that a program takes, gives, or stores in any case.
 
-    Then others of known extents, of which there may be more than there are such arrays. None that is compared with a
-    reduction of itself: it is computed once, that no rounding comes between.
+    Then others of known extents, of which there may be more than there are such arrays. A value that is compared with a
+    reduction of itself is left out: it is computed once, that no rounding comes between.
     """
     arrays: dict[int, set[tuple[tuple[int, int], ...]]] = {}
     for value, node in enumerate(shaped.nodes):
@@ -251,7 +251,7 @@ class _Labelling:
     def matrices(self, extents: Extents, alone: bool) -> Matrices | None:
         """The matrices, if everything that reads them goes by rows of theirs, in two directions that are long.
 
-        They have kernels if these go alone.
+        The matrices have kernels if these go alone.
         """
         if self.fails or not self._are_whole():
             return None
