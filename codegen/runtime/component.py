@@ -199,9 +199,9 @@ class Component:
 
     def _explained(self, error: DataError, given: int) -> DataError:
         """A refusal of arrays; where their number is wrong, with the program that takes so many."""
-        from ilang.codegen.runtime.misgiven import meant
+        from ilang.codegen.runtime.arity_mismatch import arity_help
 
-        hint = meant(self._tree, self._definitions, given) if error.code == "E0701" else None
+        hint = arity_help(self._tree, self._definitions, given) if error.code == "E0701" else None
         if hint is None:
             return error
         return DataError(error.code, error.message, error.span, hint)

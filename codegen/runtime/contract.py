@@ -3,7 +3,7 @@
 The call has more than the component of a specification: ranks are there, so each ``...`` may stand for other axes of
 each operand, aligned at the right; extents are there, so one of 1 repeats along what another operand has, and the order
 of contraction is that of fewest multiplications; element types are joined as NumPy joins them; and what only arranges
-the elements of one array is a view of it (``arranged.py``).
+the elements of one array is a view of it (``arrangement.py``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ilang.codegen.runtime.arguments import (
     supported_array,
     unsupported,
 )
-from ilang.codegen.runtime.arranged import Arrangement, arrangement
+from ilang.codegen.runtime.arrangement import Arrangement, arrangement
 from ilang.codegen.runtime.component import LIKE, Component
 from ilang.codegen.runtime.target import DEVICES, check_target
 from ilang.core.diagnostic import DataError, DataTypeError, NotationError, ShapeError, counted

@@ -11,7 +11,12 @@ from ilang.codegen.runtime.compilers import Language, find_compiler
 from ilang.codegen.runtime.device import Device, LibraryRuntime
 from ilang.codegen.runtime.driver import EMULATE, Driver
 from ilang.codegen.runtime.executable import DeviceSource, LibraryProgram
-from ilang.codegen.runtime.launched import CompiledKernels, LaunchedProgram, kernels_in, text_of
+from ilang.codegen.runtime.launched_program import (
+    CompiledKernels,
+    LaunchedProgram,
+    kernels_in,
+    text_of,
+)
 from ilang.codegen.runtime.native import Native
 from ilang.codegen.runtime.packages import Package
 from ilang.codegen.targets import cuda

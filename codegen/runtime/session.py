@@ -29,7 +29,7 @@ from ilang.codegen.runtime.arguments import (
 from ilang.codegen.runtime.checkpoint import read, write
 from ilang.codegen.runtime.given_shapes import rows_of_extents
 from ilang.codegen.runtime.initial import initial_values
-from ilang.codegen.runtime.phased import Phased
+from ilang.codegen.runtime.phased_program import PhasedProgram
 from ilang.codegen.runtime.plan import OUT_OF_RANGE
 from ilang.codegen.runtime.sharing import matched
 from ilang.codegen.runtime.solved import SolvedDefinition
@@ -124,7 +124,7 @@ class Session:
         self._model = model
         self._options = options
         self._step: BoundProgram | None = None
-        self._phased: Phased | None = None
+        self._phased: PhasedProgram | None = None
         self.runs = 0
         try:
             self._open(options)
@@ -309,7 +309,9 @@ class Session:
         shaped, merged = solved.shaped(), solved.merged()
         shares = any(self.parameters.is_shared(path) for path in self.parameters.written)
         if options.target != "c" or merged or shares:
-            self._phased = Phased(shaped, merged, options.ranks, options.target, options.threads)
+            self._phased = PhasedProgram(
+                shaped, merged, options.ranks, options.target, options.threads
+            )
             return
         specialization = Specialization(shaped)
         self._step = BoundProgram(

@@ -245,7 +245,7 @@ class _Explaining:
         """The program with its schedules, where its text cannot have them."""
         if not self.scheduled.is_apart:
             return None
-        from ilang.core.explain.written import definition_text
+        from ilang.core.explain.definition_text import definition_text
 
         return definition_text(self.shaped, self.scheduled.nests) or ""
 

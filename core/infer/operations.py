@@ -22,7 +22,7 @@ from ilang.core.infer.indices import opened_axes
 from ilang.core.infer.notes import Notes, compared
 from ilang.core.infer.rowvars import EMPTY
 from ilang.core.infer.scopes import Scopes
-from ilang.core.infer.stated import StatedSizes, brief
+from ilang.core.infer.size_constraints import SizeConstraintCollector, brief
 from ilang.core.ir import spec as notation
 from ilang.core.ir.graph import (
     Annotation,
@@ -115,9 +115,9 @@ class Collecting:
             self._node(value, node)
         for annotation in graph.annotations:
             self._annotate(annotation)
-        stated = StatedSizes(self)
+        collector = SizeConstraintCollector(self)
         for constraint in graph.constraints:
-            stated.add(constraint)
+            collector.add(constraint)
 
     def _node(self, value: int, node: Node) -> None:
         match node:

@@ -77,8 +77,8 @@ def _text(shaped: Shaped, stage: str | None) -> str:
 
     if stage is None:
         from ilang.core.explain.assignments import assignments_text
+        from ilang.core.explain.definition_text import definition_text
         from ilang.core.explain.page import signature
-        from ilang.core.explain.written import definition_text
 
         written = definition_text(shaped)
         return written or f"{signature(shaped)}\n\n{assignments_text(shaped)}"

@@ -18,7 +18,7 @@ from ilang.codegen.targets import cuda
 from ilang.codegen.targets.c import emit
 from ilang.core import pipeline, record
 from ilang.core.diagnostic import Fix, ScheduleError
-from ilang.core.explain.written import definition_text
+from ilang.core.explain.definition_text import definition_text
 from ilang.core.ir import kernel
 from ilang.core.ir.schedule import schedule_text, unscheduled
 from ilang.core.ir.shaped import Assignment, Node, Shaped

@@ -20,7 +20,7 @@ from ilang.core.schedule.choose.nests import Choice, choose_nests
 from ilang.core.schedule.choose.row_blocks import by_rows, in_phases
 from ilang.core.schedule.choose.tilings import tilings
 from ilang.core.schedule.fuse import Provenance
-from ilang.core.schedule.wide import Apart
+from ilang.core.schedule.wide_matrices import Apart
 
 
 def choose(

@@ -32,7 +32,7 @@ from ilang.core.schedule.choose.tilings import tilings
 from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
 from ilang.core.schedule.groups import Kernels
 from ilang.core.schedule.readers import live_values, whole_values
-from ilang.core.schedule.wide import Apart
+from ilang.core.schedule.wide_matrices import Apart
 
 
 def choose_for_gpu(

@@ -23,7 +23,7 @@ from ilang.core.record import record, replace
 from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL, BlockTile
 from ilang.core.schedule.choose.inlining import Inlining, inlining
 from ilang.core.schedule.choose.tile import RUN, Tiling
-from ilang.core.schedule.wide import Apart, Phase
+from ilang.core.schedule.wide_matrices import Apart, Phase
 
 
 @record

@@ -18,7 +18,7 @@ from ilang.core.schedule.choose.packing import Across, TileAxes
 from ilang.core.schedule.choose.tile import Factors
 from ilang.core.schedule.choose.tilings import Tilings
 from ilang.core.schedule.fuse import Provenance
-from ilang.core.schedule.wide import Apart
+from ilang.core.schedule.wide_matrices import Apart
 
 Place = tuple[int, Loop]
 """A loop of a kernel: a value that has loops of its own, and the loop of its nest."""

@@ -17,7 +17,7 @@ from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.tile import Factors, Tiling
 from ilang.core.schedule.choose.tilings import Tilings
 from ilang.core.schedule.fuse import mapping
-from ilang.core.schedule.wide import Apart
+from ilang.core.schedule.wide_matrices import Apart
 
 
 def rows_site(

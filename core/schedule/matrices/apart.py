@@ -20,7 +20,7 @@ from ilang.core.schedule.choose.accesses import accesses_of
 from ilang.core.schedule.choose.inlining import inlining
 from ilang.core.schedule.choose.tilings import tilings
 from ilang.core.schedule.matrices.directions import matrices_of
-from ilang.core.schedule.wide import Apart
+from ilang.core.schedule.wide_matrices import Apart
 
 
 def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> list[Apart]:

@@ -17,7 +17,7 @@ from ilang.core.names import Names
 from ilang.core.record import replace
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.tilings import Tilings
-from ilang.core.schedule.wide import Apart, Labels, Matrices, Phase
+from ilang.core.schedule.wide_matrices import Apart, Labels, Matrices, Phase
 
 MOST = 0.75
 """The time that computing matrices again takes at most, of the time of all that has to do with them."""

@@ -23,7 +23,7 @@ from ilang.core.record import replace
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.tilings import Tilings
 from ilang.core.schedule.readers import compared
-from ilang.core.schedule.wide import Exit, Labels, Matrices
+from ilang.core.schedule.wide_matrices import Exit, Labels, Matrices
 
 
 def matrices_of(

@@ -18,7 +18,7 @@ from ilang.core.ir.assignments import sources
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.record import replace
 from ilang.core.schedule.choose.inlining import Inlining
-from ilang.core.schedule.wide import Exit, Matrices
+from ilang.core.schedule.wide_matrices import Exit, Matrices
 
 
 def shared_out(shaped: Shaped, inlining: Inlining, groups: Sequence[Matrices]) -> list[Matrices]:

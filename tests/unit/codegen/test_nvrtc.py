@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from ilang import Error
-from ilang.codegen.runtime import cache, gpu, launched
+from ilang.codegen.runtime import cache, gpu, launched_program
 from ilang.codegen.runtime.compiler_process import run_compiler
 from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.runtime.executable import DeviceSource
-from ilang.codegen.runtime.launched import CompiledKernels
+from ilang.codegen.runtime.launched_program import CompiledKernels
 from ilang.codegen.runtime.nvrtc import MARK
 from ilang.codegen.targets import cuda
 from ilang.codegen.targets.cuda_call import kernels_of
@@ -98,7 +98,7 @@ def test_machine_code_and_the_host_program_are_kept(monkeypatch: pytest.MonkeyPa
     assert list(first.names) == list(kernels_of(host_of(lowered)))
     assert all(name.encode() in first.code for name in first.names.values())
     assert first.host.launches == host_of(lowered).launches
-    monkeypatch.setattr(launched, "text_of", None)
+    monkeypatch.setattr(launched_program, "text_of", None)
     monkeypatch.setattr(gpu, "text_of", None)
     assert compiled(lowered, "transpose") == first
 
@@ -133,4 +133,4 @@ def test_a_broken_entry_is_compiled_anew(tmp_path: Path) -> None:
     for content in (b"", b"\x7fELF", b"\x7fELF\n{}", b'\x7fELF\n{"host": "AAAA", "kernels": {}}'):
         path.write_bytes(content)
         with pytest.raises(OSError, match="not what"):
-            launched.kernels_in(cache.content_of(str(path)))
+            launched_program.kernels_in(cache.content_of(str(path)))

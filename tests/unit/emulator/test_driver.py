@@ -16,12 +16,12 @@ from ilang import Error, i, tensor
 from ilang.codegen.emulator import recipes
 from ilang.codegen.emulator.runtime import Emulator, emulator
 from ilang.codegen.emulator.translate import translate
-from ilang.codegen.runtime import cache, driver, gpu, launched
+from ilang.codegen.runtime import cache, driver, gpu, launched_program
 from ilang.codegen.runtime.compilers import Compiler
 from ilang.codegen.runtime.device import DeviceArray
 from ilang.codegen.runtime.driver import Driver
 from ilang.codegen.runtime.executable import DeviceSource
-from ilang.codegen.runtime.launched import CompiledKernels, LaunchedProgram, kernels_in
+from ilang.codegen.runtime.launched_program import CompiledKernels, LaunchedProgram, kernels_in
 from ilang.codegen.runtime.native import Address
 from ilang.codegen.runtime.nvrtc import MARK
 from ilang.codegen.targets import cuda
@@ -55,7 +55,7 @@ ON: dict[str, Any] = {"target": "cuda"}
 
 def emulated_kernels(source: DeviceSource) -> CompiledKernels:
     """What a compiler of kernels makes of a program: the path of a library, every access of which is checked."""
-    head, _, text = launched.text_of(source.program()).partition("\n")
+    head, _, text = launched_program.text_of(source.program()).partition("\n")
     known = json.loads(head.removeprefix(MARK))
     plain = text.replace("\n".join(cuda.WITHOUT_HEADERS), "\n".join(cuda.INCLUDES))
     assert plain != text

@@ -10,7 +10,7 @@ import pytest
 from ilang import i
 from ilang.core import pipeline
 from ilang.core.explain.assignments import assignments_text
-from ilang.core.explain.written import definition_text
+from ilang.core.explain.definition_text import definition_text
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule

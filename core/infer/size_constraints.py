@@ -45,8 +45,8 @@ BRIEF = 40
 """The longest text of an operation that stands in a message beside that of another."""
 
 
-class StatedSizes:
-    """The collector that adds such constraints to those that are collected of a graph."""
+class SizeConstraintCollector:
+    """The collector that adds size constraints to those that are collected of a graph."""
 
     def __init__(self, collecting: Collecting) -> None:
         """For a graph whose operations have been collected."""

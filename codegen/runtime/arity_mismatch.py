@@ -26,7 +26,7 @@ LARGEST = 50
 """Expressions of a program that is looked at."""
 
 
-def meant(tree: Tree, definitions: Mapping[str, Definition], given: int) -> str | None:
+def arity_help(tree: Tree, definitions: Mapping[str, Definition], given: int) -> str | None:
     """Help for a program that was given so many arrays; None where nothing explains the number.
 
     A number in an expression is a position of an input, `ij*2~ij`, and no constant; `|` gives each side inputs of its

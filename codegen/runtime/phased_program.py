@@ -29,7 +29,7 @@ class Processes(Protocol):
         """The sum of an array over the other ranks."""
 
 
-class Phased:
+class PhasedProgram:
     """One program, compiled phase by phase when it is first run."""
 
     def __init__(
