@@ -34,7 +34,7 @@ from ilang.core.ir.kernel import (
 from ilang.core.ir.rewriting import accesses, parts_of, step_of, substituted
 from ilang.core.ir.scalar import Apply, Convert, Load, Local, Position, Scalar, Select
 from ilang.core.matrix_unit import is_rounding, unrounded
-from ilang.core.passes.gpu.added import Added
+from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import record, replace
 
 
@@ -107,12 +107,12 @@ class Copies:
         """For a program, before any of its kernels is entered."""
         self.program = program
         self.buffers: list[Buffer] = list(program.buffers)
-        self.added = Added(list(program.sizes), ())
+        self.numbering = Numbering(list(program.sizes), ())
         self.written: set[int] = set()
 
     def enter(self, kernel: Kernel) -> None:
         """Go on with a kernel."""
-        self.added = Added(self.added.sizes, kernel.names)
+        self.numbering = Numbering(self.numbering.sizes, kernel.names)
         inside = statements_within(kernel.body)
         self.written = {self.program.owner(s.buffer) for s in inside if isinstance(s, Store)}
 
@@ -144,7 +144,7 @@ class Copies:
         """Copies that share registers, and fill a buffer."""
         buffer = self.buffers[filled]
         most = max(copies.values(), key=lambda copy: copy.count)
-        size = most.loops[0].size if len(most.loops) == 1 else self.added.size(most.count)
+        size = most.loops[0].size if len(most.loops) == 1 else self.numbering.size(most.count)
         dtype = unrounded(most.store.value).dtype
         assert dtype is not None
         name = self.named(f"{buffer.name.removesuffix('_next')}_loaded")
@@ -203,17 +203,17 @@ class Copies:
             if part == extent:
                 loops.insert(0, loop)
                 continue
-            size = loop.size if part == 1 else self.added.size(extent // part)
+            size = loop.size if part == 1 else self.numbering.size(extent // part)
             turns.insert(0, replace(loop, role="u", size=size))
             if part > 1:
-                variable = self.added.variable(self.added.names[loop.variable], "t")
+                variable = self.numbering.variable(self.numbering.names[loop.variable], "t")
                 instead[loop.variable] = Affine(((part, loop.variable), (1, variable)))
-                loops.insert(0, replace(loop, variable=variable, size=self.added.size(part)))
+                loops.insert(0, replace(loop, variable=variable, size=self.numbering.size(part)))
         return replace(spread, loops=tuple(loops), body=()), turns, instead
 
     def _extent(self, loop: For) -> int:
         """The number of iterations of a loop; 0 where that is known at run time only."""
-        return self.added.sizes[loop.size].fixed or 0
+        return self.numbering.sizes[loop.size].fixed or 0
 
 
 class Iterations:

@@ -57,7 +57,7 @@ def kernel_to_buffers(program: Program) -> Program:
     kernels = tuple(doubling.kernel(kernel) for kernel in program.kernels)
     buffers = tuple(replace(buffer, double=False) for buffer in doubling.copies.buffers)
     return replace(
-        program, kernels=kernels, buffers=buffers, sizes=tuple(doubling.copies.added.sizes)
+        program, kernels=kernels, buffers=buffers, sizes=tuple(doubling.copies.numbering.sizes)
     )
 
 
@@ -83,7 +83,7 @@ class _Doubling:
         self.copies.enter(kernel)
         body, waiting = self._block(spread.body, ())
         assert not waiting, "what stands before a loop is in a block of threads"
-        names = tuple(self.copies.added.names)
+        names = tuple(self.copies.numbering.names)
         return replace(kernel, body=(replace(spread, body=body),), names=names)
 
     def _block(self, body: Block, around: tuple[For, ...]) -> tuple[Block, list[Waiting]]:
@@ -157,7 +157,7 @@ def _rotated(
     before = _if(iterations.any(), tuple(substituted(s, start) for s in first))
     last = iterations.outer[-1] if iterations.outer else loop
     if last.chunk is not None or last.trim is not None:
-        variable = copies.added.variable(copies.added.names[last.variable], "f")
+        variable = copies.numbering.variable(copies.numbering.names[last.variable], "f")
         start[last.variable] = Affine(((1, variable),))
         copied = tuple(substituted(s, start) for s in first)
         before = (replace(last, variable=variable, body=copied, first=True),)

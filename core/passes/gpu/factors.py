@@ -35,8 +35,8 @@ from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, 
 from ilang.core.ir.schedule import UNIT_ROLES
 from ilang.core.machine import DeviceLimits
 from ilang.core.matrix_unit import ROUNDINGS, is_rounding, unrounded
-from ilang.core.passes.gpu.added import Added
 from ilang.core.passes.gpu.blocks import chain_of
+from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import record, replace
 
 Indexed = Callable[[tuple[Affine, ...]], tuple[Affine, ...]]
@@ -59,13 +59,13 @@ class Factors:
     """One kernel, the buffers of its program, and what a pass adds to them."""
 
     def __init__(
-        self, device: DeviceLimits, kernel: Kernel, buffers: list[Buffer], added: Added
+        self, device: DeviceLimits, kernel: Kernel, buffers: list[Buffer], numbering: Numbering
     ) -> None:
         """For a kernel; buffers are changed in place."""
         self.device = device
         self.kernel = kernel
         self.buffers = buffers
-        self.added = added
+        self.numbering = numbering
         self.whole: set[int] = set()
 
     def refusal(self, problem: str, help_line: str) -> ScheduleError:
@@ -105,7 +105,7 @@ class Factors:
         rest = loop.rest
         if rest is None:
             return loop
-        if rest.until is not None or self.added.sizes[loop.size].fixed is None:
+        if rest.until is not None or self.numbering.sizes[loop.size].fixed is None:
             raise self.refusal("its tiles end where a condition says", "leave out its roles")
         within.append(Within(rest.start.plus(((rest.step, loop.variable),)), rest.size))
         return replace(loop, rest=None)
@@ -128,9 +128,9 @@ class Factors:
     def _is_inside(self, load: Load) -> bool:
         """Whether all that whole tiles read of a buffer is in it."""
         loops = (s for s in statements_within(self.kernel.body) if isinstance(s, For))
-        extents = {loop.variable: self.added.sizes[loop.size].fixed for loop in loops}
+        extents = {loop.variable: self.numbering.sizes[loop.size].fixed for loop in loops}
         for part, size in zip(load.index, self.buffers[load.buffer].dims, strict=True):
-            extent, counts = self.added.sizes[size].fixed, [extents[v] for _, v in part.terms]
+            extent, counts = self.numbering.sizes[size].fixed, [extents[v] for _, v in part.terms]
             if extent is None or None in counts or part.sizes or part.looked:
                 return False
             steps = (c * ((extents[v] or 1) - 1) for c, v in part.terms)
@@ -176,7 +176,7 @@ class Factors:
         """A block in which a copy has the dimensions of the array that it copies, where it copies one."""
         loads = [part for part in parts_of(store) if isinstance(part, Load)]
         variables = [part.axis() for part in store.index]
-        extents = {loop.variable: self.added.sizes[loop.size].fixed for loop in chain}
+        extents = {loop.variable: self.numbering.sizes[loop.size].fixed for loop in chain}
         if len(loads) != 1 or None in variables or None in extents.values():
             return body
         groups = [
@@ -187,8 +187,8 @@ class Factors:
         if sorted(d for group in groups for d in group) != list(range(len(variables))):
             return body
         buffer = self.buffers[number]
-        widths = [self.added.sizes[size].fixed or 0 for size in buffer.dims]
-        dims = (self.added.size(prod(widths[d] for d in group)) for group in groups)
+        widths = [self.numbering.sizes[size].fixed or 0 for size in buffer.dims]
+        dims = (self.numbering.size(prod(widths[d] for d in group)) for group in groups)
         self.buffers[number] = replace(buffer, dims=tuple(dims), padded=False)
 
         def joined(index: tuple[Affine, ...]) -> tuple[Affine, ...]:

@@ -32,9 +32,9 @@ from ilang.core.ir.schedule import UNIT_ROLES, Role
 from ilang.core.ir.shaped import Size
 from ilang.core.machine import MatrixUnit
 from ilang.core.matrix_unit import ROUNDINGS
-from ilang.core.passes.gpu.added import Added
 from ilang.core.passes.gpu.blocks import chain_of
 from ilang.core.passes.gpu.factors import Factors, Products, moved
+from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import record, replace
 
 
@@ -90,8 +90,8 @@ class _Fragments:
         self.kernel = kernel
         self.device = device
         self.buffers = buffers
-        self.added = Added(sizes, kernel.names)
-        self.factors = Factors(device, kernel, buffers, self.added)
+        self.numbering = Numbering(sizes, kernel.names)
+        self.factors = Factors(device, kernel, buffers, self.numbering)
         self.held: dict[int, tuple[int, int, MatrixUnit]] = {}
         self.variables: dict[str, int] = {}
 
@@ -104,7 +104,7 @@ class _Fragments:
         body = self._block(body)
         for number, (rows, columns, unit) in self.held.items():
             self._split_dims(number, rows, columns, unit)
-        return replace(self.kernel, body=body, names=tuple(self.added.names))
+        return replace(self.kernel, body=body, names=tuple(self.numbering.names))
 
     def _chains(self, body: Block, count: int) -> Iterator[list[For]]:
         """The nests of a block with so many loops of a unit."""
@@ -138,11 +138,11 @@ class _Fragments:
         dims: list[int] = []
         buffer = self.buffers[number]
         for n, size in enumerate(buffer.dims):
-            extent = self.added.sizes[size].fixed or 0
+            extent = self.numbering.sizes[size].fixed or 0
             if n == rows:
-                dims += [self.added.size(each) for each in self._row_parts(extent, unit)]
+                dims += [self.numbering.size(each) for each in self._row_parts(extent, unit)]
             elif n == columns:
-                dims += [self.added.size(each) for each in self._column_parts(extent, unit)]
+                dims += [self.numbering.size(each) for each in self._column_parts(extent, unit)]
             else:
                 dims.append(size)
         self.buffers[number] = replace(buffer, dims=tuple(dims), padded=False)
@@ -174,14 +174,14 @@ class _Fragments:
 
     def _loop(self, loop: For, extent: int, letter: str, role: Role) -> For:
         """A new loop beside one."""
-        name = self.added.names[loop.variable] + letter  # loops of one name are in no other
+        name = self.numbering.names[loop.variable] + letter  # loops of one name are in no other
         if name not in self.variables:
-            self.variables[name] = self.added.variable(name, letter)
-        return For(self.variables[name], self.added.size(extent), (), role=role)
+            self.variables[name] = self.numbering.variable(name, letter)
+        return For(self.variables[name], self.numbering.size(extent), (), role=role)
 
     def _rows(self, loop: For, role: Role) -> _TileSide:
         """The loops that stand for one over rows."""
-        extent, unit = self.added.sizes[loop.size].fixed or 0, self._unit(loop)
+        extent, unit = self.numbering.sizes[loop.size].fixed or 0, self._unit(loop)
         *many, each, groups = self._row_parts(extent, unit)
         matrices = tuple(self._loop(loop, count, "u", "u") for count in many)
         in_lane, across_lanes = (
@@ -195,7 +195,7 @@ class _Fragments:
 
     def _columns(self, loop: For, role: Role) -> _TileSide:
         """The loops that stand for one over columns."""
-        extent, unit = self.added.sizes[loop.size].fixed or 0, self._unit(loop)
+        extent, unit = self.numbering.sizes[loop.size].fixed or 0, self._unit(loop)
         *many, across, each = self._column_parts(extent, unit)
         matrices = tuple(self._loop(loop, count, "u", "u") for count in many)
         across_lanes, in_lane = (
@@ -230,7 +230,7 @@ class _Fragments:
         loop = products.terms
         role, unit = loop.role, self._unit(loop).terms
         rows, columns = self._rows(products.rows, role), self._columns(products.columns, role)
-        extent = self.added.sizes[loop.size].fixed or 0
+        extent = self.numbering.sizes[loop.size].fixed or 0
         many = [self._loop(loop, count, "u", "") for count in _several(extent // unit)]
         each = self._loop(loop, unit, "m", role)
         term = Affine((*((unit, x.variable) for x in many), (1, each.variable)))

@@ -50,8 +50,8 @@ from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select, scalars_w
 from ilang.core.ir.schedule import UNIT_ROLES
 from ilang.core.machine import MatrixUnit
 from ilang.core.matrix_unit import ROUNDINGS
-from ilang.core.passes.gpu.added import Added
 from ilang.core.passes.gpu.factors import converted
+from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import replace
 
 
@@ -61,7 +61,7 @@ def kernel_to_matrices(program: Program) -> Program:
     kernels = tuple(multiplying.kernel(kernel) for kernel in program.kernels)
     if all(a is b for a, b in zip(kernels, program.kernels, strict=True)):
         return program
-    buffers, sizes = tuple(multiplying.buffers), tuple(multiplying.added.sizes)
+    buffers, sizes = tuple(multiplying.buffers), tuple(multiplying.numbering.sizes)
     return replace(program, kernels=kernels, buffers=buffers, sizes=sizes)
 
 
@@ -71,7 +71,7 @@ class _Multiplying:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.buffers = list(program.buffers)
-        self.added = Added(list(program.sizes), ())
+        self.numbering = Numbering(list(program.sizes), ())
         self.registers: dict[tuple[int, tuple[int, ...], str], int] = {}
         self.pair: int | None = None
 
@@ -79,9 +79,9 @@ class _Multiplying:
         """A kernel with products; registers of each are others."""
         self.registers.clear()
         self.pair = None
-        self.added = Added(self.added.sizes, kernel.names)
+        self.numbering = Numbering(self.numbering.sizes, kernel.names)
         changed = with_body(kernel, self._block(kernel.body, ()))
-        names = tuple(self.added.names)
+        names = tuple(self.numbering.names)
         return changed if names == kernel.names else replace(changed, names=names)
 
     def _block(self, body: Block, lanes: tuple[For, ...]) -> Block:
@@ -112,7 +112,7 @@ class _Multiplying:
     ) -> tuple[Block, tuple[Scalar, ...]]:
         """The reads of lanes of one side for all matrices, and the scalars that stand for them there."""
         loops = [loop for loop in matrices if loop.variable in _variables(side[0])]
-        sizes = (*(loop.size for loop in loops), self.added.size(len(side)))
+        sizes = (*(loop.size for loop in loops), self.numbering.size(len(side)))
         at = tuple(Affine(((1, loop.variable),)) for loop in loops)
         buffer = self._registers(side[0], sizes, unit.dtype)
         held = tuple(Load(buffer, (*at, Affine((), n)), unit.dtype) for n in range(len(side)))
@@ -143,7 +143,7 @@ class _Multiplying:
         if any(c % len(stores) for c, _ in last.terms):
             return stores
         if self.pair is None:
-            self.pair = self.added.variable("pair", "p")
+            self.pair = self.numbering.variable("pair", "p")
         step = Affine(((1, self.pair),))
 
         def on(index: tuple[Affine, ...]) -> tuple[Affine, ...]:
@@ -151,7 +151,7 @@ class _Multiplying:
 
         read = replace(first, index=on(first.index))
         store = replace(stores[0], index=on(stores[0].index), value=read)
-        size = self.added.size(len(stores))
+        size = self.numbering.size(len(stores))
         return (For(self.pair, size, (store,), role="u", wide=(first.buffer,), each=stores),)
 
     def _has_rows(self, number: int, count: int) -> bool:

@@ -22,7 +22,7 @@ from ilang.core.ir.kernel import Block, For, If, Kernel, Program, Statement, Sto
 from ilang.core.ir.rewriting import parts_of, substituted
 from ilang.core.ir.scalar import Load
 from ilang.core.ir.shaped import Size
-from ilang.core.passes.gpu.added import Added
+from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import replace
 
 
@@ -87,14 +87,14 @@ class _Sharing:
     def __init__(self, program: Program, kernel: Kernel, sizes: list[Size]) -> None:
         self.program = program
         self.kernel = kernel
-        self.added = Added(sizes, kernel.names)
+        self.numbering = Numbering(sizes, kernel.names)
 
     def run(self) -> Kernel:
         """The kernel with copies that are shared out sector by sector."""
         body = map_statements(self.kernel.body, self._shared_out)
         if body is self.kernel.body:
             return self.kernel
-        return replace(self.kernel, body=body, names=tuple(self.added.names))
+        return replace(self.kernel, body=body, names=tuple(self.numbering.names))
 
     def _shared_out(self, s: Statement) -> Statement:
         """A spread whose last loop is split into sectors, around all others, and what is inside of one."""
@@ -110,10 +110,10 @@ class _Sharing:
         extent = self.program.sizes[last.size].fixed
         if extent is None or extent == sector:
             return s
-        variable = self.added.variable(self.added.names[last.variable], "s")
+        variable = self.numbering.variable(self.numbering.names[last.variable], "s")
         whole = Affine(((sector, last.variable), (1, variable)))
-        outer = replace(last, size=self.added.size(extent // sector))
-        inner = For(variable, self.added.size(sector), ())
+        outer = replace(last, size=self.numbering.size(extent // sector))
+        inner = For(variable, self.numbering.size(sector), ())
         inside = substituted(replace(s, loops=tuple(others)), {last.variable: whole})
         assert isinstance(inside, Spread)
         return replace(inside, loops=(outer, *inside.loops, inner))

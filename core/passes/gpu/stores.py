@@ -47,7 +47,7 @@ from ilang.core.ir.scalar import Load
 from ilang.core.ir.schedule import Role
 from ilang.core.machine import MULTIPROCESSORS
 from ilang.core.occupancy import resources_of
-from ilang.core.passes.gpu.added import Added
+from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import record, replace
 
 
@@ -72,7 +72,10 @@ def kernel_to_stores(program: Program) -> Program:
     if len(storing.buffers) == len(program.buffers):
         return program
     return replace(
-        program, kernels=kernels, buffers=tuple(storing.buffers), sizes=tuple(storing.added.sizes)
+        program,
+        kernels=kernels,
+        buffers=tuple(storing.buffers),
+        sizes=tuple(storing.numbering.sizes),
     )
 
 
@@ -82,7 +85,7 @@ class _Storing:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.buffers = list(program.buffers)
-        self.added = Added(list(program.sizes), ())
+        self.numbering = Numbering(list(program.sizes), ())
         self.shared = 0
         self.blocks = 1
         self.first = len(self.buffers)
@@ -110,7 +113,7 @@ class _Storing:
         device = self.program.machine.device
         assert device is not None
         sizes = {size for number in named(kernel.body) for size in self.buffers[number].dims}
-        if any(self.added.sizes[size].fixed is None for size in sizes):
+        if any(self.numbering.sizes[size].fixed is None for size in sizes):
             return 1
         most = device.registers // (2 * spread.threads)
         if device.most_registers <= most:
@@ -120,7 +123,7 @@ class _Storing:
     def _bytes(self, number: int) -> int:
         """The bytes of a buffer that a block shares; 0 of any other."""
         buffer = self.buffers[number]
-        dims = [self.added.sizes[size].fixed or 0 for size in buffer.dims]
+        dims = [self.numbering.sizes[size].fixed or 0 for size in buffer.dims]
         each = BYTES[buffer.dtype] * (2 if buffer.double else 1)
         return prod(dims) * each if buffer.space == "shared" else 0
 
@@ -171,9 +174,9 @@ class _Storing:
         store, last = results.store, results.last
         device, dtype = self.program.machine.device, self.buffers[store.buffer].dtype
         assert device is not None
-        counts = [self.added.sizes[loop.size].fixed or 1 for loop in (*spread.loops, last)]
+        counts = [self.numbering.sizes[loop.size].fixed or 1 for loop in (*spread.loops, last)]
         unit = max(1, device.banks * device.bank_bytes // BYTES[dtype] // counts.pop())
-        row = self.added.size((-(-prod(counts) // unit) | 1) * unit)
+        row = self.numbering.size((-(-prod(counts) // unit) | 1) * unit)
         dims = (*(loop.size for loop in inside), last.size, row)
         number = self._held(f"{self.buffers[store.buffer].name}_stored", dtype, dims, room)
         if number is None:
@@ -205,11 +208,11 @@ class _Storing:
         if self.buffers[store.buffer].private or self.buffers[store.buffer].space:
             return False
         values = [part.buffer for part in parts_of(store) if isinstance(part, Load)]
-        known = all(self.added.sizes[loop.size].fixed for loop in (*spread.loops, last))
+        known = all(self.numbering.sizes[loop.size].fixed for loop in (*spread.loops, last))
         if not known or store.buffer in values:
             return False
-        each = self.added.sizes[last.size].fixed or 1
-        row = self.added.sizes[self.buffers[store.buffer].dims[-1]].fixed
+        each = self.numbering.sizes[last.size].fixed or 1
+        row = self.numbering.sizes[self.buffers[store.buffer].dims[-1]].fixed
         lanes = self.program.machine.vector_lanes(self.buffers[store.buffer].dtype)
         if row is not None and each == lanes and row % lanes == 0 and results.test is None:
             return False

@@ -35,8 +35,8 @@ from ilang.core.ir.kernel import (
 from ilang.core.ir.rewriting import accesses, chosen_loads, parts_of, substituted
 from ilang.core.ir.scalar import Load, Local
 from ilang.core.ir.shaped import Size
-from ilang.core.passes.gpu.added import Added
 from ilang.core.passes.gpu.neighbors import with_neighbors
+from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import replace
 
 Index = tuple[Affine, ...]
@@ -56,7 +56,7 @@ class _Moving:
     def __init__(self, program: Program, kernel: Kernel, sizes: list[Size]) -> None:
         self.program = program
         self.kernel = kernel
-        self.added = Added(sizes, kernel.names)
+        self.numbering = Numbering(sizes, kernel.names)
 
     def run(self) -> Kernel:
         """The kernel with loops that move neighbors together."""
@@ -68,7 +68,7 @@ class _Moving:
         if body == spread.body:
             return self.kernel
         return replace(
-            self.kernel, body=(replace(spread, body=body),), names=tuple(self.added.names)
+            self.kernel, body=(replace(spread, body=body),), names=tuple(self.numbering.names)
         )
 
     def _regions(self, body: Block) -> Block:
@@ -116,7 +116,7 @@ class _Moving:
         store = loop.body[0]
         if loop.role != "u" or loop.rest is not None or not isinstance(store, Store):
             return loop
-        extent = self.added.sizes[loop.size].fixed
+        extent = self.numbering.sizes[loop.size].fixed
         if len(loop.body) > 1 or extent is None or not [*self._runs(store, loop.variable, space)]:
             return loop
         wide = [*self._runs(store, loop.variable, ""), *self._runs(store, loop.variable, "shared")]
@@ -131,7 +131,7 @@ class _Moving:
         last, store = spread.loops[-1], spread.body[0]
         if any(self.program.buffers[number].space == "local" for number, _ in accesses((store,))):
             return spread
-        extent = self.added.sizes[last.size].fixed
+        extent = self.numbering.sizes[last.size].fixed
         if len(spread.body) > 1 or not isinstance(store, Store) or extent is None:
             return spread
         loads = list(self._runs(store, last.variable, ""))
@@ -141,14 +141,17 @@ class _Moving:
         plain = last.rest is None and last.chunk is None and last.role in ("", "t")
         if not loads or not plain or extent % lanes or any(self._lanes(n) != lanes for n in loads):
             return spread
-        name, many = self.added.names[last.variable], extent > lanes
-        group, variable = self.added.variable(name, "v"), self.added.variable(name, "v")
+        name, many = self.numbering.names[last.variable], extent > lanes
+        group, variable = self.numbering.variable(name, "v"), self.numbering.variable(name, "v")
         first = Affine(((lanes, group),) if many else ())
         inside = substituted(store, {last.variable: first.plus(((1, variable),))})
-        loop = For(variable, self.added.size(lanes), (inside,), role="u")
+        loop = For(variable, self.numbering.size(lanes), (inside,), role="u")
         loops = spread.loops[:-1]
         if many:
-            loops = (*loops, replace(last, variable=group, size=self.added.size(extent // lanes)))
+            loops = (
+                *loops,
+                replace(last, variable=group, size=self.numbering.size(extent // lanes)),
+            )
         whole = self._together(loop)
         if not whole.wide or not loops:
             return spread
@@ -182,7 +185,7 @@ class _Moving:
             return False
         if [c for c, v in last.terms if v == variable] != [1]:
             return False
-        length = self.added.sizes[dims[-1]].fixed
+        length = self.numbering.sizes[dims[-1]].fixed
         if len(dims) > 1 and length is not None and length % lanes:
             return False
         return not last.offset % lanes and all(

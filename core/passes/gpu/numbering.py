@@ -1,4 +1,4 @@
-"""Sizes and loop variables that a pass adds to a kernel."""
+"""Numbers of sizes and of loop variables that a pass adds to a kernel."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from ilang.core.ir.shaped import Size
 
 
-class Added:
-    """The sizes of a program and the loop variables of one of its kernels, with those that a pass adds."""
+class Numbering:
+    """The numbers of the sizes of a program and of the loop variables of one of its kernels, to which a pass adds."""
 
     def __init__(self, sizes: list[Size], names: Sequence[str]) -> None:
-        """To the sizes of a program, in place, and to the names of a kernel, which are copied."""
+        """Of the sizes of a program, which grow in place, and of the names of a kernel, which are copied."""
         self.sizes = sizes
         self.names = list(names)
 
