@@ -33,8 +33,6 @@ STATUS = {
 }
 """The statuses that a generated function returns."""
 
-LONG = 64
-"""Launches of a program whose functions around its kernels are ``STRAIGHT``: compilers take long for long ones."""
 WIDEST = 100
 """Columns of a list of parameters that stays on one row."""
 
@@ -109,7 +107,7 @@ class Entry:
 
     def _manner(self) -> str:
         """The specifiers of the functions that are as long as the program."""
-        return "STRAIGHT " if LONG <= len(self.host.launches) else ""
+        return "STRAIGHT " if self.host.is_long else ""
 
     def _fields(self) -> Iterator[str]:
         """The fields of a layout that every program has."""

@@ -211,7 +211,7 @@ class KernelText:
     def _named_ends(self, s: Spread) -> str:
         """The loop of whose iterations the first or the last are variables of the block around; "" of none."""
         last = s.loops[-1]
-        is_left = s.neighbors is not None and cuda_vectors.leaves_some(self.program, s)
+        is_left = s.neighbors is not None and s.neighbors.leaves
         return self.spelling.variable(last.variable) if is_left or last.chunk is not None else ""
 
     def _one_by_one(self, s: Spread, indent: str, is_alone: bool, start: str = "") -> Iterator[str]:
@@ -227,7 +227,7 @@ class KernelText:
         """Iterations several at a time; one by one those that are left over, or all where the others cannot be."""
         spelling, last = self.spelling, s.loops[-1]
         name, size = spelling.variable(last.variable), spelling.size(last.size)
-        start = f"start_{name}" if cuda_vectors.leaves_some(self.program, s) else ""
+        start = f"start_{name}" if neighbors.leaves else ""
         first, end = "0", size
         if last.chunk is not None:
             first, end = self._ends(last)

@@ -9,8 +9,8 @@ from ilang.codegen.targets.cfamily import INDENT, Spelling
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.gpu import Neighbors, Spread
-from ilang.core.ir.kernel import Change, Define, For, Program, Statement, Store
+from ilang.core.ir.gpu import Neighbors
+from ilang.core.ir.kernel import Change, Define, For, Statement, Store
 from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Apply, Load, Scalar
 
@@ -96,14 +96,6 @@ def condition(spelling: Spelling, neighbors: Neighbors) -> str:
         bytes_ = neighbors.count * BYTES[buffer.dtype]
         words.append(f"(size_t){identifier(buffer.name)} % {bytes_} == 0")
     return " && ".join(words)
-
-
-def leaves_some(program: Program, s: Spread) -> bool:
-    """Whether iterations may be left over at the end of a loop that goes several at a time."""
-    assert s.neighbors is not None
-    size = s.loops[-1].size
-    extent = program.sizes[size].fixed
-    return size not in s.neighbors.whole and (extent is None or extent % s.neighbors.count != 0)
 
 
 def together(

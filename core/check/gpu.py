@@ -27,7 +27,7 @@ from ilang.core.ir.rewriting import accesses, chosen_loads, named, strides, subs
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.passes.gpu.barriers import kernel_to_barriers
 from ilang.core.passes.gpu.blocks import without_changes
-from ilang.core.passes.gpu.neighbors import each_of, innermost
+from ilang.core.passes.gpu.neighbors import each_of, innermost, leaves_some
 from ilang.core.passes.gpu.trims import trim_of
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
@@ -204,6 +204,8 @@ def _neighbors(program: Program, kernel: Kernel, s: Spread, neighbors: Neighbors
     around = tuple(replace(loop, body=()) for loop in innermost(s)[0])
     same = neighbors.each == each_of(s, neighbors.count) and neighbors.loops == around
     _demand(program, kernel, same, "neighbors do what their iterations do")
+    left = leaves_some(program, last, neighbors.whole, neighbors.count)
+    _demand(program, kernel, neighbors.leaves == left, "iterations after the groups are known")
     chunk = last.chunk
     plain = last.rest is None and (chunk is None or chunk.multiple % neighbors.count == 0)
     _demand(program, kernel, plain, "loops over neighbors end where dimensions do")

@@ -77,7 +77,8 @@ def host_text(host: Host) -> str:
             f"{' and '.join(program.buffers[n].name for n in each.buffers)} is"
             for each in host.finite
         )
-    return "\n".join([*lines, "launches", *_indented(launches)])
+    long = ", so many that compilers optimise nothing around them" if host.is_long else ""
+    return "\n".join([*lines, f"launches{long}", *_indented(launches)])
 
 
 def _steps(program: Program, title: str, steps: Sequence[Step]) -> Iterator[str]:

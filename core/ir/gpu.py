@@ -57,8 +57,8 @@ class Neighbors:
     Iterations go in groups where rows of the ``moved`` buffers begin at multiples of that, and extents of the sizes
     ``whole`` are multiples of it; else each is a worker's. ``each`` has what is done for the first one and those after
     it, at indices that count from the first, inside of ``loops``, which are without bodies, if an iteration is loops
-    right inside each other: vectors of the moved buffers are read before, and stored after. Iterations that are left
-    over at the end of the loop, if its size is not ``whole``, are one worker's each.
+    right inside each other: vectors of the moved buffers are read before, and stored after. Where the last loop
+    ``leaves`` some iterations after its groups, these are one worker's each.
     """
 
     count: int
@@ -66,6 +66,7 @@ class Neighbors:
     whole: tuple[int, ...]
     loops: tuple[For, ...]
     each: tuple[tuple[Statement, ...], ...]
+    leaves: bool
 
 
 @record

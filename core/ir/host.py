@@ -172,7 +172,10 @@ class Launch:
 
 @record
 class Host:
-    """The host program of ``program``, whose kernels it launches."""
+    """The host program of ``program``, whose kernels it launches.
+
+    A host program that ``is_long`` has so many launches that compilers take long to optimise what is around kernels.
+    """
 
     program: Program
     arguments: tuple[Argument, ...]
@@ -182,6 +185,7 @@ class Host:
     launches: tuple[Launch, ...]
     ranges: tuple[Ranges, ...] = ()
     finite: tuple[Finite, ...] = ()
+    is_long: bool = False
 
     def kernels(self) -> tuple[Launch, ...]:
         """The first launch of each kernel, in the order of the kernels."""

@@ -47,6 +47,9 @@ from ilang.core.ir.shaped import ExtentProduct, Rule
 from ilang.core.lower.uses import Use, touched, use_of
 from ilang.core.record import replace
 
+LONG = 64
+"""Launches of a long host program."""
+
 
 def kernel_to_host(program: Program) -> Host:
     """The host program of some kernels."""
@@ -76,6 +79,7 @@ def kernel_to_host(program: Program) -> Host:
         launches,
         ranges,
         finite,
+        LONG <= len(launches),
     )
 
 

@@ -91,7 +91,14 @@ def _neighbors(program: Program, spread: Spread, every: Block) -> Neighbors | No
     if whole is None or not _begins(spread, moved, count):
         return None
     loops = tuple(replace(loop, body=()) for loop in inner)
-    return Neighbors(count, moved, whole, loops, each_of(spread, count))
+    each = each_of(spread, count)
+    return Neighbors(count, moved, whole, loops, each, leaves_some(program, last, whole, count))
+
+
+def leaves_some(program: Program, loop: For, whole: Sequence[int], count: int) -> bool:
+    """Whether iterations of a loop may be left after groups of so many, of which extents ``whole`` are multiples."""
+    extent = program.sizes[loop.size].fixed
+    return loop.size not in whole and (extent is None or extent % count != 0)
 
 
 def _ends(every: Block) -> Ends:

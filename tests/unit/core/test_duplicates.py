@@ -9,12 +9,12 @@ import pytest
 
 from ilang import Error, load
 from ilang.codegen.targets import c, cuda
-from ilang.codegen.targets.c_entry import LONG
 from ilang.core import pipeline
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
 from ilang.core.explain.kernel import loops_text
 from ilang.core.ir.kernel import Call, Program
+from ilang.core.lower.host import LONG
 from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.notation.module import parse_module
 from ilang.core.passes.gpu.launches import kernel_to_launches
@@ -87,10 +87,12 @@ def test_the_function_around_many_launches_is_straight(tmp_path: Path) -> None:
         heads = ", ".join(f"x{n}[3]" for n in range(count))
         return f"f({heads}) = {' | '.join(['^i~i'] * count)}\n"
 
-    emitted = [
-        c.emit(pipeline.lower(pipeline.infer(pipeline.module_graph(module, "f"))))
-        for module in (parse_module(Source("f.i", text(count))) for count in (LONG - 1, LONG))
-    ]
+    modules = [parse_module(Source("f.i", text(count))) for count in (LONG - 1, LONG)]
+    graphs = [pipeline.module_graph(module, "f") for module in modules]
+    emitted = [c.emit(pipeline.lower(pipeline.infer(graph))) for graph in graphs]
+    launches = ["launches", "launches, so many that compilers optimise nothing around them"]
+    for graph, heading in zip(graphs, launches, strict=True):
+        assert heading in pipeline.stage_text(graph, "host").splitlines()
     assert "STRAIGHT" not in emitted[0]
     assert "\nSTRAIGHT static int f_plan(" in emitted[1]
     assert "\nSTRAIGHT int f(" in emitted[1]

@@ -1,0 +1,67 @@
+"""Which iterations a worker of a GPU has several at a time, and what is left after them."""
+
+from __future__ import annotations
+
+import pytest
+
+from ilang.core import pipeline
+from ilang.core.check.gpu import verify
+from ilang.core.diagnostic import InternalError
+from ilang.core.ir.gpu import Neighbors, Spread
+from ilang.core.ir.kernel import Program, Statement, map_statements, statements_within
+from ilang.core.ir.rewriting import with_bodies
+from ilang.core.machine import GPU
+from ilang.core.record import replace
+
+
+def lowered(text: str, shape: tuple[int, ...] | None) -> Program:
+    shapes = None if shape is None else [shape]
+    graph = pipeline.graph_of(pipeline.text_component(text), "f")
+    return pipeline.lower(pipeline.infer(graph, shapes=shapes), GPU)
+
+
+def neighbors_of(program: Program) -> Neighbors:
+    """The neighbors of the one spread that has some."""
+    inside = (s for kernel in program.kernels for s in statements_within(kernel.body))
+    (neighbors,) = [s.neighbors for s in inside if isinstance(s, Spread) and s.neighbors]
+    return neighbors
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "leaves"),
+    [
+        ("^i~i", None, True),
+        ("^i~i", (4096,), False),
+        ("^i~i", (4097,), True),
+        (
+            "^ij~ij",
+            None,
+            False,
+        ),  # rows that are no whole vectors go one by one from the first element
+    ],
+)
+def test_a_loop_leaves_what_is_no_group(
+    text: str, shape: tuple[int, ...] | None, leaves: bool
+) -> None:
+    neighbors = neighbors_of(lowered(text, shape))
+    assert (neighbors.count, neighbors.leaves) == (4, leaves)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"leaves": False}, "iterations after the groups are known"),
+        ({"count": 2}, "neighbors do what their iterations do"),
+    ],
+)
+def test_what_is_wrong_about_neighbors_is_told(changes: dict[str, object], message: str) -> None:
+    program = lowered("^i~i", None)
+
+    def other(s: Statement) -> Statement:
+        if not isinstance(s, Spread) or s.neighbors is None:
+            return s
+        return replace(s, neighbors=replace(s.neighbors, **changes))
+
+    verify(program)
+    with pytest.raises(InternalError, match=message):
+        verify(with_bodies(program, lambda kernel: map_statements(kernel.body, other)))
