@@ -313,7 +313,8 @@ MAKEFILE = """\
 # Makefile of libSTEM, written by `i build`.
 #
 #     make            libSTEM.a and libSTEM.so
-#     make test       run every function on stored inputs, compare with stored results: needs a GPU
+#     make test       run every function on stored inputs, compare with stored results: needs a GPU; without one,
+#                     STEM_test says so, and its exit status is 77
 #     make bench      time every function: needs a GPU
 #     make example    call the first function
 #     make compile    compile for each of ARCHS, which needs no GPU; what registers cannot hold is told
@@ -467,7 +468,7 @@ CUDA 12 or newer compiles `STEM.cu`, for devices from DEVICE on:
 
 ```sh
 make ARCH=sm_90       # libSTEM.a and libSTEM.so
-make test             # compares every function with stored results; needs a GPU
+make test             # compares every function with stored results; STEM_test ends with 77 where there is no GPU
 make compile          # for several devices, without one
 make install PREFIX=/usr/local
 ```

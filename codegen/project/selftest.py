@@ -42,7 +42,8 @@ TESTED_IN_STEPS = " (its session is what runs it)"
 def own_names() -> set[str]:
     """The names of the test at file scope, whatever it tests."""
     tables = {table_name(dtype, positive) for dtype in LETTERS for positive in (False, True)}
-    return tables | set(re.findall(r"\b(?:test|TEST)_\w+", _driver() + sessiontest.drivers()))
+    drivers = _driver() + _search() + sessiontest.drivers()
+    return tables | set(re.findall(r"\b(?:test|TEST)_\w+", drivers))
 
 
 def selftest(
@@ -87,14 +88,21 @@ def selftest(
     values = [line for name in sorted(tables) for line in tables[name]]
     if values:
         values = ["/* The values that inputs repeat. */", *values, ""]
-    head = HEAD.replace("STEM", stem).split("\n")
-    lines = [*head, *values, *_driver().split("\n"), *body, *_main(names, stem)]
+    head = HEAD.replace("STEM", stem).replace("ON_DEVICE", ON_DEVICE if on_device else "")
+    search = _search().split("\n") if on_device else ()
+    main = _main(names, stem, on_device)
+    lines = [*head.split("\n"), *values, *_driver().split("\n"), *search, *body, *main]
     return "\n".join(lines) + "\n"
 
 
 def _driver() -> str:
     """The common part of every test program, from the C file beside this one."""
     return Path(__file__).with_name("selftest.h").read_text("ascii")
+
+
+def _search() -> str:
+    """The function that looks for a GPU before any test, from the C file beside this one."""
+    return Path(__file__).with_name("gputest.h").read_text("ascii")
 
 
 def _entry(function: ExportedFunction, on_device: bool) -> Iterator[str]:
@@ -192,9 +200,11 @@ def _sizes_text(function: ExportedFunction, extents: Sequence[int]) -> str:
     return " ".join(f"{function.shaped.sizes[n].name}={extents[n]}" for n in function.free())
 
 
-def _main(names: Sequence[str], stem: str) -> Iterator[str]:
+def _main(names: Sequence[str], stem: str, on_device: bool) -> Iterator[str]:
     yield "int main(void)"
     yield "{"
+    if on_device:
+        yield f'{INDENT}if (!test_finds_gpu("{stem}")) return TEST_NO_GPU;'
     yield from listed(f"{INDENT}static int (*const tests[])(void) = {{", names, "};")
     yield f"{INDENT}(void)test_run; /* unused where every function is too large to be run */"
     yield from MAIN.replace("STEM", stem).split("\n")
@@ -204,7 +214,7 @@ HEAD = """\
 /* STEM_test.c: every function of STEM.h on stored inputs, compared with stored results.
  *
  * Prints a line for each test; the exit status is 1 if one fails. Written by `i build`.
- *
+ON_DEVICE *
  * An input repeats a short table: its element i is values[(start + i) % stored]. Results come from the reference
  * evaluator of the compiler; of a long output every step-th element is stored. Integers and truth values must be
  * equal; a float may be off by relative * (its size + scale), where scale says how strongly roundings move it.
@@ -220,6 +230,10 @@ HEAD = """\
 
 #include "STEM.h"
 """
+
+ON_DEVICE = (
+    " * Where CUDA finds no GPU, a line says so, nothing is tested, and the exit status is 77.\n"
+)
 
 MAIN = """\
     const size_t count = sizeof tests / sizeof *tests;

@@ -507,6 +507,14 @@ def test_a_project_passes_its_own_test(
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "attention: all " in done.stdout
+    monkeypatch.setenv("I_EMULATOR_DEVICES", "0")
+    alone = subprocess.run(
+        [tmp_path / "attention_test"], capture_output=True, text=True, check=False
+    )
+    told = "attention: nothing was tested, there is no GPU that CUDA can use: "
+    assert (alone.returncode, alone.stdout.count("\n")) == (77, 1), alone.stdout
+    assert alone.stdout.startswith(told)
+    monkeypatch.delenv("I_EMULATOR_DEVICES")
     timed = subprocess.run(
         [tmp_path / "attention_bench", "small"], capture_output=True, text=True, check=False
     )
