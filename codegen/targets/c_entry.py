@@ -49,6 +49,9 @@ def wrapped(head: str, words: Sequence[str], tail: str) -> str:
 class Entry:
     """Text of ``NAME_plan``, ``NAME_work`` and ``NAME``: a host program in C."""
 
+    zeros = "{0}"
+    """The initializer of a struct whose members are all 0."""
+
     def __init__(self, host: Host, signature: str) -> None:
         """For a host program, and the declaration of the program's function."""
         self.host = host
@@ -62,7 +65,7 @@ class Entry:
         yield from self._plan()
         yield f"size_t {self.name}_work(const {self.name}_sizes *sizes)"
         yield "{"
-        yield f"{INDENT}{self.name}_layout plan = {{0}};"
+        yield f"{INDENT}{self.name}_layout plan = {self.zeros};"
         yield f"{INDENT}if (sizes == NULL) return SIZE_MAX;"
         yield f"{INDENT}return {self.name}_plan(sizes, &plan) ? plan.total : SIZE_MAX;"
         yield "}"
@@ -255,7 +258,7 @@ class Entry:
         host, table = self.host, self.host.in_table()
         yield self._manner() + signature
         yield "{"
-        yield f"{INDENT}{self.name}_layout plan = {{0}};"
+        yield f"{INDENT}{self.name}_layout plan = {self.zeros};"
         yield f"{INDENT}if (sizes == NULL) return 1;"
         yield f"{INDENT}if (!{self.name}_plan(sizes, &plan)) return 3;"
         if table:

@@ -19,6 +19,8 @@ TRY = "#define TRY(call) do { const int status = (int)(call); if (status != 0) r
 class Entry(c_entry.Entry):
     """Text of ``NAME_plan``, ``NAME_work``, ``NAME``, ``NAME_host`` and ``NAME_status``: a host program in CUDA."""
 
+    zeros = "{}"
+
     def __init__(self, host: Host) -> None:
         """For a host program."""
         super().__init__(host, signature(host.program))
@@ -125,7 +127,7 @@ class Entry(c_entry.Entry):
         yield ""
         yield wait_signature(self.program)
         yield "{"
-        yield f"{INDENT}{self.name}_layout plan = {{}};"
+        yield f"{INDENT}{self.name}_layout plan = {self.zeros};"
         yield f"{INDENT}if (sizes == NULL || work == NULL) return 1;"
         yield f"{INDENT}if (!{self.name}_plan(sizes, &plan)) return 3;"
         last = f" + {self.groups - 1}" if 1 < self.groups else ""
@@ -229,7 +231,7 @@ class Entry(c_entry.Entry):
         place = {argument.buffer: n for n, argument in enumerate(table)}
         yield host_signature(self.program)
         yield "{"
-        yield f"{INDENT}{self.name}_layout plan = {{}};"
+        yield f"{INDENT}{self.name}_layout plan = {self.zeros};"
         yield f"{INDENT}if (sizes == NULL) return 1;"
         yield f"{INDENT}if (!{self.name}_plan(sizes, &plan)) return 3;"
         if table:

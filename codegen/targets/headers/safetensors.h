@@ -345,9 +345,8 @@ static int look_into(struct json_reader *reader, uint64_t *runs)
 static int load_arrays(
     const char *path, uint64_t *runs, struct stored_array *arrays, size_t parameters, size_t states)
 {
-    struct json_reader reader = {0};
+    struct json_reader reader = {fopen(path, "rb"), 0, 0, 0, 0, 0};
     uint64_t told;
-    reader.stream = fopen(path, "rb");
     if (reader.stream == NULL) return 5;
     const int state = look_into(&reader, &told);
     int status = state < 0 ? 6 : 0;

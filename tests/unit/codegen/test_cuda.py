@@ -147,6 +147,17 @@ def test_written_schedules_compile_without_a_warning(tmp_path: Path) -> None:
 
 
 @needs_nvcc
+def test_the_host_half_of_a_text_compiles_without_a_warning(tmp_path: Path) -> None:
+    """Layouts with temporaries, with scratch and with what tells of an index out of range."""
+    texts = ("^ij~ij >> (I & +ij~i) >> ij/i~ij >> +ij~j", "ij~ji >> +ij~i", "+ij~j >> ^j~j")
+    every = [replace(program(text), name=f"f{number}") for number, text in enumerate(texts)]
+    embedding = lower(infer(graph_of(text_component("bt@vd~btd"), "e"), ["i64", "f32"]), GPU)
+    (tmp_path / "all.cu").write_text(cuda.emit_together([*every, embedding]), "ascii")
+    warned = ("-Xcompiler", "-Wall,-Wextra")
+    assert compiled(tmp_path, "-arch=sm_75", "-c", "-Ofc=max", *warned) == ""
+
+
+@needs_nvcc
 def test_every_helper_compiles(tmp_path: Path) -> None:
     """Those for matrix units say so where a device has none."""
     for architecture in ("sm_75", "sm_80"):
@@ -158,7 +169,7 @@ def test_every_helper_compiles(tmp_path: Path) -> None:
         (tmp_path / "all.cu").write_text(
             "\n".join((*cuda.INCLUDES, *cuda.SESSION_INCLUDES, TRY, *text)), "ascii"
         )
-        compiled(tmp_path, f"-arch={architecture}", "-cubin")
+        compiled(tmp_path, f"-arch={architecture}", "-c", "-Xcompiler", "-Wextra,-Werror")
 
 
 def test_a_text_has_the_helpers_that_it_calls_and_no_others() -> None:
