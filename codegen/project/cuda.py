@@ -251,8 +251,7 @@ def _session_example(tested: TestedSession, stem: str) -> Iterator[str]:
     session, dims = tested.session, tested.dims()
     name, counts = session.name, {each: math.prod(extents) for each, extents in dims.items()}
     words = ["&model", *session.inputs, *session.outputs]
-    head = SESSION_EXAMPLE_HEAD + (STOPPED_RANK if session.of_ranks() else STOPPED)
-    yield from head.replace("STEM", stem).split("\n")
+    yield from _session_example_head(session, stem).split("\n")
     yield "int main(void)"
     yield "{"
     if session.of_ranks():
@@ -261,23 +260,23 @@ def _session_example(tested: TestedSession, stem: str) -> Iterator[str]:
     yield f"{INDENT}{name} model;"
     yield f"{INDENT}cudaStream_t stream;"
     yield f"{INDENT}void *memory;"
-    yield f"{INDENT}TRY(cudaStreamCreate(&stream));"
-    yield f"{INDENT}TRY(cudaMalloc(&memory, {name}_bytes()));"
+    yield f"{INDENT}CUDA(cudaStreamCreate(&stream));"
+    yield f"{INDENT}CUDA(cudaMalloc(&memory, {name}_bytes()));"
     yield f"{INDENT}TRY({name}_init(&model, memory, 0, stream));"
     if session.is_open():
         words = [words[0], "&sizes", *words[1:], "work"]
         fields = ", ".join(str(tested.sizes()[each]) for each in session.sizes())
         yield f"{INDENT}const {name}_sizes sizes = {{{fields}}};"
         yield f"{INDENT}void *work;"
-        yield f"{INDENT}TRY(cudaMalloc(&work, {name}_work(&sizes)));"
+        yield f"{INDENT}CUDA(cudaMalloc(&work, {name}_work(&sizes)));"
     for each in (*session.inputs, *session.outputs):
         dtype = session.tensors[each][0]
         yield f"{INDENT}{C_TYPES[dtype]} *{each};"
-        yield f"{INDENT}TRY(cudaMalloc(&{each}, {BYTES[dtype] * counts[each]}));"
+        yield f"{INDENT}CUDA(cudaMalloc(&{each}, {BYTES[dtype] * counts[each]}));"
         if each in session.inputs:
-            yield f"{INDENT}TRY(cudaMemset({each}, 0, {BYTES[dtype] * counts[each]}));"
+            yield f"{INDENT}CUDA(cudaMemset({each}, 0, {BYTES[dtype] * counts[each]}));"
     yield f"{INDENT}while (model.runs < 3) TRY({name}_run({', '.join([*words, 'stream'])}));"
-    yield f"{INDENT}TRY(cudaStreamSynchronize(stream));"
+    yield f"{INDENT}CUDA(cudaStreamSynchronize(stream));"
     yield f'{INDENT}printf("{name}: %d runs\\n", (int)model.runs);'
     for each in session.outputs:
         dtype = session.tensors[each][0]
@@ -285,7 +284,7 @@ def _session_example(tested: TestedSession, stem: str) -> Iterator[str]:
             given = ["&first", each, str(BYTES[dtype]), "cudaMemcpyDeviceToHost"]
             yield f"{INDENT}{{"
             yield f"{INDENT}{INDENT}{C_TYPES[dtype]} first;"
-            yield f"{INDENT}{INDENT}TRY(cudaMemcpy({', '.join(given)}));"
+            yield f"{INDENT}{INDENT}CUDA(cudaMemcpy({', '.join(given)}));"
             yield f'{INDENT}{INDENT}printf("{each}[0]: %g\\n", (double)first);'
             yield f"{INDENT}}}"
     freed = (*session.inputs, *session.outputs, *(["work"] if session.is_open() else []), "memory")
@@ -294,6 +293,12 @@ def _session_example(tested: TestedSession, stem: str) -> Iterator[str]:
         yield f"{INDENT}{stem}_end();"
     yield f"{INDENT}return 0;"
     yield "}"
+
+
+def _session_example_head(session: EmittedSession, stem: str) -> str:
+    """The text of that program before its main function."""
+    stopped = STOPPED_RANK if session.of_ranks() else STOPPED
+    return SESSION_EXAMPLE_HEAD.replace("STEM", stem) + stopped.replace("NAME", session.name)
 
 
 def _few(function: ExportedFunction) -> tuple[int, ...]:
@@ -435,23 +440,26 @@ SESSION_EXAMPLE_HEAD = """\
 """
 
 STOPPED = """\
-/* what a call gives other than 0 ends the program */
+/* what a call gives other than 0 ends the program; an error of CUDA's is its negative number, as in the library */
 #define TRY(call) do { const int status = (int)(call); if (status != 0) return stopped(status); } while (0)
+#define CUDA(call) TRY(-(int)(call))
 
 static int stopped(int status)
 {
-    printf("status %d\\n", status);
+    fprintf(stderr, "%s\\n", NAME_status(status));
     return 1;
 }
 """
 
 STOPPED_RANK = """\
-/* what a call gives other than 0 ends the program, on all ranks; the one that fails tells of it */
+/* what a call gives other than 0 ends the program, on all ranks; the one that fails tells of it; an error of CUDA's is
+ * its negative number, as in the library */
 #define TRY(call) do { const int status = (int)(call); if (status != 0) return stopped(rank, status); } while (0)
+#define CUDA(call) TRY(-(int)(call))
 
 static int stopped(int rank, int status)
 {
-    if (status != 8) fprintf(stderr, "rank %d: status %d\\n", rank, status);
+    if (status != 8) fprintf(stderr, "rank %d: %s\\n", rank, NAME_status(status));
     return 1;
 }
 """

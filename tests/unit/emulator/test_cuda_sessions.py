@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -140,13 +141,17 @@ def test_first_values_runs_and_files_are_those_of_python(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("machine")
-def test_sizes_may_come_with_a_run(tmp_path: Path) -> None:
+def test_sizes_may_come_with_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = {"x": "n|3", "t": "n|2"}
     out = built(TOGETHER, "step", shapes, tmp_path)
     done = make(out, "test", checked=True)
     assert "step 3 runs: ok" in done.stdout, done.stdout + done.stderr
     done = make(out, "example", checked=True)
     assert "step: 3 runs" in done.stdout, done.stdout + done.stderr
+    monkeypatch.setenv("I_EMULATOR_DEVICES", "0")
+    alone = subprocess.run([out / "model_example"], capture_output=True, text=True, check=False)
+    assert (alone.returncode, alone.stderr) == (1, "no CUDA-capable device is detected\n")
+    monkeypatch.delenv("I_EMULATOR_DEVICES")
     module = module_of(tmp_path / "model.i")
     ours = OnDevice(out, module, "step", shapes)
     assert ours.call("init", Address(ours.memory.address + 8), np.uint64(3), None) == 0
