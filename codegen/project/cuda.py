@@ -146,7 +146,7 @@ def _bench(functions: Sequence[ExportedFunction], stem: str) -> Iterator[str]:
         sizes = [_bytes(function, value, extents) for value in values]
         yield f"{INDENT}if ({'small' if size == 'small' else '!small'}) {{"
         yield f"{INDENT}{INDENT}static const size_t bytes[] = {{{', '.join(map(str, sizes or [0]))}}};"
-        called = f"bench_{size}_{name}, {name}_work(&bench_{size}_{name}_sizes)"
+        called = f"bench_{size}_{name}, {name}_status, {name}_work(&bench_{size}_{name}_sizes)"
         words = f'"{name}", "{at}", {called}, {len(values)}, bytes'
         yield f"{INDENT}{INDENT}const struct bench_case one = {{{words}}};"
         yield f"{INDENT}{INDENT}failed |= bench_run(&one);"

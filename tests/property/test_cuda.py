@@ -520,6 +520,18 @@ def test_a_project_passes_its_own_test(
     )
     assert timed.returncode == 0, timed.stderr
     assert '"name": "attention"' in timed.stdout
+    bench = tmp_path / "attention_bench.cu"
+    text = bench.read_text("ascii")
+    bench.write_text(re.sub(r"return attention\(.*\);", "return -2;", text), "ascii")
+    failing = subprocess.run(
+        ["make", nvcc, "attention_bench"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert failing.returncode == 0, failing.stderr
+    timed = subprocess.run(
+        [tmp_path / "attention_bench", "small"], capture_output=True, text=True, check=False
+    )
+    assert timed.returncode == 1
+    assert timed.stderr.endswith(": a call: out of memory\n"), timed.stderr
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
