@@ -13,9 +13,14 @@ else runs as it is written, in one thread for each iteration; a kernel without s
 has loops for blocks or threads is spread over blocks and their threads instead (``blocks.py``), if its buffers have
 room there. Where a person asked for that, what cannot be is refused; where loops stand for it by their position only,
 what passes a limit of the device is.
+
+Parts of split dimensions are spread whole, so a factor beyond its dimension adds iterations that do nothing. A part
+that would multiply iterations by more than ``MOST_PADDED`` in this way is not spread.
 """
 
 from __future__ import annotations
+
+from math import prod
 
 from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir.gpu import Spread
@@ -26,6 +31,9 @@ from ilang.core.passes.gpu.blocks import Refusal, chain_of, is_for_blocks, kerne
 from ilang.core.passes.gpu.spaces import Full, placed
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
+
+MOST_PADDED = 1 << 24
+"""Iterations of a grid for each element, at most: 64 bits then count all iterations for arrays that fit memory."""
 
 
 def kernel_to_bound(program: Program) -> Program:
@@ -106,6 +114,26 @@ def _independent(program: Program, kernel: Kernel, chain: list[For]) -> list[For
         around = {outer.variable for outer in chain[:n]} - opened
         ends = set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
         plain = loop.chunk is None and loop.role != "q"
-        if plain and ends <= opened and independence.holds(loop, around):
+        few = _padding(program, chain, [*independent, loop]) <= MOST_PADDED
+        if plain and few and ends <= opened and independence.holds(loop, around):
             independent.append(loop)
     return independent
+
+
+def _padding(program: Program, chain: list[For], spread: list[For]) -> int:
+    """The number of iterations of loops for each element, at most: a product over split dimensions.
+
+    Parts that are blocks along a dimension of the grid are left out, which has a limit of its own (E0334).
+    """
+    padding = 1
+    for last in chain:
+        if last.rest is None:
+            continue
+        parts = {last.variable, *(variable for _, variable in last.rest.start.terms)}
+        counts = [
+            program.sizes[loop.size].fixed or 1
+            for loop in spread
+            if loop.variable in parts and loop.role not in BLOCK_ROLES
+        ]
+        padding *= max(1, prod(counts) // max(1, program.sizes[last.rest.size].fixed or 1))
+    return padding

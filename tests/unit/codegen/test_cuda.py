@@ -7,10 +7,13 @@ import shutil
 import statistics
 import subprocess
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from ilang import i
 from ilang.codegen.runtime.files import read_module
 from ilang.codegen.runtime.registers import is_mangled
 from ilang.codegen.targets import cuda, cuda_header, cuda_library
@@ -250,3 +253,15 @@ def test_no_array_has_the_name_of_what_the_macro_keeps() -> None:
     """An output named ``error`` is ``error_`` in C, and is copied within the macro."""
     (name,) = re.findall(r"const int (\w+) =", TRY)
     assert identifier(name) != name
+
+
+@pytest.mark.parametrize("order", ["i i' j j' k k'", "i' i j' j k' k"])
+def test_iterations_of_factors_beyond_their_dimensions_are_counted_in_64_bits(order: str) -> None:
+    """The product of these factors is 1 modulo 2^64: a grid of all parts would compute one element."""
+    factors = (47205953, 1562003, 64544731)
+    assert prod(factors) % 2**64 == 1
+    splits = ",".join(f"{axis}:{factor}" for axis, factor in zip("ijk", factors, strict=True))
+    roles = ",".join(f"{loop}:p" for loop in order.split())
+    negated = i(f"-ijk~ijk | {splits} | {order} | {roles}")
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    np.testing.assert_array_equal(negated(x, target="cuda-emulated"), -x)
