@@ -45,6 +45,15 @@ def shaped_of(text: str, name: str = "f") -> Shaped:
         ("f(x[h,w]) = >(2y+u:2)(2x+v:2)~yx", "| y:4,x:64 | y x 0 y' x' u v | y:p,x:p,y':t,x':t"),
         ("f(x[h,w]) = >(4y+u:2)(2x+v:3)~yx", "| x:256 | y x 0 x' u v | y:p,x:p,x':t"),
         ("f(x[n]) = +(2i+k:3)~i", "| i:256 | i 0 i' k | i:p,i':t"),
+        ("f(x[m,3]) = +ij~.", "| i:1024 | i 0 i' j | i:p,i':t"),
+        ("f(x[m,2]) = >ij~.", "| i:1024 | i 0 j i' | i:p,i':t"),
+        ("f(x[m,3,2]) = +ijk~.", "| i:512 | i 0 i' j k | i:p,i':t"),  # what a block has room for
+        ("f(x[100,3]) = +ij~.", "| i:64 | i 0 i' j | i:p,i':t"),
+        ("f(x[n,m,3]) = +nij~n", "| i:1024 | i n 0 i' j | i:p,n:p,i':t"),
+        (
+            "f(x[m,3], y[m,3]) = ij-ij~ij >> (I & I) >> ij*ij~ij >> +ij~.",
+            "| i:512 | i i' j 0 | i:p,i':t",
+        ),
     ],
 )
 def test_blocks_copy_what_threads_would_read_in_strides(text: str, schedule: str) -> None:
@@ -63,6 +72,9 @@ def test_blocks_copy_what_threads_would_read_in_strides(text: str, schedule: str
         "f(x[n]) = >(9i+k:2)~i",  # most of a copy would not be read
         "f(x[3,4]) = +ij~i",  # less than a warp
         "f(x[m,4]) = +ij[j<=i]~i",
+        "f(x[m,k]) = +ij~.",
+        "f(x[40,3]) = +ij[j<=i]~.",
+        "f(x[20,3]) = +ij~.",  # less than a warp in each of two parts
     ],
 )
 def test_nothing_else_is_copied(text: str) -> None:
@@ -89,8 +101,14 @@ TEXTS = (
     "f(x[m,{r}]) = {op}ij[j<=i]~i",
     "f(x[m,k], w[k,{r}]) = ik*kj~ijk >> +ijk~ij",
     "f(w[{r},k], x[k,m]) = ik*kj~ijk >> +ijk~ij",
+    "f(x[l,{r}]) = {op}ij~.",
+    "f(x[{q},l,{r}]) = {op}nij~n",
+    "f(x[l,{r},{a}]) = {op}ijk~.",
+    "f(x[l,{r}], y[l,{r}]) = ij-ij~ij >> (I & I) >> ij*ij~ij >> +ij~.",
+    "f(x[l,{r}], y[l]) = ij*i~ij >> (I & >ij~.) >> ij-.~ij >> +ij~.",
 )
 """Of rows of r and q elements, and of windows of a by b that move by s and t; other extents are known at run time."""
+LONG = (0, 1, 1023, 1024, 1025, 2500)
 MANY = (1, 5, 31, 32, 64, 127, 255, 256, 257, 300)
 FEW = (1, 2, 5, 9)
 
@@ -107,6 +125,7 @@ def trial(seed: int) -> tuple[Shaped, list[list[Any]]]:
     calls: list[list[Any]] = []
     for _ in range(2):
         at = {"m": rng.choice((0, *MANY)), "n": rng.choice((0, *FEW)), "k": rng.choice((0, 1, 130))}
+        at["l"] = rng.choice(LONG)
         at["h"] = named["s"] * (rng.choice(FEW) - 1) + named["a"] + rng.randint(0, 1)
         at["w"] = named["t"] * (rng.choice(MANY) - 1) + named["b"] + rng.randint(0, 1)
         arrays = list[Any]()

@@ -7,6 +7,7 @@ Example, a product that its sum computes:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ilang.core.ir.shaped import Assignment, Read, Shaped
@@ -15,6 +16,8 @@ from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.tile import Access
 from ilang.core.schedule.fuse import mapping
 
+Arrays = Mapping[Access, int]
+"""The arrays that an assignment reads at each index over its axes."""
 Accesses = Mapping[Access, float]
 """The weight of each access of an assignment, by its index over the axes of the assignment."""
 
@@ -47,6 +50,25 @@ def _through(
             moved = tuple(index.renamed(renamed) for index in access)
             accesses[moved] = accesses.get(moved, 0.0) + weight
     return accesses
+
+
+def arrays_of(shaped: Shaped, inlining: Inlining) -> tuple[Arrays, ...]:
+    """The number of arrays that each assignment reads at an index, with those of what its innermost loop computes."""
+    known: list[frozenset[tuple[int, Access]]] = []
+    for node in shaped.nodes:
+        pairs = set[tuple[int, Access]]()
+        for read in node.reads if isinstance(node, Assignment) else ():
+            producer = shaped.nodes[read.value]
+            if inlining.inlined[read.value] and isinstance(producer, Assignment):
+                renamed = mapping(producer, read)
+                pairs |= {
+                    (value, tuple(part.renamed(renamed) for part in index))
+                    for value, index in known[read.value]
+                }
+            else:
+                pairs.add((read.value, read.index))
+        known.append(frozenset(pairs))
+    return tuple(Counter(index for _, index in pairs) for pairs in known)
 
 
 def reads_of(node: Assignment, accesses: Accesses) -> list[Access]:

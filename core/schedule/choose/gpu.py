@@ -20,7 +20,7 @@ from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import replace
-from ilang.core.schedule.choose.accesses import accesses_of, reads_of
+from ilang.core.schedule.choose.accesses import accesses_of, arrays_of, reads_of
 from ilang.core.schedule.choose.gpu_apart import Blocks, apart_readers, blocks_of
 from ilang.core.schedule.choose.gpu_rows import RowKernels, gpu_rows
 from ilang.core.schedule.choose.gpu_tiles import BlockTile, copied_bytes, gpu_tile, is_copied
@@ -58,11 +58,12 @@ def choose_for_gpu(
     """
     readers = inlining(shaped) if apart is None else apart_readers(apart)
     accesses = accesses_of(shaped, readers, machine)
+    arrays = arrays_of(shaped, readers)
     tiles = [
-        gpu_tile(node, extents, reads_of(node, each), machine)
+        gpu_tile(node, extents, {at: count[at] for at in reads_of(node, each)}, machine)
         if isinstance(node, Assignment)
         else None
-        for node, each in zip(shaped.nodes, accesses, strict=True)
+        for node, each, count in zip(shaped.nodes, accesses, arrays, strict=True)
     ]
     blocks, others = Blocks.none(), readers
     if apart is not None:

@@ -7,6 +7,9 @@ Example, sums of rows of four elements, and the largest of windows of two by two
 Threads that are neighbors begin a row, or a step of windows, apart: a warp reads as many sectors again for each term as
 for the first. A block copies all that its threads read, along memory, and they read the copy. Rows that are a power of
 two long would meet in few banks: terms stand outside of the threads' loops there, so that the copy is transposed.
+
+Example, one sum of rows of three elements, whose parts a second kernel adds:
+    in:   +ij~. of x[i,j], j in 0..3                  out:  +ij~. | i:1024 | i 0 i' j | i:p,i':t
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record
+from ilang.core.schedule.choose.accesses import Arrays
 from ilang.core.schedule.choose.tile import Access, Factors
 
 WIDEST = max(BYTES.values())
@@ -41,14 +45,14 @@ class StridedLoops:
 
 
 def strided_loops(
-    node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
+    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
 ) -> StridedLoops | None:
     """The loops of a reduction whose threads read in strides what a block may copy; None where they do not.
 
     Args:
         node: an assignment.
         extents: of the program.
-        accesses: the indices, over its axes, of all that it reads.
+        accesses: the indices of what it reads, each with the number of arrays.
         machine: what the blocks belong to.
     """
     outputs, reduced = node.output_axes(), node.reduced_axes()
@@ -69,13 +73,56 @@ def strided_loops(
         rows = 1 if across is None else machine.tiles.window_rows
         sides = {across: rows, last: threads // rows} if across is not None else {last: threads}
         block = {a: _at_most(n, extents.fixed(node.sizes[a])) for a, n in sides.items()}
-        if _bytes(copied, {**known, **block}) <= machine.device.shared_bytes:
+        if _bytes(copied, accesses, {**known, **block}) <= machine.device.shared_bytes:
             return _loops(node, block, inner, _is_turned(copied, last, known), copied)
         threads = threads // 2 if machine.device.warp < threads else 0
     return None
 
 
-def _is_plain(node: Assignment, accesses: Sequence[Access]) -> bool:
+def short_row_loops(
+    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
+) -> StridedLoops | None:
+    """The loops of a reduction over rows of few elements, many of them for each element of the result; else None.
+
+    Each block copies rows that lie beside each other, and its threads share them.
+
+    Args: as of ``strided_loops``.
+    """
+    first, *others = node.reduced_axes() or (None,)
+    if first is None or extents.is_small(node.sizes[first]) or not _is_plain(node, accesses):
+        return None
+    known = {axis: extents.fixed(node.sizes[axis]) or 0 for axis in others}
+    copied = tuple(index for index in accesses if is_strided(index, first, known))
+    if 0 in known.values() or not copied:
+        return None
+    assert machine.device is not None
+    count = extents.fixed(node.sizes[first])
+    rows = _at_most(machine.device.most_block_threads, count)
+    rows = (
+        rows // 2 if count is not None and count <= rows else rows
+    )  # one part would be added to nothing
+    while machine.device.warp <= rows:
+        if _bytes(copied, accesses, {**known, first: rows}) <= machine.device.shared_bytes:
+            return _parts_of_rows(node, first, rows, _is_turned(copied, first, known), copied)
+        rows //= 2
+    return None
+
+
+def _parts_of_rows(
+    node: Assignment, first: int, rows: int, is_turned: bool, copied: tuple[Access, ...]
+) -> StridedLoops:
+    """The loops of blocks that have so many iterations of the first reduced axis, and all of the others."""
+    outer = (Loop(first), *map(Loop, dict.fromkeys(node.output_axes())))
+    terms = tuple(Loop(axis) for axis in node.reduced_axes() if axis != first)
+    plain: list[Role] = ["" for _ in terms]
+    blocks: list[Role] = ["" for _ in outer[1:]]
+    inside = (*terms, Loop(first, 1)) if is_turned else (Loop(first, 1), *terms)
+    roles: tuple[Role, ...] = (*plain, "t") if is_turned else ("t", *plain)
+    factors = tuple((rows,) if axis == first else () for axis in range(len(node.axes)))
+    return StridedLoops(factors, (*outer, *inside), ("p", *blocks, *roles), len(outer), copied)
+
+
+def _is_plain(node: Assignment, accesses: Arrays) -> bool:
     """Whether an accumulation stores elements at axes of their own, under no condition, and looks up none."""
     return (
         node.acc is not None
@@ -148,9 +195,9 @@ def _at_most(count: int, extent: int | None) -> int:
     return count if extent is None else min(count, 1 << max(0, extent - 1).bit_length())
 
 
-def _bytes(copied: Sequence[Access], block: Mapping[int, int]) -> int:
-    """The bytes of copies, an eighth more for rows that are padded."""
-    count = sum(prod(_span(part, block) for part in index) for index in copied)
+def _bytes(copied: Sequence[Access], accesses: Arrays, block: Mapping[int, int]) -> int:
+    """The bytes of a copy of each array that is read so, an eighth more for rows that are padded."""
+    count = sum(accesses[index] * prod(_span(part, block) for part in index) for index in copied)
     return count * WIDEST * 9 // 8
 
 

@@ -21,6 +21,7 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
+from ilang.core.schedule.choose.accesses import Arrays
 from ilang.core.schedule.choose.gpu_parts import (
     block_of,
     largest,
@@ -28,7 +29,7 @@ from ilang.core.schedule.choose.gpu_parts import (
     part_of_elements,
     part_of_rows,
 )
-from ilang.core.schedule.choose.gpu_strides import strided_loops
+from ilang.core.schedule.choose.gpu_strides import StridedLoops, short_row_loops, strided_loops
 from ilang.core.schedule.choose.tile import RUN, Access, Factors, tiling
 
 SIDE: tuple[Role, ...] = ("u", "t", "u")
@@ -58,29 +59,29 @@ class BlockTile:
 
 
 def gpu_tile(
-    node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
+    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
 ) -> BlockTile | None:
     """The tile of an assignment that goes block by block; None where nothing is gained.
 
     Args:
         node: an assignment.
         extents: of the program.
-        accesses: the indices, over its axes, of all that it reads.
+        accesses: the indices of what it reads, each with the number of arrays.
         machine: what the blocks belong to.
     """
-    ways = (_contraction, _across, _row, _strided, _elements)
+    ways = (_contraction, _across, _row, _strided, _short_rows, _elements)
     tiles = (way(node, extents, accesses, machine) for way in ways)
     return next((tile for tile in tiles if tile is not None), None)
 
 
 def _contraction(
-    node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
+    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
 ) -> BlockTile | None:
     """Blocks of a contraction: both operands of a block's terms are copied, and read again by its threads.
 
     Where each block has a part of the terms only, what all parts of an element have is added after.
     """
-    tile = tiling(node, _long_sides(node, extents, machine), accesses, machine)
+    tile = tiling(node, _long_sides(node, extents, machine), [*accesses], machine)
     if tile is None or any(part.axis() is None for index in accesses for part in index):
         return None
     axes, last = (tile.rows, tile.lanes), node.reduced_axes()[-1]
@@ -122,7 +123,7 @@ def _long_sides(node: Assignment, extents: Extents, machine: Machine) -> Extents
 
 
 def _across(
-    node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
+    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
 ) -> BlockTile | None:
     """Blocks of pointwise work that reads along another axis than it stores."""
     outputs = node.output_axes()
@@ -147,7 +148,7 @@ def _across(
 
 
 def _row(
-    node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
+    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
 ) -> BlockTile | None:
     """A reduction along memory: a block for each element of the result, or for a part, whose threads share the row."""
     reduced = node.reduced_axes()
@@ -171,17 +172,28 @@ def _row(
 
 
 def _strided(
-    node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
+    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
 ) -> BlockTile | None:
     """Blocks of a reduction that copy rows, or windows, which each thread goes along by itself."""
-    loops = strided_loops(node, extents, accesses, machine)
+    return _copied(strided_loops(node, extents, accesses, machine))
+
+
+def _short_rows(
+    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
+) -> BlockTile | None:
+    """Blocks of a reduction that copy many rows of few elements, which threads share, and have a part of it each."""
+    return _copied(short_row_loops(node, extents, accesses, machine))
+
+
+def _copied(loops: StridedLoops | None) -> BlockTile | None:
+    """The tile of loops whose threads would read in strides."""
     if loops is None:
         return None
     return BlockTile(loops.factors, loops.order, loops.roles, loops.depth, strided=loops.copied)
 
 
 def _elements(
-    node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
+    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
 ) -> BlockTile | None:
     """A reduction of which a thread has each element, or, where these are few, a part of it."""
     reduced, kept = node.reduced_axes(), tuple(dict.fromkeys(node.output_axes()))
