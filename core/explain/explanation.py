@@ -92,7 +92,10 @@ class ProjectionTable:
 
 @record
 class ScheduleRow:
-    """The nest of an expression in the notation of schedules."""
+    """The nest of an expression in the notation of schedules; empty where the text takes no schedule.
+
+    An identity stands there as the index expression that it is, ``ij~ij``, since ``I`` takes no schedule.
+    """
 
     number: int
     text: str
@@ -238,8 +241,11 @@ class _Explaining:
         return typed_story(self.shaped, self.graph.annotations, self.given)
 
     def _schedule(self, value: int, node: Assignment, nest: Nest) -> ScheduleRow:
-        text = schedule_text(node, self._followed(value, node, nest))
-        return ScheduleRow(self.number[value], unscheduled(node), text)
+        text = _scheduled_text(node)
+        if text is None:
+            return ScheduleRow(self.number[value], node.text, "")
+        schedule = schedule_text(node, self._followed(value, node, nest))
+        return ScheduleRow(self.number[value], text, schedule)
 
     def _definition(self) -> str | None:
         """The program with its schedules, where its text cannot have them."""
@@ -459,6 +465,20 @@ class _Explaining:
 def _looked(node: Assignment) -> tuple[Read, ...]:
     """The lookups of an assignment, as reads."""
     return tuple(Read(each.source, each.index) for each in node.lookups())
+
+
+def _scheduled_text(node: Assignment) -> str | None:
+    """The text behind which the schedule of an assignment may be written; None where its component takes no schedule.
+
+    An identity is the index expression ``ij~ij``; a conversion such as ``i64`` and a number have no such expression.
+    """
+    if node.text in DTYPES or not (node.axes or node.reads):
+        return None
+    if node.text != "I":
+        return unscheduled(node)
+    pattern = "".join(axis.name for axis in node.axes) or "."
+    is_expression = node.reads and len({*pattern}) == len(pattern)  # letters repeat past 26 axes
+    return f"{pattern}~{pattern}" if is_expression else None
 
 
 def assumed_notes(shaped: Shaped) -> list[str]:

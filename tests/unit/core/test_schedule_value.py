@@ -39,6 +39,7 @@ from ilang.core.schedule.groups import Kernels
 from ilang.core.schedule.instances import Instances
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from ilang.core.transform.reverse import gradient
+from tests.property import schedules
 
 SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
 ONLINE = "^ij~ij || i j >> (I & +ij~i || i j 0) >> ij/i~ij || i j 0 1 >> +ij~i || i j 0"
@@ -145,6 +146,30 @@ def test_a_reader_that_nobody_scheduled_computes_what_is_written_otherwise_befor
     assert [nest.sites for nest in chosen.nests if nest] == [(None,), (2,)]
     assert [nest.sites for nest in other.nests if nest] == [(None,), (None,)]
     assert [len(each.groups) for each in (chosen, other)] == [1, 2]
+
+
+@pytest.mark.parametrize("machine", [CPU, GPU], ids=lambda machine: machine.kind)
+@pytest.mark.parametrize(
+    ("form", "components"),
+    [
+        ("f(a[i,j], b[i,j]) = {} >> {} & {}", ["ij*ij~ij", "+ij~i", "I"]),
+        ("f(a[i,j], b[i,j]) = {{ ({})(a), ({})(b) }}", ["i64", "I"]),
+        ("f(a[]) = {{ ({})(a), {} }}", ["I", "3"]),
+    ],
+)
+def test_components_without_an_expression_are_printed_so_that_they_can_be_written(
+    form: str, components: list[str], machine: Machine
+) -> None:
+    def graph(*given: str) -> Any:
+        return pipeline.program_graph(pipeline.text_program(form.format(*given)))
+
+    rows = pipeline.explain(graph(*components), machine=machine).schedule
+    printed = [f"{row.text} {row.schedule}".rstrip() for row in rows]
+    assert not any(line.startswith("I") for line in printed)
+    codes = [
+        schedules.code(pipeline.infer(graph(*given)), machine) for given in (components, printed)
+    ]
+    assert codes[0] == codes[1]
 
 
 def test_planned_once_a_root(counted: Counter[str]) -> None:
