@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.identifiers import identifier
@@ -31,6 +31,11 @@ WIDTH = 100
 """Columns of a list of values."""
 INDENT = "    "
 UNSIGNED = {"i32": "uint32_t", "i64": "uint64_t"}
+
+
+def product(words: Iterable[str]) -> str:
+    """A product without the factors that are 1."""
+    return " * ".join(word for word in words if word != "1") or "1"
 
 
 def comment(text: str) -> str:
@@ -184,7 +189,8 @@ class Spelling:
                 text = word
                 continue
             left = text if text.isidentifier() or text.isdigit() else f"({text})"
-            text = f"{left} * {self.size(size)}" + ("" if word == "0" else f" + {word}")
+            text = product((left, self.size(size)))
+            text += "" if word == "0" else f" + {word}"
         return text or "0"
 
     def value(self, scalar: Scalar) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ilang.codegen.targets import c_entry
 from ilang.codegen.targets.c_entry import STATUS, wrapped
 from ilang.codegen.targets.c_header import parameters
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, product
 from ilang.codegen.targets.cuda_header import STREAM, host_signature, signature, wait_signature
 from ilang.core.ir.host import Finite, Host, Launch, Ranges
 from ilang.core.ir.kernel import ChunkCount, Part, Shares, WindowReach
@@ -43,11 +43,10 @@ class Entry(c_entry.Entry):
         layout = self.host.layout
         if self.host.ranges:
             yield f"{INDENT}plan->outside = plan->total;"
-            yield f"{INDENT}if (!add(&plan->total, {self.groups} * sizeof(int), 1)) return 0;"
+            yield f"{INDENT}if (!add(&plan->total, {_ints(self.groups)}, 1)) return 0;"
         if self.host.finite:
             yield f"{INDENT}plan->infinite = plan->total;"
-            marks = len(self.host.finite)
-            yield f"{INDENT}if (!add(&plan->total, {marks} * sizeof(int), 1)) return 0;"
+            yield f"{INDENT}if (!add(&plan->total, {_ints(len(self.host.finite))}, 1)) return 0;"
         if not layout.scratch:
             return
         yield f"{INDENT}plan->scratch = plan->total;"
@@ -140,10 +139,9 @@ class Entry(c_entry.Entry):
         """No index is out of range yet, and no element infinite."""
         self.looks = 0
         if self.groups:
-            bytes_ = f"{self.groups} * sizeof(int)"
-            yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.outside, 0, {bytes_}, stream));"
+            yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.outside, 0, {_ints(self.groups)}, stream));"
         if self.host.finite:
-            bytes_ = f"{len(self.host.finite)} * sizeof(int)"
+            bytes_ = _ints(len(self.host.finite))
             yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.infinite, 0, {bytes_}, stream));"
 
     def _ranges(self, ranges: Sequence[Ranges]) -> Iterator[str]:
@@ -186,9 +184,9 @@ class Entry(c_entry.Entry):
         words += [] if launch.finite is None else [self._infinite(launch.finite)]
         threads, most = str(grid.threads), str(grid.most_blocks)
         indent, head, tail = INDENT, [], [f"{INDENT}TRY(cudaGetLastError());"]
-        sizes = " * ".join(self.spelling.size(n) for n in grid.sizes)
+        sizes = product(self.spelling.size(n) for n in grid.sizes) if grid.sizes else ""
         across = [None if n is None else self.spelling.size(n) for n in grid.across]
-        every = [f"{words} > 0" for words in (sizes, *across) if words]
+        every = [f"{words} > 0" for words in (sizes, *across) if words and not _is_some(words)]
         if launch.parts is not None:
             every.append(f"{self.spelling.size(launch.parts)} > 1")
         if every:
@@ -276,3 +274,13 @@ def status_lines(name: str, statuses: Mapping[int, str]) -> Iterator[str]:
     yield f"{INDENT}}}"
     yield "}"
     yield ""
+
+
+def _ints(count: int) -> str:
+    """The bytes of so many flags."""
+    return product((str(count), "sizeof(int)"))
+
+
+def _is_some(sizes: str) -> bool:
+    """Whether a product of sizes is known to have iterations."""
+    return all(word.isdigit() and word != "0" for word in sizes.split(" * "))

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from ilang.codegen.targets import c_scalar, cuda_together, cuda_vectors
 from ilang.codegen.targets.c_entry import wrapped
-from ilang.codegen.targets.cfamily import INDENT, Spelling, comment
+from ilang.codegen.targets.cfamily import INDENT, Spelling, comment, product
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.cpu import IntervalEnd, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Neighbors, Spread, SwapBuffers
@@ -284,7 +284,7 @@ class KernelText:
             )
             sizes[-1] = f"({groups})" if extent is None and len(sizes) > 1 else groups
             at, kind = AT[s.over], self._counter(s)
-            yield f"{indent}for ({self._counted(s, kind, at, ' * '.join(sizes))}) {{"
+            yield f"{indent}for ({self._counted(s, kind, at, product(sizes))}) {{"
             yield from self._variables(s.loops, at, body, inside, sizes, neighbors.count)
         yield from body
         yield f"{indent}}}"
@@ -321,7 +321,7 @@ class KernelText:
             yield f"{indent}for ({self._counted(s, kind, at, sizes[0], start)}) {{"
         else:
             at, kind = AT[s.over], self._counter(s)
-            yield f"{indent}for ({self._counted(s, kind, at, ' * '.join(sizes), start)}) {{"
+            yield f"{indent}for ({self._counted(s, kind, at, product(sizes), start)}) {{"
             yield from self._variables(loops, at, body, inside)
         yield from body
         yield f"{indent}}}"
@@ -385,11 +385,14 @@ class KernelText:
         at = f"({at})" if " " in at else at
         sizes = groups or [self.spelling.size(loop.size) for loop in loops]
         for n, loop in enumerate(loops):
-            inner = " * ".join(sizes[n + 1 :])
-            value = f"{at} / ({inner})" if len(sizes[n + 1 :]) > 1 else f"{at} / {inner}"
-            value = (value if inner else at) + (f" % {sizes[n]}" if n else "")
-            if not inner and 1 < count:
+            inner = product(sizes[n + 1 :])
+            value = (
+                at if inner == "1" else f"{at} / ({inner})" if " * " in inner else f"{at} / {inner}"
+            )
+            value += f" % {sizes[n]}" if product(sizes[:n]) != "1" else ""
+            if n == len(loops) - 1 and 1 < count:
                 value = f"{count} * ({value})" if " " in value else f"{count} * {value}"
+            value = "0" if sizes[n] == "1" else value
             kind = self._kind(loop) if at not in AT.values() or at == AT["threads"] else self.index
             name = self.spelling.variable(loop.variable)
             if name in words:

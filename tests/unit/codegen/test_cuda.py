@@ -49,6 +49,7 @@ UNOPTIMISED = ("-arch=sm_75", "-cubin", "-Ofc=max")
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 
 
+NEEDLESS = re.compile(r"[/%*] 1\b(?![.\d])|\b1 \* |if \(\d+ > 0")
 INFORMED = re.compile(r"ptxas info |    \d+ bytes stack frame")
 """The lines that nvcc prints of each kernel; others are warnings."""
 
@@ -203,6 +204,14 @@ def test_no_braces_have_nothing_but_braces_inside(name: str) -> None:
                 f"{line[:-1]}}}", number
             )  # where other statements follow, names are of this block alone
             assert not lines[end + 1].strip().startswith("}"), f"{number}: {lines[number - 1]}"
+
+
+@pytest.mark.parametrize("name", ["11_layer_norm", "27_histogram", "29_transformer"])
+def test_no_factor_is_1_and_no_condition_is_known(name: str) -> None:
+    """Of samples some of whose axes have one element, or one group of neighbors, and extents that are known."""
+    (each,) = exported(ROOT / "samples" / f"{name}.i")
+    told = [line for line in cuda.emit(each).splitlines() if NEEDLESS.search(line)]
+    assert not told, "\n".join(told)
 
 
 def test_what_counts_is_called_what_it_counts() -> None:
