@@ -327,7 +327,8 @@ MAKEFILE = """\
 #     make clean      remove what was made
 MPI_TEXT#
 # NVCC, ARCH, ARCHS, NVCCFLAGS, CC, CFLAGS, AR, PREFIX and DESTDIR may come from the command line or the environment:
-# make ARCH=sm_90, say, where the machine that compiles has no GPU.
+# make ARCH=sm_90, say, where the machine that compiles has no GPU. What was compiled with others is compiled again;
+# STEM.flags has those of the last time.
 
 NVCC ?= nvcc
 ARCH ?= native
@@ -341,12 +342,14 @@ MPI_COMPILER
 MPI_FLAGFLAGS = -std=c++17 --fmad=falseMPI_USE $(NVCCFLAGS)
 DEVICE = -arch=$(ARCH) -Xcompiler -fPIC
 TOLD = -Xptxas -warn-spills
+COMMANDS = $(NVCC) $(FLAGS) $(DEVICE);MPI_LINK; $(CC) $(CFLAGS); $(AR)
 
-.PHONY: all test bench example compile install clean
+.PHONY: all test bench example compile install clean FORCE
 
 all: libSTEM.a libSTEM.so
 
-STEM.o: STEM.cu STEM.h
+COMMANDS_RECORD
+STEM.o: STEM.cu STEM.h STEM.flags
 	$(NVCC) $(FLAGS) $(DEVICE) -c STEM.cu -o $@
 
 libSTEM.a: STEM.o
@@ -356,7 +359,7 @@ libSTEM.a: STEM.o
 libSTEM.so: STEM.o
 	$(NVCC) $(FLAGS) $(DEVICE) --shared STEM.o -o $@MPI_LINK
 
-STEM_test.o: STEM_test.c STEM.h
+STEM_test.o: STEM_test.c STEM.h STEM.flags
 	$(CC) -std=gnu11 $(CFLAGS) -c STEM_test.c -o $@
 
 STEM_test: STEM_test.o libSTEM.a
@@ -387,11 +390,12 @@ install: all
 	sed -e 1d STEM.pc >>"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
 
 clean:
-	rm -f STEM.o STEM.sm_*.o libSTEM.a libSTEM.so STEM_test.o STEM_test STEM_bench STEM_example.o STEM_example
+	rm -f STEM.flags STEM.o STEM.sm_*.o libSTEM.a libSTEM.so
+	rm -f STEM_test.o STEM_test STEM_bench STEM_example.o STEM_example
 """
 
 EXAMPLE_IN_C = """\
-STEM_example.o: STEM_example.c STEM.h
+STEM_example.o: STEM_example.c STEM.h STEM.flags
 	$(CC) -std=gnu11 $(CFLAGS) -c STEM_example.c -o $@
 
 STEM_example: STEM_example.o libSTEM.a

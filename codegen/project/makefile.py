@@ -32,7 +32,7 @@ ALONE = Switch(
 """For sessions that ranks would run each for itself."""
 MPI_AND_NCCL = Switch(
     "#\n"
-    "# Several ranks, which mpirun starts, for any of them (after make clean if the library is there already):\n"
+    "# Several ranks, which mpirun starts, for any of them:\n"
     "#\n"
     "#     NCCL=1          sums go from device to device; MPI starts NCCL, and the host compiler is mpicxx, or MPICXX\n"
     "#     MPI=1           sums go through the host\n",
@@ -60,8 +60,9 @@ def makefile(stem: str, switch: Switch) -> str:
 
 
 def switched(text: str, switch: Switch) -> str:
-    """A Makefile with what it has for MPI."""
+    """A Makefile with what it has for MPI, and with the record of its commands."""
     places = {
+        "COMMANDS_RECORD": COMMANDS_RECORD,
         "MPI_TEXT": switch.says,
         "MPI_COMPILER": switch.compiler,
         "MPI_FLAG": switch.flags,
@@ -78,6 +79,22 @@ def package(stem: str, libraries: str = "-lm") -> str:
     return PKG_CONFIG.replace("STEM", stem).replace("LIBRARIES", libraries)
 
 
+COMMANDS_RECORD = """\
+ifneq ($(MAKECMDGOALS),clean)
+ifneq ($(shell cat STEM.flags 2>/dev/null),$(COMMANDS))
+STEM.flags: FORCE
+endif
+endif
+
+STEM.flags:
+	@printf '%s\\n' '$(subst ','\\'',$(COMMANDS))' >$@
+"""
+"""The file that what is compiled depends on: it is written where compilers or flags are others than at the last time.
+
+The Makefile compares while it is read, so that `make -n` and `make -q` are right, and nothing is written where all is
+as it was.
+"""
+
 MAKEFILE = """\
 # Makefile of libSTEM, written by `i build`.
 #
@@ -86,13 +103,13 @@ MAKEFILE = """\
 #     make install    header, libraries and pkg-config file, below PREFIX (/usr/local)
 #     make clean      remove what was made
 #
-# Switches, for any of them (after make clean if the library is there already):
+# Switches, for any of them:
 #
 #     OPENMP=1        use several cores; the compiler must know -fopenmp
 MPI_TEXT#     NATIVE=1        use every instruction of this machine; the library may then not run on another
 #
 # CC, CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS, AR, PREFIX and DESTDIR mean what they always do, and may come from the command
-# line or the environment.
+# line or the environment. What was compiled with others is compiled again; STEM.flags has those of the last time.
 
 CFLAGS ?= -O3
 PREFIX ?= /usr/local
@@ -104,12 +121,14 @@ OPENMP_1 = -fopenmp
 NATIVE_1 = -march=native
 MPI_FLAGEXACT = -ffp-contract=off -fno-math-errno -fno-trapping-math
 FLAGS = -std=gnu11 $(EXACT) $(OPENMP_$(OPENMP)) $(NATIVE_$(NATIVE))MPI_USE $(CPPFLAGS) $(CFLAGS)
+COMMANDS = $(CC) $(FLAGS); $(LDFLAGS); $(LDLIBS); $(AR)
 
-.PHONY: all test install clean
+.PHONY: all test install clean FORCE
 
 all: libSTEM.a libSTEM.so
 
-STEM.o: STEM.c STEM.h
+COMMANDS_RECORD
+STEM.o: STEM.c STEM.h STEM.flags
 	$(CC) $(FLAGS) -fPIC -c STEM.c -o $@
 
 libSTEM.a: STEM.o
@@ -133,7 +152,7 @@ install: all
 	sed -e 1d -e 's/-lm$$/-lm $(OPENMP_$(OPENMP))/' STEM.pc >>"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
 
 clean:
-	rm -f STEM.o libSTEM.a libSTEM.so STEM_test
+	rm -f STEM.flags STEM.o libSTEM.a libSTEM.so STEM_test
 """
 
 PKG_CONFIG = """\

@@ -339,6 +339,57 @@ def test_switches_of_the_makefile(tmp_path: Path) -> None:
     assert "my ar rcs" in make(tmp_path, "-n", "AR=my ar").stdout
 
 
+@needs_make
+@pytest.mark.parametrize(
+    "other", ["CFLAGS=-O0 -DX='\"a $$b, c\"'", "CC=cc -w", "LDFLAGS=-s", "NATIVE=1", "AR=ar -v"]
+)
+def test_compiles_again_with_other_flags_alone(other: str, tmp_path: Path) -> None:
+    build(MATMUL, tmp_path)
+
+    def made(*words: str) -> str:
+        done = make(tmp_path, *words)
+        assert done.returncode == 0, done.stderr
+        assert not done.stderr
+        return done.stdout
+
+    usual = "CFLAGS=-O0"
+    made("-j2", "all", "model_test", usual)
+    record = tmp_path / "model.flags"
+    written = record.stat().st_mtime_ns
+    for words in (("all", "model_test"), ("-n", "all", "model_test"), ("install",)):
+        again = made(*words, usual, f"DESTDIR={tmp_path}/root")
+        assert "-c model.c" not in again
+        assert "flags" not in again
+    assert record.stat().st_mtime_ns == written
+    assert make(tmp_path, "-q", "all", usual, other).returncode == 1
+    assert "-c model.c" in made("-n", "all", usual, other)
+    assert record.stat().st_mtime_ns == written, "make -n writes nothing"
+    said = made("-j2", "all", "model_test", usual, other)
+    assert " -c model.c" in said
+    assert "-o model_test" in said
+    assert "flags" not in said
+    assert "Nothing to be done" in made("all", usual, other)
+    assert "-c model.c" in made("clean", "all", usual, other)
+    made("clean")
+    assert not record.exists()
+
+
+@needs_make
+@pytest.mark.parametrize("other", ["ARCH=sm_90", "NVCCFLAGS=-G", "CFLAGS=-O1"])
+def test_a_cuda_project_compiles_again_with_other_flags_alone(other: str, tmp_path: Path) -> None:
+    write_project(graphs(MATMUL), tmp_path, MATMUL, "model", target="cuda")
+    compiler = tmp_path / "compiler"
+    compiler.write_text('#!/bin/sh\nfor last; do :; done\n: >"$last"\n')
+    compiler.chmod(0o755)
+    words = ("model.o", "model_test.o", "model_example.o", "NVCC=./compiler", "CC=./compiler")
+    assert make(tmp_path, *words).stdout.count(" -c ") == 3
+    assert " -c " not in make(tmp_path, *words).stdout
+    assert make(tmp_path, *words, other).stdout.count(" -c ") == 3
+    assert " -c " not in make(tmp_path, *words, other).stdout
+    assert make(tmp_path, "clean").returncode == 0
+    assert "model.flags" not in names_in(tmp_path)
+
+
 def test_same_bytes_everywhere(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from tests.unit.codegen.test_project import *\n"
