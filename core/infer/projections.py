@@ -1,8 +1,8 @@
 """Projections: which loops an operation has, and how they index its result and its operands.
 
 Every operation gets loops of its own, from solved shapes: two axes share a loop only where this operation makes them
-one. An axis of size 1 is at index 0 and has no loop. Where an operand has fewer axes than the result, it is repeated
-along the others.
+one. An axis of size 1 is at index 0 and has no loop, but where a schedule names it. Where an operand has fewer axes
+than the result, it is repeated along the others.
 
 A concatenation is several projections, one per choice of a part of each concatenated axis; so are a stack and an
 interleaving, one per operand. An operand whose part is not chosen is not read.
@@ -11,7 +11,7 @@ interleaving, one per operand. An operand whose part is not chosen is not read.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import assert_never
 
@@ -31,6 +31,7 @@ from ilang.core.ir.operation import (
     TransposedRows,
 )
 from ilang.core.ir.rows import KINDS, MEMORY_ORDER, Known, Row, Shape, extent_of, known_axes
+from ilang.core.ir.syntax import Schedule
 from ilang.core.names import Names
 from ilang.core.record import record, replace
 from ilang.core.source import Span
@@ -149,13 +150,34 @@ def project(inferred: Inferred, value: int, sizes: Sizes) -> list[Projection]:
                 [[sizes.of(axis) for axis in known_axes(row)] for row in inferred.viewed(value, n)]
                 for n in range(len(operands) + 1)
             ]
-            return list(Specified(node.logic.spec, shapes, _Solved(inferred, value, sizes)).run())
+            return _specified(inferred, value, sizes, shapes, node.logic.spec, node.schedule)
         case Stack():
             return [_stacked(node.logic, operands[n], n, sizes) for n in range(len(operands))]
         case Interleave():
             return [_interleaved(operands[n], n, sizes) for n in range(2)]
         case _:
             assert_never(node.logic)
+
+
+def _specified(
+    inferred: Inferred,
+    value: int,
+    sizes: Sizes,
+    shapes: Sequence[Sequence[Sequence[int]]],
+    spec: notation.Spec,
+    schedule: Schedule | None,
+) -> list[Projection]:
+    """The projections of a specification, with a loop for each axis of size 1 that its schedule names."""
+
+    def projections(is_loop: Callable[[str], bool]) -> list[Projection]:
+        return list(Specified(spec, shapes, _Solved(inferred, value, sizes, is_loop)).run())
+
+    if schedule is None:
+        return projections(lambda _: False)
+    from ilang.core.ir.schedule import named_axes
+
+    axes = {loop.name for each in projections(lambda _: True) for loop in each.loops}
+    return projections(named_axes(schedule, axes).__contains__)
 
 
 def _stored(rows: Sequence[Sequence[Affine]]) -> Index:
@@ -271,12 +293,15 @@ class Measure(ABC):
 
 
 class _Solved(Measure):
-    """Sizes of the rows of a solved graph: an axis of size 1 is at index 0 and has no loop."""
+    """Sizes of the rows of a solved graph: an axis of size 1 is at index 0, in a loop where ``is_loop`` of its name."""
 
-    def __init__(self, inferred: Inferred, value: int, sizes: Sizes) -> None:
+    def __init__(
+        self, inferred: Inferred, value: int, sizes: Sizes, is_loop: Callable[[str], bool]
+    ) -> None:
         self.inferred = inferred
         self.value = value
         self.sizes = sizes
+        self.is_loop = is_loop
 
     def label(self, name: str) -> int:
         return self.sizes.of(self.inferred.label(self.value, name))
@@ -286,7 +311,9 @@ class _Solved(Measure):
 
     def loop(self, name: str, size: int) -> OperationLoop | None:
         extent = self.sizes.fixed(size)
-        return None if extent == 1 else OperationLoop(name, extent, size)
+        if extent == 1 and not self.is_loop(name):
+            return None
+        return OperationLoop(name, extent, size)
 
     def half_size(self, dilation: int, size: int, span: Span) -> int:
         return self.sizes.half(dilation, size, span)

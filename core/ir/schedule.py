@@ -30,16 +30,19 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import takewhile
 from math import prod
 from typing import Literal, TypeGuard, assert_never, get_args
 
+from ilang.core.ir import syntax
 from ilang.core.ir.affine import Within
 from ilang.core.ir.extent import Extent
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
-from ilang.core.record import record
+from ilang.core.record import record, replace
+from ilang.core.source import Span
 
 Role = Literal["", "p", "t", "v", "u", "q", "x", "y", "z", "tx", "ty", "tz", "l", "m", "m16"]
 """The role of a loop: as it is best, parallel, by threads, in lanes, unrolled, one after the other.
@@ -459,3 +462,40 @@ def unscheduled(node: Assignment) -> str:
         return node.text[: node.text.index('")') + 2]
     form, tilde, rest = node.text.partition("~")
     return f"{form}~{rest.partition('|')[0].rstrip()}" if tilde else node.text
+
+
+def resolved(schedule: syntax.Schedule, axes: Collection[str]) -> syntax.Schedule:
+    """A schedule whose axes were read as words: a word that is no axis is its characters, axes and digits.
+
+    Example: with the axes ``batch0``, ``i`` and ``k``, the order ``batch0 ik1`` is ``batch0 i k 1``.
+    """
+    order: list[syntax.LoopPart | syntax.Site | syntax.Start] = []
+    for atom in schedule.order:
+        order += _spread(atom, axes) if isinstance(atom, syntax.LoopPart) else [atom]
+    return replace(schedule, order=tuple(order))
+
+
+def named_axes(schedule: syntax.Schedule, axes: Collection[str]) -> frozenset[str]:
+    """The axes that a schedule names in any of its parts; ``axes`` are all that its assignment may have."""
+    order = resolved(schedule, axes).order
+    loops = [atom for atom in order if isinstance(atom, syntax.LoopPart)]
+    loops += [entry.loop for entry in schedule.roles if isinstance(entry, syntax.LoopRole)]
+    return frozenset(split.axis for split in schedule.splits) | {loop.axis for loop in loops}
+
+
+def _spread(
+    loop: syntax.LoopPart, axes: Collection[str]
+) -> list[syntax.LoopPart | syntax.Site | syntax.Start]:
+    """One word of an order; the primes after it belong to its last axis."""
+    word, start = loop.axis, loop.span.start
+    if word in axes or not all(c in axes or c.isdigit() for c in word):
+        return [loop]
+    if word[-1].isdigit() and loop.part:
+        return [loop]
+    atoms: list[syntax.LoopPart | syntax.Site | syntax.Start] = []
+    for n, c in enumerate(word):
+        last = n == len(word) - 1
+        span = Span(loop.span.source, start + n, loop.span.end if last else start + n + 1)
+        part = syntax.LoopPart(c, loop.part if last else 0, span)
+        atoms.append(syntax.Site(int(c), span) if c.isdigit() else part)
+    return atoms

@@ -9,7 +9,7 @@ by ``pattern ~`` is the combinator ``|`` and a unary ``||``. After the order a f
 ``digit:`` follows; else it is the combinator.
 
 An axis of an index expression is a letter. Axes of a specification may have names of several characters, separated by
-blanks; what a word stands for is decided where the axes are known (``resolved`` in ``schedule_rules.py``).
+blanks; what a word stands for is decided where the axes are known (``resolved`` in ``core/ir/schedule.py``).
 """
 
 from __future__ import annotations

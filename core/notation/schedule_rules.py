@@ -10,13 +10,13 @@ Whether a schedule is legal in its program (staging, fusion, constant extents) i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_DIMENSIONS, THREAD_ROLES
 from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Start
-from ilang.core.record import record, replace
+from ilang.core.record import record
 from ilang.core.source import Span
 
 FACTOR_LIMIT = 2**31
@@ -70,34 +70,6 @@ def check_schedule(schedule: Schedule, form: ScheduleTarget) -> None:
     if schedule.order:
         _check_order(form, schedule, parts)
     _check_roles(form, schedule, parts)
-
-
-def resolved(schedule: Schedule, axes: Collection[str]) -> Schedule:
-    """A schedule whose axes were read as words: a word that is no axis is its characters, axes and digits.
-
-    Example: with the axes ``batch0``, ``i`` and ``k``, the order ``batch0 ik1`` is ``batch0 i k 1``.
-    """
-    order: list[LoopPart | Site | Start] = []
-    for atom in schedule.order:
-        order += _spread(atom, axes) if isinstance(atom, LoopPart) else [atom]
-    return replace(schedule, order=tuple(order))
-
-
-def _spread(loop: LoopPart, axes: Collection[str]) -> list[LoopPart | Site | Start]:
-    """One word of an order; the primes after it belong to its last axis."""
-    word, start = loop.axis, loop.span.start
-    if word in axes or not all(c in axes or c.isdigit() for c in word):
-        return [loop]
-    if word[-1].isdigit() and loop.part:
-        return [loop]
-    atoms: list[LoopPart | Site | Start] = []
-    for n, c in enumerate(word):
-        last = n == len(word) - 1
-        span = Span(loop.span.source, start + n, loop.span.end if last else start + n + 1)
-        atoms.append(
-            Site(int(c), span) if c.isdigit() else LoopPart(c, loop.part if last else 0, span)
-        )
-    return atoms
 
 
 def factor_out_of_range(axis: str, factor: str, span: Span) -> ScheduleError:

@@ -324,7 +324,8 @@ def _scheduled(node: shaped.Assignment, operands: int) -> shaped.Assignment:
         return node
     axes = tuple(axis.name for axis in node.axes)
     kept = frozenset(axes[axis] for axis in node.output_axes())
-    from ilang.core.notation.schedule_rules import ScheduleTarget, check_schedule, resolved
+    from ilang.core.ir.schedule import resolved
+    from ilang.core.notation.schedule_rules import ScheduleTarget, check_schedule
 
     schedule = resolved(node.schedule, axes)
     check_schedule(schedule, ScheduleTarget(axes, kept, operands))

@@ -274,9 +274,9 @@ class _Expanding:
             help_line = "leave the schedule out: the compiler chooses one for each"
             labels = [Label(node.span, "")]
             raise ScheduleError("E0330", message, schedule.span, help_line, labels)
+        from ilang.core.ir.schedule import resolved as spelled
         from ilang.core.notation.schedule_rules import ScheduleTarget as Scheduling
         from ilang.core.notation.schedule_rules import check_schedule
-        from ilang.core.notation.schedule_rules import resolved as spelled
 
         axes = tuple(axis.name for axis in only.axes)
         written = spelled(schedule, axes)

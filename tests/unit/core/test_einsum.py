@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,20 @@ import numpy.typing as npt
 import pytest
 
 from ilang import Component, Error, I, einsum, i
+from ilang.core.machine import CPU, GPU
 from ilang.core.notation.combinator import parse_program
 from ilang.core.notation.layout import format_module
 from ilang.core.notation.printer import print_tree
-from ilang.core.pipeline import explain, graph_of, infer, text_component
+from ilang.core.pipeline import (
+    explain,
+    graph_of,
+    infer,
+    lower,
+    program_graph,
+    text_component,
+    text_program,
+)
+from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from ilang.core.source import Source
 from ilang.icli.main import main
 
@@ -51,6 +62,29 @@ def test_schedule_of_a_specification(text: str, shapes: list[tuple[int, ...]]) -
     """A written schedule changes no result."""
     arrays = [arange(*shape) for shape in shapes]
     np.testing.assert_allclose(called(text, *arrays), called(text, *arrays, target="numpy"))
+
+
+@pytest.mark.parametrize(
+    ("text", "loops"),
+    [
+        ('p(a[3,1], b[1,2]) = einsum("ik;kj=>ij") | k:4 | i j k k\'', 4),
+        ("p(a[3,1], b[1,2]) = einsum(\"ik,kj->ij\") | i:2,k:2:3 | k ik' i' j k''", 6),
+        ('p(a[3,1], b[1,2]) = einsum("ik;kj=>ij") || i j', 2),
+        ('p(a[1,1], b[1,2]) = einsum("...|ik;kj=>...|ij") | i:2 | ij1i\' | i:p', 3),
+        ("p(a[1,1], b[1,2]) = einsum(\"...|ik;kj=>...|ij\") | k:2 | j i k k' | k':u", 4),
+        ('p(a[1,4,1], b[1,2]) = einsum("...|ij;jk=>...|ik") | batch0:3 | batch0 i batch0\' j k', 5),
+        ('p(a[1,1]) = einsum("long, short=>short, long") | long:2 | long short long\'', 3),
+    ],
+)
+def test_schedule_of_a_specification_may_name_axes_of_extent_1(text: str, loops: int) -> None:
+    """An axis of fixed extent 1 has the loops that a schedule gives it, and none where it is not named."""
+    graph = program_graph(text_program(text))
+    for machine in (CPU, GPU):
+        (nest,) = (nest for nest in shaped_to_schedule(infer(graph), machine).nests if nest)
+        assert len(nest.order) == loops
+        lower(infer(graph), machine)
+    arrays = [arange(*map(int, dims.split(","))) for dims in re.findall(r"\[([\d,]+)\]", text)]
+    np.testing.assert_array_equal(called(text, *arrays), called(text, *arrays, target="numpy"))
 
 
 def test_schedule_of_a_specification_is_followed() -> None:
