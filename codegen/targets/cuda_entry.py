@@ -189,10 +189,11 @@ class Entry(c_entry.Entry):
         every = [f"{words} > 0" for words in (sizes, *across) if words and not _is_some(words)]
         if launch.parts is not None:
             every.append(f"{self.spelling.size(launch.parts)} > 1")
-        if every:
-            head = [f"{INDENT}if ({' && '.join(every)}) {{"]
+        takes_scratch = launch.scratch and sizes
+        if every or takes_scratch:
+            head = [f"{INDENT}if ({' && '.join(every)}) {{" if every else f"{INDENT}{{"]
             indent, tail = 2 * INDENT, [f"{2 * INDENT}TRY(cudaGetLastError());", f"{INDENT}}}"]
-        if launch.scratch and sizes:
+        if takes_scratch:
             head += [
                 f"{indent}const int threads = plan.workers < {threads} ? (int)plan.workers : {threads};"
             ]

@@ -156,7 +156,10 @@ def test_the_host_half_of_a_text_compiles_without_a_warning(tmp_path: Path) -> N
     texts = ("^ij~ij >> (I & +ij~i) >> ij/i~ij >> +ij~j", "ij~ji >> +ij~i", "+ij~j >> ^j~j")
     every = [replace(program(text), name=f"f{number}") for number, text in enumerate(texts)]
     embedding = lower(infer(graph_of(text_component("bt@vd~btd"), "e"), ["i64", "f32"]), GPU)
-    (tmp_path / "all.cu").write_text(cuda.emit_together([*every, embedding]), "ascii")
+    rows = "(^ij~ij || i j >> (I & +ij~i || i j 0) >> ij/i~ij || i 0 1 j)"
+    twice = infer(graph_of(text_component(f"{rows} & {rows}"), "twice"), shapes=[(5, 80000)])
+    known = lower(twice, GPU)  # extents and scratch storage of each of two launches
+    (tmp_path / "all.cu").write_text(cuda.emit_together([*every, embedding, known]), "ascii")
     warned = ("-Xcompiler", "-Wall,-Wextra")
     assert compiled(tmp_path, "-arch=sm_75", "-c", "-Ofc=max", *warned) == ""
 
