@@ -186,7 +186,12 @@ class Entry(c_entry.Entry):
         indent, head, tail = INDENT, [], [f"{INDENT}TRY(cudaGetLastError());"]
         sizes = product(self.spelling.size(n) for n in grid.sizes) if grid.sizes else ""
         across = [None if n is None else self.spelling.size(n) for n in grid.across]
-        every = [f"{words} > 0" for words in (sizes, *across) if words and not _is_some(words)]
+        every = [f"{sizes} > 0"] if any(map(self._may_be_empty, grid.sizes)) else []
+        every += [
+            f"{self.spelling.size(n)} > 0"
+            for n in grid.across
+            if n is not None and self._may_be_empty(n)
+        ]
         if launch.parts is not None:
             every.append(f"{self.spelling.size(launch.parts)} > 1")
         takes_scratch = launch.scratch and sizes
@@ -223,6 +228,10 @@ class Entry(c_entry.Entry):
         return "\n".join(
             [*head, test, calls[0], f"{indent}}} else {{", calls[1], f"{indent}}}", *tail]
         )
+
+    def _may_be_empty(self, size: int) -> bool:
+        """Whether a loop over a size may have no iterations."""
+        return not self.program.sizes[size].fixed
 
     def _for_host(self) -> Iterator[str]:
         """The program for arrays of the host."""
@@ -280,8 +289,3 @@ def status_lines(name: str, statuses: Mapping[int, str]) -> Iterator[str]:
 def _ints(count: int) -> str:
     """The bytes of so many flags."""
     return product((str(count), "sizeof(int)"))
-
-
-def _is_some(sizes: str) -> bool:
-    """Whether a product of sizes is known to have iterations."""
-    return all(word.isdigit() and word != "0" for word in sizes.split(" * "))

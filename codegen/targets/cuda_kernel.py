@@ -386,10 +386,11 @@ class KernelText:
         sizes = groups or [self.spelling.size(loop.size) for loop in loops]
         for n, loop in enumerate(loops):
             inner = product(sizes[n + 1 :])
-            value = (
-                at if inner == "1" else f"{at} / ({inner})" if " * " in inner else f"{at} / {inner}"
-            )
-            value += f" % {sizes[n]}" if product(sizes[:n]) != "1" else ""
+            value = at
+            if inner != "1":
+                value += f" / ({inner})" if " * " in inner else f" / {inner}"
+            if product(sizes[:n]) != "1":
+                value += f" % {sizes[n]}"
             if n == len(loops) - 1 and 1 < count:
                 value = f"{count} * ({value})" if " " in value else f"{count} * {value}"
             value = "0" if sizes[n] == "1" else value

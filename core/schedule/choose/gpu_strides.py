@@ -98,9 +98,8 @@ def short_row_loops(
     assert machine.device is not None
     count = extents.fixed(node.sizes[first])
     rows = _at_most(machine.device.most_block_threads, count)
-    rows = (
-        rows // 2 if count is not None and count <= rows else rows
-    )  # one part would be added to nothing
+    if count is not None and count <= rows:
+        rows //= 2  # the second kernel has at least two parts to add
     while machine.device.warp <= rows:
         if _bytes(copied, accesses, {**known, first: rows}) <= machine.device.shared_bytes:
             return _parts_of_rows(node, first, rows, _is_turned(copied, first, known), copied)
