@@ -1,17 +1,19 @@
-r"""Run shell transcripts: `$ command`, then what it prints, then `[status]` when that is not 0.
+r"""Run shell transcripts: commands, then what they print, then `[status]` when that is not 0.
 
-A transcript is a `tests/cli/*.console` file, or all ```console blocks of one Markdown page.
+A transcript is a `tests/cli/*.console` file, where `$ ` stands before a command, or all ```bash blocks of one
+Markdown page, which can be pasted into a shell as they stand: `#> ` stands before each line of output.
 Blocks that must not run (installation, `make`) are fenced as ```sh instead.
 
 - The commands of one document share a fresh folder that holds a copy of `samples/`.
 - What they compile is optimised by nobody: they show values, not times.
 - `bash -c` runs each of them, but what is one command `i` alone, which is a fork (`forked.py`).
-- A line `> more` continues a command that ends with `\` or opens a here-document. Standard output
-  comes first, then standard error.
+- In a file, a line `> more` continues a command that ends with `\` or opens a here-document. On a page, all lines
+  before an output are given to one shell. Standard output comes first, then standard error.
 - `...` alone on a line stands for any lines, `…` within a line for any text.
 - A `# comment` after a blank line and directly before a command belongs to the reader.
 """
 
+import itertools
 import os
 import re
 import shlex
@@ -19,7 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,11 +31,13 @@ ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 300  # for one command, a cold compile included
 
 FENCE = re.compile(
-    r"^(?P<indent>[ \t]*)```console\n(?P<body>.*?)^(?P=indent)```[ \t]*$", re.DOTALL | re.MULTILINE
+    r"^(?P<indent>[ \t]*)```bash\n(?P<body>.*?)^(?P=indent)```[ \t]*$", re.DOTALL | re.MULTILINE
 )
 NOTE = re.compile(r"(?:\A|\n)\n+(?:# .*\n)+\n*\Z")
 CONTINUES = re.compile(r"\\\Z|<<-?\s*['\"]?[A-Z]{2}")
 QUOTED = re.compile(r"""\"[^"$`\\]*\"|'[^']*'""")
+OUTPUT = "#> "
+"""What stands before each line of output on a page: a comment to a shell."""
 READ_BY_SHELLS = set("|&;<>$`\\\"'#~*?[]{}()!=\n")
 """What means something to a shell outside of quotes; a line without any that begins with `i` is that one command."""
 STEADY = {"TERM": "dumb", "LC_ALL": "C.UTF-8", "PYTHONPATH": str(ROOT)}
@@ -70,7 +74,7 @@ def replay(document: Path) -> str:
             plain = re.sub(f"^{indent}", "", body, flags=re.MULTILINE)
             fresh = replay_block(plain, folder, environment)
             fresh = re.sub(r"^(?=.)", indent, fresh, flags=re.MULTILINE)
-            return f"{indent}```console\n{fresh}{indent}```"
+            return f"{indent}```bash\n{fresh}{indent}```"
 
         return FENCE.sub(rewrite, text)
 
@@ -98,13 +102,43 @@ def replay_block(block: str, folder: Path, environment: dict[str, str]) -> str:
     start = re.search(r"^\$ ", block, re.MULTILINE)
     if start is None:
         return block
-    parts = [block[: start.start()]]
-    for step in steps(block[start.start() :]):
+    head = block[: start.start()]
+    return head + replay_steps(steps(block[start.start() :]), folder, environment)
+
+
+def replay_steps(
+    block: Iterable[Step], folder: Path, environment: dict[str, str], mark: str = ""
+) -> str:
+    """Run steps in order, and write each with its output, whose lines begin with a mark."""
+    parts = []
+    for step in block:
         actual = execute(step.command, folder, environment)
         agrees = any(matches(text, actual) for text in (step.expected, step.expected + step.rest))
         shown = step.expected if agrees else merge(step.expected, actual)
-        parts += [step.written, shown, step.rest]
+        marked = "".join(f"{mark}{line}".rstrip() + "\n" for line in shown.splitlines())
+        parts += [step.written, marked if mark else shown, step.rest]
     return "".join(parts)
+
+
+def pasted_steps(block: str) -> Iterator[Step]:
+    """Cut a block of a page where an output ends: all lines above the output are one script."""
+    lines, written = re.findall(r".*\n", block), ""
+    for is_output, group in itertools.groupby(lines, lambda line: line.startswith(OUTPUT.rstrip())):
+        if not is_output:
+            written = "".join(group)
+            continue
+        yield pasted_step(
+            written, "".join(line.removeprefix("#>").removeprefix(" ") for line in group)
+        )
+        written = ""
+    if written:
+        yield pasted_step(written, "")
+
+
+def pasted_step(written: str, expected: str) -> Step:
+    """A script as it stands on a page. Without notes it may be one command `i`, which is a fork."""
+    code = re.sub(r"\A(?:(?:#.*)?\n)+", "", written)
+    return Step(written, code.rstrip("\n"), expected, "")
 
 
 def steps(block: str) -> Iterator[Step]:

@@ -1,4 +1,4 @@
-"""Every transcript and every console block of the documentation does what it shows."""
+"""Every transcript and every bash block of the documentation does what it shows."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """The pages agree with the tables of the code, and their Python examples give what they show.
 
-Console blocks are run by `tests/cli`. Here are the ```pycon blocks, where the examples of one page share their names,
-and the ```python blocks, each of which is a program that asserts what it shows, on the emulator instead of a GPU.
+`tests/cli` runs the ```bash blocks. Here are the ```pycon blocks, where the examples of one page share their names, and
+the ```python blocks, each of which is a program that asserts what it shows, on the emulator instead of a GPU.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ README_LINES = 150
 EXAMPLES = re.compile(r"^```pycon\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 PROGRAM = re.compile(r"^ *```python\n(?P<body>.*?)^ *```$", re.DOTALL | re.MULTILINE)
 FENCED = re.compile(r"^ *```(?P<kind>[^\n]*)\n.*?^ *```$", re.DOTALL | re.MULTILINE)
-KINDS = {"console", "pycon", "python", "sh", ""}
+KINDS = {"bash", "pycon", "python", "sh", ""}
 """Kinds of blocks. Those that are `sh` need a network, a GPU, MPI or minutes; those of no kind are no program."""
 ROW = re.compile(r"^\| `([\w/]+)/` \| (.*) \|$", re.MULTILINE)
 """A row of the code map: a folder, and what is in it."""
