@@ -72,7 +72,7 @@ def replay(document: Path) -> str:
         def rewrite(match: re.Match[str]) -> str:
             indent, body = match["indent"], match["body"]
             plain = re.sub(f"^{indent}", "", body, flags=re.MULTILINE)
-            fresh = replay_block(plain, folder, environment)
+            fresh = replay_steps(pasted_steps(plain), folder, environment, OUTPUT)
             fresh = re.sub(r"^(?=.)", indent, fresh, flags=re.MULTILINE)
             return f"{indent}```bash\n{fresh}{indent}```"
 
@@ -115,7 +115,10 @@ def replay_steps(
         actual = execute(step.command, folder, environment)
         agrees = any(matches(text, actual) for text in (step.expected, step.expected + step.rest))
         shown = step.expected if agrees else merge(step.expected, actual)
-        marked = "".join(f"{mark}{line}".rstrip() + "\n" for line in shown.splitlines())
+        lines = shown.splitlines(keepends=True)
+        marked = "".join(
+            f"{mark}{line}" if line.strip() else f"{mark.rstrip()}\n" for line in lines
+        )
         parts += [step.written, marked if mark else shown, step.rest]
     return "".join(parts)
 
