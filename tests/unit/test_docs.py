@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README, LANGUAGE, ARCHITECTURE = (
     ROOT / name for name in ("README.md", "docs/language.md", "docs/architecture.md")
 )
-README_LINES = 150
+README_LINES = 115
 EXAMPLES = re.compile(r"^```pycon\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 PROGRAM = re.compile(r"^ *```python\n(?P<body>.*?)^ *```$", re.DOTALL | re.MULTILINE)
 FENCED = re.compile(r"^ *```(?P<kind>[^\n]*)\n.*?^ *```$", re.DOTALL | re.MULTILINE)
