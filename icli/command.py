@@ -158,7 +158,7 @@ COLOR = Option(
 )
 JSON = Option(("--json",), None, "Print the result, or the error, as one JSON object")
 CONFIG = Option(
-    ("--config",), "NAME=NUMBER", "Configuration of a function or a routine: lr=0.1", many=True
+    ("--config",), "NAME=NUMBER", "Set a value after the `;` of an `op` or `cd`: lr=0.1", many=True
 )
 HELP = Option(
     ("-h", "--help"),

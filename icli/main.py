@@ -12,18 +12,24 @@ from collections.abc import Sequence
 COMMANDS = {
     "explain": (
         "ilang.icli.commands.explain",
-        "Say what a program, or an error code, means: shapes, loops, cost",
+        "Show what a program computes, or what an error code means",
     ),
-    "run": ("ilang.icli.commands.run", "Run a program on arrays and print what it gives"),
-    "build": ("ilang.icli.commands.build", "Write a C project for the definitions of a file"),
-    "train": ("ilang.icli.commands.train", "Train a model of a file on data"),
-    "check": ("ilang.icli.commands.check", "Check every definition and print what each takes"),
+    "run": ("ilang.icli.commands.run", "Run a program on arrays and print the results"),
+    "build": (
+        "ilang.icli.commands.build",
+        "Write a C or CUDA project for the definitions of a file",
+    ),
+    "train": ("ilang.icli.commands.train", "Train a model on data"),
+    "check": (
+        "ilang.icli.commands.check",
+        "Find mistakes; print the inputs and outputs of each definition",
+    ),
     "grad": ("ilang.icli.commands.grad", "Print the gradient of a program, as a program"),
-    "repl": ("ilang.icli.commands.repl", "Try programs line by line"),
-    "fmt": ("ilang.icli.commands.fmt", "Lay out a file in the one standard way"),
+    "repl": ("ilang.icli.commands.repl", "Type programs line by line and see their results"),
+    "fmt": ("ilang.icli.commands.fmt", "Format a file"),
     "completion": (
         "ilang.icli.commands.completion",
-        "Print what completes words in bash, zsh, fish",
+        "Print the completion script of bash, zsh or fish",
     ),
 }
 """Every command: the module that runs it, and what ``i --help`` says of it."""

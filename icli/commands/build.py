@@ -193,24 +193,29 @@ def fixed_shapes(
 
 COMMAND = Command(
     "build",
-    "Write a C or CUDA project for the definitions of a file that nothing else in it uses.",
+    "Write a C or CUDA project: a library of the definitions that no other definition of the file uses.",
     run,
     (CommandOperand("program", "FILE", "program"),),
     (
-        Option(("--target",), "TARGET", "What to write", tuple(MACHINES)),
-        Option(("-o",), "DIR", "The folder to write to (out)", "folder"),
+        Option(("--target",), "TARGET", "The language to write", tuple(MACHINES)),
+        Option(("-o",), "DIR", "The folder to write to; default: out", "folder"),
         Option(
             ("--def",),
             "NAME",
-            "Build this definition; may be repeated",
+            "Build this definition; repeat for several",
             "definition",
             many=True,
         ),
-        Option(("--shape",), "NAME=SHAPE", "Fix the shape of an input; may be repeated", many=True),
+        Option(
+            ("--shape",),
+            "NAME=SHAPE",
+            "Compile for this shape of an input; repeat for several",
+            many=True,
+        ),
         Option(
             ("--config",),
             "NAME=VALUE",
-            "Configuration of a tensor function or a routine, lr=0.1,hid=64; may be repeated",
+            "Set a value after the `;` of an `op` or `cd`: lr=0.1,hid=64; repeat for several",
             many=True,
         ),
     ),

@@ -174,14 +174,14 @@ def describe(graph: Graph, is_part: bool, target: str = "c") -> tuple[str, Shape
 
 COMMAND = Command(
     "check",
-    "Check every definition: text, wiring, shapes, types, schedules; print what each takes and gives.",
+    "Check every definition: syntax, connections, shapes, types, schedules; print its inputs and outputs.",
     run,
     (CommandOperand("program", "TEXT|FILE|-", "program"),),
     (
         JSON,
-        Option(("--target",), "TARGET", "cuda: check the CUDA as well, races included, on an emulated GPU",
+        Option(("--target",), "TARGET", "cuda: also run the CUDA on an emulated GPU, and look for races",
                ("c", "cuda")),
-        Option(("--shape",), "NAME=SHAPE", "Of an input of what nothing else uses: x=64|784", many=True),
+        Option(("--shape",), "NAME=SHAPE", "Shape of an input of an `op` or `cd`, batch|features: x=64|784", many=True),
         CONFIG,
     ),
 )  # fmt: skip

@@ -28,7 +28,7 @@ def run(request: Request, screen: Screen) -> int:
 
 COMMAND = Command(
     "completion",
-    "Print the script that completes words of `i` in a shell.",
+    "Print the script that completes commands, files and options of `i` in a shell.",
     run,
     (CommandOperand("shell", "bash|zsh|fish", SHELLS),),
     (),

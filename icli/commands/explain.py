@@ -207,31 +207,29 @@ def emitted(graph: Graph, shapes: Shapes, stage: str, target: str = "c") -> str:
 
 COMMAND = Command(
     "explain",
-    "Say what a program does: shapes, loops, cost; or what an error code means.",
+    "Show what a program computes: shapes, loops, cost; or what an error code means.",
     run,
     (CommandOperand("program", "TEXT|FILE|-", "program or code"),),
     (
         Option(
             ("--def",),
             "NAME",
-            "One definition of a file; otherwise all that it exports",
+            "Explain this definition; default: those that no other definition uses",
             "definition",
         ),
         Option(
             ("--shape",),
             "SHAPES",
-            "Shapes of the inputs: 32x64,64x16; a scalar is `.`; of a tensor function or a"
-            " routine x=64|784, once for each input",
+            "Shapes of the inputs, in order: 32x64,64x16; `.` is a scalar; for an `op` or `cd` x=64|784,"
+            " batch|features, once for each input",
             many=True,
         ),
         CONFIG,
-        Option(
-            ("--target",), "TARGET", "What the schedule and the stages are for", tuple(MACHINES)
-        ),
-        Option(("--emit",), "STAGE", "Print one stage of the way down instead", EMITTED),
-        Option(("--schedule",), None, "Print the schedule that runs, in the notation of schedules"),
-        Option(("-v", "--verbose"), None, "Say also how every extent and type was found"),
+        Option(("--target",), "TARGET", "The machine to compile for", tuple(MACHINES)),
+        Option(("--emit",), "STAGE", "Print one stage of the compiler instead", EMITTED),
+        Option(("--schedule",), None, "Print the schedule, as it can be written in the program"),
+        Option(("-v", "--verbose"), None, "Also print how every extent and type was found"),
         JSON,
     ),
-    "i explain CODE says what an error means, such as E0103; CODE may also be codes, for all of them.",
+    "i explain E0103 describes an error; i explain codes lists all errors.",
 )

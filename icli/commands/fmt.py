@@ -34,8 +34,8 @@ def run(request: Request, screen: Screen) -> int:
 
 COMMAND = Command(
     "fmt",
-    "Lay out a file in the one standard way; print its name if that changed it.",
+    "Format a file; print its name if it changed.",
     run,
     (CommandOperand("program", "FILE|-", "program"),),
-    (Option(("--check",), None, "Change nothing; end with status 1 if it would"),),
+    (Option(("--check",), None, "Change nothing; exit with status 1 if a file would change"),),
 )

@@ -94,23 +94,28 @@ def _text(shaped: Shaped, stage: str | None) -> str:
 
 COMMAND = Command(
     "grad",
-    "Print the gradient of a program: as a definition where the language has words for it, else as assignments.",
+    "Print the gradient of a program: a definition where one can be written, else a list of assignments.",
     run,
     (CommandOperand("program", "TEXT|FILE|-", "program"),),
     (
         Option(
             ("--def",),
             "NAME",
-            "One definition of a file; otherwise all that it exports",
+            "Differentiate this definition; default: those that no other definition uses",
             "definition",
         ),
         Option(("--shape",), "SHAPES", "Shapes of the inputs: 32x64,64x16; a scalar is `.`"),
         Option(
-            ("--wrt",), "INPUT", "An input whose gradient is wanted; may be repeated", many=True
+            ("--wrt",),
+            "INPUT",
+            "Differentiate by this input; repeat for several; default: all",
+            many=True,
         ),
-        Option(("--values",), None, "Give the outputs of the program too, before the gradients"),
-        Option(("--check",), None, "Compare with differences, in float64"),
-        Option(("--emit",), "STAGE", "Print one stage of the way down instead", EMITTED),
+        Option(
+            ("--values",), None, "Also compute the outputs of the program, before the gradients"
+        ),
+        Option(("--check",), None, "Compare the gradient with finite differences, in float64"),
+        Option(("--emit",), "STAGE", "Print one stage of the compiler instead", EMITTED),
         JSON,
     ),
 )

@@ -61,7 +61,7 @@ def show(reply: Reply, screen: Screen) -> None:
 
 COMMAND = Command(
     "repl",
-    "Try programs line by line; `:help` says how.",
+    "Type programs line by line and see their results; `:help` lists the commands.",
     run,
     (CommandOperand("program", "[FILE]", "program", required=False),),
     (),

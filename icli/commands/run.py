@@ -129,23 +129,23 @@ def _check_place(place: str | None, outputs: int) -> None:
 
 COMMAND = Command(
     "run",
-    "Run a program on arrays and print what it gives.",
+    "Run a program on arrays and print the results.",
     run,
     (
         CommandOperand("program", "TEXT|FILE|-", "program"),
         CommandOperand("arrays", "[ARRAY...]", "array", required=False, nargs=-1),
     ),
     (
-        Option(("--def",), "NAME", "The definition of a file to run", "definition"),
-        Option(("--shape",), "NAME=SHAPE", "Of a tensor function or a routine: an input's rows, x=64|784; otherwise"
-               " output axes", many=True),
+        Option(("--def",), "NAME", "Run this definition of the file", "definition"),
+        Option(("--shape",), "NAME=SHAPE", "Shape of an input of an `op` or `cd`, batch|features: x=64|784; without it,"
+               " all axes are features", many=True),
         CONFIG,
-        Option(("--load",), "FILE", "Its parameters and state, as i train and s.save leave them", "array"),
-        Option(("--seed",), "N", "Of its initial values, where none are loaded; otherwise 0"),
-        Option(("-o",), "FILE", "Save to out.npy, or out.npz for several outputs, instead", "array"),
-        Option(("--target",), "TARGET", "What runs it; numpy is the slow reference",
+        Option(("--load",), "FILE", "Read parameters and state from a checkpoint of i train or s.save", "array"),
+        Option(("--seed",), "N", "Seed of the random initial parameters; default: 0"),
+        Option(("-o",), "FILE", "Save the results: out.npy for one, out.npz for several", "array"),
+        Option(("--target",), "TARGET", "Where to run; numpy is the slow reference",
                ("c", "numpy", "cuda")),
-        Option(("--emulate",), None, "With --target cuda: emulate a GPU on the CPU, slowly"),
+        Option(("--emulate",), None, "With --target cuda: emulate the GPU on the CPU, slowly"),
     ),
     "ARRAY is x.npy, x.npz:name, a literal such as [[1,2],[3,4]] or 0.5, or rand:32x64: float32"
     " numbers in [0,1), the same ones every time. A literal takes the type that the program"

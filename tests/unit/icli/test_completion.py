@@ -103,8 +103,8 @@ def test_definitions_of_the_file() -> None:
 @pytest.mark.parametrize(
     ("shell", "word", "answer"),
     [
-        ("zsh", "fm", "plain\tfmt\tLay out a file in the one standard way\n"),
-        ("fish", "fm", "fmt\tLay out a file in the one standard way\n"),
+        ("zsh", "fm", "plain\tfmt\tFormat a file\n"),
+        ("fish", "fm", "fmt\tFormat a file\n"),
     ],
 )
 def test_meanings(shell: str, word: str, answer: str) -> None:
