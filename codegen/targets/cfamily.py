@@ -180,16 +180,19 @@ class Spelling:
         return f"{name}[{self.position(buffer, index)}]"
 
     def position(self, buffer: int, index: Sequence[Affine]) -> str:
-        """The number of an element in a buffer: its index made linear by Horner's rule."""
-        described = self.program.buffers[buffer]
+        """The number of an element in a buffer."""
+        return self.linear([self.size(size) for size in self.program.buffers[buffer].dims], index)
+
+    def linear(self, extents: Sequence[str], index: Sequence[Affine]) -> str:
+        """An index of an array of some extents, made linear by Horner's rule."""
         text = ""
-        for size, part in zip(described.dims, index, strict=True):
+        for extent, part in zip(extents, index, strict=True):
             word = self.index(part)
             if not text or text == "0":
                 text = word
                 continue
             left = text if text.isidentifier() or text.isdigit() else f"({text})"
-            text = product((left, self.size(size)))
+            text = product((left, extent))
             text += "" if word == "0" else f" + {word}"
         return text or "0"
 

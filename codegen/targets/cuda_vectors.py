@@ -26,11 +26,29 @@ LANES = "xyzw"
 def vector(
     spelling: Spelling, number: int, index: Sequence[Affine], count: int, const: str = ""
 ) -> str:
-    """A vector of an array, by its number: one that nvcc knows by its first element, it takes apart."""
-    name, kind = identifier(spelling.program.buffers[number].name), _kind(spelling, number, count)
-    position = spelling.position(number, index)
-    first = f"({position})" if " " in position else position
-    return f"(({const}{kind} *){name})[{first} / {count}]"
+    """A vector of an array, by its number: one that nvcc knows by its first element, it takes apart.
+
+    Where rows are known to be whole vectors, the index counts vectors: nvcc does not divide a sum of multiples, and
+    keeps the quotients of a loop in registers.
+    """
+    program = spelling.program
+    buffer, last = program.buffers[number], index[-1]
+    row = program.sizes[buffer.dims[-1]].fixed if 1 < len(index) else 0
+    if row is not None and row % count == 0 and _is_multiple(last, count):
+        extents = [*map(spelling.size, buffer.dims[:-1]), str(row // count)]
+        terms = tuple((c // count, variable) for c, variable in last.terms)
+        vectors = Affine(terms, last.offset // count)
+        position = spelling.linear(extents, (*index[:-1], vectors))
+    else:
+        position = spelling.position(number, index)
+        position = f"{f'({position})' if ' ' in position else position} / {count}"
+    return f"(({const}{_kind(spelling, number, count)} *){identifier(buffer.name)})[{position}]"
+
+
+def _is_multiple(part: Affine, count: int) -> bool:
+    """Whether all of an index is a multiple of a number, whatever its variables are."""
+    numbers = (part.offset, *(c for c, _ in part.terms))
+    return not (part.sizes or part.looked) and not any(n % count for n in numbers)
 
 
 class Held(Spelling):

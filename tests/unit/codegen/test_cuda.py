@@ -136,6 +136,14 @@ def test_samples_compile_without_a_warning(tmp_path: Path) -> None:
             assert statistics.median(errors) < (1 / 3 if architecture == "sm_90" else 1 / 2)
 
 
+def test_vectors_of_shared_rows_are_counted_not_divided() -> None:
+    """A quotient of a sum stays in a register of its own: 31 of them in a product."""
+    texts = [cuda.emit_source(exported(path), "all") for path in SAMPLES if "mat" in path.stem]
+    indices = [found for text in texts for found in re.findall(r"_copy\)\[(.*)\]", text)]
+    assert len(indices) > 4
+    assert not [index for index in indices if " / " in index]
+
+
 @needs_nvcc
 @pytest.mark.early
 def test_written_schedules_compile_without_a_warning(tmp_path: Path) -> None:
