@@ -270,12 +270,20 @@ def part_of_elements(
     if elements is None or counts is None:
         is_one = len(node.reduced_axes()) == 1
         return COLUMN if columns and is_one else None
+    if not has_few_results(node, extents, machine):
+        return None
     assert machine.device is not None
     threads = machine.threads.most_blocks * machine.device.block_threads
-    if not 0 < elements < threads // 2:
-        return None
     wanted = max(machine.device.parts.unshared, -(-prod(counts) // (threads // elements)))
     return _outermost(counts, wanted if wanted <= RUN else _multiple(wanted, RUN))
+
+
+def has_few_results(node: Assignment, extents: Extents, machine: Machine) -> bool:
+    """Whether a result is known to have so few elements that threads with one each do not fill half of a device."""
+    elements, _ = _known(node, extents)
+    assert machine.device is not None
+    threads = machine.threads.most_blocks * machine.device.block_threads
+    return elements is not None and 0 < elements < threads // 2
 
 
 def _known(node: Assignment, extents: Extents) -> tuple[int | None, list[int] | None]:

@@ -25,6 +25,7 @@ from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record
 from ilang.core.schedule.choose.accesses import Arrays
+from ilang.core.schedule.choose.gpu_parts import has_few_results
 from ilang.core.schedule.choose.tile import Access, Factors
 
 WIDEST = max(BYTES.values())
@@ -84,7 +85,8 @@ def short_row_loops(
 ) -> StridedLoops | None:
     """The loops of a reduction over rows of few elements, many of them for each element of the result; else None.
 
-    Each block copies rows that lie beside each other, and its threads share them.
+    Each block copies rows that lie beside each other, and its threads share them. Where many results read the same
+    rows, as those of a convolution read its weights, each block would copy them again: a thread computes a result.
 
     Args: as of ``strided_loops``.
     """
@@ -94,6 +96,10 @@ def short_row_loops(
     known = {axis: extents.fixed(node.sizes[axis]) or 0 for axis in others}
     copied = tuple(index for index in accesses if is_strided(index, first, known))
     if 0 in known.values() or not copied:
+        return None
+    outputs = set(node.output_axes())
+    is_shared = any(outputs - {a for part in index for a in part.axes()} for index in copied)
+    if is_shared and not has_few_results(node, extents, machine):
         return None
     assert machine.device is not None
     count = extents.fixed(node.sizes[first])
