@@ -97,7 +97,7 @@ def kernel_to_blocks(
     if body_of_threads is None:
         return spreading.refusal
     if all(loop.role == "l" for loop in every if loop.role in THREAD_ROLES) and spreading.asked:
-        inside = _counted(body_of_threads, device.warp)
+        inside = counted(body_of_threads, device.warp)
         if all(
             loop.role in ("y", "z") for loop in loops
         ):  # nothing that the warps of a block could share
@@ -114,19 +114,19 @@ def kernel_to_blocks(
     if shape and device.most_deep_threads < shape[-1]:
         problem = f"its parts need {shape[-1]:,} threads along z together, of {device.most_deep_threads:,}"
         return Refusal("E0332", problem, "give tx or ty to a loop of it", limit=True)
-    return Spread(tuple(loops), "blocks", whole, _counted(body_of_threads, whole), shape)
+    return Spread(tuple(loops), "blocks", whole, counted(body_of_threads, whole), shape)
 
 
-def _counted(body: Block, threads: int) -> Block:
+def counted(body: Block, threads: int) -> Block:
     """A block whose spreads all know how many threads there are."""
     out: list[Statement] = []
     for s in body:
         if isinstance(s, (Spread, CombineThreads)):
             out.append(replace(s, threads=threads))
         elif isinstance(s, For):
-            out.append(replace(s, body=_counted(s.body, threads)))
+            out.append(replace(s, body=counted(s.body, threads)))
         elif isinstance(s, If):
-            within, otherwise = _counted(s.body, threads), _counted(s.otherwise, threads)
+            within, otherwise = counted(s.body, threads), counted(s.otherwise, threads)
             out.append(replace(s, body=within, otherwise=otherwise))
         else:
             out.append(s)
@@ -148,6 +148,7 @@ class _Spreading:
         self.free = 1
         self.asked = False
         self.named = any(wish.asked == "role" for wish in kernel.wishes)
+        self.keeps = any(program.buffers[number].private for number, _ in accesses(kernel.body))
         self.refusal = Refusal("E0335", "threads would meet in what they write", ALONE)
 
     def wanted(self) -> int:
@@ -298,7 +299,8 @@ class _Spreading:
         count = prod(known) if len(known) == len(extents) else self.usual
         self.asked |= asked and bool(chosen)
         if asked and chosen:
-            self.threads = max(self.threads, count)
+            whole = self.named or self.keeps  # a thread then has what it keeps for one iteration
+            self.threads = max(self.threads, count if whole else min(count, self.usual))
         elif chosen:
             self.free = max(self.free, count)
         return chosen if asked else self._along_memory(chosen, chain[-1].body)

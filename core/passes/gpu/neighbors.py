@@ -15,6 +15,7 @@ loops inside of one over the grid, whose workers would be fewer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
@@ -33,7 +34,7 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.rewriting import Access, accesses, parts_of, reads_of, strides, substituted
 from ilang.core.ir.scalar import Load, Select, scalars_within
-from ilang.core.passes.gpu.blocks import chain_of
+from ilang.core.passes.gpu.blocks import chain_of, counted
 from ilang.core.record import replace
 
 Ends = Mapping[int | None, int]
@@ -56,9 +57,29 @@ def with_neighbors(program: Program, kernel: Kernel) -> Kernel:
         return replace(s, neighbors=_neighbors(program, s, kernel.body))
 
     inside = map_statements(spread.body, change)
-    return (
-        kernel if inside == spread.body else replace(kernel, body=(replace(spread, body=inside),))
-    )
+    if inside == spread.body:
+        return kernel
+    moving = replace(spread, body=inside)
+    threads = _threads(program, kernel, moving)
+    if threads < spread.threads:
+        moving = replace(moving, threads=threads, body=counted(inside, threads))
+    return replace(kernel, body=(moving,))
+
+
+def _threads(program: Program, kernel: Kernel, spread: Spread) -> int:
+    """The threads of a block: one for each group of neighbors, where all that they do is known and goes in groups."""
+    device = program.machine.device
+    assert device is not None
+    inner = [s for s in statements_within(spread.body) if isinstance(s, Spread)]
+    named = spread.shape or any(wish.asked == "role" for wish in kernel.wishes)
+    groups = [
+        -(-prod(program.sizes[loop.size].fixed or 0 for loop in s.loops) // s.neighbors.count)
+        for s in inner
+        if s.neighbors is not None
+    ]
+    if named or spread.over != "blocks" or len(groups) < len(inner) or 0 in groups:
+        return spread.threads
+    return min(spread.threads, -(-max(groups) // device.warp) * device.warp)
 
 
 def _neighbors(program: Program, spread: Spread, every: Block) -> Neighbors | None:
