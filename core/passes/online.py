@@ -32,6 +32,7 @@ from ilang.core.ir.schedule import (
     PartialSums,
     RegisterTile,
     Scheduled,
+    ThreadTile,
 )
 from ilang.core.passes.reductions import Reductions, Steps
 from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope
@@ -328,6 +329,8 @@ class OnlineReductions(Reductions):
                 yield from self._tiled(frame, scope, accumulation, merge)
             case PartialSums():
                 yield from self._summed(frame, scope, accumulation, merge)
+            case ThreadTile():
+                yield from self._in_runs(frame, scope, accumulation, merge)
             case _:
                 yield from self._inside(frame, scope, loops, self._step(frame, kept))
 

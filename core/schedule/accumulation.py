@@ -477,7 +477,9 @@ def _partial_sums(reduction: _Reduction) -> PartialSums | None:
 def _corrected(reduction: _Reduction, plan: Plan, number: int) -> Accumulation | None:
     """The accumulation of a sum that is corrected while it runs: in registers only where nothing corrects it."""
     if reduction.program.machine.device is not None:
-        return None
+        runs = _thread_tile(reduction)
+        still = runs is not None and _is_still(plan, number, (*runs.core, *runs.elements))
+        return runs if still else None
     tile = _tile(reduction)
     if tile is not None and _is_still(plan, number, (*tile.core, *tile.elements)):
         return replace(tile, outer=tile.outer + tile.blocks, blocks=(), kept=False)

@@ -98,3 +98,16 @@ def test_a_result_that_has_terms_of_its_own_loops_over_them() -> None:
     for node, nest in zip(shaped.nodes, chosen.nests, strict=True):
         if isinstance(node, Assignment) and nest is not None:
             assert {loop.axis for loop in nest.order} == set(range(len(node.axes)))
+
+
+ATTENTION = (
+    "f(q[m,64], k[n,64], v[n,64]) = ik*jk~ijk >> +ijk~ij >> (I & >ij~i) >> ij-i~ij >> ^ij~ij"
+    " >> (I & +ij~i) >> ij/i~ij >> ij*jk~ijk >> +ijk~ik"
+)
+
+
+def test_attention_adds_the_terms_of_a_tile_in_f32() -> None:
+    """Only the sum of a tile is converted: nothing corrects a sum between the terms of one."""
+    text = pipeline.loops_text(pipeline.lower(shaped_of(ATTENTION), GPU))
+    assert "out_run[i2,k22] += f64(run[i2,k22])" in text
+    assert "run[i2,k22] += t7 * v_copy_held[k22], rounded once" in text
