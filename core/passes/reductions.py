@@ -183,7 +183,10 @@ class Reductions(Loops, ABC):
         buffer, kept = parts
         part = Load(buffer, (axis_index(after.variable), *self._kept_at(frame, kept)), dtype)
         both = self._combined(frame.node, Local(local, dtype), part)
-        scope.block.append(kernel.For(after.variable, blocks, (kernel.Change(local, both),)))
+        one = self.scheduled.machine.device is not None and not kept
+        role: Role = "t" if one else ""  # a block's threads share the chunks of the only element
+        step = kernel.For(after.variable, blocks, (kernel.Change(local, both),), role=role)
+        scope.block.append(step)
         self._finish(frame)(scope.block, Local(local, dtype))
 
     def _place_of_parts(self, frame: Frame, parts: Parts, scope: Scope) -> Place:
