@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.diagnostic import ShapeError
 from ilang.core.infer.fit import fit_shaped, rule_extent
 from ilang.core.ir.kernel import Program
@@ -39,7 +39,7 @@ class ExportedFunction:
 
     def name(self) -> str:
         """The name of the function in C."""
-        return identifier(self.program.name)
+        return function_identifier(self.program.name)
 
     def free(self) -> tuple[int, ...]:
         """The numbers of the sizes that are run-time arguments."""

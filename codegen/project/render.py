@@ -15,6 +15,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ilang.codegen.project.exported_names import c_name, exported_name
 from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.makefile import ALONE, MPI, NOTHING, makefile, package
 from ilang.codegen.project.selftest import TEST_PARTS, own_names, selftest
@@ -30,7 +31,7 @@ from ilang.codegen.targets.c_session import (
 )
 from ilang.codegen.targets.c_tile import TILE_PARTS
 from ilang.codegen.targets.cfamily import comment
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import identifier, member_identifier
 from ilang.codegen.targets.session import EmittedSession
 from ilang.core.diagnostic import CommandError, DataError, Label, ShapeError, ToolError
 from ilang.core.infer.fit import LARGEST_EXTENT, fit_shaped
@@ -43,7 +44,6 @@ from ilang.core.pipeline import infer, lower
 from ilang.core.record import replace
 from ilang.core.suggestion import did_you_mean
 
-LONGEST_STEM = 64
 LONGEST_COMMENT = 2000
 """Lines of the program's text that are repeated in the C file."""
 
@@ -110,11 +110,21 @@ def write_project(
     """
     chosen = list({graph.name: graph for graph in graphs}.values())
     _refuse_unknown(chosen, shapes or {})
-    functions = []
-    for graph in chosen:
-        shaped = fixed(graph, shapes or {})
-        functions.append(ExportedFunction(shaped, lower(shaped, MACHINES[target])))
+    functions = [exported_component(graph, shapes or {}, target) for graph in chosen]
     return write_functions(functions, out, source_text, stem, target)
+
+
+def exported_component(
+    graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: str, prefix: str = ""
+) -> ExportedFunction:
+    """A component as a function, the extents of the inputs in ``shapes`` fixed, its name after a prefix.
+
+    Raises:
+        Error: those of ``fixed``, and of types and schedules.
+    """
+    shaped = fixed(graph, shapes)
+    shaped = replace(shaped, name=exported_name(shaped.name, prefix))
+    return ExportedFunction(shaped, lower(shaped, MACHINES[target]))
 
 
 def write_functions(
@@ -144,11 +154,7 @@ def write_functions(
 
 def file_stem(text: str) -> str:
     """A name for the files: a C identifier that starts with a letter, and no header or library of the system."""
-    name = re.sub(r"[^A-Za-z0-9_]", "_", text)[:LONGEST_STEM]
-    if not name.strip("_"):
-        return "model"
-    if not name[0].isalpha():
-        name = f"model_{name.lstrip('_')}"
+    name = c_name(text)
     return f"{name}_model" if name.lower() in TAKEN else name
 
 
@@ -280,7 +286,8 @@ def example_call(
         sizes[n] = 8 * (k + 1)
     extents = function.settled(sizes) or sizes
     fields = [
-        f".{identifier(function.shaped.sizes[n].name)} = {extents[n]}" for n in function.free()
+        f".{member_identifier(function.shaped.sizes[n].name)} = {extents[n]}"
+        for n in function.free()
     ]
     arrays = [identifier(program.buffers[n].name) for n in (*program.inputs, *program.outputs)]
     yield f"{name}_sizes sizes = {{{', '.join(fields[:8]) or '0'}}};"

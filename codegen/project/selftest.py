@@ -27,7 +27,7 @@ from ilang.codegen.project.tables import (
     values_of,
 )
 from ilang.codegen.targets.cfamily import INDENT, listed
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import identifier, member_identifier
 
 MOST_TESTS = 4 + MOST_VARIED + MOST_VARIED + 3
 
@@ -150,7 +150,9 @@ def _tests(
             f'{INDENT}return test_refused(&{name}_entry, "{sizes_text}", &sizes, 3);',
         ]
     if free:
-        huge = ", ".join(f".{identifier(function.shaped.sizes[n].name)} = INT64_MAX" for n in free)
+        huge = ", ".join(
+            f".{member_identifier(function.shaped.sizes[n].name)} = INT64_MAX" for n in free
+        )
         yield [
             *listed(f"{INDENT}static const {name}_sizes sizes = {{", huge.split(", "), "};"),
             f'{INDENT}return test_refused(&{name}_entry, "with extents of 2^63-1", &sizes, 3);',
@@ -190,7 +192,8 @@ def _count(function: ExportedFunction, value: int, case: Case) -> int:
 def _sizes(function: ExportedFunction, extents: Sequence[int]) -> str:
     """The declaration of the extents."""
     fields = [
-        f".{identifier(function.shaped.sizes[n].name)} = {extents[n]}" for n in function.free()
+        f".{member_identifier(function.shaped.sizes[n].name)} = {extents[n]}"
+        for n in function.free()
     ]
     head = f"{INDENT}static const {function.name()}_sizes sizes = {{"
     return "\n".join(listed(head, fields or ["0"], "};"))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ilang.codegen.project.exported_names import exported_name, renamed, renamed_words
 from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.stages import ArrayNames, fixed_dims, run_of
 from ilang.codegen.project.structs import Guest, groups
@@ -18,7 +19,7 @@ from ilang.codegen.runtime.initial import initial_uniform, stored_values
 from ilang.codegen.runtime.model import DEFAULTS, Model, Options
 from ilang.codegen.runtime.philox import hashed
 from ilang.codegen.runtime.solved import SolvedDefinition
-from ilang.codegen.targets.identifiers import identifier, type_identifier
+from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.session import (
     DEVICE_PARTS,
     EmittedSession,
@@ -63,10 +64,14 @@ FIELDS = (
 
 @record
 class Exported:
-    """A definition on its way to C: its programs, and its session where it keeps something."""
+    """A definition on its way to C: its programs, its session where it keeps something, and names that C has otherwise.
+
+    ``renamed`` has each of these names with that in C.
+    """
 
     functions: tuple[ExportedFunction, ...]
     session: EmittedSession | None
+    renamed: tuple[tuple[str, str], ...]
 
 
 class CNames:
@@ -120,19 +125,28 @@ def solved(
     return one
 
 
-def exported(definitions: Sequence[SolvedDefinition], machine: Machine = CPU) -> list[Exported]:
+def exported(
+    definitions: Sequence[SolvedDefinition], machine: Machine = CPU, prefix: str = ""
+) -> list[Exported]:
     """Definitions, lowered for a machine: those that keep the same parameters keep them in one struct.
+
+    The names of functions and of structs begin with a prefix and an underscore, where there is a prefix.
 
     The session that begins a struct comes before the others that have it.
     """
     functions = [each for each in definitions if _keeps_nothing(each)]
-    done = [
-        Exported((ExportedFunction(each.shaped(), lower(each.shaped(), machine)),), None)
-        for each in functions
-    ]
+    done = [_function(each, machine, prefix) for each in functions]
     for group in groups([each for each in definitions if each not in functions]):
-        done += _Together(group, machine).exported()
+        done += _Together(group, machine, prefix).exported()
     return done
+
+
+def _function(solved: SolvedDefinition, machine: Machine, prefix: str) -> Exported:
+    """A definition that keeps nothing, as a function."""
+    shaped = solved.shaped()
+    shaped = replace(shaped, name=exported_name(shaped.name, prefix))
+    function = ExportedFunction(shaped, lower(shaped, machine))
+    return Exported((function,), None, tuple(renamed([function])))
 
 
 def _keeps_nothing(solved: SolvedDefinition) -> bool:
@@ -144,8 +158,9 @@ def _keeps_nothing(solved: SolvedDefinition) -> bool:
 class _Together:
     """The sessions of one struct, and the names of all of it."""
 
-    def __init__(self, group: Sequence[Guest], machine: Machine) -> None:
+    def __init__(self, group: Sequence[Guest], machine: Machine, prefix: str) -> None:
         self.machine = machine
+        self.prefix = prefix
         exports = [_Export(guest, self) for guest in group]
         taken = {name for each in exports for name in each.taken}
         self.names = CNames((*FIELDS, *taken))
@@ -161,7 +176,8 @@ class _Together:
         name = self.sessions[0].name
         struct = Struct(name, self.machine, stages, tuple(self.kept.values()), counters)
         return [
-            Exported(functions, replace(session, struct=struct)) for session, functions in drafts
+            Exported(functions, replace(session, struct=struct), tuple(each.renamed(session)))
+            for each, (session, functions) in zip(self.sessions, drafts, strict=True)
         ]
 
     def keep(self, kept: KeptTensor, path: str, is_written: bool, owner: str) -> KeptTensor:
@@ -171,7 +187,7 @@ class _Together:
             kept: without names.
             path: what it is called in the session that begins the struct; empty where that has none of it.
             is_written: whether runs of the session give it other values.
-            owner: the name of the session, before a name that something else has.
+            owner: the name of the definition, before a name that something else has.
         """
         known = self.kept.get(self.by_path.get((kept.role, path), ""))
         if known is None:
@@ -196,7 +212,8 @@ class _Export:
         self.owner_path = guest.paths
         self.together = together
         self.shaped = self.solved.shaped()
-        self.name = type_identifier(self.solved.name)
+        self.wanted = exported_name(self.solved.name, together.prefix)
+        self.name = function_identifier(self.wanted)
         parts = [f"{self.name}_{part}" for part in DEVICE_PARTS]
         stages = range(1, len(self.solved.merged()) + 2)
         sizes = [f"{each}_{n}" for each in ("sizes", "plan") for n in stages]
@@ -212,7 +229,7 @@ class _Export:
         """The session, its struct unfinished, and its programs."""
         together = self.together
         is_first = self is together.sessions[0]
-        counter = "runs" if is_first else together.names.of(f"{self.name}_runs")
+        counter = "runs" if is_first else together.names.of(f"{self.solved.name}_runs")
         by_cell = self._kept()
         kept = [*by_cell.values(), *self._gradients()]
         by_path = {(each.role, each.path): each for each in kept}
@@ -247,6 +264,14 @@ class _Export:
         )
         return session, run.functions
 
+    def renamed(self, session: EmittedSession) -> Iterator[tuple[str, str]]:
+        """The names of the session, of inputs and of what is kept, each with that in C, where it is another."""
+        yield from renamed_words({self.wanted: self.name, **self.given})
+        for each in session.kept:
+            word = each.path.replace(".", "_")
+            if identifier(word) != word:
+                yield each.path, each.name
+
     def _read(self, cell: Stored, kept: Mapping[Stored, KeptTensor]) -> str | None:
         """The name of what a run reads; None of a sum over ranks."""
         if cell.kind == "merged":
@@ -280,7 +305,7 @@ class _Export:
                 same = self.owner_path.get(path, "") if role == "parameter" else ""
                 same = path if is_count else same
                 is_written = (role, path) in written
-                kept[cell] = self.together.keep(each, same, is_written, self.name)
+                kept[cell] = self.together.keep(each, same, is_written, self.solved.name)
         return kept
 
     def _gradients(self) -> Iterator[KeptTensor]:
@@ -292,7 +317,7 @@ class _Export:
                 each = KeptTensor("gradient", result.path, "", dtype, dims, ListedNumbers((0,)), "")
                 of = self.owner_path.get(result.path.removesuffix(".grad"))
                 same = f"{of}.grad" if of else ""
-                yield self.together.keep(each, same, is_written=False, owner=self.name)
+                yield self.together.keep(each, same, is_written=False, owner=self.solved.name)
 
     def _tensor(self, value: int) -> tuple[str, tuple[int | None, ...]]:
         """The element type and the extents of a value, None for those that come at run time."""

@@ -17,7 +17,7 @@ from ilang.codegen.project.steps import (
 )
 from ilang.codegen.project.tables import given_row, result_row, table_name, values_of
 from ilang.codegen.targets.cfamily import INDENT, listed
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import member_identifier
 from ilang.codegen.targets.session import KeptTensor
 
 PARTS = ("test_init", "test_run", "test_save", "test_load", "test_kept", "test_session")
@@ -112,7 +112,9 @@ def _run(tested: TestedSession, words: Sequence[str]) -> Iterator[str]:
     on_device, name = session.on_device(), session.name
     called = f"{name}_run_host(" if on_device else f"{name}_run("
     if session.is_open():
-        fields = ", ".join(f".{identifier(word)} = {extent}" for word, extent in sizes.items())
+        fields = ", ".join(
+            f".{member_identifier(word)} = {extent}" for word, extent in sizes.items()
+        )
         yield f"{INDENT}static const {name}_sizes sizes = {{{fields}}};"
     given = ["model", "&sizes", *words] if session.is_open() else ["model", *words]
     if session.is_open() and not on_device:

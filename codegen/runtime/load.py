@@ -21,7 +21,7 @@ from ilang.codegen.runtime.concurrency import ForkSafeLock
 from ilang.codegen.runtime.memory import NO_SPACE, new_space
 from ilang.codegen.runtime.plan import CallPlan, Names
 from ilang.codegen.runtime.toolchain import Variant
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.cost import of_assignments
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import Machine
@@ -142,7 +142,9 @@ def open_library(
         return known
 
     def load(path: str) -> LoadedLibrary:
-        return LoadedLibrary(path, identifier(interface.name), interface.arrays, variant.threads)
+        return LoadedLibrary(
+            path, function_identifier(interface.name), interface.arrays, variant.threads
+        )
 
     library = cache.library_of(source, text, variant, load)
     with _loading.taken():

@@ -24,7 +24,7 @@ from ilang.codegen.runtime.memory import LARGEST_SPACE, too_large
 from ilang.codegen.runtime.native import Address
 from ilang.codegen.runtime.plan import failure
 from ilang.codegen.runtime.streams import named_stream
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError, Error
 from ilang.core.ir.shaped import Shaped
@@ -182,7 +182,7 @@ class Offloaded:
         """
         self.shaped = shaped
         self.device = device
-        name = identifier(shaped.name)
+        name = function_identifier(shaped.name)
         self._arguments = interface_of(shaped, GPU).arguments
         self._names = (
             [shaped.tensors[value].name for value in shaped.inputs],

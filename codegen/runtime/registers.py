@@ -10,7 +10,7 @@ from ilang.codegen.runtime.compiler_process import run_compiler
 from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.runtime.gpu import CUDA, NVRTC
 from ilang.codegen.targets import cuda
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.diagnostic import ToolError
 from ilang.core.ir.kernel import Program
 from ilang.core.machine import MULTIPROCESSORS
@@ -37,7 +37,7 @@ def registers_of(program: Program) -> dict[str, int] | None:
     if status != 0:
         return None
     counts = sorted(((int(count), name) for name, count in ENTRY.findall(output)), reverse=True)
-    stem = identifier(program.name)
+    stem = function_identifier(program.name)
     return {
         kernel.name: count
         for kernel in program.kernels

@@ -38,8 +38,8 @@ from ilang.codegen.targets.cfamily import (
     Spelling,
     comment,
 )
-from ilang.codegen.targets.identifiers import identifier
-from ilang.codegen.targets.library import linked
+from ilang.codegen.targets.identifiers import function_identifier, identifier
+from ilang.codegen.targets.library import PREFIX, linked, prefixed
 from ilang.codegen.targets.session import EmittedSession
 from ilang.core.ir.cpu import Late, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
@@ -86,19 +86,25 @@ def emit_source(
     if any(each.of_ranks() for each in sessions):
         includes = (*includes, *c_session.INCLUDES_OF_RANKS)
         body += c_session.ranks_lines(stem)
-    implementation = _implementation(programs, more=body)
+    implementation = _implementation(programs, more=body, prefix=f"{stem}_{PREFIX}")
     lines = [f'#include "{stem}.h"', "", *includes, "", *implementation]
     return "\n".join(lines) + "\n"
 
 
 def _implementation(
-    programs: Sequence[Program], stoppable: bool = False, more: Sequence[str] = ()
+    programs: Sequence[Program],
+    stoppable: bool = False,
+    more: Sequence[str] = (),
+    prefix: str = PREFIX,
 ) -> Iterator[str]:
-    """The parts of the library that programs use, and the programs, which are for one machine; ``more`` after them."""
+    """The parts of the library that programs use, and the programs, which are for one machine; ``more`` after them.
+
+    The names of parts begin with ``prefix``.
+    """
     body = [line for program in programs for line in _Emission(program, stoppable).lines()]
     body += more
-    yield from linked("\n".join(body), c_library.parts(programs[0].machine))
-    yield from body
+    parts = c_library.parts(programs[0].machine)
+    yield from prefixed([*linked("\n".join(body), parts), *body], parts, prefix)
 
 
 class _Emission:
@@ -107,7 +113,7 @@ class _Emission:
     def __init__(self, program: Program, stoppable: bool) -> None:
         self.program = program
         self.stoppable = stoppable
-        self.name = identifier(program.name)
+        self.name = function_identifier(program.name)
         self.functions = [
             KernelFunctions(program, kernel, f"{self.name}_{kernel.name}", stoppable)
             for kernel in program.kernels

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, affine
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.host import (
     Count,
@@ -57,7 +57,7 @@ class Entry:
         self.host = host
         self.program = host.program
         self.signature = signature
-        self.name = identifier(host.program.name)
+        self.name = function_identifier(host.program.name)
         self.spelling = Spelling(host.program, None)
 
     def lines(self) -> Iterator[str]:
@@ -165,7 +165,7 @@ class Entry:
         match step:
             case Take():
                 name = size(step.size)
-                field = identifier(self.program.sizes[step.size].name)
+                field = member_identifier(self.program.sizes[step.size].name)
                 yield f"{INDENT}const int64_t {name} = sizes->{field};"
                 if step.limited:
                     yield f"{INDENT}if ({name} < 0 || {name} > INT64_MAX / 8) return 0;"

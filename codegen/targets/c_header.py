@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.c_entry import STATUS, wrapped
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, comment
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
 from ilang.core.ir.kernel import Program
 from ilang.core.lower.host import arguments_of
 
@@ -43,11 +43,11 @@ def declarations(program: Program) -> Iterator[str]:
 
 def sizes_lines(program: Program) -> Iterator[str]:
     """The struct of the extents of a program."""
-    name = identifier(program.name)
+    name = function_identifier(program.name)
     sizes = [size for size in program.sizes if size.is_argument()]
     yield f"/* {name}: its extents, in elements */"
     yield "typedef struct {"
-    yield from (f"{INDENT}int64_t {identifier(size.name)};" for size in sizes)
+    yield from (f"{INDENT}int64_t {member_identifier(size.name)};" for size in sizes)
     if not sizes:
         yield f"{INDENT}char none; /* every extent is fixed */"
     yield f"}} {name}_sizes;"
@@ -56,7 +56,7 @@ def sizes_lines(program: Program) -> Iterator[str]:
 
 def work_lines(program: Program) -> Iterator[str]:
     """The declaration of the function that measures the workspace."""
-    name = identifier(program.name)
+    name = function_identifier(program.name)
     yield "/* Bytes of workspace a call needs; SIZE_MAX if the extents do not fit. */"
     yield f"size_t {name}_work(const {name}_sizes *sizes);"
     yield ""
@@ -77,13 +77,13 @@ def _extent(program: Program, size: int) -> str:
 
 def signature(program: Program) -> str:
     """The declaration of the program's function, without the semicolon."""
-    name = identifier(program.name)
+    name = function_identifier(program.name)
     return wrapped(f"int {name}(", [*parameters(program), "void *work"], ")")
 
 
 def parameters(program: Program) -> list[str]:
     """The sizes and the arrays that the function of a program takes."""
-    words = [f"const {identifier(program.name)}_sizes *sizes"]
+    words = [f"const {function_identifier(program.name)}_sizes *sizes"]
     for argument in arguments_of(program):
         buffer = program.buffers[argument.buffer]
         const = "const " if argument.role == "input" else ""

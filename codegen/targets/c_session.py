@@ -24,7 +24,7 @@ from ilang.codegen.targets.c_entry import STATUS as STATUS_OF_PROGRAMS
 from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.c_header import parameters
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, listed, literal
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier, member_identifier
 from ilang.codegen.targets.session import (
     TITLES,
     EmittedSession,
@@ -95,7 +95,7 @@ def sizes_lines(session: EmittedSession) -> Iterator[str]:
     if session.is_open():
         yield "/* The sizes of a run, and bytes of its workspace; SIZE_MAX if they do not fit. */"
         yield "typedef struct {"
-        yield from (f"{INDENT}int64_t {identifier(name)};" for name in session.sizes())
+        yield from (f"{INDENT}int64_t {member_identifier(name)};" for name in session.sizes())
         yield f"}} {session.name}_sizes;"
         yield f"size_t {session.name}_work(const {session.name}_sizes *sizes);"
         yield ""
@@ -233,7 +233,7 @@ def most_work(stages: Sequence[Stage]) -> Iterator[str]:
     """Declare ``bytes``: the workspace of the stage that wants most."""
     yield f"{INDENT}size_t bytes = 0;"
     for number, stage in enumerate(stages, 1):
-        program = identifier(stage.program.name)
+        program = function_identifier(stage.program.name)
         yield sizes_of(stage, number)
         work = f"{program}_work(&sizes_{number})"
         yield f"{INDENT}if (bytes < {work}) bytes = {work};"
@@ -309,7 +309,7 @@ def _run_function(session: EmittedSession) -> Iterator[str]:
     yield from _room_for_sums(session)
     going = 0
     for number, stage in enumerate(session.stages, 1):
-        program = identifier(stage.program.name)
+        program = function_identifier(stage.program.name)
         words = [f"&sizes_{number}", *(argument(session, name) for name in stage.arguments)]
         assert len(words) == len(parameters(stage.program))
         if stage.ends:
@@ -349,9 +349,9 @@ def counted_ranks() -> Iterator[str]:
 
 def sizes_of(stage: Stage, number: int) -> str:
     """The sizes of a stage, by its number."""
-    names = map(identifier, stage.sizes())
+    names = map(member_identifier, stage.sizes())
     given = ", ".join(f".{name} = sizes->{name}" for name in names) or "0"
-    return f"{INDENT}const {identifier(stage.program.name)}_sizes sizes_{number} = {{{given}}};"
+    return f"{INDENT}const {function_identifier(stage.program.name)}_sizes sizes_{number} = {{{given}}};"
 
 
 def work_of(stage: Stage) -> str:

@@ -17,7 +17,7 @@ from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.c_terms import COUNT, RUNS
 from ilang.codegen.targets.c_vector import ACC, VectorSpelling, vector_type
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.core.ir.cpu import Into
 from ilang.core.ir.kernel import For, Kernel, Program, Rest, Store, Tile
 
@@ -44,7 +44,7 @@ class TileText:
         self.program = program
         self.tile = tile
         self.registers = tile.registers
-        owner = f"{identifier(program.name)}_{kernel.name}"
+        owner = f"{function_identifier(program.name)}_{kernel.name}"
         self.name = f"{owner}_tile{self.registers.number}"
         self.dtype = program.buffers[tile.buffer].dtype
         self.dims, self.rests = self.registers.extents, self.registers.rests

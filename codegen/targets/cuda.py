@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from ilang.codegen.targets import c_session, cuda_call, cuda_header, cuda_library, cuda_session
 from ilang.codegen.targets.cuda_entry import TRY, Entry
 from ilang.codegen.targets.cuda_kernel import KernelText
-from ilang.codegen.targets.library import linked
+from ilang.codegen.targets.library import PREFIX, linked, prefixed
 from ilang.codegen.targets.session import EmittedSession
 from ilang.core.ir.host import Host
 from ilang.core.ir.kernel import Program
@@ -69,26 +69,34 @@ def emit_source(
     if any(each.of_ranks() for each in sessions):
         includes = (*includes, *cuda_session.INCLUDES_OF_RANKS)
         body += cuda_session.ranks_lines(stem)
-    lines = [f'#include "{stem}.h"', "", *includes, "", *_implementation(programs, body)]
+    implementation = _implementation(programs, body, f"{stem}_{PREFIX}")
+    lines = [f'#include "{stem}.h"', "", *includes, "", *implementation]
     return "\n".join(lines) + "\n"
 
 
 def emit_kernels(hosts: Sequence[Host]) -> str:
     """The kernels of host programs alone, as they stand in ``emit``, for a compiler that has no headers."""
     body = [line for host in hosts for line in _kernels(host)]
-    started = " ".join(f"{name}()" for host in hosts for name in cuda_call.kernels_of(host))
-    parts = linked("\n".join([*body, started]), cuda_library.parts())
-    return "\n".join([*WITHOUT_HEADERS, "", *parts, *body])
+    names = (name for host in hosts for name in cuda_call.kernels_of(host))
+    started = " ".join(f"{name.removeprefix(PREFIX)}()" for name in names)
+    parts = cuda_library.parts()
+    lines = [*linked("\n".join([*body, started]), parts), *body]
+    return "\n".join([*WITHOUT_HEADERS, "", *prefixed(lines, parts)])
 
 
-def _implementation(programs: Sequence[Program], more: Sequence[str] = ()) -> Iterator[str]:
-    """The parts of the library that programs use, and the programs; ``more`` after them."""
+def _implementation(
+    programs: Sequence[Program], more: Sequence[str] = (), prefix: str = PREFIX
+) -> Iterator[str]:
+    """The parts of the library that programs use, and the programs; ``more`` after them.
+
+    The names of parts begin with ``prefix``.
+    """
     body = [line for program in programs for line in _program(host_of(program))]
     body += more
     yield TRY
     yield ""
-    yield from linked("\n".join(body), cuda_library.parts())
-    yield from body
+    parts = cuda_library.parts()
+    yield from prefixed([*linked("\n".join(body), parts), *body], parts, prefix)
 
 
 def _program(host: Host) -> Iterator[str]:

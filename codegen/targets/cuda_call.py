@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import assert_never
 
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier
+from ilang.codegen.targets.library import PREFIX
 from ilang.core.dtype import BYTES
 from ilang.core.ir.host import (
     Count,
@@ -145,18 +146,18 @@ def kernels_of(host: Host) -> Iterator[str]:
         )
     yield from dict.fromkeys(_looker(host, each) for each in host.ranges)
     looked = (host.program.buffers[n].dtype for each in host.finite for n in each.buffers)
-    yield from dict.fromkeys(f"infinite_{dtype}" for dtype in looked)
+    yield from dict.fromkeys(f"{PREFIX}infinite_{dtype}" for dtype in looked)
 
 
 def _name(host: Host, kernel: Kernel, index: str) -> str:
     """A kernel, with the type of its indices where it has two forms."""
-    name = f"{identifier(host.program.name)}_{kernel.name}"
+    name = f"{function_identifier(host.program.name)}_{kernel.name}"
     return f"{name}<{index}>" if kernel.spans else name
 
 
 def _looker(host: Host, ranges: Ranges) -> str:
     """The kernel that looks at indices."""
-    return f"outside_{host.program.buffers[ranges.buffer].dtype}"
+    return f"{PREFIX}outside_{host.program.buffers[ranges.buffer].dtype}"
 
 
 class _DoesNotFit(Exception):
@@ -378,7 +379,9 @@ class _Caller:
             count = self._elements(number)
             if count:
                 values = (self._place(number), _wide(count), before, self._infinite(mark))
-                yield _looking(f"infinite_{self.program.buffers[number].dtype}", count, values)
+                yield _looking(
+                    f"{PREFIX}infinite_{self.program.buffers[number].dtype}", count, values
+                )
 
     def _elements(self, number: int) -> int:
         return prod(self.extents[n] for n in self.program.buffers[number].dims)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.c_entry import STATUS, wrapped
 from ilang.codegen.targets.c_header import argument_lines, parameters, sizes_lines, work_lines
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.ir.kernel import Program
 from ilang.core.pipeline import host_of
 
@@ -40,7 +40,7 @@ HEAD = (
 
 def declarations(program: Program) -> Iterator[str]:
     """The extents of a program and the declarations of its functions, with comments."""
-    name = identifier(program.name)
+    name = function_identifier(program.name)
     yield from sizes_lines(program)
     yield from work_lines(program)
     yield "/*"
@@ -69,15 +69,15 @@ def declarations(program: Program) -> Iterator[str]:
 def signature(program: Program) -> str:
     """The declaration of the program's function, without the semicolon."""
     words = [*parameters(program), "void *work", STREAM]
-    return wrapped(f"int {identifier(program.name)}(", words, ")")
+    return wrapped(f"int {function_identifier(program.name)}(", words, ")")
 
 
 def wait_signature(program: Program) -> str:
     """The declaration of what tells of indices that are out of range, without the semicolon."""
-    name = identifier(program.name)
+    name = function_identifier(program.name)
     return wrapped(f"int {name}_wait(", [f"const {name}_sizes *sizes", "void *work", STREAM], ")")
 
 
 def host_signature(program: Program) -> str:
     """The declaration of the same for arrays of the host, without the semicolon."""
-    return wrapped(f"int {identifier(program.name)}_host(", parameters(program), ")")
+    return wrapped(f"int {function_identifier(program.name)}_host(", parameters(program), ")")

@@ -10,7 +10,7 @@ from typing import assert_never
 from ilang.codegen.targets import c_scalar, cuda_together, cuda_vectors
 from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.cfamily import INDENT, Spelling, comment, product
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.core.ir.cpu import IntervalEnd, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Neighbors, Spread, SwapBuffers
 from ilang.core.ir.host import Host, Launch
@@ -84,7 +84,7 @@ class KernelText:
         if self.index == "Index":
             yield "template <typename Index>"
         yield f"static __global__ void __launch_bounds__({self.launch.grid.threads}, {self.outer.blocks})"
-        name = f"{identifier(self.program.name)}_{self.kernel.name}"
+        name = f"{function_identifier(self.program.name)}_{self.kernel.name}"
         yield wrapped(f"{name}(", self._parameters(), ")")
         yield "{"
         body = list(self._block(self.kernel.body, INDENT))

@@ -50,7 +50,7 @@ from ilang.codegen.targets.c_session import (
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, literal
 from ilang.codegen.targets.cuda_entry import status_lines
 from ilang.codegen.targets.cuda_header import LOOKS, STREAM
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier
 from ilang.codegen.targets.session import (
     EmittedSession,
     KeptTensor,
@@ -267,7 +267,7 @@ def _run_function(session: EmittedSession) -> Iterator[str]:
 def _stage(session: EmittedSession, stage: Stage, number: int) -> Iterator[str]:
     """A stage, and what is copied and summed after it."""
     several = session.waits()
-    program = identifier(stage.program.name)
+    program = function_identifier(stage.program.name)
     words = [f"&sizes_{number}", *(argument(session, name) for name in stage.arguments)]
     unless = "if (status == 0) " if several else ""
     words += [work_of(stage), "stream"]
@@ -355,7 +355,7 @@ def _measured(session: EmittedSession, names: Sequence[str], sizes: Sequence[str
     """The layouts that say how many bytes arrays have, and whether those that have any are there."""
     for number, stage in enumerate(session.stages, 1):
         if any(f"plan_{number}." in size for size in sizes):
-            program = identifier(stage.program.name)
+            program = function_identifier(stage.program.name)
             yield sizes_of(stage, number)
             yield f"{INDENT}{program}_layout plan_{number} = {{}};"
             yield _refused(session, f"!{program}_plan(&sizes_{number}, &plan_{number})", 3)

@@ -16,31 +16,14 @@ RESERVED = frozenset(
     reinterpret_cast requires static_assert static_cast template this thread_local throw true try typeid typename
     typeof using virtual wchar_t xor xor_eq linux unix main
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t intptr_t uintptr_t ptrdiff_t
-    NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS MOST_SCRATCH ENOUGH INLINED
-    MOST_BLOCKS BLOCK_WORK BLOCK_TERMS BLOCK_ELEMENTS blocks_of several
-    LINE MAX_LANES MIN_LANES call_stop running_stop start_in are_below_i32 are_below_i64
-    ALIGNED FETCH SCALAR STRAIGHT FUSED MOST_DIVIDED largest reciprocal size
-    lane half block warp start filled element quad quad_anywhere in_registers quad_past past_end SHUFFLED
-    tile_row tile_rows tile_lanes part row first_row first_lane rows_at_once parts_at_once stride step given sums blocks
-    partials
-    VECTOR HELD loaded loaded0 loaded1 loaded2 loaded3 stored filling fills sums_of_runs
-    run_count
-    sizes work plan bytes scratch scratch_bytes arrays lengths status total padded thread threads add array
-    team sharing share shares scratches iterations first last at start_of
-    arguments aligned overlap measure check base derive multiply compose where_bool are_below Index
-    hashed_path round_philox philox random_words uniform_of_word fill_uniform fill_uniform_f64
-    stored_array LONGEST_NAME STATE_NAMES write_header save_arrays json_reader json_entry skip_byte skip_if skip_over
-    read_text read_number read_shape read_notes read_array begin_entries next_entry path_of_entry find_places
-    next_prefix find_arrays look_into load_arrays write_elements read_elements clear_elements
-    COPIED_BYTES copied_at outside outside_i32 outside_i64 look_at_i32 look_at_i64 status_of_indices
-    infinite infinite_f32 infinite_f64 look_for_infinite_f32 look_for_infinite_f64
-    random_numbers equal_numbers fill_random fill_equal
-    begin_ranks end_ranks count_ranks status_of_ranks MOST_SENT TYPE_OF_LETTER part_of_message bytes_before
-    sum_over_ranks sum_over_others WITH_MPI
-    begun_sum begin_sum end_sums WITH_NCCL NCCL_TYPE communicator status_before_sum copied add_numbers add_array
-    stream own workers memory done blocks_of TRY Memory
+    NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C WITH_MPI WITH_NCCL MOST_THREADS
+    MOST_SCRATCH ENOUGH INLINED MOST_BLOCKS BLOCK_WORK BLOCK_TERMS BLOCK_ELEMENTS LINE MAX_LANES MIN_LANES call_stop
+    running_stop ALIGNED FETCH SCALAR STRAIGHT FUSED MOST_DIVIDED quad quad_anywhere SHUFFLED VECTOR HELD stored_array
+    LONGEST_NAME STATE_NAMES json_reader json_entry COPIED_BYTES MOST_SENT TYPE_OF_LETTER begun_sum NCCL_TYPE
+    communicator Memory TRY
     threadIdx blockIdx blockDim gridDim warpSize dim3 clock64 dadd dmul dsub
     assert errno EOF BUFSIZ RAND_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr offsetof setjmp va_arg
+    va_copy va_end va_start
     jmp_buf sigjmp_buf sigsetjmp siglongjmp PART_STOP
     isfinite isinf isnan isnormal fpclassify isgreater isgreaterequal isless islessequal islessgreater isunordered
     abort abs alloca atexit atof atoi atol atoll bcmp bcopy bsearch bzero calloc clearerr clock close ctime div exec
@@ -57,7 +40,34 @@ RESERVED = frozenset(
     wait write test
     """.split()  # noqa: SIM905 - a list of two hundred words reads better as words
 )
-"""Words that a generated name must not be: keywords of C and C++, names of headers and of our own helpers."""
+"""Words that no generated name may be: keywords of C and C++, names of headers, macros and types of our own."""
+
+LOCAL = frozenset(
+    """
+    largest reciprocal size lane half block warp start filled element in_registers tile_row tile_rows tile_lanes part
+    row first_row first_lane rows_at_once parts_at_once stride step given sums partials loaded loaded0 loaded1 loaded2
+    loaded3 stored filling fills sums_of_runs run_count sizes work plan bytes scratch scratch_bytes arrays lengths
+    status total array team sharing iterations first last at arguments aligned base Index outside infinite stream own
+    workers memory done thread threads blocks
+    """.split()  # noqa: SIM905 - as above
+)
+"""Variables of our functions, which arrays and axes stand beside."""
+
+FUNCTIONS = frozenset(
+    """
+    blocks_of several start_in are_below_i32 are_below_i64 quad_past past_end blocks padded thread threads add share
+    shares scratches start_of overlap measure check derive multiply compose where_bool are_below hashed_path
+    round_philox philox random_words uniform_of_word fill_uniform fill_uniform_f64 write_header save_arrays skip_byte
+    skip_if skip_over read_text read_number read_shape read_notes read_array begin_entries next_entry path_of_entry
+    find_places next_prefix find_arrays look_into load_arrays write_elements read_elements clear_elements copied_at
+    outside_i32 outside_i64 look_at_i32 look_at_i64 status_of_indices infinite_f32 infinite_f64 look_for_infinite_f32
+    look_for_infinite_f64 random_numbers equal_numbers fill_random fill_equal begin_ranks end_ranks count_ranks
+    status_of_ranks part_of_message bytes_before sum_over_ranks sum_over_others begin_sum end_sums status_before_sum
+    copied add_numbers add_array
+    sizes arrays work memory done plan status stream base
+    """.split()  # noqa: SIM905 - as above
+)
+"""Functions of our headers, which ``library.prefixed`` renames in calls, and variables where a program is called."""
 
 MATHEMATICS = frozenset(
     """
@@ -213,9 +223,9 @@ to.
 
 FAMILIES = (
     *("omp_", "pthread_", "posix_", "sched_", "mtx_", "cnd_", "thrd_", "tss_", "sem_", "mq_"),
-    *("aio_", "atomic_", "test_", "TEST_"),
+    *("aio_", "atomic_", "test_", "TEST_", "il_"),
 )
-"""Beginnings of the names of whole families; the last two are those of our own self-test."""
+"""Beginnings of the names of whole families; the last three are those of our self-test and of our headers."""
 
 
 @functools.cache
@@ -224,10 +234,11 @@ def _library() -> frozenset[str]:
     return frozenset(LIBRARY.split())
 
 
-MARKS = (
-    *("n_", "_", "start_", "stop_", "end_", "stored_", "late_", "loaded_"),
-    *("cuda", "make_", "tex", "surf", "u", "atomic"),
-)
+BEGINNINGS = ("n_", "start_", "stop_", "end_", "stored_", "late_", "loaded_")
+ENDINGS = ("_block", "_chunk", "_stop", "_of_warps")
+"""Beginnings and endings of the names of variables of our functions."""
+
+MARKS = ("_", "cuda", "make_", "tex", "surf", "u", "atomic")
 """Beginnings of some of the names of ``_patterns``."""
 
 
@@ -237,7 +248,6 @@ def _is_marked(name: str) -> bool:
         not name.islower()
         or name.startswith(MARKS)
         or name[-1:] in "1234"
-        or name.endswith(("_block", "_chunk", "_stop", "_of_warps"))
         or any(width in name for width in ("16", "32", "64", "128"))
     )
 
@@ -246,14 +256,13 @@ def _is_marked(name: str) -> bool:
 def _patterns() -> re.Pattern[str]:
     """Names that are taken by the kind; made when a name may be one, since making it takes three milliseconds."""
     return re.compile(
-        r"n_.*|_.*"  # extents; what belongs to compilers
+        r"_.*"  # what belongs to compilers
         r"|(max|min|square|tf32|bf16|exp|ln|tanh|pow|sin|cos)_(f32|f64|i32|i64)|i(32|64)_of_f(32|64)"  # our own
         r"|ceil_i64|pair_bf16|bf16_of_f32|add_product_\d+x\d+x\d+"
         r"|(add|sub|floor_divide|where)_(f32|f64|i32|i64)"
         r"|(bits_of|muladd|power|quarters|wave|quotient|divides)_f(32|64)|f(32|64)_of_bits"
         r"|(U?INT(_LEAST|_FAST)?\d+|U?INTPTR|U?INTMAX|PTRDIFF|SIZE|SIG_ATOMIC|WCHAR|WINT)_(MIN|MAX|C|WIDTH)"
         r"|(transpose(_square|_half|_short)?|line)_[fi](32|64)|(lanes_)?[fi](32|64)x\d+(u|m|_\w+)?"
-        r"|\w+_(block|chunk|stop|of_warps)|(start|stop|end|stored|late|loaded)_\w+"  # our own variables, but of loops
         r"|(M|FP|MATH)_[A-Z0-9_]+(f(\d+x?)?|l)?|(HUGE_VAL|SNAN)(_?F\d*X?|L)?"
         r"|(PRI|SCN)[diouxX][A-Z0-9]+"  # macros of headers
         r"|cuda\w*|CU\w+|atomic[A-Z]\w*|(tex|surf)(1D|2D|3D|Cubemap)\w*"  # CUDA's
@@ -262,29 +271,34 @@ def _patterns() -> re.Pattern[str]:
     )
 
 
-LOCAL = frozenset(
-    """
-    lane half block start filled element tile_row tile_rows tile_lanes part row first_row first_lane stride step given
-    sums partials stored filling plan bytes scratch work arrays lengths status total iterations first last test
-    """.split()  # noqa: SIM905 - as above
-)
-"""Reserved words that functions alone use: a type at file scope may have their names."""
-
-
-def type_identifier(name: str) -> str:
-    """A name as that of a type of a C file, and as what names of functions begin with."""
-    return name if name in LOCAL else identifier(name)
+@functools.lru_cache(maxsize=4096)
+def identifier(name: str) -> str:
+    """The name of an array or an axis in C: one that C, its library or our own text uses gets an underscore."""
+    bare = name.rstrip("_")
+    variable = bare in LOCAL or bare.startswith(BEGINNINGS) or bare.endswith(ENDINGS)
+    return f"{name}_" if variable or _is_taken(name) else name
 
 
 @functools.lru_cache(maxsize=4096)
-def identifier(name: str) -> str:
-    """A name as a C identifier: a name that C, its library or our own text uses gets an underscore."""
+def function_identifier(name: str) -> str:
+    """The name of a function of a program, and of a type, in the same manner."""
+    taken = name.rstrip("_") in FUNCTIONS or _is_taken(name)
+    return f"{name}_" if taken else name
+
+
+@functools.lru_cache(maxsize=4096)
+def member_identifier(name: str) -> str:
+    """The name of a member of a struct, in the same manner."""
+    return f"{name}_" if _is_taken(name) else name
+
+
+def _is_taken(name: str) -> bool:
+    """Whether C, its library or our own text uses a name, or one that it is with underscores after it."""
     bare = name.rstrip("_")
     known = bare in RESERVED or _is_function(bare)
     known = known or (bare[-1:] in ("f", "l") and _is_function(bare[:-1]))
     known = known or bare.startswith(FAMILIES) or bare.endswith("_t")
-    known = known or (_is_marked(bare or name) and _is_patterned(bare or name))
-    return f"{name}_" if known else name
+    return known or (_is_marked(bare or name) and _is_patterned(bare or name))
 
 
 def _is_function(name: str) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -21,6 +21,12 @@ from ilang.core.record import record
 
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 WORD = re.compile(r"([A-Za-z_]\w*)(?:<\w+>)?(\(|<<<)?")
+TOKEN = re.compile(
+    r"/\*.*?\*/|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])'"
+    r"|(?<![\w.])(?P<word>[A-Za-z_]\w*)(?=(?:<\w+>)?(?P<called>\(|<<<)?)",
+    re.DOTALL,
+)
+"""A comment, a text, a character or a word, and whether it is called or launched."""
 DEFINED = re.compile(
     r"^#define (\w+)"
     r"|^typedef struct (\w+)"
@@ -94,6 +100,27 @@ def _wanted(text: str, parts: Sequence[HeaderPart]) -> list[HeaderPart]:
 def _named_by_part(text: str) -> frozenset[str]:
     """The names that a part of a header mentions; many texts take it."""
     return frozenset(_named(text))
+
+
+PREFIX = "il_"
+"""The beginning of the names of parts in a text."""
+
+
+def prefixed(
+    lines: Iterable[str], parts: Sequence[HeaderPart], prefix: str = PREFIX
+) -> Iterator[str]:
+    """Lines of C whose names of parts begin with a prefix, so that arrays may have the names of functions of headers.
+
+    A function is named where it is called. What stands in comments, texts and characters is nobody's name.
+    """
+    names = {name for part in parts for name in part.names}
+
+    def renamed(token: re.Match[str]) -> str:
+        word, called = token["word"], token["called"] or ""
+        is_part = word is not None and (word in names or (called and f"{word}(" in names))
+        return f"{prefix}{token[0]}" if is_part else token[0]
+
+    yield from TOKEN.sub(renamed, "\n".join(lines)).split("\n")
 
 
 def _named(text: str) -> set[str]:

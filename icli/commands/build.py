@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError, ElementTypeError, ScheduleError, ShapeError
+from ilang.core.diagnostic import CommandError
 from ilang.core.ir.graph import Graph
 from ilang.core.machine import MACHINES
 from ilang.core.suggestion import did_you_mean
@@ -57,18 +57,15 @@ def run(request: Request, screen: Screen) -> int:
 
     from pathlib import Path
 
-    from ilang.codegen.project.render import fixed, write_project
-    from ilang.core.pipeline import lower
+    from ilang.codegen.project.exported_names import prefix_of, renamed
+    from ilang.codegen.project.render import exported_component, write_functions
 
     stem = Path(path).stem
-    try:
-        written = write_project(graphs, Path(folder), module.source.text, stem, shapes, target)
-    except (ShapeError, ElementTypeError, ScheduleError):
-        all_of(
-            graphs, lambda graph: lower(fixed(graph, shapes), MACHINES[target])
-        )  # tells of the other definitions too
-        raise
-    _tell(screen, graphs, shapes, written, module.source.name)
+    prefix = prefix_of(request.one("--prefix"), stem)
+    graphs = list({graph.name: graph for graph in graphs}.values())
+    functions = all_of(graphs, lambda graph: exported_component(graph, shapes, target, prefix))
+    written = write_functions(functions, Path(folder), module.source.text, stem, target)
+    _tell(screen, graphs, shapes, tuple(renamed(functions)), written, module.source.name)
     return 0
 
 
@@ -76,10 +73,11 @@ def _tell(
     screen: Screen,
     graphs: Sequence[Graph],
     shapes: Mapping[str, tuple[int, ...]],
+    renames: Sequence[tuple[str, str]],
     written: Sequence[Path],
     source: str,
 ) -> None:
-    """Tell what was assumed of components, and the files."""
+    """Tell what was assumed of components, which names are others in C, and the files."""
     from pathlib import Path
 
     from ilang.codegen.project.render import fixed
@@ -91,6 +89,8 @@ def _tell(
     stem, wanted = written[0].stem, Path(source).stem
     if stem == f"{wanted}_model":
         screen.note(f"files are called {stem}: {wanted} is a header or a library of the system")
+    for name, other in dict.fromkeys(renames):
+        screen.note(f"{name} is called {other} in C, where that name is taken")
     for file in written:
         screen.write_path(str(file))
 
@@ -108,14 +108,14 @@ def _with_sessions(
     """
     from pathlib import Path
 
-    from ilang.codegen.project.extents import ExportedFunction
-    from ilang.codegen.project.render import fixed, write_functions
+    from ilang.codegen.project.exported_names import prefix_of, renamed
+    from ilang.codegen.project.render import exported_component, write_functions
     from ilang.codegen.project.sessions import exported, solved
     from ilang.codegen.project.steps import TestedSession
     from ilang.codegen.runtime.model import Model
-    from ilang.core.pipeline import lower
 
     target = request.one("--target") or "c"
+    prefix = prefix_of(request.one("--prefix"), Path(module.source.name).stem)
     graphs = [each.graph for each in subjects(module, components)] if components else []
     inputs = {name for head in heads for each in head.tensors for name in _names(head, each.name)}
     options = request.all("--shape")
@@ -124,21 +124,23 @@ def _with_sessions(
     rows = _rows(texts)
     config = config_of(request.all("--config"), heads)
     model = Model(module)
-    machine = MACHINES[target]
     definitions = all_of(
         heads,
         lambda head: solved(model, head.name, _given(head, rows), settings_of(head, config)),
     )
-    built = exported(definitions, machine)
+    built = exported(definitions, MACHINES[target], prefix)
     functions = [function for each in built for function in each.functions]
-    for graph in {graph.name: graph for graph in graphs}.values():
-        shaped = fixed(graph, shapes)
-        functions.append(ExportedFunction(shaped, lower(shaped, machine)))
+    alone = [
+        exported_component(graph, shapes, target, prefix)
+        for graph in {graph.name: graph for graph in graphs}.values()
+    ]
+    functions += alone
+    renames = [*(pair for each in built for pair in each.renamed), *renamed(alone)]
     sessions = [TestedSession(each.session, each.functions) for each in built if each.session]
     stem, text = Path(module.source.name).stem, module.source.text
     folder = request.one("-o") or "out"
     written = write_functions(functions, Path(folder), text, stem, target, sessions)
-    _tell(screen, graphs, shapes, written, module.source.name)
+    _tell(screen, graphs, shapes, renames, written, module.source.name)
     return 0
 
 
@@ -211,6 +213,11 @@ COMMAND = Command(
             "NAME=SHAPE",
             "Compile for this shape of an input; repeat for several",
             many=True,
+        ),
+        Option(
+            ("--prefix",),
+            "NAME",
+            "Begin the names in C with NAME_ (the file's name); none: with nothing",
         ),
         Option(
             ("--config",),

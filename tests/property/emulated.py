@@ -21,7 +21,7 @@ from ilang.codegen.emulator.program import load
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.runtime.native import Native
 from ilang.codegen.targets import cuda
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.ir.kernel import Program
 from tests import shares
 from tests.property.meaning import TYPES
@@ -80,7 +80,7 @@ def of_one_width(batch: Sequence[Program], text: str, first: int = 32) -> str:
     Programs of the text that are not in the batch keep both.
     """
     kinds = ("int", "int64_t") if first == 32 else ("int64_t", "int")
-    widths = {identifier(program.name): kinds[n % 2] for n, program in enumerate(batch)}
+    widths = {function_identifier(program.name): kinds[n % 2] for n, program in enumerate(batch)}
 
     def of_its_width(launch: re.Match[str]) -> str:
         width = widths.get(launch[1])
@@ -101,7 +101,9 @@ def _answer(loaded: Native, program: Program, call: Call, number: int) -> Answer
         ]
         sizes = np.array([*call.extents, 0], dtype=np.int64)
         with machine.settings(order=order):
-            status = loaded.call(f"{identifier(program.name)}_host", sizes, *inputs, *outputs)
+            status = loaded.call(
+                f"{function_identifier(program.name)}_host", sizes, *inputs, *outputs
+            )
         findings = "; ".join(finding.says() for finding in machine.take_findings())
         if status or findings:
             return Answer(tuple(outputs), f"order {order}: status {status}: {findings}")

@@ -30,7 +30,7 @@ import pytest
 from ilang.codegen.runtime import cache, toolchain
 from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.targets import c, c_header
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.ir.kernel import Program
 from ilang.core.machine import CPU
 from tests.property.meaning import TYPES
@@ -174,7 +174,7 @@ def source(batch: Sequence[Program], mode: str) -> str:
 def _entries(batch: Sequence[Program]) -> Iterator[str]:
     """A wrapper per program, and the table of them."""
     for program in batch:
-        name = identifier(program.name)
+        name = function_identifier(program.name)
         count = sum(size.is_argument() for size in program.sizes)
         fields = ", ".join(f"s[{n}]" for n in range(count)) or "0"
         arrays = [f"a[{n}]" for n in range(len(program.inputs) + len(program.outputs))]
@@ -184,7 +184,7 @@ def _entries(batch: Sequence[Program]) -> Iterator[str]:
         yield f"static int call_{name}(const int64_t *s, void **a, void *w) {{ {make} return {name}({words}); }}"
     yield "static const entry ENTRY[] = {"
     for program in batch:
-        name = identifier(program.name)
+        name = function_identifier(program.name)
         counts = f"{len(program.inputs)}, {len(program.outputs)}"
         yield f"    {{{counts}, work_{name}, call_{name}}},"
     yield "};"

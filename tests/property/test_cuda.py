@@ -25,7 +25,7 @@ from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.runtime.files import read_module
 from ilang.codegen.runtime.native import Native
 from ilang.codegen.targets import cuda
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
@@ -361,7 +361,9 @@ def test_indices_of_either_width(name: str, most: int) -> None:
         output = np.zeros(wanted.shape, np.float32)
         free = [n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument()]
         assert (
-            loaded.call(f"{identifier(name)}_host", np.array([*free, 0], np.int64), *arrays, output)
+            loaded.call(
+                f"{function_identifier(name)}_host", np.array([*free, 0], np.int64), *arrays, output
+            )
             == 0
         )
         assert not emulator().take_findings()

@@ -16,7 +16,7 @@ from ilang.codegen.emulator.program import emulated, load
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.runtime.native import Address, Native
 from ilang.codegen.targets import cuda
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.ir.gpu import Neighbors, Spread
 from ilang.core.ir.kernel import Program, statements_within
 from ilang.core.ir.shaped import Shaped
@@ -129,10 +129,10 @@ def ran(name: str, arrays: list[Any], offset: int, *, checked: bool) -> tuple[li
     free = [n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument()]
     sizes = np.array([*free, 0], np.int64)
     loaded = compiled(checked=checked)
-    count = int(loaded.call(f"{identifier(name)}_work", sizes, gives="size"))
+    count = int(loaded.call(f"{function_identifier(name)}_work", sizes, gives="size"))
     kept.append(device.allocate(count))
     words = [Address(address) for address in given]
-    assert loaded.call(identifier(name), sizes, *words, Address(kept[-1]), Address(1)) == 0
+    assert loaded.call(function_identifier(name), sizes, *words, Address(kept[-1]), Address(1)) == 0
     device.wait()
     for address, result in zip(given[len(arrays) :], results, strict=True):
         device.read(address, result)

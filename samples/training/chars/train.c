@@ -80,7 +80,7 @@ static int drawn(const float *scores)
 }
 
 /* let a model write, after the first letters of a text: it reads one text with the parameters that steps change */
-static void write_text(step *model, const unsigned char *text)
+static void write_text(chars_step *model, const unsigned char *text)
 {
     float *scores = allocate(LENGTH * LETTERS * sizeof *scores);
     int64_t last[LENGTH];
@@ -107,10 +107,10 @@ int main(int count, char **words)
     for (int n = 0; n < 1000 * rank; ++n) random_below(1); /* texts of its own */
     size_t length;
     unsigned char *text = read_text(words[1], &length);
-    step model;
-    void *memory = allocate(step_bytes());
-    int status = step_init(&model, memory, seed);
-    const int goes_on = status == 0 && step_load(&model, file) == 0;
+    chars_step model;
+    void *memory = allocate(chars_step_bytes());
+    int status = chars_step_init(&model, memory, seed);
+    const int goes_on = status == 0 && chars_step_load(&model, file) == 0;
     if (goes_on && rank == 0) printf("going on after step %llu\n", (unsigned long long)model.runs);
     double total = 0;
     const clock_t begin = clock();
@@ -124,7 +124,7 @@ int main(int count, char **words)
                 y[b * LENGTH + t] = text[at + (size_t)t + 1];
             }
         }
-        status = step_run(&model, x, y, &loss);
+        status = chars_step_run(&model, x, y, &loss);
         total += (double)loss;
         if ((n % OFTEN != 0 && n != steps) || rank != 0) continue;
         const long several = n % OFTEN == 0 ? OFTEN : n % OFTEN;
@@ -134,7 +134,7 @@ int main(int count, char **words)
         fflush(stdout);
         total = 0;
     }
-    if (status == 0 && rank == 0) status = step_save(&model, file);
+    if (status == 0 && rank == 0) status = chars_step_save(&model, file);
     if (status != 0 && status != 8) fprintf(stderr, "rank %d: status %d\n", rank, status);
     if (status == 0 && rank == 0) write_text(&model, text);
     chars_end();

@@ -18,7 +18,7 @@ from ilang.codegen.runtime.files import read_module
 from ilang.codegen.runtime.registers import is_mangled
 from ilang.codegen.targets import cuda, cuda_header, cuda_library
 from ilang.codegen.targets.cuda_entry import TRY
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.library import linked
 from ilang.core.ir.kernel import Program
 from ilang.core.machine import GPU
@@ -99,7 +99,7 @@ def errors_of_guesses(programs: Sequence[Program], said: str, architecture: str)
             resources_of(each, kernel)
             for each in programs
             for kernel in each.kernels
-            if is_mangled(name, f"{identifier(each.name)}_{kernel.name}")
+            if is_mangled(name, f"{function_identifier(each.name)}_{kernel.name}")
         ]
         if not every:  # a kernel that looks whether indices are in range is no program's
             continue
@@ -189,9 +189,9 @@ def test_every_helper_compiles(tmp_path: Path) -> None:
 
 def test_a_text_has_the_helpers_that_it_calls_and_no_others() -> None:
     text = cuda.emit(program("^ij~ij >> (I & >ij~i) >> ij-i~ij"))
-    assert "float exp_f32(float x)" in text
-    assert "float power_f32(float r)" in text
-    assert "max_f32(float a, float b)" in text
+    assert "float il_exp_f32(float x)" in text
+    assert "float il_power_f32(float r)" in text
+    assert "il_max_f32(float a, float b)" in text
     assert "tanh" not in text
     assert "start_of" not in text
     assert list(linked("", cuda_library.parts())) == []

@@ -110,9 +110,8 @@ def built(name: str, folder: Path) -> Path:
     (folder / "model.i").write_text(text, encoding="utf-8")
     words = [word for each, shape in shapes.items() for word in ("--shape", f"{each}={shape}")]
     out = folder / "out"
-    assert (
-        main(["build", str(folder / "model.i"), "--def", definition, *words, "-o", str(out)]) == 0
-    )
+    command = ["build", str(folder / "model.i"), "--prefix", "none"]
+    assert main([*command, "--def", definition, *words, "-o", str(out)]) == 0
     return out
 
 
@@ -353,7 +352,7 @@ def test_sessions_of_the_same_parameters_have_one_struct(tmp_path: Path) -> None
     """What one trains others compute with: as sessions of Python do that are made with its parameters."""
     (tmp_path / "model.i").write_text(TOGETHER)
     words = [f"--shape={name}.{x}={text}" for name in SHAPES for x, text in SHAPES[name].items()]
-    words += [f"--def={name}" for name in SHAPES]
+    words += ["--prefix=none", *(f"--def={name}" for name in SHAPES)]
     out = tmp_path / "out"
     assert main(["build", str(tmp_path / "model.i"), *words, "-o", str(out)]) == 0
     said = made(out, "all", "test", "CFLAGS=-O1 -Wall -Wextra -Werror")
@@ -400,8 +399,12 @@ def test_arrays_stand_in_the_order_of_the_head(target: str, tmp_path: Path) -> N
     shapes = [f"--shape={name}=3" for name in "xyabc"]
     assert main(["build", str(file), *shapes, "--target", target, "-o", str(out)]) == 0
     header = " ".join((out / "model.h").read_text().split())
-    assert re.search(r"int f\( ?const f_sizes \*sizes, const float \*x, const float \*y, ", header)
-    assert re.search(r"int g_run\([^)]*const float \*a, const float \*b, const float \*c, ", header)
+    assert re.search(
+        r"int model_f\( ?const model_f_sizes \*sizes, const float \*x, const float \*y, ", header
+    )
+    assert re.search(
+        r"int model_g_run\([^)]*const float \*a, const float \*b, const float \*c, ", header
+    )
     if target == "c":
         assert "all 4 tests passed" in made(out, "all", "test", "CFLAGS=-O1 -Wall -Wextra -Werror")
 
@@ -429,8 +432,8 @@ def test_sizes_may_come_with_a_run(tmp_path: Path) -> None:
     assert main(["build", str(tmp_path / "model.i"), *words, "-o", str(out)]) == 0
     header = (out / "model.h").read_text()
     assert (
-        "int net_run(step *model, const net_sizes *sizes, const float *x, float *out, void *work);"
-        in header
+        "int model_net_run(model_step *model, const model_net_sizes *sizes, const float *x, float *out, void *work);"
+        in " ".join(header.split()).replace("( ", "(")
     )
     assert "int64_t n;" in header
     assert "int64_t b;" in header
@@ -438,7 +441,7 @@ def test_sizes_may_come_with_a_run(tmp_path: Path) -> None:
     module = load(tmp_path / "model.i")
     rows = {"net": {"x": rows_of("x", "n|3", words=True)}}
     rows["step"] = {x: rows_of(x, text, words=True) for x, text in (("x", "b|3"), ("t", "b|2"))}
-    every = exported([solved(module.model, name, rows[name], {}) for name in rows])
+    every = exported([solved(module.model, name, rows[name], {}) for name in rows], prefix="model")
     host = InC(out, every[0])
     host.init(3)
     part = InC(out, every[1], host)
@@ -652,6 +655,8 @@ def test_what_nothing_uses_is_built(tmp_path: Path) -> None:
     shapes = ["--shape", "net.x=2|3", "--shape", "s=2|2,4"]
     assert main(["build", str(tmp_path / "both.i"), *shapes, "-o", str(tmp_path / "out")]) == 0
     header = (tmp_path / "out" / "both.h").read_text()
-    assert "int minus(" in header
-    assert "int net_run(" in header
-    assert not re.search(r"\b(cell_run|pair_of)\b", header), "what others use, and a library"
+    assert "int both_minus(" in header
+    assert "int both_net_run(" in header
+    assert not re.search(r"\b(both_cell_run|both_pair_of)\b", header), (
+        "what others use, and a library"
+    )

@@ -25,7 +25,7 @@ from ilang.codegen.targets.cuda_call import (
     Value,
     call_of,
 )
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.ir.host import Host
 from ilang.core.ir.kernel import Program
 from ilang.core.machine import GPU
@@ -151,7 +151,7 @@ def test_calls_are_those_of_the_text() -> None:
     loaded, draw = recorder([host.program for host in hosts()]), random.Random(1)
     started, refused = set[str](), 0
     for host in hosts():
-        name = identifier(host.program.name)
+        name = function_identifier(host.program.name)
         count = sum(size.is_argument() for size in host.program.sizes)
         for work in range((1 << 50) + 1, (1 << 50) + 1 + CALLS):
             extents = extents_drawn(count, draw)

@@ -37,32 +37,32 @@ static int train(int rank, int ranks, const char *wrong, const char *path)
     if (file == NULL || fseek(file, rank * (long)(sizeof n + sizeof t), SEEK_SET) != 0) return 1;
     if (fread(n, sizeof n, 1, file) != 1 || fread(t, sizeof t, 1, file) != 1) return 1;
     fclose(file);
-    step model;
+    model_step model;
     cudaStream_t stream;
     void *memory;
     TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    TRY(cudaMalloc(&memory, step_bytes()));
+    TRY(cudaMalloc(&memory, model_step_bytes()));
     TRY(cudaMalloc(&here_n, sizeof n));
     TRY(cudaMalloc(&here_t, sizeof t));
     TRY(cudaMalloc(&out, sizeof loss));
     TRY(cudaMemcpy(here_t, t, sizeof t, cudaMemcpyHostToDevice));
-    TRY(step_init(&model, memory, 4, stream));
+    TRY(model_step_init(&model, memory, 4, stream));
     int status = 0;
     for (int run = 0; run < RUNS && status == 0; ++run) {
         if (wrong != NULL && run == 2 && rank == ranks - 1) n[1] = atol(wrong);
         if (n[1] < 0) _Exit(3);
         TRY(cudaMemcpy(here_n, n, sizeof n, cudaMemcpyHostToDevice));
         if (run % 2 == 1) {
-            status = step_run_host(&model, n, t, &loss);
+            status = model_step_run_host(&model, n, t, &loss);
         } else {
-            status = step_run(&model, here_n, here_t, out, stream);
+            status = model_step_run(&model, here_n, here_t, out, stream);
             TRY(cudaStreamSynchronize(stream));
             TRY(cudaMemcpy(&loss, out, status == 0 ? sizeof loss : 0, cudaMemcpyDeviceToHost));
         }
         if (status == 0 && rank == 0) printf("%.9g\n", (double)loss);
     }
     if (status != 8 && status != 0) fprintf(stderr, "rank %d returned %d\n", rank, status);
-    TRY(step_save(&model, path, stream));
+    TRY(model_step_save(&model, path, stream));
     return status;
 }
 int main(int count, char **words)

@@ -38,7 +38,7 @@ def built(text: str, name: str, shapes: dict[str, str], folder: Path, *more: str
     (folder / "model.i").write_text(text, "utf-8")
     words = [word for each, shape in shapes.items() for word in ("--shape", f"{each}={shape}")]
     command = ["build", str(folder / "model.i"), "--def", name, *words, *more, "--target", "cuda"]
-    assert main([*command, "-o", str(folder / "out")]) == 0
+    assert main([*command, "--prefix", "none", "-o", str(folder / "out")]) == 0
     return folder / "out"
 
 
