@@ -12,6 +12,8 @@ from ilang.codegen.runtime import toolchain
 from tests import shares
 from tests.property import native
 
+os.environ.setdefault("PORTABLE", "1")  # projects have no variants, but where a test says so
+
 YOUNG = 50_000
 """Objects that are made before Python looks for garbage among them: trees and graphs are many, and no garbage."""
 

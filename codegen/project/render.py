@@ -30,6 +30,7 @@ from ilang.codegen.targets.c_session import (
     ranks_declarations,
 )
 from ilang.codegen.targets.c_tile import TILE_PARTS
+from ilang.codegen.targets.c_variants import VARIANTS
 from ilang.codegen.targets.cfamily import comment
 from ilang.codegen.targets.identifiers import identifier, member_identifier
 from ilang.codegen.targets.session import EmittedSession
@@ -355,7 +356,7 @@ def _refuse_taken(name: str, text: str, parts: Mapping[str, str], guard: str) ->
 def _parts(function: ExportedFunction) -> list[str]:
     """The names that the files derive from the name of a function."""
     derived = ["sizes", "work", "plan", "layout", "host", "status", "wait", "enqueued"]
-    derived += TEST_PARTS
+    derived += [*VARIANTS, *TEST_PARTS]
     for kernel in function.program.kernels:
         tiles = sum(isinstance(s, Tile) for s in statements_within(kernel.body))
         loops = sum(isinstance(s, For) and s.parallel for s in statements_within(kernel.body))

@@ -24,6 +24,7 @@ from ilang.codegen.targets import (
     c_stop,
     c_terms,
     c_transpose,
+    c_variants,
 )
 from ilang.codegen.targets.c_ends import Ends
 from ilang.codegen.targets.c_entry import Entry
@@ -71,7 +72,7 @@ INCLUDES = (
 
 def emit(program: Program, stoppable: bool = False) -> str:
     """A program as one self-contained C text; ``stoppable`` for one that ``codegen/stopping.py`` can stop."""
-    body = _implementation([program], stoppable)
+    body = _implementation([program], stoppable=stoppable)
     includes = (*INCLUDES, *c_stop.INCLUDES) if stoppable else INCLUDES
     return "\n".join([*includes, "", *declarations(program), "", *body]) + "\n"
 
@@ -79,40 +80,45 @@ def emit(program: Program, stoppable: bool = False) -> str:
 def emit_source(
     programs: Sequence[Program], stem: str, sessions: Sequence[EmittedSession] = ()
 ) -> str:
-    """The implementation that goes with ``emit_header``."""
+    """The implementation that goes with ``emit_header``; the functions of programs may have variants."""
     includes = (*INCLUDES, *c_session.INCLUDES) if sessions else INCLUDES
     machine = programs[0].machine
-    body = [line for each in sessions for line in c_session.lines(each, machine)]
+    more = [line for each in sessions for line in c_session.lines(each, machine)]
     if any(each.of_ranks() for each in sessions):
         includes = (*includes, *c_session.INCLUDES_OF_RANKS)
-        body += c_session.ranks_lines(stem)
-    implementation = _implementation(programs, more=body, prefix=f"{stem}_{PREFIX}")
-    lines = [f'#include "{stem}.h"', "", *includes, "", *implementation]
+        more += c_session.ranks_lines(stem)
+    lines = [f'#include "{stem}.h"', "", *includes, "", *c_variants.NAMES]
+    lines += _implementation(programs, has_variants=True, more=more, prefix=f"{stem}_{PREFIX}")
     return "\n".join(lines) + "\n"
 
 
 def _implementation(
     programs: Sequence[Program],
     stoppable: bool = False,
+    has_variants: bool = False,
     more: Sequence[str] = (),
     prefix: str = PREFIX,
 ) -> Iterator[str]:
     """The parts of the library that programs use, and the programs, which are for one machine; ``more`` after them.
 
-    The names of parts begin with ``prefix``.
+    The names of parts begin with ``prefix``. What comes after programs is in no variant of theirs.
     """
-    body = [line for program in programs for line in _Emission(program, stoppable).lines()]
-    body += more
-    parts = c_library.parts(programs[0].machine)
-    yield from prefixed([*linked("\n".join(body), parts), *body], parts, prefix)
+    emissions = [_Emission(program, stoppable, has_variants) for program in programs]
+    body = [line for each in emissions for line in each.lines()]
+    parts, text = c_library.parts(programs[0].machine), "\n".join(body)
+    lines = [*linked(text, parts), *body]
+    if more:
+        lines += c_variants.once([*linked("\n".join(more), parts, before=text), *more])
+    yield from prefixed(lines, parts, prefix)
 
 
 class _Emission:
     """The implementation of one program."""
 
-    def __init__(self, program: Program, stoppable: bool) -> None:
+    def __init__(self, program: Program, stoppable: bool, has_variants: bool) -> None:
         self.program = program
         self.stoppable = stoppable
+        self.has_variants = has_variants
         self.name = function_identifier(program.name)
         self.functions = [
             KernelFunctions(program, kernel, f"{self.name}_{kernel.name}", stoppable)
@@ -137,7 +143,7 @@ class _Emission:
         for kernel, functions in zip(self.program.kernels, self.functions, strict=True):
             yield from self._kernel(kernel, functions)
         host = host_of(self.program)
-        yield from Entry(host, signature(self.program)).lines()
+        yield from Entry(host, signature(self.program), self.has_variants).lines()
 
     def _kernel(self, kernel: Kernel, functions: KernelFunctions) -> Iterator[str]:
         for loop, outline in outlined(kernel.body):

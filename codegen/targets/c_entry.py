@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
+from ilang.codegen.targets import c_variants
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, affine
 from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
 from ilang.core.ir.affine import Affine
@@ -23,6 +24,7 @@ from ilang.core.ir.host import (
 )
 from ilang.core.ir.kernel import ChunkCount, Part, Shares, WindowReach
 from ilang.core.ir.shaped import ExtentProduct, Reach, Rule
+from ilang.core.lower.host import arguments_of
 
 STATUS = {
     0: "done",
@@ -52,25 +54,28 @@ class Entry:
     zeros = "{0}"
     """The initializer of a struct whose members are all 0."""
 
-    def __init__(self, host: Host, signature: str) -> None:
-        """For a host program, and the declaration of the program's function."""
+    def __init__(self, host: Host, signature: str, has_variants: bool = False) -> None:
+        """For a host program, and the declaration of the program's function, which may have variants."""
         self.host = host
         self.program = host.program
         self.signature = signature
+        self.has_variants = has_variants
         self.name = function_identifier(host.program.name)
         self.spelling = Spelling(host.program, None)
 
     def lines(self) -> Iterator[str]:
         """All three functions."""
         yield from self._plan()
+        yield from c_variants.once(self._work()) if self.has_variants else (*self._work(), "")
+        yield from self._function()
+
+    def _work(self) -> Iterator[str]:
         yield f"size_t {self.name}_work(const {self.name}_sizes *sizes)"
         yield "{"
         yield f"{INDENT}{self.name}_layout plan = {self.zeros};"
         yield f"{INDENT}if (sizes == NULL) return SIZE_MAX;"
         yield f"{INDENT}return {self.name}_plan(sizes, &plan) ? plan.total : SIZE_MAX;"
         yield "}"
-        yield ""
-        yield from self._function()
 
     def _plan(self) -> Iterator[str]:
         table, layout = self.host.in_table(), self.host.layout
@@ -251,13 +256,28 @@ class Entry:
 
     def _function(self) -> Iterator[str]:
         """The program's function."""
-        yield from self._running(self.signature)
+        if not self.has_variants:
+            yield from self._running(self.signature)
+            return
+        yield from c_variants.declared(self.name)
+        head, named = f"int {self.name}(", f"int IL_NAMED({self.name})("
+        yield from self._running(self.signature.replace(head, named, 1))
+
+    def _chosen(self) -> Iterator[str]:
+        """The statements that leave the work to the newest variant that this processor can run."""
+        arrays = [self._array(argument.buffer) for argument in arguments_of(self.program)]
+        for variant in c_variants.VARIANTS if self.has_variants else ():
+            yield f"#ifdef IL_WITH_{variant}"
+            call = f"{INDENT}if (has_{variant}()) return {self.name}_{variant}("
+            yield wrapped(call, ["sizes", *arrays, "work"], ");")
+            yield "#endif"
 
     def _running(self, signature: str) -> Iterator[str]:
         """A function that checks its arguments and runs the kernels."""
         host, table = self.host, self.host.in_table()
         yield self._manner() + signature
         yield "{"
+        yield from self._chosen()
         yield f"{INDENT}{self.name}_layout plan = {self.zeros};"
         yield f"{INDENT}if (sizes == NULL) return 1;"
         yield f"{INDENT}if (!{self.name}_plan(sizes, &plan)) return 3;"

@@ -6,6 +6,7 @@ import functools
 import re
 from collections.abc import Iterator
 
+from ilang.codegen.targets import c_variants
 from ilang.codegen.targets.cfamily import C_TYPES
 from ilang.codegen.targets.library import HeaderPart, header, parts_of
 from ilang.core.machine import Machine
@@ -35,7 +36,7 @@ LONGEST = {"f32": "f32x16", "f64": "f64x8", "i32": "i32x16", "i64": "i64x8"}
 
 def parts(machine: Machine) -> tuple[HeaderPart, ...]:
     """The parts that the text of a program for a machine may name, each after those that it names itself."""
-    return (*parts_of(machine_header(machine)), *_written())
+    return (*parts_of(machine_header(machine)), *parts_of(c_variants.header()), *_written())
 
 
 @functools.cache

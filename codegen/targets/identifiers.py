@@ -64,7 +64,7 @@ FUNCTIONS = frozenset(
     look_for_infinite_f64 random_numbers equal_numbers fill_random fill_equal begin_ranks end_ranks count_ranks
     status_of_ranks part_of_message bytes_before sum_over_ranks sum_over_others begin_sum end_sums status_before_sum
     copied add_numbers add_array
-    sizes arrays work memory done plan status stream base
+    has_v3 has_v4 sizes arrays work memory done plan status stream base
     """.split()  # noqa: SIM905 - as above
 )
 """Functions of our headers, which ``library.prefixed`` renames in calls, and variables where a program is called."""
@@ -223,9 +223,9 @@ to.
 
 FAMILIES = (
     *("omp_", "pthread_", "posix_", "sched_", "mtx_", "cnd_", "thrd_", "tss_", "sem_", "mq_"),
-    *("aio_", "atomic_", "test_", "TEST_", "il_"),
+    *("aio_", "atomic_", "test_", "TEST_", "il_", "IL_"),
 )
-"""Beginnings of the names of whole families; the last three are those of our self-test and of our headers."""
+"""Beginnings of the names of whole families; the last four are those of our self-test and of our headers."""
 
 
 @functools.cache

@@ -75,9 +75,14 @@ def header(name: str) -> tuple[HeaderPart, ...]:
     return tuple(parts_of(path.read_text("ascii")))
 
 
-def linked(text: str, parts: Sequence[HeaderPart]) -> Iterator[str]:
-    """The lines of the parts that a text names, and of those that these name, in their order."""
-    for condition, group in groupby(_wanted(text, parts), key=lambda part: part.condition):
+def linked(text: str, parts: Sequence[HeaderPart], before: str = "") -> Iterator[str]:
+    """The lines of the parts that a text names, and of those that these name, in their order.
+
+    What a text ``before`` it names is there already.
+    """
+    known = _wanted(before, parts) if before else []
+    wanted = [part for part in _wanted(text, parts) if part not in known]
+    for condition, group in groupby(wanted, key=lambda part: part.condition):
         yield from [condition] if condition else []
         for part in group:
             yield from (*part.text.split("\n"), "")

@@ -28,6 +28,7 @@ except ModuleNotFoundError as missing:
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = ROOT / "build" / "digits"
+DRIVER = "classify"
 REPETITIONS = 300
 LEAST_ACCURACY = 0.95
 MOST_DIFFERENCE = 1e-4  # between the probabilities of C and of NumPy
@@ -50,22 +51,9 @@ class Tools(NamedTuple):
     variables: list[str]  # what make is told: CC=…, and AR=… where the system has none
 
 
-class Library(NamedTuple):
-    """A way to build the generated library: what make is told, the program it ends in, what that runs on."""
-
-    variables: list[str]
-    driver: str
-    runs_on: str
-
-
-PORTABLE = Library([], "classify", "any machine")
-NATIVE = Library(["NATIVE=1"], "classify_native", "this machine")
-
-
 class Reading(NamedTuple):
     """What a C program said: probabilities `[n, 10]` and its median seconds per call."""
 
-    library: Library
     probabilities: Floats
     seconds: float
 
@@ -149,28 +137,20 @@ def generate() -> None:
         print(f"   {path.name:16} {path.read_text(encoding='utf-8').count(chr(10)):5,} lines")
 
 
-def libraries(tools: Tools) -> list[Library]:
-    """The ways to build that the compiler knows; the fastest is the last."""
-    source, include = short(HERE / "classify.c"), f"-I{short(BUILD)}"
-    tried = capture([*tools.cc, "-march=native", include, "-fsyntax-only", source])
-    return [PORTABLE, NATIVE] if tried.returncode == 0 else [PORTABLE]
-
-
-def make_library(tools: Tools, library: Library) -> None:
+def make_library(tools: Tools) -> None:
     """Build the library anew and run the test that was generated with it."""
     make = [tools.make, "-s", "-C", short(BUILD)]
-    variables = [*tools.variables, *library.variables]
     run([*make, "clean"])
-    run([*make, *variables])
-    output = run([*make, *variables, "test"])
+    run([*make, *tools.variables])
+    output = run([*make, *tools.variables, "test"])
     for line in output.splitlines():
         if not line.startswith(tools.make):  # "make: Entering directory"
             print(f"   {line}")
 
 
-def compile_driver(tools: Tools, library: Library) -> None:
+def compile_driver(tools: Tools) -> None:
     """Compile `classify.c` and link it with the generated static library."""
-    archive, driver = BUILD / "libdigits.a", BUILD / library.driver
+    archive, driver = BUILD / "libdigits.a", BUILD / DRIVER
     if not archive.exists():
         fail(f"make left no {short(archive)}")
     flags = ["-std=c99", "-O2", "-Wall", "-Wextra", f"-I{short(BUILD)}"]
@@ -178,18 +158,17 @@ def compile_driver(tools: Tools, library: Library) -> None:
     run([*tools.cc, *flags, *sources, "-lm", "-o", short(driver)])
 
 
-def classify(library: Library, x: Floats, w: Weights) -> Reading:
-    """Send the images `x [n, 64]` and the weights through the C program of a library."""
+def classify(x: Floats, w: Weights) -> Reading:
+    """Send the images `x [n, 64]` and the weights through the C program."""
     given, found = BUILD / "input.bin", BUILD / "output.bin"
     with given.open("wb") as file:
         file.write(np.int64(len(x)).tobytes())
         for array in (w["w1"], w["b1"], w["w2"], w["b2"], x):
             file.write(array.astype(np.float32).tobytes())
-    driver = BUILD / library.driver
-    output = run([f"./{short(driver)}", short(given), short(found), str(REPETITIONS)])
+    output = run([f"./{short(BUILD / DRIVER)}", short(given), short(found), str(REPETITIONS)])
     print(f"   {output.strip()}")
     probabilities = np.fromfile(found, np.float32).reshape(len(x), -1)
-    return Reading(library, probabilities, float(output.split()[-1]))
+    return Reading(probabilities, float(output.split()[-1]))
 
 
 def shades() -> str:
@@ -236,21 +215,18 @@ def time_numpy(x: Floats, w: Weights) -> float:
     return sorted(seconds)[REPETITIONS // 2]
 
 
-def judge(data: Split, w: Weights, readings: list[Reading]) -> None:
+def judge(data: Split, w: Weights, reading: Reading) -> None:
     """Print accuracy, agreement and speed; leave with status 1 if a result is wrong."""
     n = len(data.held_y)
     wanted = forward(data.held_x, w)[1]
-    difference = max(float(np.abs(each.probabilities - wanted).max()) for each in readings)
-    hits = min(int(np.sum(e.probabilities.argmax(axis=1) == data.held_y)) for e in readings)
+    difference = float(np.abs(reading.probabilities - wanted).max())
+    hits = int(np.sum(reading.probabilities.argmax(axis=1) == data.held_y))
     numpy_seconds = time_numpy(data.held_x, w)
     print(f"   accuracy     {hits / n:.2%}, {hits} of {n} images never trained on")
     print(f"   difference   {difference:.1e} at most, from NumPy's probabilities")
-    for reading in reversed(readings):
-        ratio = numpy_seconds / reading.seconds if reading.seconds else float("inf")
-        spent = f"{reading.seconds * 1e3:.3f} ms for the {n} images"
-        print(
-            f"   C            {spent}, built for {reading.library.runs_on}: NumPy / C = {ratio:.2f}"
-        )
+    ratio = numpy_seconds / reading.seconds if reading.seconds else float("inf")
+    spent = f"{reading.seconds * 1e3:.3f} ms for the {n} images"
+    print(f"   C            {spent}: NumPy / C = {ratio:.2f}")
     print(f"   NumPy        {numpy_seconds * 1e3:.3f} ms for the same")
     if not difference <= MOST_DIFFERENCE:
         fail(f"C and NumPy differ by more than {MOST_DIFFERENCE:g}", status=1)
@@ -258,35 +234,22 @@ def judge(data: Split, w: Weights, readings: list[Reading]) -> None:
         fail(f"the accuracy is below {LEAST_ACCURACY:.0%}", status=1)
 
 
-def build(tools: Tools, library: Library) -> None:
-    """Build the library in one way, test it, and link the program that calls it."""
-    make_library(tools, library)
-    compile_driver(tools, library)
-
-
 def main() -> None:
-    """Run the six steps."""
+    """Run the five steps."""
     tools = find_tools()
     data, w = load_split(), load_weights()
     BUILD.mkdir(parents=True, exist_ok=True)
     heading(1, "Compile the model to C")
     generate()
     heading(2, "Build the library, run its own test, compile a program that calls it")
-    build(tools, PORTABLE)
-    heading(3, "The same once more, for this machine alone")
-    built = libraries(tools)
-    if NATIVE in built:
-        print("   NATIVE=1 adds -march=native: every instruction of this machine, where plain C")
-        print("   keeps to what all of its kind have. Such a library may not run on another.\n")
-        build(tools, NATIVE)
-    else:
-        print(f"   {shlex.join(tools.cc)} does not know -march=native: this step is left out")
-    heading(4, f"Read {len(data.held_y)} images that were held back from training")
-    readings = [classify(library, data.held_x, w) for library in built]
-    heading(5, "Some of them")
-    show(data, readings[-1].probabilities)
-    heading(6, "The result")
-    judge(data, w, readings)
+    make_library(tools)
+    compile_driver(tools)
+    heading(3, f"Read {len(data.held_y)} images that were held back from training")
+    reading = classify(data.held_x, w)
+    heading(4, "Some of them")
+    show(data, reading.probabilities)
+    heading(5, "The result")
+    judge(data, w, reading)
 
 
 if __name__ == "__main__":
