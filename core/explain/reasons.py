@@ -116,7 +116,7 @@ def _derived(sizes: Sequence[Size], rule: Rule) -> str:
     result = sizes[rule.size].fixed
     if result is not None:
         steps.append(str(result))
-    index = "the index " if isinstance(rule, Derivation) and rule.pad is not None else ""
+    index = "the index " if isinstance(rule, Derivation) and rule.padding is not None else ""
     return f"follows from {index}{rule.span.text()}: {' = '.join(dict.fromkeys(steps))}"
 
 
@@ -124,15 +124,15 @@ def formula(rule: Rule, spelled: Callable[[int], str]) -> str:
     """A rule as a formula over sizes."""
     if isinstance(rule, ExtentProduct):
         return composition_text(rule, spelled, "·")
-    return _equation(rule, spelled) if rule.pad is None else _window(rule, spelled)
+    return _equation(rule, spelled) if rule.padding is None else _window(rule, spelled)
 
 
 def _window(derived: Derivation, spelled: Callable[[int], str]) -> str:
     """The steps that a window takes inside its dimension."""
     (_, base), *windows = derived.terms
     text = spelled(base)
-    if derived.pad:
-        text += f" {'+' if derived.pad > 0 else '-'} {abs(2 * derived.pad)}"
+    if derived.padding:
+        text += f" {'+' if derived.padding > 0 else '-'} {abs(derived.padding)}"
     for step, window in windows:
         reach = f"({spelled(window)} - 1)"
         text += f" - {reach if step == -1 else f'{-step}·{reach}'}"

@@ -320,7 +320,7 @@ class Dims(Cells):
         """The positions of a window, once the dimension that it walks is decided."""
         axes = [(1, self.resolve(c.base))]
         axes += [(-step, self.resolve(window)) for step, window in c.windows]
-        offset = 2 * c.pad + sum(step for step, _ in c.windows) - 1 + c.stride
+        offset = c.padding + sum(step for step, _ in c.windows) - 1 + c.stride
         total = weighted(axes, offset, c.origin)
         parts = tuple([(k, axis) for k, axis in axes if isinstance(axis, Known)])
         if len(parts) < len(axes):  # those that cancel each other in the sum are waited for as well
@@ -332,7 +332,7 @@ class Dims(Cells):
                 raise conflicts.too_short(self.says(c.dim), (size, least), c.origin)
             self.equal(c.dim, self.computed(size, c.origin), c.origin)
         else:
-            derived = Derived(parts, offset, c.stride, False, c.pad, c.origin)
+            derived = Derived(parts, offset, c.stride, False, c.padding, c.origin)
             self.equal(c.dim, self.derive(derived), c.origin)
 
     def _solve(

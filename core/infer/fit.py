@@ -129,7 +129,7 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
         )
         help_line = "a stride divides what it walks exactly: pad (`=`), crop, or change the stride or the window"
         raise ShapeError("E0517", message, derived.span, help_line)
-    if extent < derived.least and derived.pad is None:
+    if extent < derived.least and derived.padding is None:
         message = f"`{text}`: {extent} elements would be left for {name}, which has at least {derived.least}"
         whole = [(c, size) for c, size in derived.terms if c > 0]
         if len(whole) == 1 and whole[0][0] == derived.divisor == 1:
@@ -146,11 +146,29 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
         raise ShapeError("E0507", message, derived.span, None)
     known = extents[derived.size]
     if known is not None and known != extent:
-        message = f"axis {name} has {extent} positions here, but its extent is {known} elsewhere"
-        raise ShapeError(
+        raise _contradiction(shaped, derived, extent, known)
+    extents[derived.size] = extent
+
+
+def _contradiction(shaped: Shaped, derived: Derivation, extent: int, known: int) -> ShapeError:
+    """The refusal of an axis to which two indices, or an index and an array, give extents that differ."""
+    text, name = derived.span.text(), shaped.sizes[derived.size].name
+    others = (
+        rule for rule in shaped.derived if isinstance(rule, Derivation) and rule is not derived
+    )
+    other = next((rule for rule in others if rule.size == derived.size), None)
+    if other is None or other.span == derived.span:
+        message = f"`{text}` has {extent} positions, and the extent of axis {name} is {known}"
+        return ShapeError(
             "E0573", message, derived.span, "fix the padding or the arrays so that both agree"
         )
-    extents[derived.size] = extent
+    message = f"one axis has {known} positions in `{other.span.text()}` and {extent} in `{text}`"
+    labels = [
+        Label(derived.span, f"{extent} positions"),
+        Label(other.span, f"{known} positions"),
+    ]
+    help_line = "fix the offsets or the arrays so that both agree, or write the extent of the axis"
+    return ShapeError("E0573", message, derived.span, help_line, labels)
 
 
 def _compose(shaped: Shaped, rule: ExtentProduct, extents: list[int | None]) -> None:
@@ -204,7 +222,7 @@ def _made_of(factors: Sequence[tuple[str, int]]) -> str:
 
 def least_positions(derived: Derivation, extents: Sequence[int | None]) -> int:
     """The least extent: windows of an index expression that spread over several elements have a position."""
-    if derived.pad is None:
+    if derived.padding is None:
         return derived.least
     spreads = any(1 < (extents[size] or 0) for _, size in derived.terms[1:])
     return 1 if spreads else derived.least
@@ -213,10 +231,13 @@ def least_positions(derived: Derivation, extents: Sequence[int | None]) -> int:
 def _misfit(derived: Derivation, extents: Sequence[int | None]) -> ShapeError:
     """A window of an index expression that does not fit into the dimension it walks."""
     (_, base), *windows = derived.terms
+    if not windows:
+        message = f"`{derived.span.text()}` begins past the end of a dimension of {extents[base]}"
+        return ShapeError("E0572", message, derived.span, "make the offset smaller")
     positions = 1 + sum(-c * ((extents[size] or 0) - 1) for c, size in windows)
     message = f"a window of {positions} positions does not fit into an extent of {extents[base]}"
-    if derived.pad:
-        message += f" padded by {derived.pad} on both ends"
+    if derived.padding:
+        message += f" padded by {derived.padding // 2} on both ends"
     return ShapeError("E0572", message, derived.span, "make the window smaller, or pad: `(y+u-1)`")
 
 

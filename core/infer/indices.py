@@ -26,16 +26,18 @@ class OpenIndex:
     stride: int
     windows: tuple[tuple[int, int], ...]
 
-    def pad(self) -> int:
-        """By how much the dimension is padded on both ends."""
-        return -self.read.index[self.dim].offset
+    def padding(self) -> int:
+        """The elements that are added to the dimension: on both ends for a window; alone, an axis is shifted."""
+        offset = self.read.index[self.dim].offset
+        return -2 * offset if self.windows else -offset
 
 
 def opened_axes(node: Assignment) -> tuple[list[OpenIndex], set[Read]]:
     """The axes that indices give extents, in an order in which they can be computed; the reads that never leave theirs.
 
     Raises:
-        ShapeError: E0570 (an index with two open axes), E0571 (an open axis that an index walks backwards).
+        ShapeError: E0570 (an index with two open axes), E0571 (an open axis that an index walks backwards), E0579 (an
+            open axis that begins before the first element).
     """
     known = {index.axis() for read in node.reads for index in read.index}
     known |= {number for number, axis in enumerate(node.axes) if axis.extent is not None}
@@ -53,8 +55,9 @@ def opened_axes(node: Assignment) -> tuple[list[OpenIndex], set[Read]]:
         if not ready:
             read, dim, index = pending[0]
             raise _two_open(node, read.spans[dim], _open(index, known))
+        before = {*known}
         for read, dim, index in ready:
-            opened = _open(index, known)
+            opened = _open(index, before)
             if opened:
                 opened_reads.append(_opened(node, read, dim, opened[0]))
                 known.add(opened[0])
@@ -82,6 +85,8 @@ def _opened(node: Assignment, read: Read, dim: int, opened: int) -> OpenIndex:
         )
     stride = next(c for c, axis in index.terms if axis == opened)
     windows = tuple((c, axis) for c, axis in index.terms if axis != opened)
+    if not windows and index.offset < 0:
+        raise _shifted(node, read.spans[dim], opened, index)
     return OpenIndex(read, dim, opened, stride, windows)
 
 
@@ -89,3 +94,15 @@ def _two_open(node: Assignment, span: Span, opened: list[int]) -> ShapeError:
     names = [node.axes[axis].name for axis in opened]
     message = f"nothing fixes the extents of axes {' and '.join(names)} in this index"
     return ShapeError("E0570", message, span, f"write one of them: `{names[-1]}:3`")
+
+
+def _shifted(node: Assignment, span: Span, opened: int, index: Affine) -> ShapeError:
+    """The refusal of single elements from before the first one on: they may end with the dimension, or beyond it."""
+    axis = node.axes[opened].name
+    message = f"`{span.text()}` begins at position {index.offset}, and nothing says where axis {axis} ends"
+    (coefficient, _), *_ = index.terms
+    step = "" if coefficient == 1 else str(coefficient)
+    help_line = (
+        f"write the extent, `({step}{axis}:8-{-index.offset})`; an element before the first is 0"
+    )
+    return ShapeError("E0579", message, span, help_line)

@@ -214,7 +214,7 @@ class Collecting:
             windows = tuple((step, axes[axis]) for step, axis in each.windows)
             place = Origin(f"`{span.text()}` in {says}", span)
             dim = next(dims[each.dim] for read, dims in accesses if read is each.read)
-            c = Positions(axes[each.axis], dim, windows, each.stride, each.pad(), place)
+            c = Positions(axes[each.axis], dim, windows, each.stride, each.padding(), place)
             self.constraints.append(c)
         self.node_axes[value] = [axes[number] for number in range(len(node.axes))]
         whole_axes = [index.axis() for index in node.target]

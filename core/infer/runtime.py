@@ -19,20 +19,20 @@ class Derived:
     offset: int
     divisor: int
     exact: bool
-    pad: int | None
+    padding: int | None
     origin: Origin
 
     def key(self) -> object:
         """A key that sizes which are computed alike share."""
         sizes = tuple((c, part.size) for c, part in self.parts)
-        return sizes, self.offset, self.divisor, self.pad is None
+        return sizes, self.offset, self.divisor, self.padding is None
 
     def is_plain(self) -> bool:
         """Whether the size is that of its one part."""
         return (
             len(self.parts) == 1
             and self.parts[0][0] == 1
-            and (self.offset, self.divisor, self.pad) == (0, 1, None)
+            and (self.offset, self.divisor, self.padding) == (0, 1, None)
         )
 
 
@@ -69,7 +69,7 @@ class RunTime:
     def find(self, derived: Derived) -> int | Known | None:
         """The axis that was computed alike before, or the variable that an equation makes the same."""
         known = self._known.get(derived.key())
-        if known is not None or derived.divisor != 1 or derived.pad is not None:
+        if known is not None or derived.divisor != 1 or derived.padding is not None:
             return known
         terms = [(c, p.size.number) for c, p in derived.parts if isinstance(p.size, Symbol)]
         if len(terms) < len(derived.parts):

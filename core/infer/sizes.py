@@ -94,7 +94,7 @@ class Sizes:
             derived.divisor,
             derived.exact,
             0,
-            derived.pad,
+            derived.padding,
             span,
         )
 

@@ -185,17 +185,17 @@ class AtLeast:
 
 @record
 class Positions:
-    """The positions of a window of an index expression along the dimension ``base``, padded by ``pad`` at both ends.
+    """The positions of an index of an index expression along the dimension ``base``.
 
-    ``windows`` are the other axes of the index with their steps: there are
-    floor((base + 2*pad - sum of step*(window - 1) - 1) / stride) + 1 positions.
+    ``padding`` elements are added to the dimension, on both ends together. ``windows`` are the other axes of the index
+    with their steps: there are floor((base + padding - sum of step*(window - 1) - 1) / stride) + 1 positions.
     """
 
     dim: Dim
     base: Dim
     windows: tuple[tuple[int, Dim], ...]
     stride: int
-    pad: int
+    padding: int
     origin: Origin
 
 

@@ -63,8 +63,9 @@ class Derivation:
     """An extent that follows from others: ``size`` = floor((sum over ``terms`` + offset) / divisor).
 
     A term is a coefficient and a size number. The extent is at least ``least``; where ``exact``, nothing is left over.
-    ``pad`` is there for the positions of a window of an index expression, the first term then being the dimension that
-    it walks: what it is padded by on both ends. There is one at least where a window spreads over several elements.
+    ``padding`` is there for the positions of an index of an index expression, the first term then being the dimension
+    that it walks: the elements that are added to it, on both ends together. There is one position at least where a
+    window spreads over several elements.
     """
 
     size: int
@@ -73,7 +74,7 @@ class Derivation:
     divisor: int
     exact: bool
     least: int
-    pad: int | None
+    padding: int | None
     span: Span
 
     def sources(self) -> tuple[int, ...]:

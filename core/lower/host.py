@@ -188,7 +188,7 @@ def _least(program: Program, rule: Rule) -> tuple[int, tuple[int, ...]]:
     """The least extent; of the positions of windows 1, where a window spreads over several elements."""
     if isinstance(rule, ExtentProduct):
         return 0, ()
-    if rule.pad is None:
+    if rule.padding is None:
         return rule.least, ()
     members = [size for _, size in rule.terms[1:]]
     if any(1 < (program.sizes[size].fixed or 0) for size in members):

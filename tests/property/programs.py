@@ -316,15 +316,17 @@ def axis_extents(
         fits &= bool(index.terms) or index.offset < n
     if node.op in ARGUMENTS:
         fits &= all(0 < found[letter] for letter in node.letters() if letter not in node.output)
+    known = dict(found)
     for index, n in zip(indices, shapes[0], strict=False):
-        opened = [term for term in index.terms if term[1] not in found]
+        opened = [term for term in index.terms if term[1] not in known]
         if len(opened) > 1:
             return None
         for stride, letter, _ in opened:
-            reach = sum(c * (found[other] - 1) for c, other, _ in index.terms if other != letter)
-            room = n - 2 * index.offset - reach - 1
+            reach = sum(c * (known[other] - 1) for c, other, _ in index.terms if other != letter)
+            both = 2 if len(index.terms) > 1 else 1  # a window is padded on both ends
+            room = n - both * index.offset - reach - 1
             fits &= stride > 0 and (-stride if reach <= 0 else 0) <= room
-            found[letter] = max(room // stride + 1, 0) if stride > 0 else 0
+            fits &= fix(letter, max(room // stride + 1, 0) if stride > 0 else 0)
     return found if fits else None
 
 
@@ -986,21 +988,23 @@ class _Maker:
         if chance < 0.5:
             plain.append(spare.pop())
             return plain[-1], []
-        return self.group(spare, plain)
+        return self.group(spare, plain, "".join(before))
 
-    def group(self, spare: list[str], plain: list[str]) -> tuple[str, list[str]]:
-        """``(2y+u:3-1)`` and its like; also ``(i+j)`` of axes that other indices fix."""
+    def group(self, spare: list[str], plain: list[str], before: str = "") -> tuple[str, list[str]]:
+        """``(2y+u:3-1)`` and its like; ``(i+j)`` of axes that others fix; one with an axis of a group ``before``."""
         rng = self.rng
         stride = rng.choice(("", "", "2", "3"))
         offset = rng.choice(("", "", "", "-1", "-2", "+1"))
         if len(plain) > 1 and rng.random() < 0.2:
             one, other = rng.sample(plain, 2)
             return f"({stride}{one}{rng.choice('+-')}{other}{offset})", []
-        position = spare.pop()
+        shared = re.match(r"\(\d?([a-z])\+", before)
+        position = shared[1] if shared and rng.random() < 0.5 else spare.pop()
         if rng.random() < 0.25:
             if rng.random() < 0.3:
                 return f"(-{position}:{rng.randint(1, 4)}+{rng.randint(1, 4)})", []
-            return f"({stride or 2}{position}{offset})", []
+            written = f":{rng.randint(1, 4)}" if offset.startswith("-") else ""
+            return f"({stride or 2}{position}{written}{offset})", []
         step, window = rng.choice(("", "", "2")), spare.pop()
         extent = f":{rng.randint(1, 4)}" if rng.random() < 0.6 else ""
         return f"({stride}{position}+{step}{window}{extent}{offset})", [window]

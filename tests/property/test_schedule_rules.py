@@ -244,7 +244,7 @@ ALLOWED = (
     "+wee~we | e:16 | w 0 e e'",
     "+ii~. || 0 i",
     "+wee~w | e:4 | 0 e' w e",
-    "v(-o:2+3)(3r-1)~vor || v r 0 o",
+    "v(-o:2+3)(3r:7-1)~vor || v r 0 o",
     "om(q+g+1)*mg~omqg || m q 1 g 0 o",
     "o-orga~roga || g o r a 1 >> ((I & I) >> avsn*avwn~awsvn || s w v a n 0 1)",
     "ij*ij~ij | j:8,i:4 | j i i' j' >> >ij~j | j:8,i:4 | j i i' j' 0",

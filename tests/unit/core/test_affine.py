@@ -85,7 +85,7 @@ def test_pooling_skips_what_is_outside(pad: int, target: str) -> None:
         ("1j~j", lambda m: m[1]),
         ("i2~i", lambda m: m[:, 2]),
         ("(2i)j~ij", lambda m: m[::2]),
-        ("(i+1)j~ij", lambda m: m[1:2]),
+        ("(i+1)j~ij", lambda m: m[1:]),
         ("(-i:3+2)j~ij", lambda m: m[::-1]),
         (
             "(2i:5-3)j~ij",
@@ -170,3 +170,42 @@ def test_a_group_of_one_axis_is_a_window(text: str, expected: Any, target: str) 
 def test_a_shorter_axis_meets_a_group() -> None:
     x, y = np.array([1, 2], np.float32), np.array([1, 2, 3], np.float32)
     np.testing.assert_array_equal(i("i+(i+0)~i")(x, y), [2, 4])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("(2i+1)~i", [1, 3, 5, 7]),
+        ("(3i+1)~i", [1, 4, 7]),
+        ("(i+3)~i", [3, 4, 5, 6, 7]),
+        ("(i+8)~i", []),
+        ("+(2i+1)~.", 16),
+        ("(i:3-1)~i", [0, 0, 1]),
+    ],
+)
+def test_an_offset_of_one_axis_is_a_shift(text: str, expected: Any, target: str) -> None:
+    np.testing.assert_array_equal(i(text)(np.arange(8, dtype=np.float32), target=target), expected)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("text", "one", "other"),
+    [
+        ("(2i+1)*(2i)~i", 8, 9),
+        ("(i+u:3)+(i+u)~iu", 9, 8),
+        ("(i+u:3)+(i+v:2)~iuv", 9, 9),
+    ],
+)
+def test_two_groups_give_an_axis_one_extent(text: str, one: int, other: int, target: str) -> None:
+    """Whatever the order of the operands, at compile time and at run time."""
+    left, rest = text.split(")", 1)[0] + ")", text.partition("~")[2]
+    operator, right = text[len(left)], text[len(left) + 1 :].partition("~")[0]
+    arrays = np.ones(one, np.float32), np.ones(other, np.float32)
+    for turned, given in ((text, arrays), (f"{right}{operator}{left}~{rest}", arrays[::-1])):
+        with pytest.raises(Error) as failure:
+            i(turned)(*given, target=target)
+        assert failure.value.code == "E0573"
+        with pytest.raises(Error) as failure:
+            i(turned).source("c", *(array.shape for array in given))
+        assert failure.value.code == "E0573"
