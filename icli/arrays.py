@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ilang.codegen.runtime.files import write_whole
+from ilang.codegen.runtime.checkpoint import RESULTS
 from ilang.codegen.runtime.npy import Array, check_memory, load_npy, load_npz
+from ilang.codegen.runtime.outputs import ARRAY, FileKind, InputFile, write_output
 from ilang.core.diagnostic import DataError
 from ilang.core.dtype import FLOATS, INTEGER_ENDS
 from ilang.icli.literal import ArrayLiteral, looks_literal, parse_literal, respelled, split_dtype
@@ -120,9 +121,24 @@ MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 """Multipliers of SplitMix64 (Steele, Lea, Flood 2014)."""
 
 
+def files_of(texts: Sequence[str]) -> Iterator[InputFile]:
+    """The files that operands name."""
+    for text in texts:
+        rest = split_dtype(text)[1]
+        path, colon, _ = rest.rpartition(".npz:")
+        if colon or rest.endswith((".npz", ".npy")):
+            yield InputFile("the array", f"{path}.npz" if colon else rest)
+
+
+def kind_of_results(path: str) -> FileKind:
+    """The kind of a file of results, by the end of its name."""
+    return ARRAY if path.endswith(".npy") else RESULTS
+
+
 def save(path: str, arrays: Sequence[tuple[str, Array]]) -> None:
     """Write one array as .npy, or any number as .npz, whole or not at all."""
-    if path.endswith(".npy"):
-        write_whole(path, lambda stream: np.save(stream, arrays[0][1], allow_pickle=False))
+    kind = kind_of_results(path)
+    if kind is ARRAY:
+        write_output(path, kind, lambda out: np.save(out, arrays[0][1], allow_pickle=False))
     else:
-        write_whole(path, lambda stream: np.savez(stream, allow_pickle=False, **dict(arrays)))
+        write_output(path, kind, lambda out: np.savez(out, allow_pickle=False, **dict(arrays)))

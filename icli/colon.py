@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ilang.core.diagnostic import CommandError
+from ilang.core.diagnostic import CommandError, Error
 from ilang.core.record import record
 from ilang.core.suggestion import did_you_mean
 from ilang.icli.calls import SeenFunction
@@ -161,7 +161,7 @@ def _duration(seconds: float) -> str:
 
 
 def _save(session: ReplSession, rest: str) -> Reply:
-    from ilang.codegen.runtime.files import write_whole
+    from ilang.codegen.runtime.outputs import FileKind, write_output
     from ilang.core.notation.layout import format_module
     from ilang.core.source import Source
 
@@ -170,10 +170,28 @@ def _save(session: ReplSession, rest: str) -> Reply:
     if not session.texts:
         raise CommandError("E0819", "there is no definition to save", help="make one: sums = +ij~i")
     text = format_module(Source(rest, "\n".join(session.texts.values()) + "\n"))
-    write_whole(rest, lambda stream: stream.write(text.encode()))
+    kind = FileKind("a file of definitions that are all at hand", lambda path: _has(session, path))
+    write_output(rest, kind, lambda stream: stream.write(text.encode()))
     return Reply(
         (f"{_count(len([name for name in session.texts if name.isidentifier()]))} saved to {rest}",)
     )
+
+
+def _has(session: ReplSession, path: str) -> bool:
+    """Whether a file has definitions of names that a session has, and nothing else: no comment between them."""
+    from ilang.codegen.runtime.files import read_module
+    from ilang.core.notation.layout import format_module
+    from ilang.core.source import Source
+    from ilang.icli.calls import texts_of
+
+    try:
+        module = read_module(path)
+    except Error:
+        return False
+    texts = texts_of(module)
+    alone = Source(path, "\n".join(texts.values()) + "\n")
+    lines = [format_module(each).split() for each in (module.source, alone)]
+    return lines[0] == lines[1] and texts.keys() <= session.texts.keys()
 
 
 def _load(session: ReplSession, rest: str) -> Reply:

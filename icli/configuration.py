@@ -29,6 +29,9 @@ def configuration(texts: Sequence[str]) -> dict[str, Given]:
             known = _value(value.strip())
             if not equals or not name.strip().isidentifier() or known is None:
                 raise _refused(text if text[at + len(part) :].startswith("[") else part)
+            if name.strip() in values:
+                message = f"the configuration value {name.strip()} is given twice"
+                raise CommandError("E0825", message, help="give it once: --config lr=0.1")
             values[name.strip()] = known
             at += len(part) + 1
     return values

@@ -6,12 +6,20 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from ilang.codegen.runtime.outputs import FileKind, begins_with
+
 BLOCKS = " ▁▂▃▄▅▆▇█"
 """A column of 0 to 8 eighths."""
 WIDE, HIGH = 640, 360
 """The size of an SVG."""
 EDGE = 48
 """Around the curve, for numbers."""
+SVG = (
+    f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {HIGH}"'
+    ' font-family="sans-serif" font-size="12">'
+)
+"""The first line of every drawing."""
+CURVE = FileKind("a curve that `i train` drew", begins_with(SVG.encode()))
 
 Point = tuple[float, float]
 
@@ -57,7 +65,7 @@ def curve_svg(losses: Sequence[Point], held_back: Sequence[Point]) -> str:
 
     bottom, end = HIGH - EDGE, WIDE - EDGE
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {HIGH}" font-family="sans-serif" font-size="12">',
+        SVG,
         f'<rect width="{WIDE}" height="{HIGH}" fill="white"/>',
         f'<path d="M{EDGE},{EDGE} V{bottom} H{end}" fill="none" stroke="gray"/>',
         f'<text x="{EDGE - 4}" y="{EDGE + 4}" text-anchor="end">{high:.4g}</text>',

@@ -14,6 +14,7 @@ from ilang.icli.programs import several
 if TYPE_CHECKING:
     from ilang.codegen.runtime.function import Config, Function
     from ilang.codegen.runtime.npy import Array
+    from ilang.codegen.runtime.outputs import InputFile
     from ilang.codegen.runtime.session import Session
     from ilang.core.build.program import Given
     from ilang.core.build.tensor import Rows
@@ -82,6 +83,25 @@ def used_in(module: Module) -> set[str]:
             elif isinstance(each, Called) and isinstance(each.component, Reference):
                 used.add(each.component.name)
     return used
+
+
+def files_read(program: Tree | Module) -> list[InputFile]:
+    """The files that a program is read from and reads: its own, and those of ``file("w.npy")``."""
+    from ilang.codegen.runtime.model import beside
+    from ilang.codegen.runtime.outputs import InputFile
+    from ilang.core.ir.functions import Declared, Text, nodes_within
+
+    if not isinstance(program, Module):
+        return []
+    file = program.source.name
+    parts = list(nodes_within((*program.functions, *program.routines)))
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    texts += [part.name for part in parts if isinstance(part, Declared)]
+    arrays = [beside(file, each) for each in texts if each.endswith(".npy")]
+    return [
+        InputFile("the program", file),
+        *(InputFile("a file of the program", each) for each in arrays),
+    ]
 
 
 def shapes_of(texts: Sequence[str], functions: Sequence[Function]) -> dict[str, str]:

@@ -12,12 +12,17 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ilang.codegen.runtime.outputs import FileKind, begins_with
 from ilang.core.diagnostic import DataError
 from ilang.core.record import entity, record
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.batches import Batches
     from ilang.codegen.runtime.session import Session
+
+
+LOG = FileKind("a log of `i train`", begins_with(b'{"step": ', b'{"epoch": '))
+"""The kind of the file that has a line of JSON for each step and each epoch."""
 
 
 @record

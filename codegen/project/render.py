@@ -2,7 +2,7 @@
 
 Everything is rendered before anything is written. The files are written to a new folder first and moved from there, so
 that the project is the old one or the new one, whatever goes wrong. Files that `i build` did not write are never
-replaced: its own are known by a line in their head.
+replaced: its own are known by a line in their head; and those that were edited since, which their last line tells.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from ilang.codegen.project.exported_names import c_name, exported_name
 from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.makefile import ALONE, MPI, NOTHING, makefile, package
+from ilang.codegen.project.seal import is_edited, sealed
 from ilang.codegen.project.selftest import TEST_PARTS, own_names, selftest
 from ilang.codegen.project.steps import TestedSession
 from ilang.codegen.runtime.folders import ending_in_order
@@ -437,9 +438,12 @@ def _foreign(path: Path) -> str:
     if not stat.S_ISREG(mode):
         return "is not a file"
     with path.open("rb") as stream:
-        head = stream.read(HEAD_BYTES).decode("ascii", "replace")
-    line = next(line for ending, line in SIGNATURES if path.name.endswith(ending))
-    return "" if re.search(rf"^{line}\r?$", head, re.MULTILINE) else f"was not {MARK}"
+        head = stream.read(HEAD_BYTES)
+        line = next(line for ending, line in SIGNATURES if path.name.endswith(ending))
+        if not re.search(rf"^{line}\r?$", head.decode("ascii", "replace"), re.MULTILINE):
+            return f"was not {MARK}"
+        rest = stream.read()
+    return "was edited" if is_edited((head + rest).decode("ascii", "replace")) else ""
 
 
 @contextlib.contextmanager
@@ -486,7 +490,7 @@ def _fill(folder: Path, files: Mapping[str, str]) -> None:
     """Write files into a new folder, down to the disk."""
     for name, text in files.items():
         with (folder / name).open("xb") as stream:
-            stream.write(text.encode("ascii"))
+            stream.write(sealed(name, text).encode("ascii"))
             stream.flush()
             os.fsync(stream.fileno())
 

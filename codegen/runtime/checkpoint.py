@@ -15,8 +15,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from ilang.codegen.runtime.files import open_regular, write_whole
+from ilang.codegen.runtime.files import open_regular
 from ilang.codegen.runtime.npy import Array, check_memory, load_npz, members
+from ilang.codegen.runtime.outputs import FileKind, head, write_output
 from ilang.core.diagnostic import DataError
 from ilang.core.record import record
 
@@ -27,6 +28,10 @@ LARGEST_HEADER = 100 << 20
 """Bytes of a header that are read at most, as by others who read such files."""
 
 NOTES = "__metadata__"
+DEFINITION = "definition"
+"""The note that every checkpoint of a session has."""
+ZIP = b"PK"
+"""The first bytes of a .npz file."""
 
 
 @record
@@ -41,14 +46,14 @@ def write(path: str, arrays: Mapping[str, Array], notes: Mapping[str, str]) -> N
     """Write a checkpoint: .npz where the path ends so, else safetensors.
 
     Raises:
-        DataError: E0731, E0732 (the file cannot be written).
+        DataError: E0731, E0732 (the file cannot be written), E0768 (another file is there).
     """
     if path.endswith(".npz"):
         encoded = np.frombuffer(json.dumps(dict(notes)).encode(), np.uint8)
         named: dict[str, Any] = {NOTES: encoded, **arrays}
-        write_whole(path, lambda stream: np.savez(stream, **named))
+        write_output(path, CHECKPOINT, lambda stream: np.savez(stream, **named))
     else:
-        write_whole(path, lambda stream: _write(stream, arrays, notes))
+        write_output(path, CHECKPOINT, lambda stream: _write(stream, arrays, notes))
 
 
 def _write(stream: IO[bytes], arrays: Mapping[str, Array], notes: Mapping[str, str]) -> None:
@@ -80,7 +85,12 @@ def read(path: str) -> Checkpoint:
     with open_regular(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         try:
-            return _read(stream, size, path)
+            header, notes = _read_header(stream, size)
+            check_memory(size, path)
+            data = bytearray(stream.read())
+            arrays = {name: _array(name, entry, data) for name, entry in header.items()}
+            _check_places(header, len(data))
+            return Checkpoint(arrays, notes)
         except (DataError, MemoryError):
             raise
         except Exception as trouble:
@@ -90,8 +100,8 @@ def read(path: str) -> Checkpoint:
             raise DataError("E0761", message, help=hint) from None
 
 
-def _read(stream: IO[bytes], size: int, path: str) -> Checkpoint:
-    """Read safetensors of which ``size`` bytes are there; the exception says what is wrong with it."""
+def _read_header(stream: IO[bytes], size: int) -> tuple[dict[str, Any], dict[str, str]]:
+    """The entries of the arrays in safetensors of ``size`` bytes, and the notes; the exception says what is wrong."""
     if size < 8:
         raise ValueError(f"it has {size} bytes, and the length of its header alone takes 8")
     (length,) = struct.unpack("<Q", stream.read(8))
@@ -103,11 +113,7 @@ def _read(stream: IO[bytes], size: int, path: str) -> Checkpoint:
     notes = header.pop(NOTES, {})
     if not isinstance(notes, dict) or not all(isinstance(each, str) for each in notes.values()):
         raise ValueError("its notes are no texts")
-    check_memory(size, path)
-    data = bytearray(stream.read())
-    arrays = {name: _array(name, entry, data) for name, entry in header.items()}
-    _check_places(header, len(data))
-    return Checkpoint(arrays, notes)
+    return header, notes
 
 
 def _array(name: str, entry: Any, data: bytearray) -> Array:
@@ -141,11 +147,39 @@ def _check_places(header: Mapping[str, Any], size: int) -> None:
 def _read_npz(path: str) -> Checkpoint:
     names = members(path)
     arrays = {name: load_npz(path, name) for name in names if name != NOTES}
-    notes: Mapping[str, str] = {}
-    if NOTES in names:
-        try:
-            notes = json.loads(bytes(load_npz(path, NOTES)))
-        except ValueError:
-            message = f"{path} is no checkpoint that can be read: its notes are no JSON"
-            raise DataError("E0761", message) from None
-    return Checkpoint(arrays, notes)
+    return Checkpoint(arrays, _npz_notes(path) if NOTES in names else {})
+
+
+def _npz_notes(path: str) -> Mapping[str, str]:
+    """The notes of a .npz file that has them. Raises: DataError E0761."""
+    try:
+        notes: Mapping[str, str] = json.loads(bytes(load_npz(path, NOTES)))
+    except ValueError:
+        message = f"{path} is no checkpoint that can be read: its notes are no JSON"
+        raise DataError("E0761", message) from None
+    return notes
+
+
+def _is_checkpoint(path: str) -> bool:
+    """Whether a file is a checkpoint that a session wrote, of Python or of C: its notes name the definition."""
+    try:
+        if head(path).startswith(ZIP):
+            notes = _npz_notes(path) if NOTES in members(path) else {}
+        else:
+            with open_regular(path) as stream:
+                _, notes = _read_header(stream, os.fstat(stream.fileno()).st_size)
+    except Exception:
+        return False  # whatever it is, no session wrote it
+    return DEFINITION in notes
+
+
+def _is_results(path: str) -> bool:
+    """Whether a file is a .npz of arrays, and no checkpoint."""
+    try:
+        return NOTES not in members(path)
+    except DataError:
+        return False
+
+
+CHECKPOINT = FileKind("a checkpoint that `i` wrote", _is_checkpoint)
+RESULTS = FileKind("a .npz file of arrays", _is_results)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 from numbers import Integral
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.runtime.arguments import shown, widened_array
@@ -137,14 +138,16 @@ class Model:
 
     def _file(self, path: str, span: Any) -> Array:
         """The array in a file beside the text."""
-        from pathlib import Path
-
-        place = Path(self.module.source.name).parent / path
         try:
-            return widened_array(path, load_npy(str(place)))
+            return widened_array(path, load_npy(beside(self.module.source.name, path)))
         except DataError as error:
             help_line = error.help or "`file` reads .npy files"
             raise DataError("E0759", error.message, span, help_line) from None
+
+
+def beside(program: str, path: str) -> str:
+    """The place of a file that a program names: paths begin in the folder of the program."""
+    return str(Path(program).parent / path)
 
 
 def rows_of(name: str, text: str, words: bool = False) -> Rows:

@@ -26,7 +26,7 @@ from ilang.codegen.runtime.arguments import (
     shown,
     widened_array,
 )
-from ilang.codegen.runtime.checkpoint import read, write
+from ilang.codegen.runtime.checkpoint import DEFINITION, read, write
 from ilang.codegen.runtime.given_shapes import rows_of_extents
 from ilang.codegen.runtime.initial import initial_values
 from ilang.codegen.runtime.phased_program import PhasedProgram
@@ -451,12 +451,12 @@ class Session:
         many runs there were, and the seed.
 
         Raises:
-            DataError: E0731, E0732 (the file cannot be written).
+            DataError: E0731, E0732 (the file cannot be written), E0768 (a file that is no checkpoint is there).
         """
         arrays = {path: self.parameters.now(path) for path in self.parameters}
         arrays |= {f"{STATE}{path}": self.state.now(path) for path in self.state}
         options = self._options
-        standard = {"definition": options.name, "runs": str(self.runs), "seed": str(options.seed)}
+        standard = {DEFINITION: options.name, "runs": str(self.runs), "seed": str(options.seed)}
         write(os.fspath(path), arrays, {**standard, **(notes or {})})
 
     def load(self, path: str | os.PathLike[str]) -> Mapping[str, str]:

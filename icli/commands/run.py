@@ -10,6 +10,7 @@ from ilang.core.diagnostic import CommandError, counted
 from ilang.icli.command import CONFIG, Command, CommandOperand, Option, Request, whole_number
 from ilang.icli.definitions import (
     config_of,
+    files_read,
     functions_of,
     head_of,
     named_results,
@@ -22,6 +23,7 @@ from ilang.icli.screen import Screen
 if TYPE_CHECKING:
     from ilang.codegen.runtime.function import Function
     from ilang.codegen.runtime.npy import Array
+    from ilang.core.ir.syntax import Module, Tree
 
 
 FOR_FUNCTIONS = ("--shape", "--config", "--load", "--seed")
@@ -34,6 +36,7 @@ def run(request: Request, screen: Screen) -> int:
     place = request.one("-o")
     text, *operands = request.operands
     program, name = open_program(text), request.one("--def")
+    _check_files(request, program, operands)
     functions = functions_of(program, name)
     if functions:
         named = _function(one_function(functions), request, operands, target, screen)
@@ -111,6 +114,22 @@ def _target(request: Request) -> str:
             "E0822", f"--emulate is for CUDA, not for {target}", help="--target cuda --emulate"
         )
     return "cuda-emulated"
+
+
+def _check_files(request: Request, program: Tree | Module, operands: Sequence[str]) -> None:
+    """Refuse a place for results where what this command reads is, or a file of another kind.
+
+    Raises: DataError E0768.
+    """
+    place = request.one("-o")
+    if place is None:
+        return
+    from ilang.codegen.runtime.outputs import InputFile, OutputFile, check_outputs
+    from ilang.icli.arrays import files_of, kind_of_results
+
+    loaded = [InputFile("--load", each) for each in request.all("--load")]
+    inputs = [*files_read(program), *files_of(operands), *loaded]
+    check_outputs([OutputFile("-o", place, kind_of_results(place))], inputs)
 
 
 def _check_place(place: str | None, outputs: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from ilang.core.ir.functions import Head
 from ilang.core.ir.syntax import Module
 from ilang.core.suggestion import did_you_mean
 from ilang.icli.command import CONFIG, Command, CommandOperand, Option, Request, whole_number
-from ilang.icli.definitions import config_of, heads_of, used_in
+from ilang.icli.definitions import config_of, files_read, heads_of, used_in
 from ilang.icli.programs import is_file, unknown_definition
 from ilang.icli.screen import Screen, is_terminal
 
@@ -37,6 +37,7 @@ def run(request: Request, screen: Screen) -> int:
     module = read_module(path)
     head = _head(module, request.one("--def"))
     settings = _Settings(request, path, head)
+    _check_files(settings, module)
     if settings.ranks == 1:
         return _train(module, head, settings, screen, None)
 
@@ -63,7 +64,8 @@ def _train(
     batches = sessions.batches(data)
     session = sessions.of(data)
     done = _resumed(session, settings, batches.count)
-    if speaks:
+    is_over = 0 < done and settings.epochs * batches.count <= done
+    if speaks and not is_over:
         _announce(settings, batches, done, screen)
     held_back = None if kept is None else sessions.held_back(session, kept)
     with ExitStack() as stack:
@@ -79,9 +81,38 @@ def _train(
                 f"interrupted after step {training.done}, which {place} has: --resume {place} goes on"
             )
             return 130
-    if speaks:
+    if speaks and is_over:
+        _tell_nothing_left(training, settings, screen)
+    elif speaks:
         _tell(training, settings, screen)
     return 0
+
+
+def _check_files(settings: _Settings, module: Module) -> None:
+    """Refuse files to write that this command reads, that are one, or that are of another kind.
+
+    Raises: DataError E0768.
+    """
+    from ilang.codegen.runtime.checkpoint import CHECKPOINT
+    from ilang.codegen.runtime.outputs import InputFile, OutputFile, check_outputs, file_at
+    from ilang.icli.curve import CURVE
+    from ilang.icli.training import LOG
+
+    written = [
+        OutputFile(name, place, kind)
+        for name, place, kind in (
+            ("--save", settings.place, CHECKPOINT),
+            ("--log", settings.log, LOG),
+            ("--curve", settings.curve, CURVE),
+        )
+        if place is not None
+    ]
+    read = [InputFile("--data", each) for each in _files(settings.data)]
+    read += [InputFile("--val", each) for each in _files(settings.held_back)]
+    resumed = settings.resumed
+    if resumed is not None and file_at(resumed) != file_at(settings.place):
+        read.append(InputFile("--resume", resumed))
+    check_outputs(written, [*files_read(module), *read])
 
 
 def _announce(settings: _Settings, batches: Batches, done: int, screen: Screen) -> None:
@@ -95,16 +126,31 @@ def _announce(settings: _Settings, batches: Batches, done: int, screen: Screen) 
         screen.note(f"going on after step {done} of {settings.resumed}")
 
 
+def _tell_nothing_left(training: Training, settings: _Settings, screen: Screen) -> None:
+    """Say that a checkpoint has every step that is asked for; only another file is written, and said to be."""
+    from ilang.codegen.runtime.outputs import file_at
+
+    resumed, place = settings.resumed or "", settings.place
+    asked = settings.epochs * training.job.batches.count
+    screen.note(
+        f"nothing is left to do: {resumed} has {training.done} steps, and --epochs {settings.epochs} "
+        f"asks for {asked}"
+    )
+    if file_at(place) != file_at(resumed):
+        training.save()
+        screen.write(f"{training.done} steps; {place}\n")
+
+
 def _tell(training: Training, settings: _Settings, screen: Screen) -> None:
     """The curve, and where things are."""
-    from ilang.icli.curve import curve_svg, curve_text
+    from ilang.icli.curve import CURVE, curve_svg, curve_text
 
     screen.write(curve_text([loss for _, loss in training.losses]))
     if settings.curve is not None:
-        from ilang.codegen.runtime.files import write_whole
+        from ilang.codegen.runtime.outputs import write_output
 
         drawn = curve_svg(training.losses, training.held_back).encode()
-        write_whole(settings.curve, lambda stream: stream.write(drawn))
+        write_output(settings.curve, CURVE, lambda stream: stream.write(drawn))
     screen.write(f"{training.done} steps; {settings.place}\n")
 
 
@@ -235,12 +281,17 @@ def _data(text: str | None, head: Head) -> dict[str, Array]:
             message = f"{text} has no array {missing[0]}"
             raise CommandError("E0824", message, help=f"it has {', '.join(held[:20]) or 'none'}")
         return {name: load_npz(text, name) for name in names}
-    arrays = {}
+    arrays: dict[str, Array] = {}
+    given: dict[str, str] = {}
     for part in text.split(","):
         name, _, place = part.partition("=")
         if name not in names:
             hint = did_you_mean(name, names, f"its inputs are {', '.join(names)}")
             raise CommandError("E0824", f"{head.name} has no input {name or '(empty)'}", help=hint)
+        if name in arrays:
+            message = f"the input {name} is given twice: {given[name]} and {place or '(empty)'}"
+            raise CommandError("E0824", message, help=f"--data {usual}")
+        given[name] = place
         arrays[name] = _array(place)
     missing = [name for name in names if name not in arrays]
     if missing:
@@ -257,6 +308,14 @@ def _array(place: str) -> Array:
     if colon and file.endswith(".npz"):
         return load_npz(file, key)
     return load_npz(place, None) if place.endswith(".npz") else load_npy(place)
+
+
+def _files(text: str | None) -> Iterator[str]:
+    """The files that ``--data`` names."""
+    for part in text.split(",") if text else ():
+        place = part.partition("=")[2] if "=" in part else part
+        file, colon, _ = place.rpartition(".npz:")
+        yield f"{file}.npz" if colon else place
 
 
 class _Sessions:

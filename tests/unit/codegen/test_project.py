@@ -737,6 +737,22 @@ def test_leaves_the_files_of_somebody_else(name: str, beside: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", FOREIGN)
+def test_leaves_files_that_were_edited(name: str, tmp_path: Path) -> None:
+    build(MATMUL, tmp_path)
+    text = (tmp_path / name).read_text()
+    half = len(text) // 2
+    for edited in (f"{text}more\n", f"\n{text}", f"{text[:half]} {text[half:]}"):
+        (tmp_path / name).write_text(edited)
+        before = contents(tmp_path)
+        refused(lambda: build(MATMUL, tmp_path), "E0913", f"{tmp_path / name} ")
+        assert contents(tmp_path) == before
+    (tmp_path / name).write_bytes(text.replace("\n", "\r\n").encode())
+    build(PROGRAMS["hostile"], tmp_path)
+    build(MATMUL, tmp_path)
+    assert (tmp_path / name).read_text() == text
+
+
+@pytest.mark.parametrize("name", FOREIGN)
 @pytest.mark.parametrize("target", ["mine", "old", "absent"])
 def test_leaves_links(name: str, target: str, tmp_path: Path) -> None:
     fill(tmp_path / "old")
