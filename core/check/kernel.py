@@ -68,11 +68,14 @@ def _calls(program: Program) -> None:
     every = {call.kernel for call in calls} == {*range(len(program.kernels))}
     demand(every, "every kernel is called")
     sizes = [n if size.fixed is None else f"= {size.fixed}" for n, size in enumerate(program.sizes)]
-    for pair in (pair for call in calls for pair in call.arrays):
+    for call, pair in ((each, pair) for each in calls for pair in each.arrays):
         called, other = (program.buffers[number] for number in pair)
         extents = [[sizes[n] for n in buffer.dims] for buffer in (called, other)]
-        same = replace(called, name=other.name, dims=other.dims, owner=other.owner) == other
+        places = {"owner": other.owner, "instead": other.instead}
+        same = replace(called, name=other.name, dims=other.dims, **places) == other
         demand(same and extents[0] == extents[1], "one buffer is like another in its place")
+        memory = [n if n is None else call.array(n) for n in (called.owner, called.instead)]
+        demand(memory == [*places.values()], "a buffer has its memory from the same call's")
 
 
 def changed(program: Program, before: Program) -> Sequence[Kernel]:

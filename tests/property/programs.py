@@ -898,9 +898,20 @@ class _Maker:
         one, other = self.value(1), self.value(1)
         if self.taste.sharing < self.rng.random():
             other = self.input(2)
-        return self.reduce(
-            self.pointwise(one, other, "*"), self.rng.choice(("+", "+", "+", ">", ""))
-        )
+        product = self.pointwise(one, other, "*")
+        total = self.reduce(product, self.rng.choice(("+", "+", "+", ">", "")))
+        if isinstance(self.nodes[other], Input) and self.rng.random() < 0.2:
+            self.again(product, total)
+        return total
+
+    def again(self, product: int, total: int) -> None:
+        """The same product and sum of another input, as queries and keys are of one array."""
+        first, second = self.nodes[product], self.nodes[total]
+        if isinstance(first, Expression) and isinstance(second, Expression):
+            one, other = first.reads
+            input_ = self.input(self.ranks[other], self.dtypes[other])
+            twin = self.add(replace(first, reads=(one, input_)))
+            self.add(replace(second, reads=(twin,)))
 
     def outer(self) -> int:
         one, other = self.value(), self.input(self.rng.choice((0, 1, 1, 2)))

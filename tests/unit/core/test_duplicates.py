@@ -135,3 +135,23 @@ def test_what_is_called_on_others_is_like_them() -> None:
     for calls in ((Call(0, 0), wrong), (Call(0, 0), Call(1, 1))):
         with pytest.raises(InternalError, match="calls of program"):
             check.verify(replace(program, calls=calls))
+
+
+QUERIES_AND_KEYS = (
+    "f(x[s,d], wq[d,e], wk[d,e]) = ~(I & proj) >> (I | proj)\nproj = sd*de~sed >> +sed~se\n"
+)
+
+
+def test_parts_of_a_call_have_its_memory() -> None:
+    """Sums in parts whose number comes at run time are the results themselves where there is one part."""
+    module = parse_module(Source("f.i", QUERIES_AND_KEYS))
+    program = pipeline.lower(pipeline.infer(pipeline.module_graph(module, "f")), GPU)
+    again = program.calls[-2]
+    (parts,) = (n for n, _ in again.arrays if program.buffers[n].instead is not None)
+    other = program.buffers[again.array(parts)]
+    assert other.instead == program.outputs[1]
+    mixed = tuple(
+        replace(b, instead=program.outputs[0]) if b == other else b for b in program.buffers
+    )
+    with pytest.raises(InternalError, match="from the same call's"):
+        check.verify(replace(program, buffers=mixed))
