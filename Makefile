@@ -7,6 +7,7 @@
 #   make check           format, lint and types
 #   make fuzz N=1000     random programs against the reference evaluator
 #   make fuzz-notations N=10000   random programs of every notation, as C and as CUDA on the emulator
+#   make fuzz-texts N=10000    random programs of every notation as texts of CUDA, which nothing compiles
 #   make fuzz-tensors N=2000   random tensor functions and routines against what their text means
 #   make einsum-tests    the tests that the installed NumPy and opt_einsum have for einsum, on ours
 #   make matrix          every type, conversion, operator and axis, optimised for several processors
@@ -42,7 +43,7 @@ find_cc = found=; \
 	  CC="$(CURDIR)/$(BIN)/zig-cc"; export CC; \
 	fi
 
-.PHONY: help demo test check fuzz fuzz-notations fuzz-tensors fuzz-schedules einsum-tests matrix accuracy growth bench bench-page clean
+.PHONY: help demo test check fuzz fuzz-notations fuzz-texts fuzz-tensors fuzz-schedules einsum-tests matrix accuracy growth bench bench-page clean
 
 # The first target: what a bare `make` does. The list is the comment that opens this file.
 help:
@@ -64,6 +65,9 @@ fuzz: $(READY)
 
 fuzz-notations: $(READY)
 	@$(find_cc); $(BIN)/python tests/property/fuzz.py --programs 0 --notations $(N)
+
+fuzz-texts: $(READY)
+	@$(BIN)/python tests/property/fuzz.py --programs 0 --texts $(N)
 
 fuzz-tensors: $(READY)
 	@$(find_cc); $(BIN)/python tests/property/fuzz.py --programs 0 --tensors $(N)

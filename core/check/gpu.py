@@ -228,8 +228,9 @@ def _neighbors(program: Program, kernel: Kernel, s: Spread, neighbors: Neighbors
             )
             _demand(program, kernel, along, "neighbors begin at multiples of their number")
             rows = {buffer.dims[-1]} & strides(buffer.dims, index)
-            fixed = {n for n in rows if (program.sizes[n].fixed or 1) % neighbors.count == 0}
-            _demand(program, kernel, rows <= fixed | set(neighbors.whole), "rows are whole vectors")
+            fixed = (program.sizes[n].fixed for n in rows - set(neighbors.whole))
+            known = all(extent is not None and extent % neighbors.count == 0 for extent in fixed)
+            _demand(program, kernel, known, "rows are whole vectors")
 
 
 def _independent(program: Program, kernel: Kernel, spread: Spread, combined: set[int]) -> None:

@@ -91,7 +91,7 @@ def check(trials: Sequence[Trial], mode: str, with_loops: bool = True) -> Tally:
     for trial in trials:
         tally.programs += 1
         try:
-            lowered.append(_lowered(trial, f"p{len(lowered)}", tally, machine))
+            lowered.append(kernels_of(trial, f"p{len(lowered)}", tally, machine))
         except Wrong as wrong:
             tally.failures.append(Failure(trial, wrong.step, wrong.message, mode))
     _check_native(lowered, mode, with_loops, tally)
@@ -119,7 +119,7 @@ def graph_of(trial: Trial, name: str) -> Graph:
     return pipeline.module_graph(module, "main")
 
 
-def _lowered(trial: Trial, name: str, tally: Tally, machine: Machine) -> Lowered:
+def kernels_of(trial: Trial, name: str, tally: Tally, machine: Machine) -> Lowered:
     try:
         graph = graph_of(trial, name)
         shapes = [array.shape for array in trial.runs[0]] if trial.fixed else None

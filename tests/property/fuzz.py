@@ -11,7 +11,8 @@ compares definitions over names with their wiring (``bodies.py``). A failure is 
 ``--tensors 2000`` runs random tensor functions and routines (``tensor_programs.py``) beside what their text means.
 
 ``--notations 10000`` draws from all of these and from what is called beside them (``notations.py``: einx, elementwise
-kernels, NumPy's einsum, named values), compiled as C and, every seventh batch, as CUDA for the emulator.
+kernels, NumPy's einsum, named values), compiled as C and, every seventh batch, as CUDA for the emulator. ``--texts
+10000`` prints as many of these, tensor functions and routines among them, as CUDA and compiles none.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ if str(ROOT) not in sys.path:
 from tests import shares  # noqa: E402 - found through the line above
 from tests.property import (  # noqa: E402 - as above
     body_checking,
+    cuda_texts,
     emulated,
     mixed_checking,
     native,
@@ -217,6 +219,27 @@ def fuzz_tensors(
     return not total.failures
 
 
+def work_texts(job: tuple[str, Job]) -> cuda_texts.Tally:
+    """Print one batch of programs of a notation as CUDA."""
+    notation, (start, size, _, _) = job
+    return cuda_texts.check(notation, range(start, start + size))
+
+
+def fuzz_texts(seed: int, count: int, options: argparse.Namespace) -> bool:
+    """Print so many programs of all notations as CUDA; whether none failed."""
+    share = -(-count // len(cuda_texts.DRAWN))
+    todo = [(name, job) for name in cuda_texts.DRAWN for job in jobs(seed, share, options.batch)]
+    total = cuda_texts.Tally()
+    with checkers(options.jobs) as pool:
+        for tally in pool.imap(work_texts, todo):
+            total.add(tally)
+    print(f"texts of CUDA     {total.programs}, {total.lines} lines")
+    print(f"failures          {len(total.failures)}")
+    for number, step, message in total.failures[:KEPT]:
+        print(f"\nseed {number}: {step}: {message}")
+    return not total.failures
+
+
 DRAWN: dict[str, Callable[[Job], Any]] = {
     "index": work,
     "einsum, extended": work_specs,
@@ -279,6 +302,7 @@ def main() -> int:
     parser.add_argument("--specs", type=int, default=0, help="chains of einsum specifications")
     parser.add_argument("--mixed", type=int, default=0, help="graphs with tensor operations")
     parser.add_argument("--notations", type=int, default=0, help="programs of every notation")
+    parser.add_argument("--texts", type=int, default=0, help="programs printed as CUDA alone")
     parser.add_argument("--tensors", type=int, default=0, help="tensor functions and routines")
     parser.add_argument("--bodies", type=int, default=0, help="definitions over names")
     parser.add_argument("--seed", type=int, help="the first seed (default: a random one)")
@@ -296,6 +320,7 @@ def main() -> int:
     print(f"seed {seed}", flush=True)
     fine = not options.specs or fuzz_specs(seed, options.specs, options, modes)
     fine &= not options.mixed or fuzz_mixed(seed, options.mixed, options, modes)
+    fine &= not options.texts or fuzz_texts(seed, options.texts, options)
     fine &= not options.bodies or fuzz_bodies(seed, options.bodies, options)
     if options.tensors:
         chosen = NOTATION_MODES if options.mode is None else modes

@@ -58,7 +58,7 @@ def check(seeds: Sequence[int], mode: str) -> Tally:
         tally.fixed += drawn.fixed is not None
         says = [" ".join(drawn.says), pipeline.graph_text(drawn.graph)]
         with noted(tally.failures, seed, says):
-            one = _lowered(drawn, f"p{len(lowered)}", GPU if mode in emulated.MODES else CPU)
+            one = kernels_of(drawn, f"p{len(lowered)}", GPU if mode in emulated.MODES else CPU)
             _by_oracle(one.shaped, one)
             _by_oracle(moved_views(one.shaped, extents_of(one.shaped, (), CPU)), one)
             lowered.append(one)
@@ -66,7 +66,7 @@ def check(seeds: Sequence[int], mode: str) -> Tally:
     return tally
 
 
-def _lowered(drawn: Drawn, name: str, machine: Machine) -> _Lowered:
+def kernels_of(drawn: Drawn, name: str, machine: Machine) -> _Lowered:
     runs = tuple(range(len(drawn.runs))) if drawn.fixed is None else (drawn.fixed,)
     arrays = drawn.runs[runs[0]]
     shapes = None if drawn.fixed is None else [array.shape for array in arrays]

@@ -61,7 +61,7 @@ def check(notation: str, seeds: Sequence[int], mode: str) -> Tally:
         with noted(tally.failures, seed, says):
             drawn = notations.generate(notation, seed)
             says.append(repr(drawn.component))
-            one = _lowered(seed, drawn, f"p{len(lowered)}", machine)
+            one = kernels_of(seed, drawn, f"p{len(lowered)}", machine)
             _read_again(drawn)
             for shaped in (one.shaped, moved_views(one.shaped, extents_of(one.shaped, (), CPU))):
                 _compare(evaluate(shaped, drawn.arrays, one.extents), drawn)
@@ -70,7 +70,7 @@ def check(notation: str, seeds: Sequence[int], mode: str) -> Tally:
     return tally
 
 
-def _lowered(seed: int, drawn: Drawn, name: str, machine: Machine) -> _Lowered:
+def kernels_of(seed: int, drawn: Drawn, name: str, machine: Machine) -> _Lowered:
     """A program inferred and lowered; of some the extents are known when it is compiled."""
     dtypes = [SUPPORTED[array.dtype] for array in drawn.arrays]
     shapes = [array.shape for array in drawn.arrays]

@@ -66,14 +66,14 @@ def check(seeds: Sequence[int], mode: str) -> Tally:
                 says[:] = [program.text]
                 tally.schedules, tally.refused = tally.schedules + given, tally.refused + refused
             machine = GPU if mode in emulated.MODES else CPU
-            one = _lowered(seed, program, f"p{len(lowered)}", machine)
+            one = kernels_of(seed, program, f"p{len(lowered)}", machine)
             _by_oracle(one, tally)
             lowered.append(one)
     _by_c(lowered, mode, tally)
     return tally
 
 
-def _lowered(seed: int, program: Program, name: str, machine: Machine) -> _Lowered:
+def kernels_of(seed: int, program: Program, name: str, machine: Machine) -> _Lowered:
     tree = pipeline.text_component(program.text)
     assert same(pipeline.text_component(print_tree(tree)), tree), f"printed: {print_tree(tree)}"
     runs = (seed % len(program.runs),) if seed % 4 == 0 else tuple(range(len(program.runs)))

@@ -188,7 +188,7 @@ def test_plain_text_means_the_same() -> None:
         assert set(plain.program.outputs) == set(one.program.outputs)
         assert sorted(plain.program.inputs) == sorted(one.program.inputs)
         other = trial.Trial(seed, plain, False, ())
-        checking._lowered(other, "p", Tally(), CPU)
+        checking.kernels_of(other, "p", Tally(), CPU)
 
 
 def test_shrinking_keeps_what_fails() -> None:

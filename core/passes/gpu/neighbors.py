@@ -169,13 +169,14 @@ def _is_alone(body: Block, every: Block) -> bool:
 
 def _moved(program: Program, body: Block, variable: int, ends: Ends) -> tuple[int, ...]:
     """The buffers whose elements are neighbors; none where something moves with the loop and is none."""
-    elements = {*_elements(program, body, ends)}
-    moving = {at for at in accesses(body) if any(variable in part.axes() for part in at[1])}
+    every = {*accesses(body)}
+    moving = {at for at in every if any(variable in part.axes() for part in at[1])}
     buffers = {number for number, _ in moving}
+    elements = {*_elements(program, body, ends)}
     if not moving <= elements or not all(_is_along(index, variable) for _, index in moving):
         return ()
     views = any(program.buffers[number].owner is not None for number in buffers)
-    still = any(number in buffers for number, _ in elements - moving)
+    still = any(number in buffers for number, _ in every - moving)
     return () if views or still else tuple(sorted(buffers))
 
 

@@ -80,3 +80,16 @@ def test_a_row_has_a_thread_for_each_vector(columns: int, threads: int) -> None:
     (blocks,) = kernel.body
     assert isinstance(blocks, Spread)
     assert (blocks.over, blocks.threads) == ("blocks", threads)
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("(I & I) >> i*(0)[i<2]~i", None),  # an element that is read beside the one that moves
+        ("(I & I) >> i*(0)[i<2]~i", [(8,)]),
+        ("mn>.~mn | n:16,m:2 |", [(8, 0), ()]),  # rows without elements
+    ],
+)
+def test_what_moves_is_what_is_checked(text: str, shapes: list[tuple[int, ...]] | None) -> None:
+    graph = pipeline.graph_of(pipeline.text_component(text), "f")
+    verify(pipeline.lower(pipeline.infer(graph, shapes=shapes), GPU))
