@@ -125,21 +125,30 @@ class Request:
         return self.values.get(name, ())
 
 
-def whole_number(request: Request, option: str, default: int, least: int = 1) -> int:
+def whole_number(
+    request: Request, option: str, default: int, least: int = 1, most: int = 2**63 - 1
+) -> int:
     """The whole number that an option gives.
 
-    Raises: CommandError E0825 (it gives something else, or a number below ``least``).
+    Raises: CommandError E0825 (it gives something else, or a number below ``least`` or above ``most``).
     """
     text = request.one(option)
     if text is None:
         return default
-    if not text.isascii() or not text.isdecimal() or int(text) < least:
-        raise CommandError(
-            "E0825",
-            f"{option} is a whole number of {least} or more, not {text or '(empty)'}",
-            help=f"write a number: {option} {max(default, least)}",
-        )
-    return int(text)
+    help_line = f"write a number: {option} {max(default, least)}"
+    digits = text.lstrip("0") or text[:1]
+    if not text.isascii() or not text.isdecimal() or (len(digits) < 20 and int(digits) < least):
+        message = f"{option} is a whole number of {least} or more, not {text or '(empty)'}"
+        raise CommandError("E0825", message, help=help_line)
+    if len(str(most)) < len(digits) or most < int(digits):
+        message = f"{option} is at most {most}, not {digits}"
+        raise CommandError("E0825", message, help=help_line)
+    return int(digits)
+
+
+def seed_of(request: Request) -> int:
+    """The seed that ``--seed`` gives; 0 without it. Raises: CommandError E0825."""
+    return whole_number(request, "--seed", 0, least=0, most=2**64 - 1)
 
 
 def _show_page(context: click.Context, _: click.Parameter, times: int) -> None:

@@ -185,15 +185,16 @@ def widened_array(name: str, value: object) -> Array:
 
 
 def rounded(name: str, array: Array, dtype: str) -> Array:
-    """A copy of an array in another type, in C's order, where nothing is lost but precision.
+    """A copy of an array in another type, in C's order, where nothing is lost but the precision of floats.
 
     Raises:
         DataError: E0758 (a number that the type has not).
     """
     with np.errstate(over="ignore", invalid="ignore"):
         result = np.array(array, NUMPY_TYPES[dtype], order="C", copy=True)
+        back = result.astype(array.dtype)
     infinite = np.isinf(result) & np.isfinite(array)
-    lost = infinite if dtype in FLOATS else result != array
+    lost = infinite if SUPPORTED[array.dtype] in FLOATS else back != array
     if lost.any():
         number, kept_dtype = array[lost].flat[0].item(), SUPPORTED[array.dtype]
         message = f"{name} is {dtype} in this session, and the array given for it has {number}, which {dtype} has not"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import _thread
 import contextlib
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -42,6 +43,40 @@ class ForkSafeLock:
             self._owner, self._lock = os.getpid(), _thread.RLock()
         with self._lock:
             yield
+
+
+_whole: dict[int, weakref.ref[_thread.RLock]] = {}
+"""The locks that a fork waits for."""
+
+
+def lock_of_runs() -> _thread.RLock:
+    """A lock that a fork takes as well: what it guards is whole in the child, whichever thread was at work on it."""
+    lock = _thread.RLock()
+    key = id(lock)
+    _whole[key] = weakref.ref(lock, lambda _: _whole.pop(key, None))
+    return lock
+
+
+def _wait_for_forks() -> None:
+    """Have every fork of this process hold the locks of ``lock_of_runs`` meanwhile."""
+    held: list[_thread.RLock] = []
+
+    def hold() -> None:
+        for reference in list(_whole.values()):
+            lock = reference()
+            if lock is not None:
+                lock.acquire()
+                held.append(lock)
+
+    def release() -> None:
+        while held:
+            held.pop().release()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=hold, after_in_parent=release, after_in_child=release)
+
+
+_wait_for_forks()
 
 
 class _Job:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ilang.codegen.runtime.concurrency import lock_of_runs
 from ilang.codegen.runtime.model import Model, options_of
 from ilang.codegen.runtime.session import Session
 from ilang.codegen.runtime.solved import SolvedDefinition
@@ -90,7 +90,7 @@ class Function:
         self.model = model
         self.name = name
         self._sessions: OrderedDict[object, Session] = OrderedDict()
-        self._lock = Lock()
+        self._lock = lock_of_runs()
 
     def __repr__(self) -> str:
         """The head of the definition, as it is written."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.runtime.arguments import shown, widened_array
 from ilang.codegen.runtime.npy import load_npy
+from ilang.codegen.runtime.philox import LARGEST_SEED
 from ilang.core import pipeline
 from ilang.core.build.program import Given
 from ilang.core.build.routines import Built
@@ -72,9 +73,11 @@ def options_of(
     chosen = {**DEFAULTS, **given}
     keep = chosen["keep"]
     chosen["keep"] = (keep,) if isinstance(keep, str) else tuple(keep)
-    if not isinstance(chosen["seed"], Integral):
-        message = f"the seed is a whole number, not {chosen['seed']!r}"
+    seed = chosen["seed"]
+    if not isinstance(seed, Integral) or not 0 <= int(seed) <= LARGEST_SEED:
+        message = f"the seed is a whole number from 0 to 2^64 - 1, not {seed!r}"
         raise DataError("E0756", message, help="seed=0")
+    chosen["seed"] = int(seed)
     return Options(name, rows, config, *chosen.values())
 
 

@@ -156,6 +156,9 @@ class Routine:
                 leaves = ", ".join(self._places) or "none"
                 hint = did_you_mean(name, list(self._places), f"its leaves are {leaves}")
                 raise DataError("E0741", f"{name} is no leaf of this program", help=hint)
+            if self._places[name] in self._open[: len(arrays)]:
+                message = f"the leaf {name} is given by name, and in order"
+                raise DataError("E0741", message, help="give each leaf once")
             given[self._places[name]] = array
         return given
 

@@ -12,7 +12,7 @@ that fails changes nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,18 +27,19 @@ from ilang.codegen.runtime.arguments import (
     widened_array,
 )
 from ilang.codegen.runtime.checkpoint import DEFINITION, read, write
+from ilang.codegen.runtime.concurrency import lock_of_runs
 from ilang.codegen.runtime.given_shapes import rows_of_extents
 from ilang.codegen.runtime.initial import initial_values
 from ilang.codegen.runtime.phased_program import PhasedProgram
 from ilang.codegen.runtime.plan import OUT_OF_RANGE
+from ilang.codegen.runtime.settings import Settings
 from ilang.codegen.runtime.sharing import matched
 from ilang.codegen.runtime.solved import SolvedDefinition
 from ilang.codegen.runtime.specialization import Specialization
 from ilang.codegen.runtime.step import NOTHING, BoundProgram
 from ilang.codegen.runtime.stored import Arrays, LastingTensor, fitted
 from ilang.codegen.runtime.target import check_target
-from ilang.core.build.program import Given, plain_number
-from ilang.core.build.routines import Built, Result
+from ilang.core.build.routines import Result
 from ilang.core.build.values import Stored
 from ilang.core.diagnostic import DataError, ShapeError, counted
 from ilang.core.ir.assignments import sources
@@ -46,6 +47,8 @@ from ilang.core.record import replace
 from ilang.core.suggestion import did_you_mean, nearest
 
 if TYPE_CHECKING:
+    import _thread
+
     from ilang.codegen.runtime.arguments import Array
     from ilang.codegen.runtime.model import Model, Options
     from ilang.core.ir.shaped import Node
@@ -59,59 +62,13 @@ LASTING = ("parameter", "state")
 """The roles of results that take the place of what a run has read."""
 
 
-class Settings(MutableMapping[str, Given]):
-    """The configuration of a session: what is used in arithmetic alone may change between runs."""
-
-    def __init__(self, built: Built, values: Mapping[str, Given], dtype: Any) -> None:
-        """The values that a session was made with."""
-        self._built = built
-        self._values = dict(values)
-        self._dtype = dtype
-        self.arrays = {
-            name: _setting(name, cell.initial, dtype)
-            for name, cell in built.settings.items()
-            if isinstance(cell.initial, int | float)
-        }
-
-    def __getitem__(self, name: str) -> Given:
-        """The value now."""
-        return self._values[name]
-
-    def __setitem__(self, name: str, value: Given) -> None:
-        """Another value from the next run on. Raises DataError: E0750, E0755 (it is fixed)."""
-        if name not in self._values:
-            listed = ", ".join(self._values) or "none"
-            message = f"there is no configuration value {name}"
-            raise DataError("E0750", message, help=f"there are {listed}")
-        if name in self._built.fixed or name not in self.arrays:
-            raise DataError(
-                "E0755",
-                f"{name} is fixed: the program was built with {self._values[name]}",
-                self._built.fixed.get(name),
-                "make another session, with another config",
-            )
-        number = plain_number(value)
-        if number is None:
-            message = f"the configuration value {name} is a number, not {shown(value)}"
-            raise DataError("E0750", message, help="numbers are below 1.8e308")
-        self.arrays[name][:] = _setting(name, number, self._dtype)
-        self._values[name] = number
-
-    def __delitem__(self, name: str) -> None:
-        """Refuse: configuration is that of the head."""
-        raise DataError("E0755", f"{name} cannot be removed: the head has it")
-
-    def __iter__(self) -> Iterator[str]:
-        """The names, in the order of the head."""
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        """The number of arrays."""
-        return len(self._values)
-
-
 class Session:
-    """A definition with its arrays. A run takes arrays for its inputs by name, and gives what it returns."""
+    """A definition with its arrays. A run takes arrays for its inputs by name, and gives what it returns.
+
+    ``lock`` is held by a run, and by whatever reads or replaces arrays; sessions that share parameters have one lock.
+    """
+
+    lock: _thread.RLock
 
     def __init__(self, model: Model, options: Options) -> None:
         """Infer every shape; the first run compiles.
@@ -126,6 +83,8 @@ class Session:
         self._step: BoundProgram | None = None
         self._phased: PhasedProgram | None = None
         self.runs = 0
+        shared = options.parameters
+        self.lock = shared.lock if isinstance(shared, Session) else lock_of_runs()
         try:
             self._open(options)
         except ShapeError as error:
@@ -150,10 +109,12 @@ class Session:
         self._options = options
         self._solved = SolvedDefinition(self._model, options)
         solved = self._solved
-        self.config = Settings(solved.built, solved.config, solved.float)
+        self.config = Settings(solved.built, solved.config, solved.float, self.lock)
         written = {role: {r.path for r in solved.results if r.role == role} for role in LASTING}
-        self.parameters = Arrays(solved.tensors("parameter"), "parameter", written["parameter"])
-        self.state = Arrays(solved.tensors("declared"), "state", written["state"])
+        self.parameters, self.state = (
+            Arrays(solved.tensors(kind), noun, written[noun], self.lock)
+            for kind, noun in (("parameter", "parameter"), ("declared", "state"))
+        )
         self._constants = solved.constants()
         self._begin(options)
         self._inputs = [tensor for _, tensor in solved.cells("input")]
@@ -216,6 +177,14 @@ class Session:
         """
         if named or len(arrays) != len(self._names):
             arrays = self._in_order(arrays, named)
+        with self.lock:
+            returned = self._once(arrays)
+        if not returned:
+            return None
+        return returned[0] if len(returned) == 1 else tuple(returned)
+
+    def _once(self, arrays: Sequence[Any]) -> list[Array]:
+        """One run, as no other thread runs; what is returned."""
         step = self._step
         if step is None or not step.fits(arrays):
             self._fit(arrays)
@@ -227,9 +196,7 @@ class Session:
         except DataError as error:
             raise self._placed(error, arrays) from None
         self.runs += 1
-        if not returned:
-            return None
-        return returned[0] if len(returned) == 1 else tuple(returned)
+        return returned
 
     def fit(self, *arrays: Any, **named: Any) -> None:
         """Let inputs whose shape was not given, and is not what inference found, have that of their arrays.
@@ -240,7 +207,9 @@ class Session:
         Raises:
             Error: shapes that do not agree. DataError: E0742, E0756 (as for a run).
         """
-        self._fit(self._in_order(arrays, named))
+        given = self._in_order(arrays, named)
+        with self.lock:
+            self._fit(given)
 
     def _fit(self, arrays: Sequence[Any]) -> None:
         options = self._options
@@ -260,8 +229,25 @@ class Session:
             self._open(options)
             return
         other = Session(self._model, replace(options, config={**options.config, **self.config}))
+        if self.parameters.lends:
+            self._keep_lent(other)
         other._take_values(self)
-        vars(self).update(vars(other))
+        vars(self).update(vars(other), lock=self.lock)
+
+    def _keep_lent(self, other: Session) -> None:
+        """Leave parameters that further sessions share where they are, for a session of other inputs.
+
+        Raises:
+            DataError: E0754 (the inputs give them another shape).
+        """
+        for path, tensor in self.parameters.tensors.items():
+            now, asked = tensor.shape.memory(), other.parameters.tensors[path].shape.memory()
+            if now != asked:
+                message = f"{path} has shape {now} and is shared, and these inputs give it {asked}"
+                raise DataError(
+                    "E0754", message, help='give shapes first: session(..., {"x": "32|4"})'
+                )
+        other.parameters = self.parameters
 
     def _take_values(self, before: Session) -> None:
         """Have the parameters and the state that were replaced in a session of other shapes.
@@ -290,6 +276,10 @@ class Session:
             message = f"{name} takes {counted(len(names), 'array')}, and {len(arrays)} are given"
             raise DataError("E0756", message, help=f"its inputs are {', '.join(names) or 'none'}")
         by_name = {**dict(zip(names, arrays, strict=False)), **named}
+        for number, each in enumerate(names[: len(arrays)]):
+            if each in named:
+                message = f"the input {each} of {name} is given by name, and in order as array {number + 1}"
+                raise DataError("E0756", message, help="give each input once")
         for each in by_name:
             if each not in names:
                 hint = did_you_mean(each, names, f"its inputs are {', '.join(names)}")
@@ -377,11 +367,12 @@ class Session:
             return self.parameters[path]
         if path in self.state.tensors:
             return self.state[path]
-        last = self._last if self._step is None else self._step.last
-        if path in last:
-            if self._step is not None:
-                self._step.forget()
-            return last[path]
+        with self.lock:
+            last = self._last if self._step is None else self._step.last
+            if path in last:
+                if self._step is not None:
+                    self._step.forget()
+                return last[path]
         paths = [
             *self.parameters,
             *self.state,
@@ -453,11 +444,12 @@ class Session:
         Raises:
             DataError: E0731, E0732 (the file cannot be written), E0768 (a file that is no checkpoint is there).
         """
-        arrays = {path: self.parameters.now(path) for path in self.parameters}
-        arrays |= {f"{STATE}{path}": self.state.now(path) for path in self.state}
         options = self._options
-        standard = {DEFINITION: options.name, "runs": str(self.runs), "seed": str(options.seed)}
-        write(os.fspath(path), arrays, {**standard, **(notes or {})})
+        with self.lock:  # until all is written: the run after the next one writes into these arrays
+            arrays = {path: self.parameters.now(path) for path in self.parameters}
+            arrays |= {f"{STATE}{path}": self.state.now(path) for path in self.state}
+            standard = {DEFINITION: options.name, "runs": str(self.runs), "seed": str(options.seed)}
+            write(os.fspath(path), arrays, {**standard, **(notes or {})})
 
     def load(self, path: str | os.PathLike[str]) -> Mapping[str, str]:
         """Replace parameters and state by those of a file; its notes. Runs go on as those of the session that wrote it.
@@ -478,13 +470,14 @@ class Session:
         chosen = [self._taken(self.parameters, parameters, name)]
         if state and self.state:
             chosen.append(self._taken(self.state, state, name))
-        for arrays, values in zip((self.parameters, self.state), chosen, strict=False):
-            for each, array in values.items():
-                arrays.put(each, array)
-        if len(chosen) == 1:
-            self._clear()
         runs = checkpoint.notes.get("runs", "")
-        self.runs = int(runs) if runs.isdecimal() else 0
+        with self.lock:
+            for arrays, values in zip((self.parameters, self.state), chosen, strict=False):
+                for each, array in values.items():
+                    arrays.put(each, array)
+            if len(chosen) == 1:
+                self._clear()
+            self.runs = int(runs) if runs.isdecimal() else 0
         return checkpoint.notes
 
     @staticmethod
@@ -505,21 +498,6 @@ class Session:
         """State begins with zeros."""
         for path, tensor in self.state.tensors.items():
             self.state.put(path, np.zeros(tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]))
-
-
-def _setting(name: str, number: float, dtype: Any) -> Array:
-    """The array of a configuration value. Raises: DataError E0758 (it would be infinite)."""
-    with np.errstate(over="ignore"):
-        array = np.full(1, number, dtype)
-    if np.isinf(array[0]) and not np.isinf(number):
-        type_name = SUPPORTED[array.dtype]
-        message = (
-            f"the configuration value {name} is {type_name} in this session, which has no {number}"
-        )
-        raise DataError(
-            "E0758", message, help=f"the largest number of {type_name} is {np.finfo(dtype).max}"
-        )
-    return array
 
 
 def _input(tensor: LastingTensor, values: Any) -> Array:

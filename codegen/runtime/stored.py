@@ -18,6 +18,8 @@ from ilang.core.record import record
 from ilang.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:
+    import _thread
+
     from ilang.codegen.runtime.arguments import Array
 
 
@@ -38,13 +40,20 @@ class Arrays(MutableMapping[str, "Array"]):
     """Arrays by path, of fixed shapes and types: assigning replaces the values.
 
     ``written`` are the paths that a run gives other values, ``replaced`` those that were put there since they began.
-    ``stamp`` is another one whenever an array has another place in memory than runs have given it.
+    ``stamp`` is another one whenever an array has another place in memory than runs have given it. ``lends`` is whether
+    another session shares some of them.
     """
 
     def __init__(
-        self, tensors: Sequence[LastingTensor], noun: str, written: Collection[str]
+        self,
+        tensors: Sequence[LastingTensor],
+        noun: str,
+        written: Collection[str],
+        lock: _thread.RLock,
     ) -> None:
-        """No values yet."""
+        """No values yet; ``lock`` is held by whoever runs, and here by whoever reads or replaces."""
+        self._lock = lock
+        self.lends = False
         self.tensors = {each.path: each for each in tensors}
         self.written = [path for path in self.tensors if path in written]
         self.replaced: set[str] = set()
@@ -61,13 +70,16 @@ class Arrays(MutableMapping[str, "Array"]):
         """The values, those of now: no run writes into this array. Raises DataError (E0753): there is no such path."""
         self._check(path)
         owner, name = self._shared.get(path, (self, path))
-        owner.lend(name)
-        return owner.now(name)
+        with self._lock:
+            owner.lend(name)
+            return owner.now(name)
 
     def __setitem__(self, path: str, values: Any) -> None:
         """Replace the values. Raises DataError: E0753, E0754 (another shape)."""
         self._check(path)
-        self.put(path, fitted(path, values, self.tensors[path]))
+        array = fitted(path, values, self.tensors[path])
+        with self._lock:
+            self.put(path, array)
 
     def __delitem__(self, path: str) -> None:
         """Refuse: the tensors of a session are those of its text."""
@@ -95,6 +107,7 @@ class Arrays(MutableMapping[str, "Array"]):
             )
             raise DataError("E0754", message)
         self._shared[path] = other, place
+        other.lends = True
 
     # -- by runs -----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, counted
-from ilang.icli.command import CONFIG, Command, CommandOperand, Option, Request, whole_number
+from ilang.icli.command import CONFIG, Command, CommandOperand, Option, Request, seed_of
 from ilang.icli.definitions import (
     config_of,
     files_read,
@@ -78,7 +78,7 @@ def _function(
     head = head_of(function)
     shapes = shapes_of(request.all("--shape"), [function])
     config = config_of(request.all("--config"), [head])
-    seed = whole_number(request, "--seed", 0, least=0)
+    seed = seed_of(request)
     arrays = arrays_of([each.dtype for each in head.tensors], operands)
     session = function.session(shapes, config, seed=seed, target=target)
     session.fit(*arrays)

@@ -12,7 +12,15 @@ from ilang.core.diagnostic import CommandError, DataError
 from ilang.core.ir.functions import Head
 from ilang.core.ir.syntax import Module
 from ilang.core.suggestion import did_you_mean
-from ilang.icli.command import CONFIG, Command, CommandOperand, Option, Request, whole_number
+from ilang.icli.command import (
+    CONFIG,
+    Command,
+    CommandOperand,
+    Option,
+    Request,
+    seed_of,
+    whole_number,
+)
 from ilang.icli.definitions import config_of, files_read, heads_of, used_in
 from ilang.icli.programs import is_file, unknown_definition
 from ilang.icli.screen import Screen, is_terminal
@@ -212,7 +220,7 @@ class _Settings:
         self.held_back = request.one("--val")
         self.epochs = whole_number(request, "--epochs", 1)
         self.batch = whole_number(request, "--batch", 32)
-        self.seed = whole_number(request, "--seed", 0, least=0)
+        self.seed = seed_of(request)
         self.threads = whole_number(request, "--threads", 1)
         self.ranks = whole_number(request, "--ranks", 1)
         self.config = config_of(request.all("--config"), [head])

@@ -157,7 +157,7 @@ def test_what_does_not_fit_is_refused(module: Any, tmp_path: Path) -> None:
         "E0758": {**good, "mlp.w": good["mlp.w"].astype(np.float64)},
     }
     for code, arrays in cases.items():
-        checkpoint.write(str(tmp_path / "x.safetensors"), arrays, {})
+        checkpoint.write(str(tmp_path / "x.safetensors"), arrays, {"definition": "mlp"})
         with pytest.raises(Error) as caught:
             s.load(tmp_path / "x.safetensors")
         assert caught.value.code == code
