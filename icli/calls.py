@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING
 
+from ilang.codegen.runtime.given_shapes import batch_remark, rows_of_extents, text_of_rows
 from ilang.core.diagnostic import counted
 from ilang.core.ir.syntax import Module
 from ilang.core.machine import CPU
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from ilang.codegen.runtime.npy import Array
     from ilang.codegen.runtime.session import Session
     from ilang.core.build.program import Given
-    from ilang.core.ir.functions import Head
 
 DEFINED = re.compile(
     r"\s*(?:(?:op|cd)\s+([A-Za-z_][A-Za-z0-9_]*)\s*\(|(use)\s+[A-Za-z_])", re.ASCII
@@ -81,7 +81,11 @@ class SeenFunction:
 
 
 class Calls:
-    """The tensor functions and the routines of the definitions at hand; ``values`` are those of what lasts."""
+    """The tensor functions and the routines of the definitions at hand.
+
+    ``values`` are those of what lasts, ``rows`` the shapes that ``:shape x=32|1`` gives inputs by name,
+    ``told`` the lines on batches that were said.
+    """
 
     def __init__(self, module: Module, before: Calls | None = None) -> None:
         """For some definitions; what was trained ``before`` them stays."""
@@ -90,6 +94,8 @@ class Calls:
         self._functions: dict[str, Function] = {}
         self._sessions: dict[object, Session] = {}
         self.values: dict[str, Array] = {} if before is None else before.values
+        self.rows: dict[str, str] = {} if before is None else before.rows
+        self.told: set[str] = set() if before is None else before.told
 
     def function(self, name: str) -> Function:
         """A definition by its name."""
@@ -128,12 +134,14 @@ class Calls:
         from ilang.core.notation.module import parse_module
 
         words = [word for word in dict.fromkeys(WORD.findall(code)) if word in arrays]
+        heads = [each.head for each in self.module.functions]
+        heads += [each.head for each in self.module.routines]
+        taken = {*arrays, *self.heads, *(each.name for each in self.module.definitions)}
+        for head in heads:
+            taken |= {each.name for each in head.tensors}
+            taken |= {each.name for each in head.configuration or ()}
         name = "out"
-        while (
-            name in self.heads
-            or name in arrays
-            or name in {d.name for d in self.module.definitions}
-        ):
+        while name in taken:
             name += "_"
         text = f"{self.module.source.text}\nop {name}({', '.join(words)}) = {code.strip()}"
         (function,) = all_functions(parse_module(Source(self.module.source.name, text)), [name])
@@ -141,18 +149,23 @@ class Calls:
 
     def seen(self, call: RunRequest, arrays: Sequence[Array]) -> SeenFunction:
         """A call's definition at the shapes of its arrays."""
-        return SeenFunction(call.function, _shapes(head_of(call.function), arrays), call.config)
+        return SeenFunction(call.function, self._shapes(call.function, arrays), call.config)
 
     def alone(self, name: str, arrays: Mapping[str, Array]) -> SeenFunction:
-        """A definition, at the shapes of the arrays that have the names of its inputs where all of them are there."""
+        """A definition at the shapes that were given, or that arrays of its inputs' names have, where all are known."""
         function = self.function(name)
         names = [each.name for each in head_of(function).tensors]
+        given = {each: self.rows[each] for each in names if each in self.rows}
+        if len(given) == len(names):
+            return SeenFunction(function, given, {})
         known = [arrays[each] for each in names if each in arrays]
-        shapes = _shapes(head_of(function), known) if len(known) == len(names) else {}
+        shapes = self._shapes(function, known) if len(known) == len(names) else {}
         return SeenFunction(function, shapes, {})
 
-    def run(self, call: RunRequest, arrays: Sequence[Array]) -> tuple[list[tuple[str, Array]], str]:
-        """The results of a run, by name, and a remark on its parameters."""
+    def run(
+        self, call: RunRequest, arrays: Sequence[Array]
+    ) -> tuple[list[tuple[str, Array]], tuple[str, ...]]:
+        """The results of a run, by name, and remarks on batches and parameters."""
         session = self.session(call, arrays)
         new = 0
         for kept, path, name in self._paths(call, session):
@@ -164,8 +177,22 @@ class Calls:
         answer = session(*arrays)
         for kept, path, name in self._paths(call, session):
             self.values[name] = kept[path]
-        remark = f"{counted(new, 'parameter')} with random values" if new else ""
-        return named_results(session, answer), remark
+        remarks = self._batches(call, arrays)
+        if new:
+            remarks.append(f"{counted(new, 'parameter')} with random values")
+        return named_results(session, answer), tuple(remarks)
+
+    def _batches(self, call: RunRequest, arrays: Sequence[Array]) -> list[str]:
+        """Lines that say which axes of arrays are batches, each line once."""
+        heads = head_of(call.function).tensors
+        remarks = [
+            batch_remark(each.name, array.shape, each.shape)
+            for each, array in zip(heads, arrays, strict=True)
+            if each.name not in self.rows
+        ]
+        new = [each for each in remarks if each and each not in self.told]
+        self.told.update(new)
+        return new
 
     def session(self, call: RunRequest, arrays: Sequence[Array]) -> Session:
         """The session for a call of these shapes."""
@@ -176,6 +203,14 @@ class Calls:
         if key not in self._sessions:
             self._sessions[key] = call.function.session(seen.shapes, call.config)
         return self._sessions[key]
+
+    def _shapes(self, function: Function, arrays: Sequence[Array]) -> dict[str, str]:
+        """The shapes of inputs as they are written: those that were given, else those of arrays."""
+        return {
+            each.name: self.rows.get(each.name)
+            or text_of_rows(rows_of_extents(array.shape, each.shape))
+            for each, array in zip(head_of(function).tensors, arrays, strict=False)
+        }
 
     def _paths(
         self, call: RunRequest, session: Session
@@ -190,16 +225,6 @@ class Calls:
             ),
             *((session.state, path, f"state of {name}: {path}") for path in session.state),
         ]
-
-
-def _shapes(head: Head, arrays: Sequence[Array]) -> dict[str, str]:
-    """The shapes of arrays for the inputs of a head, as they are written."""
-    from ilang.codegen.runtime.given_shapes import rows_of_extents, text_of_rows
-
-    return {
-        each.name: text_of_rows(rows_of_extents(array.shape, each.shape))
-        for each, array in zip(head.tensors, arrays, strict=False)
-    }
 
 
 def texts_of(module: Module) -> dict[str, str]:

@@ -80,13 +80,33 @@ def _names(session: ReplSession, _rest: str) -> Reply:
 
 
 def _shape(session: ReplSession, rest: str) -> Reply:
+    """Shapes by order, of components, or by name, of the inputs of an `op` or `cd`."""
+    rows = session.calls.rows
     if rest == "off":
         session.shapes = None
+        rows.clear()
+    elif "=" in rest:
+        named = dict(_named_shape(each) for each in rest.split())
+        rows.update(named)
     elif rest:
         session.shapes = parse_shapes(rest)
-    if session.shapes is None:
+    told = [f"{name}={text}" for name, text in rows.items()]
+    told += [] if session.shapes is None else [", ".join(map(shape_text, session.shapes))]
+    if not told:
         return Reply(("shapes are those of the arrays at hand, else open",))
-    return Reply((f"shapes are {', '.join(map(shape_text, session.shapes))}",))
+    return Reply((f"shapes are {'   '.join(told)}",))
+
+
+def _named_shape(text: str) -> tuple[str, str]:
+    """The name of an input and its rows, ``x=32|1``. Raises: CommandError E0810."""
+    from ilang.icli.definitions import rows_given
+
+    name, _, shape = text.partition("=")
+    if not name.isidentifier():
+        message = f"{text} is not a shape with its input"
+        raise CommandError("E0810", message, help=":shape x=32|1 t=32|1")
+    rows_given(name, shape)
+    return name, shape
 
 
 def _last(session: ReplSession, rest: str) -> Seen | SeenFunction:
@@ -234,7 +254,7 @@ COMMANDS: dict[str, Colon] = {
     "graph": Colon(PROGRAM, f"the assignments {OF}", _stage("graph")),
     "schedule": Colon(PROGRAM, f"the schedule {OF}", _stage("nests")),
     "time": Colon("PROGRAM ARRAYS", "how long it runs", _time),
-    "shape": Colon("[32x64,64x16|off]", "the shapes to explain programs with", _shape),
+    "shape": Colon("[32x64,64x16 | x=32|1 | off]", "the shapes of programs, and of inputs of an op or cd", _shape),
     "names": Colon("", "every array and definition", _names),
     "drop": Colon("NAME", "forget one", _drop),
     "save": Colon("FILE", "write the definitions to a file", _save),

@@ -324,8 +324,7 @@ class ReplSession:
         """Run a tensor function or a routine: what it gives by name, and remarks."""
         arrays = self.given(call)
         self.last = self.calls.seen(call, arrays)
-        results, remark = self.calls.run(call, arrays)
-        return results, (remark,) if remark else ()
+        return self.calls.run(call, arrays)
 
     def given(self, call: RunRequest) -> list[Array]:
         """The arrays of a call, of the types that its head writes."""

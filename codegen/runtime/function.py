@@ -101,7 +101,7 @@ class Function:
         """One run of a definition that has neither parameters nor state.
 
         Args:
-            arrays: inputs in the order of the head, with output axes, but for the rows that the head writes.
+            arrays: inputs in the order of the head; axis 0 is the batch, but for the rows that the head writes.
             config: configuration values by name; those with defaults may be left out.
             target: what runs it: "c", "numpy", "cuda", "cuda-emulated".
             named: inputs by name.

@@ -1,7 +1,7 @@
-"""The shapes that arrays give to inputs whose shape nobody wrote.
+"""The shapes that arrays give to inputs whose shape nobody wrote: axis 0 is the batch.
 
-x               (5, 3)  ->  output row 5,3; of a batch: batch row 5, output row 3
-x[b|t]          (5, 3)  ->  batch row 5, output row 3
+x               (5, 3)  ->  batch row 5, output row 3
+x[n, m]         (5, 3)  ->  output row 5,3
 x[..b..|i->o]   (5, 2, 3) ->  batch row 5, output row 2, input row 3
 """
 
@@ -13,16 +13,15 @@ from ilang.core.build.tensor import Rows
 from ilang.core.ir.functions import ShapeNote
 
 
-def rows_of_extents(extents: Sequence[int], note: ShapeNote | None, batch: int = 0) -> Rows:
-    """The rows of an array: those that the head writes, else ``batch`` axes of the batch row, then the output row.
+def rows_of_extents(extents: Sequence[int], note: ShapeNote | None) -> Rows:
+    """The rows of an array: those that the head writes, else axis 0 as the batch row, the others as the output row.
 
     Args:
         extents: of the array, in memory order: batch, output and input axes. Extents that no row of the head takes
             are of the output row, where inference tells of them.
         note: what the head writes of the input; the first row variable in it has the axes that are left.
-        batch: how many axes the batch row has where the head writes none.
     """
-    counts = [min(batch, len(extents)), 0, max(len(extents) - batch, 0)]
+    counts = [min(1, len(extents)), 0, max(len(extents) - 1, 0)]
     if note is not None:
         counts = [len(row.leading) + len(row.trailing) for row in note.rows]
         rest = max(len(extents) - sum(counts), 0)
@@ -32,6 +31,13 @@ def rows_of_extents(extents: Sequence[int], note: ShapeNote | None, batch: int =
     first, last = counts[0], len(extents) - counts[1]
     sizes = tuple((extent, None) for extent in extents)
     return sizes[:first], sizes[last:], sizes[first:last]
+
+
+def batch_remark(name: str, extents: Sequence[int], note: ShapeNote | None) -> str:
+    """A line that says which axis of an array is the batch, where no text does; else empty."""
+    if note is not None or not extents:
+        return ""
+    return f"{name}  {'×'.join(map(str, extents))}, axis 0 is the batch"
 
 
 def text_of_rows(rows: Rows) -> str:

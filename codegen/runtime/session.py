@@ -199,10 +199,10 @@ class Session:
         return returned
 
     def fit(self, *arrays: Any, **named: Any) -> None:
-        """Let inputs whose shape was not given, and is not what inference found, have that of their arrays.
+        """Let inputs whose shape was not given have that of their arrays.
 
-        Axes of such inputs are output axes, but for the rows that the head writes. The first run does this by itself;
-        before it, parameters have the extents of what was inferred.
+        Axis 0 of such an input is the batch and the others are output axes, but for the rows that the head writes. The
+        first run does this by itself; before it, parameters have the extents of what was inferred.
 
         Raises:
             Error: shapes that do not agree. DataError: E0742, E0756 (as for a run).
@@ -215,17 +215,15 @@ class Session:
         options = self._options
         if self._compiled() or len(options.shapes) == len(self._names):
             return
-        waits = "_solved" not in self.__dict__
-        known = {} if waits else {each.path: each.shape.memory() for each in self._inputs}
         taken = {
             each.name: rows_of_extents(np.shape(array), each.shape)
             for each, array in zip(self._model.inputs(options.name), arrays, strict=True)
-            if each.name not in options.shapes and np.shape(array) != known.get(each.name)
+            if each.name not in options.shapes
         }
         if not taken:
             return
         options = replace(options, shapes={**options.shapes, **taken})
-        if waits:
+        if "_solved" not in self.__dict__:
             self._open(options)
             return
         other = Session(self._model, replace(options, config={**options.config, **self.config}))

@@ -73,6 +73,7 @@ def _function(
     function: Function, request: Request, operands: Sequence[str], target: str, screen: Screen
 ) -> list[tuple[str, Array]]:
     """The results of one run of a tensor function or a routine for arrays, by name."""
+    from ilang.codegen.runtime.given_shapes import batch_remark
     from ilang.icli.arrays import arrays_of
 
     head = head_of(function)
@@ -82,6 +83,10 @@ def _function(
     arrays = arrays_of([each.dtype for each in head.tensors], operands)
     session = function.session(shapes, config, seed=seed, target=target)
     session.fit(*arrays)
+    for each, array in zip(head.tensors, arrays, strict=True):
+        remark = batch_remark(each.name, array.shape, each.shape)
+        if remark and each.name not in shapes:
+            screen.note(remark)
     _check_place(request.one("-o"), len(session.outputs))
     checkpoint = request.one("--load")
     if checkpoint is not None:
@@ -157,7 +162,7 @@ COMMAND = Command(
     (
         Option(("--def",), "NAME", "Run this definition of the file", "definition"),
         Option(("--shape",), "NAME=SHAPE", "Shape of an input of an `op` or `cd`, batch|features: x=64|784; without it,"
-               " all axes are features", many=True),
+               " axis 0 is the batch", many=True),
         CONFIG,
         Option(("--load",), "FILE", "Read parameters and state from a checkpoint of i train or s.save", "array"),
         Option(("--seed",), "N", "Seed of the random initial parameters; default: 0"),

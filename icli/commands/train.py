@@ -357,9 +357,7 @@ class _Sessions:
 
         settings, rows = self.settings, self.settings.batch // self.share[1]
         shapes = {
-            each.name: text_of_rows(
-                rows_of_extents((rows, *data[each.name].shape[1:]), each.shape, batch=1)
-            )
+            each.name: text_of_rows(rows_of_extents((rows, *data[each.name].shape[1:]), each.shape))
             for each in self.head.tensors
         }
         given = {

@@ -242,7 +242,7 @@ def test_inputs_are_widened_where_nothing_is_lost(tmp_path: Path) -> None:
     file.write_text("op f(x) = x *. 0.5", "utf-8")
     double = load(file)["f"]
     for dtype in ("uint8", "int16", "float16"):
-        np.testing.assert_array_equal(double(np.array([1, 255], dtype)), [0.5, 127.5])
+        np.testing.assert_array_equal(double(np.array([[1, 255]], dtype)), [[0.5, 127.5]])
     for dtype in ("uint32", "uint64", "longdouble"):
         with pytest.raises(Error) as caught:
             double(np.ones(2, dtype))
@@ -256,13 +256,13 @@ def test_numbers_that_a_type_has_not_are_refused(target: str, tmp_path: Path) ->
     file.write_text('op f(x: i32) = x + 1\nop g(x) = x *. "w" 2.0\n', "utf-8")
     f, g = load(file).session("f", target=target), load(file).session("g", target=target)
     for _ in range(2):
-        np.testing.assert_array_equal(f(np.array([1, -(2**31)])), [2, 1 - 2**31])
-        np.testing.assert_allclose(g(np.array([1e30, np.inf])), [2e30, np.inf], rtol=1e-6)
-        for session, array in ((f, np.array([1, 2**40])), (g, np.array([1.0, 1e300]))):
+        np.testing.assert_array_equal(f(np.array([[1, -(2**31)]])), [[2, 1 - 2**31]])
+        np.testing.assert_allclose(g(np.array([[1e30, np.inf]])), [[2e30, np.inf]], rtol=1e-6)
+        for session, array in ((f, np.array([[1, 2**40]])), (g, np.array([[1.0, 1e300]]))):
             with pytest.raises(Error) as caught:
                 session(array)
             assert caught.value.code == "E0758"
-            assert str(array[1].item()) in caught.value.message
+            assert str(array[0, 1].item()) in caught.value.message
     with pytest.raises(Error) as caught:
         g.parameters["w"] = np.full(g.parameters["w"].shape, 1e300)
     assert caught.value.code == "E0758"
@@ -387,12 +387,29 @@ def test_arrays_bring_the_shapes_that_are_not_given(module: Any) -> None:
     with pytest.raises(Error) as caught:
         late()
     assert caught.value.code == "E0742"
-    late.fit(x[0])
-    assert late.parameters["layer_1.w"].shape == (6, 3)
-    assert (late(x[0]) == module.session("mlp", {"x": "3"}, seed=1)(x[0])).all()
+    late.fit(x)
+    assert late.parameters["layer_1.w"].shape == (6, 3), "axis 0 is the batch"
+    assert (late(x) == module.session("mlp", {"x": "4|3"}, seed=1)(x)).all()
     with pytest.raises(Error) as caught:
-        late(x)
+        late(x[:2])
     assert caught.value.code == "E0754"
+
+
+@pytest.mark.parametrize("head", ["x", "x: f64"])
+def test_axis_0_of_an_array_is_the_batch(head: str, tmp_path: Path) -> None:
+    """A batch of 32 was one example of 32 features, and made another network."""
+    path = tmp_path / "m.i"
+    path.write_text(f'op net({head}) = "w" * x + "b" 2\nop row(x[i]) = "w" * x + "b" 2\n', "utf-8")
+    library = load(path)
+    x = np.linspace(-1, 1, 96).reshape(32, 3).astype(np.float32)
+    for array, shape in ((x, (2, 3)), (x[:, :1], (2, 1)), (x[:, 0], (2,))):
+        session = library.session("net")
+        assert session(array).shape == (len(array), 2)
+        assert session.parameters["w"].shape == shape
+    assert library.session("row")(x[0]).shape == (2,), "a head that writes rows says otherwise"
+    session = library.session("net", {"x": "|32,3"})
+    assert session(x).shape == (2,), "so does a shape"
+    assert session.parameters["w"].shape == (2, 32, 3)
 
 
 def test_what_was_changed_before_the_first_run_stays(tmp_path: Path) -> None:
@@ -403,11 +420,11 @@ def test_what_was_changed_before_the_first_run_stays(tmp_path: Path) -> None:
     s = load(path).session("f")
     s.parameters["b"] = np.array([2.0])
     s.config["n"] = 3
-    assert s(np.array([1.0, 2.0])).tolist() == [5.0, 10.0]
+    assert s(np.array([[1.0, 2.0]])).tolist() == [[5.0, 10.0]]
     s = load(path).session("g")
     s.parameters["b"] = np.array(2.0)
     with pytest.raises(Error) as caught:
-        s(np.ones(2))
+        s(np.ones((1, 2)))
     assert caught.value.code == "E0754"
     assert s.parameters["b"].tolist() == 2.0
     assert s(np.array(3.0)).tolist() == 6.0
@@ -426,8 +443,10 @@ def test_what_has_no_parameters_is_called_as_it_is(target: str, tmp_path: Path) 
     scaled, rows = module["scaled"], module["rows"]
     x = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], np.float32)
     assert scaled(x, 1.0, target=target).tolist() == (2 * x + 1).tolist()
-    assert scaled(x[0], y=x[1], target=target).tolist() == (2 * x[0] + x[1]).tolist()
-    assert scaled(x[0], x[1], config={"n": 3}, target=target).tolist() == (3 * x[0] + x[1]).tolist()
+    one, other = x[:1], x[1:]
+    assert scaled(one, y=other, target=target).tolist() == (2 * one + other).tolist()
+    tripled = scaled(one, other, config={"n": 3}, target=target)
+    assert tripled.tolist() == (3 * one + other).tolist()
     assert rows(x, target=target).tolist() == [[6.0], [15.0]]
     assert module["inner"](x, target=target).tolist() == [5.0, 7.0, 9.0]
     assert module["scaled"] is scaled

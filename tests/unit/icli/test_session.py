@@ -458,3 +458,27 @@ def test_names_that_are_being_typed_are_completed(named: ReplSession) -> None:
     assert named.completions("fi", before) == ["first"]
     assert named.completions("m", before) == []
     assert named.completions("ei", before) == ["einsum", "einx."]
+
+
+def test_axis_0_is_the_batch_of_calls() -> None:
+    session = ReplSession()
+    session.feed('op net(x; out = 1) = "w" * x + "b" out')
+    session.feed(
+        'cd step(x, t) { d = net(x) - t; loss = d *. d ++ "...|... => 0"; backprop(loss)\n'
+        "for p in params(loss) { p =- 0.001 *. p.grad }\nreturn loss }"
+    )
+    for line in ("x = rand:32x3", "t = rand:32x1"):
+        session.feed(line)
+    told = text(session.feed("step x t"))
+    assert "x  32×3, axis 0 is the batch\nt  32×1, axis 0 is the batch\n2 parameters" in told
+    assert "batch" not in text(session.feed("step x t")), "it is said once"
+    assert text(session.feed("y = net x")) == "y  32×1  f32", "with what was trained"
+    assert text(session.feed("z = net(x) - t")) == "z  32×1  f32", "out is a name of the text"
+    assert text(session.feed(":shape x=|32,3")) == "shapes are x=|32,3"
+    assert "y  1  f32" in text(session.feed("y = net x")), "one example of 32 by 3 features"
+    assert text(session.feed(":shape x=4|3 t=4|1")) == "shapes are x=4|3   t=4|1"
+    assert "4×3" in text(session.feed("step"))
+    assert code(session.feed("net x")) == "E0754"
+    assert "at hand" in text(session.feed(":shape off"))
+    for wrong in ("x=a|3", "=3", "x=1||2"):
+        assert code(session.feed(f":shape {wrong}")) == "E0810"
