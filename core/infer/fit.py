@@ -36,7 +36,7 @@ def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
     names = [tensor.name for tensor in tensors]
     extents = _fit(shaped.sizes, names, [len(tensor.dims) for tensor in tensors], shapes)
     for bound in shaped.bounds:
-        _check_bound(bound, extents[bound.size])
+        check_bound(bound, extents[bound.size])
     for rule in shaped.derived:
         if isinstance(rule, Derivation):
             _derive(shaped, rule, extents)
@@ -48,7 +48,7 @@ def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
             raise InternalError("E9906", f"nothing gives size {size.name}")
         fitted.append(extent or 0)
     for bound in shaped.bounds:
-        _check_bound(bound, fitted[bound.size])
+        check_bound(bound, fitted[bound.size])
     for reach in shaped.reaches:
         check_reach(reach, fitted)
     return tuple(fitted)
@@ -78,8 +78,12 @@ def check_reach(reach: Reach, extents: Mapping[int, int | None] | Sequence[int])
             raise ShapeError("E0576", message, reach.span, help_line)
 
 
-def _check_bound(bound: Bound, extent: int | None) -> None:
-    """Refuse an extent that does not reach as far as it is read."""
+def check_bound(bound: Bound, extent: int | None) -> None:
+    """Refuse an extent that does not reach as far as it is read; None is one that only arrays say.
+
+    Raises:
+        ShapeError: E0518, E0574.
+    """
     if extent is None or extent > bound.position:
         return
     if bound.part is not None:

@@ -108,6 +108,7 @@ class _Shaping(Assignments):
             if value in needed:
                 self._node(value, node)
         given = self._outputs(outputs)
+        self._check_bounds()
         names = name_tensors(self.program, outputs, given, self.number, len(self.nodes))
         result = shaped.Shaped(
             self.program.name,
@@ -374,6 +375,13 @@ class _Shaping(Assignments):
         if kept is not None:
             self.number[value] = kept
         return number
+
+    def _check_bounds(self) -> None:
+        """Extents that are known without arrays reach as far as they are read."""
+        from ilang.core.infer.fit import check_bound
+
+        for bound in self.solved.bounds:
+            check_bound(bound, self.solved.fixed(bound.size))
 
     def _check_annotations(self, result: shaped.Shaped) -> None:
         """Element types written in definitions hold."""

@@ -13,6 +13,7 @@ from functools import partial
 
 from ilang.codegen.targets import cuda
 from ilang.core import pipeline
+from ilang.core.diagnostic import Error, MeaningError, ShapeError
 from ilang.core.ir.kernel import Program
 from ilang.core.machine import GPU
 from ilang.core.record import replace
@@ -22,6 +23,7 @@ from tests.property import (
     mixed_checking,
     notation_checking,
     notations,
+    operand_texts,
     spec_checking,
     specs,
     tensor_checking,
@@ -41,6 +43,7 @@ class Tally(Counts):
     """How many programs became texts, their lines, and what failed."""
 
     programs: int = 0
+    refused: int = 0
     lines: int = 0
     failures: list[Failure] = field(default_factory=list)
 
@@ -51,8 +54,12 @@ def check(notation: str, seeds: Sequence[int]) -> Tally:
     for seed in seeds:
         says = [notation]
         with noted(tally.failures, seed, says):
+            try:
+                tally.lines += cuda.emit(DRAWN[notation](seed, says)).count("\n")
+            except MEANT.get(notation, ()):
+                tally.refused += 1
+                continue
             tally.programs += 1
-            tally.lines += cuda.emit(DRAWN[notation](seed, says)).count("\n")
     return tally
 
 
@@ -60,6 +67,18 @@ def _of_expressions(seed: int, says: Says) -> Program:
     drawn = trial.draw(seed)
     says.append(drawn.written.text)
     return checking.kernels_of(drawn, "p", checking.Tally(), GPU).program
+
+
+def _of_operands(seed: int, says: Says) -> Program:
+    text = operand_texts.generate(seed)
+    says.append(text)
+    graph = pipeline.graph_of(pipeline.text_component(text), "p")
+    extents = random.Random(seed).choices((0, 1, 2, 3, 4, 5, 8, 20, 64, 100), k=3)
+    shaped = pipeline.infer(graph)
+    if seed % 2:
+        shapes = [tuple(extents[: len(shaped.tensors[n].dims)]) for n in shaped.inputs]
+        shaped = pipeline.infer(graph, shapes=shapes)
+    return pipeline.lower(shaped, GPU)
 
 
 def _of_specifications(seed: int, says: Says) -> Program:
@@ -92,8 +111,12 @@ def _called(notation: str, seed: int, says: Says) -> Program:
 DRAWN: dict[str, Callable[[int, Says], Program]] = {
     "index": _of_expressions,
     "einsum, extended": _of_specifications,
+    "operands": _of_operands,
     "mixed": _mixed,
     "tensor functions": _of_functions,
     **{name: partial(_called, name) for name in notation_checking.NOTATIONS},
 }
 """By what programs are drawn from: the kernels of a seed; words say what is drawn."""
+
+MEANT: dict[str, tuple[type[Error], ...]] = {"operands": (MeaningError, ShapeError)}
+"""The refusals that a program of a notation may deserve."""

@@ -141,6 +141,15 @@ def test_refusals(text: str, shapes: list[tuple[int, ...]], code: str) -> None:
     assert caught.value.code == code
 
 
+@pytest.mark.parametrize(
+    "text", ["(I & I) >> (3)i*j(k+j:3)~ijk", "(I & I) >> (-i:4+3)(1)*j(j+i:4)[j<1]~ij >> (9)i~i"]
+)
+def test_an_index_outside_is_refused_before_arrays_are_known(text: str) -> None:
+    with pytest.raises(Error) as caught:
+        infer(graph_of(text_component(text), "f"))
+    assert caught.value.code == "E0574"
+
+
 def test_an_index_that_stays_inside_is_not_guarded() -> None:
     def text(program: str) -> str:
         return str(lower(infer(graph_of(text_component(program), "f"))).kernels[0].body)
