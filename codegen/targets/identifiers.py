@@ -19,7 +19,8 @@ RESERVED = frozenset(
     NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C WITH_MPI WITH_NCCL MOST_THREADS
     MOST_SCRATCH ENOUGH INLINED MOST_BLOCKS BLOCK_WORK BLOCK_TERMS BLOCK_ELEMENTS LINE MAX_LANES MIN_LANES call_stop
     running_stop ALIGNED FETCH SCALAR STRAIGHT FUSED MOST_DIVIDED quad quad_anywhere SHUFFLED VECTOR HELD stored_array
-    LONGEST_NAME STATE_NAMES json_reader json_entry COPIED_BYTES MOST_SENT TYPE_OF_LETTER begun_sum NCCL_TYPE
+    LONGEST_NAME STATE_NAMES json_reader json_entry COPIED_BYTES MOST_SENT PART_OF_MESSAGE BYTES_BEFORE
+    TYPE_OF_LETTER begun_sum NCCL_TYPE
     communicator Memory TRY
     threadIdx blockIdx blockDim gridDim warpSize dim3 clock64 dadd dmul dsub
     assert errno EOF BUFSIZ RAND_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr offsetof setjmp va_arg
@@ -62,7 +63,7 @@ FUNCTIONS = frozenset(
     find_places next_prefix find_arrays look_into load_arrays write_elements read_elements clear_elements copied_at
     outside_i32 outside_i64 look_at_i32 look_at_i64 status_of_indices infinite_f32 infinite_f64 look_for_infinite_f32
     look_for_infinite_f64 random_numbers equal_numbers fill_random fill_equal begin_ranks end_ranks count_ranks
-    status_of_ranks part_of_message bytes_before sum_over_ranks sum_over_others begin_sum end_sums status_before_sum
+    status_of_ranks sum_over_ranks sum_over_others begin_sum end_sums status_before_sum
     copied add_numbers add_array
     has_v3 has_v4 sizes arrays work memory done plan status stream base
     """.split()  # noqa: SIM905 - as above

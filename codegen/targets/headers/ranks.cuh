@@ -115,11 +115,11 @@ static int sum_over_ranks(int status, void *values, uint64_t count, char letter,
     }
 #elif defined(WITH_MPI)
     char some[COPIED_BYTES];
-    const uint64_t bytes = ranks > 1 ? bytes_before(count, letter) : 0;
+    const uint64_t bytes = ranks > 1 ? BYTES_BEFORE(count, letter) : 0;
     for (uint64_t at = 0; at < bytes; at += COPIED_BYTES) {
         char *const part = (char *)values + at;
         const size_t length = bytes - at < COPIED_BYTES ? (size_t)(bytes - at) : (size_t)COPIED_BYTES;
-        const int elements = (int)(length / bytes_before(1, letter));
+        const int elements = (int)(length / BYTES_BEFORE(1, letter));
         status = copied(status, some, part, length, cudaMemcpyDeviceToHost, stream);
         MPI_Allreduce(MPI_IN_PLACE, some, elements, TYPE_OF_LETTER(letter), MPI_SUM, MPI_COMM_WORLD);
         status = copied(status, part, some, length, cudaMemcpyHostToDevice, stream);
@@ -137,7 +137,7 @@ static int sum_over_others(
     int status, void *sums, void *values, void *room, uint64_t count, char letter, int rank, int ranks,
     cudaStream_t stream)
 {
-    const uint64_t bytes = bytes_before(count, letter);
+    const uint64_t bytes = BYTES_BEFORE(count, letter);
     if (status == 0) status = -(int)cudaMemsetAsync(sums, 0, bytes, stream);
 #if defined(WITH_NCCL)
     for (int from = 0; ranks > 1 && from < ranks && count > 0; ++from) {
@@ -150,7 +150,7 @@ static int sum_over_others(
     char own[COPIED_BYTES], other[COPIED_BYTES], total[COPIED_BYTES];
     for (uint64_t at = 0; ranks > 1 && at < bytes; at += COPIED_BYTES) {
         const size_t length = bytes - at < COPIED_BYTES ? (size_t)(bytes - at) : (size_t)COPIED_BYTES;
-        const int elements = (int)(length / bytes_before(1, letter));
+        const int elements = (int)(length / BYTES_BEFORE(1, letter));
         status = copied(status, own, (char *)values + at, length, cudaMemcpyDeviceToHost, stream);
         memset(total, 0, length);
         for (int from = 0; from < ranks; ++from) {

@@ -62,24 +62,19 @@ static inline int status_of_ranks(int status, int ranks)
 #define TYPE_OF_LETTER(letter) \
     ((letter) == 'f' ? MPI_FLOAT : (letter) == 'd' ? MPI_DOUBLE : (letter) == 'i' ? MPI_INT32_T : MPI_INT64_T)
 
-/* how many elements a message has that begins with one of them, and the bytes before that */
-static inline int part_of_message(uint64_t count, uint64_t first)
-{
-    return (int)(count - first < MOST_SENT ? count - first : MOST_SENT);
-}
+/* how many elements a message has that begins with one of them; a macro, since without MPI nothing calls it */
+#define PART_OF_MESSAGE(count, first) ((int)((count) - (first) < MOST_SENT ? (count) - (first) : MOST_SENT))
 
-static inline uint64_t bytes_before(uint64_t first, char letter)
-{
-    return first * (letter == 'f' || letter == 'i' ? 4 : 8);
-}
+/* the bytes before an element */
+#define BYTES_BEFORE(first, letter) ((uint64_t)(first) * ((letter) == 'f' || (letter) == 'i' ? 4 : 8))
 
 /* the sum over all ranks in place of the values of this one: MPI adds in one order for all of them */
 static inline void sum_over_ranks(void *values, uint64_t count, char letter, int ranks)
 {
 #ifdef WITH_MPI
     for (uint64_t n = 0; ranks > 1 && n < count; n += MOST_SENT) {
-        char *const some = (char *)values + bytes_before(n, letter);
-        MPI_Allreduce(MPI_IN_PLACE, some, part_of_message(count, n), TYPE_OF_LETTER(letter), MPI_SUM, MPI_COMM_WORLD);
+        char *const some = (char *)values + BYTES_BEFORE(n, letter);
+        MPI_Allreduce(MPI_IN_PLACE, some, PART_OF_MESSAGE(count, n), TYPE_OF_LETTER(letter), MPI_SUM, MPI_COMM_WORLD);
     }
 #endif
     (void)values, (void)count, (void)letter, (void)ranks;
@@ -94,8 +89,8 @@ static inline void sum_over_others(
     for (int from = 0; ranks > 1 && from < ranks; ++from) {
         char *const part = from == rank ? values : room;
         for (uint64_t n = 0; n < count; n += MOST_SENT) {
-            const uint64_t bytes = bytes_before(n, letter);
-            const int some = part_of_message(count, n);
+            const uint64_t bytes = BYTES_BEFORE(n, letter);
+            const int some = PART_OF_MESSAGE(count, n);
             MPI_Bcast(part + bytes, some, type, from, MPI_COMM_WORLD);
             if (from != rank) MPI_Reduce_local(part + bytes, (char *)sums + bytes, some, type, MPI_SUM);
         }

@@ -40,7 +40,8 @@ def test_any_factor_compiles(name: str, tmp_path: Path) -> None:
     source = tmp_path / "f.c"
     source.write_text(text)
     strict = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unknown-pragmas")
-    command = [*find_compiler().command, *strict, "-O3", "-c", "-o", "f.o", str(source)]
+    unrolled = ("-Wno-pass-failed",)  # Clang 14 warns where it does not unroll as a pragma asks
+    command = [*find_compiler().command, *strict, *unrolled, "-O3", "-c", "-o", "f.o", str(source)]
     subprocess.run(command, check=True, cwd=tmp_path, timeout=300)
 
 

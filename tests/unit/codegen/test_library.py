@@ -130,8 +130,8 @@ CHECKS = {
         sum_over_ranks(values, 2, 'f', 1);
         sum_over_others(others, values, room, 2, 'f', 0, 1);
         need(values[0] == 1 && values[1] == 2 && others[0] == 0 && others[1] == 0);
-        need(part_of_message(MOST_SENT + 5, MOST_SENT) == 5 && part_of_message(MOST_SENT + 5, 0) == 1 << 30);
-        need(bytes_before(3, 'f') == 12 && bytes_before(3, 'l') == 24);
+        need(PART_OF_MESSAGE(MOST_SENT + 5, MOST_SENT) == 5 && PART_OF_MESSAGE(MOST_SENT + 5, 0) == 1 << 30);
+        need(BYTES_BEFORE(3, 'f') == 12 && BYTES_BEFORE(3, 'l') == 24);
         end_ranks();
     """,
     "sums": """

@@ -487,6 +487,7 @@ def compilers_of_headers() -> Iterator[list[str]]:
         ("clang", "c", ("c99", "gnu11")),
         ("g++", "cc", ("c++98", "gnu++17")),
         ("clang++", "cc", ("gnu++17",)),
+        *((f"clang-{version}", "c", ("c99", "gnu17")) for version in range(15, 31)),
     ):
         if shutil.which(program):
             yield from ([program, f"-std={standard}", f"x.{suffix}"] for standard in standards)
