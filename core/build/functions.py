@@ -32,8 +32,6 @@ from ilang.core.build.values import (
     Ruled,
     Stored,
     Tensor,
-    as_numbers,
-    is_bool,
 )
 from ilang.core.diagnostic import Label, MeaningError, counted
 from ilang.core.ir import functions as ast
@@ -46,7 +44,7 @@ from ilang.core.ir.operation import (
     Slice,
 )
 from ilang.core.ir.primitives import PRIMITIVES
-from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, renumbered
+from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar
 from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import Schedule
 from ilang.core.record import replace
@@ -74,7 +72,6 @@ class Functions(Configuration):
         self.untrained: dict[Stored, Ruled] = {}
         self.next: dict[Stored, tuple[Tensor, Span]] = {}
         self.root: Owner
-        self.float = "f32"
 
     # -- expressions -------------------------------------------------------------------------------------------------
 
@@ -206,10 +203,7 @@ class Functions(Configuration):
         span: Span,
         schedule: Schedule | None = None,
     ) -> Tensor:
-        """The result of an operation; arithmetic takes bools as 0 or 1."""
-        number = {n: n for n in range(len(operands))}
-        whole = {n for n, each in enumerate(operands) if is_bool(each)}
-        scalar = as_numbers(scalar, whole, self.float) if whole else renumbered(scalar, number)
+        """The result of an operation."""
         return Computed(tuple(operands), scalar, acc, logic, shortened(span), schedule, span)
 
     def pointwise(self, scalar: Scalar, operands: Sequence[Tensor], span: Span) -> Tensor:

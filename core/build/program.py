@@ -61,7 +61,6 @@ def built(
         )
         for each in head.tensors
     ]
-    run.float = "f64" if any(each.dtype == "f64" for each in inputs) else "f32"
     names = run.noted(head.tensors, inputs)
     settings = _settings(head, config)
     names.update(settings)

@@ -14,7 +14,7 @@ from ilang.core.ir.operation import Logic
 from ilang.core.ir.scalar import Apply, Convert, Operand, Scalar
 from ilang.core.ir.syntax import Schedule
 from ilang.core.ops import PRIMITIVES
-from ilang.core.record import entity, replace
+from ilang.core.record import entity
 from ilang.core.source import Span
 
 Kind = Literal[
@@ -153,34 +153,6 @@ def _differentiable(scalar: Scalar) -> frozenset[int]:
 def is_logical(scalar: Scalar) -> bool:
     """Whether a scalar function gives a bool, which arithmetic takes as 0 or 1."""
     return isinstance(scalar, Apply) and PRIMITIVES[scalar.primitive].kind in ("compare", "logic")
-
-
-def is_bool(value: Tensor) -> bool:
-    """Whether a tensor holds truth values."""
-    match value:
-        case Computed():
-            return is_logical(value.scalar)
-        case Stored():
-            return value.dtype == "bool"
-        case _:
-            return False
-
-
-def as_numbers(scalar: Scalar, whole: set[int], dtype: str) -> Scalar:
-    """A scalar function in which arithmetic takes some operands, which are bools, as 0 or 1."""
-    match scalar:
-        case Operand():
-            return Convert(scalar, dtype) if scalar.number in whole else scalar
-        case Apply():
-            kind = PRIMITIVES[scalar.primitive].kind
-            if kind == "logic":
-                return scalar
-            first = scalar.arguments[:1] if kind == "select" else ()
-            rest = scalar.arguments[len(first) :]
-            arguments = (*first, *(as_numbers(each, whole, dtype) for each in rest))
-            return replace(scalar, arguments=arguments)
-        case _:
-            return scalar
 
 
 @entity

@@ -1,8 +1,8 @@
 """Element types: every scalar gets its type, every conversion is made explicit (LANGUAGE.md section 1, "Types").
 
-A constant has no type of its own: it takes that of what it meets, and f32 where it meets nothing; in a program of
-tensors that begins with an f64, that. A value of constants alone, ``1 / 3``, is as exact as the float that it meets; in
-an expression that reads values and uses none, as these.
+A constant has no type of its own, with a sign or without: it takes that of what it meets, and f32 where it meets
+nothing; in a program of tensors that begins with an f64, that. A value of constants alone, ``1 / 3``, has the type of
+the number that it meets; in an expression that reads values and uses none, it is as exact as the float among these.
 """
 
 from __future__ import annotations
@@ -64,6 +64,12 @@ class _Typing:
         """The float type in which values meet."""
         return self._common(tuple(each for each in arguments if each.dtype in FLOATS))
 
+    def _number_of(self, arguments: Sequence[Scalar]) -> str:
+        """The type in which numbers meet; bools and positions are none, as these follow the others."""
+        return self._common(
+            tuple(each for each in arguments if each.dtype != "bool" and type(each) is not Position)
+        )
+
     def _typed(self, scalar: Scalar, meets: str | None = None) -> Scalar:
         """A typed part; a constant that met nothing has no type. ``meets``: what a scalar of constants will meet."""
         match scalar:
@@ -77,14 +83,19 @@ class _Typing:
                 assert scalar.dtype is not None
                 return _converted(self._typed(scalar.argument), scalar.dtype, self.span)
             case Apply():
-                alone = [isinstance(a, Apply) and _is_alone(a) for a in scalar.arguments]
-                pairs = list(zip(scalar.arguments, alone, strict=True))
+                kind = PRIMITIVES[scalar.primitive].kind
+                apart = {"select": 1, "logic": len(scalar.arguments)}.get(kind, 0)
+                tests = [self._typed(a) for a in scalar.arguments[:apart]]
+                beside = scalar.arguments[apart:]
+                alone = [isinstance(a, Apply) and _is_alone(a) for a in beside]
+                pairs = list(zip(beside, alone, strict=True))
                 others = [self._typed(a, meets) for a, constant in pairs if not constant]
-                inner = meets or self._float_of(others)
+                inner = meets or self._number_of(others)
                 rest = iter(others)
-                arguments = tuple(
+                values = [
                     self._typed(a, inner) if constant else next(rest) for a, constant in pairs
-                )
+                ]
+                arguments = (*tests, *values)
                 return self._applied(scalar.primitive, arguments, meets)
             case _:
                 raise AssertionError(scalar)
@@ -104,6 +115,12 @@ class _Typing:
         match kind:
             case "move":
                 return arguments[0]
+            case "arithmetic" if (
+                primitive == "neg"
+                and isinstance(constant := arguments[0], Constant)
+                and constant.dtype is None
+            ):
+                return Constant(-constant.value if constant.value else -0.0)
             case "logic":
                 return Apply(primitive, tuple(self._settle(a) for a in arguments), "bool")
             case "select":

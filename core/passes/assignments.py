@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import ElementTypeError, Label, ScheduleError
-from ilang.core.dtype import INTEGER_ENDS, INTEGERS, accumulator, join
+from ilang.core.dtype import INTEGER_ENDS, INTEGERS, accumulator, arithmetic, join
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.ir import graph, shaped
 from ilang.core.ir.affine import Affine, Looked, Within, axis_index, inside
@@ -225,10 +225,11 @@ class Assignments:
     def _in_parts(self, work: _Work, parts: list[shaped.Assignment]) -> int:
         """A tensor of neutral elements, and every projection in place of what is there so far."""
         node = work.node
-        dtype = _joined([_dtype_of(part) for part in parts] or [self._type(node)], node.span)
+        moved = _joined([_dtype_of(part) for part in parts] or [self._type(node)], node.span)
         chosen = [projection.part for projection in work.projections]
         disjoint = len(set(chosen)) == len(chosen)
         once = [disjoint and _unreduced(each).is_injective() for each in work.projections]
+        dtype = moved if all(once) else self._added(moved, node.acc)
         held = dtype if all(once) else accumulator(node.acc, dtype)
         number = self.filled(
             _neutral(node.acc, held), work.dims, f"{shaped.START}{node.text}", node.span
@@ -281,16 +282,16 @@ class Assignments:
         """The typed scalar of an assignment, and the type of its result."""
         scalar = type_scalar(written, delivered, span, self.least)
         assert scalar.dtype is not None
-        if acc is not None:
-            primitive = OPS[acc].binary
-            assert primitive is not None
-            if PRIMITIVES[primitive].kind == "logic":
-                scalar = Apply("truth", (scalar,), "bool")
-            elif scalar.dtype == "bool":
-                scalar = Convert(scalar, self.least)
-        dtype = scalar.dtype
-        assert dtype is not None
-        return scalar, dtype
+        if acc is None:
+            return scalar, scalar.dtype
+        if _is_logic(acc):
+            return Apply("truth", (scalar,), "bool"), "bool"
+        dtype = self._added(scalar.dtype, acc)
+        return _in_type(scalar, dtype), dtype
+
+    def _added(self, dtype: str, acc: str) -> str:
+        """The type of what an operator puts together out of values: sums, products and maxima of bools are floats."""
+        return dtype if _is_logic(acc) else arithmetic(dtype, self.least)
 
     def _reduced_first(self, node: shaped.Assignment) -> shaped.Assignment:
         """The reduction as a tensor over the kept loops, and the assignment that stores it."""
@@ -377,6 +378,13 @@ def _joined(dtypes: Sequence[str], span: Span) -> str:
     return dtype
 
 
+def _is_logic(acc: str) -> bool:
+    """Whether a reduction is one of truth values."""
+    primitive = OPS[acc].binary
+    assert primitive is not None
+    return PRIMITIVES[primitive].kind == "logic"
+
+
 def _in_type(scalar: Scalar, dtype: str) -> Scalar:
     """A scalar in an element type."""
     return scalar if scalar.dtype == dtype else Convert(scalar, dtype)
@@ -391,6 +399,8 @@ def _dtype_of(node: shaped.Assignment) -> str:
 def _neutral(acc: str, dtype: str) -> Constant:
     value = OPS[acc].identity
     assert value is not None
+    if dtype == "bool":
+        return Constant(float(value > 0), dtype)
     if dtype in INTEGER_ENDS and abs(value) == float("inf"):
         return Constant(INTEGER_ENDS[dtype][value > 0], dtype)
     return Constant(value, dtype)

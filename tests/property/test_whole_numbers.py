@@ -1,0 +1,97 @@
+"""Whole numbers beside literals and truth values keep their type, in kernels and in tensor functions."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ilang import Error, elementwise, load
+from tests.property.whole_numbers import Whole, random_whole
+
+pytestmark = pytest.mark.usefixtures("compiled_quickly")  # right values are asked for
+
+
+@pytest.mark.parametrize(("target", "count"), [("numpy", 60), ("c", 8), ("cuda-emulated", 2)])
+@pytest.mark.parametrize("dtype", ["i32", "i64"])
+def test_whole_numbers_stay_whole(dtype: str, target: str, count: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(len(target))
+    arrays = [rng.integers(-9, 9, 5).astype(f"i{int(dtype[1:]) // 8}") for _ in range(2)]
+    with np.errstate(over="ignore"):
+        trials = [random_whole(random.Random(seed), arrays) for seed in range(count)]
+    reads = [[n for n in range(2) if f"x{n}" in trial.function] for trial in trials]
+    heads = [", ".join(f"x{n}: {dtype}" for n in each) for each in reads]
+    path = tmp_path / "whole.i"
+    path.write_text(
+        "".join(
+            f"op whole{n}({head}) = {trial.function}\n"
+            for n, (head, trial) in enumerate(zip(heads, trials, strict=True))
+        )
+    )
+    functions = load(str(path))
+    outputs = elementwise("f", [trial.kernel for trial in trials], 2)(*arrays, target=target)
+    for n, (trial, output) in enumerate(zip(trials, outputs, strict=True)):
+        check(trial, output)
+        given = [arrays[number] for number in reads[n]]
+        check(trial, functions[f"whole{n}"](*given, target=target))
+
+
+@pytest.mark.parametrize("target", ["numpy", "c", "cuda-emulated"])
+def test_truth_values_that_are_moved_stay_so(target: str, tmp_path: Path) -> None:
+    path = tmp_path / "truths.i"
+    path.write_text(
+        "op turned(x: i64[i, j]) = transpose(x > 0)\n"
+        'op later(x: i64[i]) = (x > 0) ++ "i => i+2"\n'
+        "op woven(x: i64[i]) = interleave(x > 0, x > 1)\n"
+        'op counted(x: i64[i], y: i64[i]) = (x > 0) *+ "i; i => " y\n'
+        'op summed(x: i64[i]) = (x > 0) ++ "i => "\n'
+    )
+    functions = load(str(path))
+    x = np.array([1, 2, 0])
+    for name, arrays, expected in (
+        ("turned", [x[None]], (x > 0)[None]),
+        ("later", [x], np.array([False, False, True])),
+        ("woven", [x], np.stack([x > 0, x > 1], -1).ravel()),
+        ("counted", [x, x + 5], np.array(13)),
+        ("summed", [x], np.array(2, np.float32)),
+    ):
+        found = functions[name](*arrays, target=target)
+        assert found.dtype == expected.dtype, name
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x0 + -1", [0, 1, -4]),
+        ("x0 * (1 - 3)", [-2, -4, 6]),
+        ("x0 - -9223372036854775808", [-(2**63) + 1, -(2**63) + 2, 2**63 - 3]),
+        ("x0 * -0", [0, 0, 0]),
+        ("where(1 / 3, x0, 2 * x0)", [1, 2, -3]),
+    ],
+)
+def test_a_literal_with_a_sign_takes_the_type_beside_it(text: str, expected: list[int]) -> None:
+    found = elementwise("f", [text])(np.array([1, 2, -3]))
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("x0 + -1.5", "E0603"), ("x0 + 1 / 2", "E0602"), ("x0 + -2147483649", "E0603")],
+)
+def test_a_literal_that_its_type_cannot_hold_is_refused(text: str, code: str) -> None:
+    with pytest.raises(Error) as caught:
+        elementwise("f", [text])(np.array([1, 2, -3], np.int32))
+    assert caught.value.code == code
+
+
+def test_zero_with_a_sign_is_one_of_floats() -> None:
+    assert np.signbit(elementwise("f", ["-0 * x0"])(np.ones(1)))
+
+
+def check(trial: Whole, found: np.ndarray) -> None:
+    assert found.dtype == trial.value.dtype, trial
+    np.testing.assert_array_equal(found, trial.value, err_msg=repr(trial))
