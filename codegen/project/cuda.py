@@ -326,11 +326,15 @@ MAKEFILE = """\
 #     make install    header, libraries and pkg-config file, below PREFIX (/usr/local)
 #     make clean      remove what was made
 MPI_TEXT#
-# NVCC, ARCH, ARCHS, NVCCFLAGS, CC, CFLAGS, AR, PREFIX and DESTDIR may come from the command line or the environment:
-# make ARCH=sm_90, say, where the machine that compiles has no GPU. What was compiled with others is compiled again;
-# STEM.flags has those of the last time.
+# NVCC, PYTHON, ARCH, ARCHS, NVCCFLAGS, CC, CFLAGS, AR, PREFIX and DESTDIR may come from the command line or the
+# environment: make ARCH=sm_90, say, where the machine that compiles has no GPU. What was compiled with others is
+# compiled again; STEM.flags has those of the last time.
 
-NVCC ?= nvcc
+# nvcc is that on the path, else that of `pip install 'ilang[nvcc]'`, which PYTHON is asked for.
+PYTHON ?= python3
+ifeq ($(origin NVCC),undefined)
+NVCC := $(or $(shell command -v nvcc || $(PYTHON) -m ilang.nvcc),nvcc)
+endif
 ARCH ?= native
 ARCHS ?= DEVICES
 NVCCFLAGS ?= -O3
@@ -484,6 +488,10 @@ make test             # compares every function with stored results; STEM_test e
 make compile          # for several devices, without one
 make install PREFIX=/usr/local
 ```
+
+`make` takes the nvcc on the path.
+Where there is none it asks `python3` for that of `pip install 'ilang[nvcc]'`; `make PYTHON=v/bin/python` asks another.
+`make NVCC=...` takes the command that you give.
 
 Arrays are row-major and contiguous.
 A function enqueues its work on the stream that it is given and returns: it takes no memory and waits for nothing.

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -603,6 +604,45 @@ def test_nvcc_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delenv("NVCC")
     monkeypatch.setenv("PATH", str(sites / "nvidia" / "cu12" / "bin"))
     assert find_compiler(gpu.CUDA).command == (str(sites / "nvidia/cu12/bin/nvcc"),)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_a_project_takes_nvcc_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Makefile asks Python where no nvcc is on the path, and takes whatever NVCC names."""
+    compiler = tmp_path / "site" / "nvidia" / "cu13" / "bin" / "nvcc"
+    compiler.parent.mkdir(parents=True)
+    compiler.write_text("#!/bin/sh\n")
+    compiler.chmod(0o755)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in ("sh", "cat", "make"):
+        (tools / tool).symlink_to(str(shutil.which(tool)))
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    monkeypatch.delenv("NVCC", raising=False)
+    (tmp_path / "double.i").write_text("double = i+i~i\n")
+    assert (
+        main(["build", str(tmp_path / "double.i"), "--target", "cuda", "-o", str(tmp_path / "p")])
+        == 0
+    )
+
+    def compiled_by(*words: str) -> str:
+        done = subprocess.run(
+            ["make", "-n", f"PYTHON={sys.executable}", *words, "double.o"],
+            cwd=tmp_path / "p",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.splitlines()[-1].partition(" -std")[0]
+
+    assert compiled_by() == f"{compiler} -L{compiler.parents[1] / 'lib'}"
+    assert compiled_by("NVCC=other") == "other"
+    compiler.chmod(0o644)
+    assert compiled_by() == "nvcc"
+    (tools / "nvcc").write_text("#!/bin/sh\n")
+    (tools / "nvcc").chmod(0o755)
+    assert compiled_by() == str(tools / "nvcc")
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on the path")
