@@ -282,7 +282,8 @@ def _identifier(name: str) -> str:
 def _operator(scalar: Apply) -> tuple[str, tuple[Scalar, ...]]:
     """The operator that a scalar is of, and its operands."""
     if len(scalar.arguments) == 2 and scalar.primitive in BINARY:
-        return BINARY[scalar.primitive], scalar.arguments
+        is_unary = scalar.primitive in ("max", "min") and isinstance(scalar.arguments[0], Constant)
+        return BINARY[scalar.primitive], scalar.arguments[is_unary:]
     if len(scalar.arguments) == 1 and scalar.primitive in UNARY:
         return UNARY[scalar.primitive], scalar.arguments
     if scalar.primitive in POWERS:
@@ -333,8 +334,9 @@ def _untyped(scalar: Scalar) -> Scalar:
         case Constant():
             return replace(scalar, dtype=None)
         case Apply():
-            symbol_arguments = _operator(scalar)[1]
+            is_written = scalar.primitive in BINARY
+            arguments = scalar.arguments if is_written else _operator(scalar)[1]
             primitive = "pow" if scalar.primitive in POWERS else scalar.primitive
-            return Apply(primitive, tuple(map(_untyped, symbol_arguments)))
+            return Apply(primitive, tuple(map(_untyped, arguments)))
         case _:
             return scalar

@@ -12,7 +12,16 @@ from typing import assert_never
 
 from ilang.core.diagnostic import ElementTypeError
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS, LARGEST_FLOAT, arithmetic, join
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar, scalars_within
+from ilang.core.ir.scalar import (
+    Apply,
+    Constant,
+    Convert,
+    Operand,
+    Position,
+    Scalar,
+    constant_last,
+    scalars_within,
+)
 from ilang.core.ops import PRIMITIVES
 from ilang.core.source import Span
 
@@ -95,7 +104,9 @@ class _Typing:
                 values = [
                     self._typed(a, inner) if constant else next(rest) for a, constant in pairs
                 ]
-                arguments = (*tests, *values)
+                arguments: tuple[Scalar, ...] = (*tests, *values)
+                if not isinstance(scalar.arguments[0], Constant):  # a constant is an operand's
+                    arguments = constant_last(scalar.primitive, arguments)
                 return self._applied(scalar.primitive, arguments, meets)
             case _:
                 raise AssertionError(scalar)

@@ -163,12 +163,21 @@ def finite(maximum: Scalar) -> Scalar:
     return Apply("where", (nothing, zero, maximum), maximum.dtype)
 
 
+def constant_last(primitive: str, arguments: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    """The arguments of a binary form; of a maximum or minimum a constant stands last.
+
+    With a constant first ``max(0, x)`` is the unary form, through which nothing flows back at 0.
+    """
+    turned = primitive in ("max", "min") and isinstance(arguments[0], Constant)
+    return tuple(reversed(arguments)) if turned else tuple(arguments)
+
+
 def pointwise(symbol: str, leaves: Sequence[Scalar]) -> Scalar:
     """The scalar meaning of a pointwise form (the op table, LANGUAGE.md section 1)."""
     op = OPS[symbol]
     if len(leaves) == 2:
         assert op.binary is not None
-        return Apply(op.binary, tuple(leaves))
+        return Apply(op.binary, constant_last(op.binary, leaves))
     (leaf,) = leaves
     if op.unary_left is not None:
         return Apply(op.unary, (Constant(op.unary_left), leaf))

@@ -83,7 +83,7 @@ op cross_entropy(z[b|c], t[b|c]) = cross_entropy_sum(z, t) /. dim(z, "b")
 op cross_entropy_sum(z, t) {
   below = z - einmax("...|c => ...|0", z)
   whole = log(exp(below) ++ "...|c => ...|0")
-  (whole - below) *. t ++ "...|... => 0"
+  where(t = 0, 0, (whole - below) *. t) ++ "...|... => 0"  # 0 also where z is -inf and t is 0
 }
 # t is the number of the right class
 op cross_entropy_at(z[b|c], t: i64[b|]) = cross_entropy(z, f32(t) = one_row(range()))

@@ -4,9 +4,14 @@ Example:
     in:   n0 * exp(n1), flowing back: g
     out:  to operand 0: g * exp(n1);  to operand 1: g * n0 * exp(n1)
 
+    in:   where(n0 < 1, n1, log(n1)), flowing back: g
+    out:  to operand 1: g where n0 < 1, else 0; and 0 where n0 < 1, else g / n1
+
+A choice selects after all is multiplied: where nothing flows back, an infinite derivative changes nothing.
+
 Conventions where a function has no derivative, or several (those of JAX and PyTorch where they agree):
 
-    - equal operands of a maximum or minimum share what flows back; ``max(0, x)`` alone passes nothing back at 0
+    - equal operands of a maximum or minimum share what flows back; the unary forms pass nothing back at 0
     - comparisons and logic pass nothing back: exactly 0, not something small
     - a power of exponent 0 passes nothing back to its base, a power of base 0 and an exponent that is not negative
       nothing to the exponent: no NaN where the limit is 0
@@ -16,45 +21,113 @@ Conventions where a function has no derivative, or several (those of JAX and PyT
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
 from ilang.core.ops import SLOW
+from ilang.core.record import record, replace
 
-Partial = Callable[[Scalar, Sequence[Scalar], Scalar], tuple[Scalar | None, ...]]
-"""The cotangents of the arguments of a primitive: of its own cotangent, its arguments, and its value."""
+Choice = tuple[Scalar, bool]
+"""A condition, and whether something flows back where it holds, or where it does not."""
+Partial = Callable[
+    [Scalar, Sequence[Scalar], Scalar], tuple[Scalar | tuple[Choice, Scalar] | None, ...]
+]
+"""The cotangents of the arguments of a primitive, some by choice: of its own, its arguments, and its value."""
+Factors = Literal["", "product", "singular"]
+"""What a cotangent has been multiplied with: finite numbers, operands, or what is infinite at some finite operands."""
 
 
-def flowing_back(scalar: Scalar, back: Scalar, value: Scalar | None = None) -> dict[int, Scalar]:
-    """The cotangent of each operand of a typed scalar expression; to operands that are missing nothing flows back.
+@record
+class Flow:
+    """What flows back to an operand along one way through an expression: ``part`` where its choices are, else 0."""
+
+    part: Scalar
+    choices: tuple[Choice, ...]
+    factors: Factors
+
+    def selected(self, nothing: Scalar | None = None) -> Scalar:
+        """The cotangent: 0 where a choice leaves it out, and where ``nothing`` says that nothing flows back at all."""
+        part, zero = self.part, constant(0.0, self.part)
+        for condition, holds in self.choices:
+            part = chosen(condition, part, zero) if holds else chosen(condition, zero, part)
+        return part if nothing is None else chosen(nothing, zero, part)
+
+
+def flowing_back(
+    scalar: Scalar, back: Scalar, value: Scalar | None = None
+) -> dict[int, list[Flow]]:
+    """The cotangents of each operand of a typed scalar expression; to operands that are missing nothing flows back.
 
     Args:
         scalar: over operands, constants, positions, conversions and primitives.
         back: what flows back to it, of its type.
         value: what has the value of the whole expression already, where something has.
     """
-    flows: dict[int, Scalar] = {}
-    _flow(scalar, back, flows, value or scalar)
+    flows: dict[int, list[Flow]] = {}
+    todo = [(scalar, Flow(back, (), ""), value or scalar)]
+    while todo:
+        part, flow, known = todo.pop()
+        match part:
+            case Operand():
+                flows.setdefault(part.number, []).append(flow)
+            case Convert():
+                inner = part.argument
+                if inner.dtype in FLOATS and part.dtype in FLOATS:
+                    rounded = replace(flow, part=converted(flow.part, inner.dtype or ""))
+                    todo.append((inner, rounded, inner))
+            case Apply():
+                ways = _ways(part, flow, known)
+                todo += [(argument, way, argument) for argument, way in reversed(ways)]
+            case _:
+                pass
     return flows
 
 
-def _flow(scalar: Scalar, back: Scalar, flows: dict[int, Scalar], value: Scalar) -> None:
-    match scalar:
-        case Operand():
-            known = flows.get(scalar.number)
-            flows[scalar.number] = back if known is None else added(known, back)
-        case Convert():
-            if scalar.argument.dtype in FLOATS and scalar.dtype in FLOATS:
-                inner = scalar.argument
-                _flow(inner, converted(back, inner.dtype or ""), flows, inner)
-        case Apply():
-            partial = PARTIALS.get(scalar.primitive)
-            parts = () if partial is None else partial(back, scalar.arguments, value)
-            for argument, part in zip(scalar.arguments, parts, strict=False):
-                if part is not None and argument.dtype in FLOATS:
-                    _flow(argument, part, flows, argument)
-        case _:
-            return
+def _ways(applied: Apply, flow: Flow, value: Scalar) -> list[tuple[Scalar, Flow]]:
+    """The arguments of a primitive that something flows back to, and what does."""
+    partial = PARTIALS.get(applied.primitive)
+    parts = () if partial is None else partial(flow.part, applied.arguments, value)
+    factors = _worse(flow.factors, _factors(applied))
+    ways = []
+    for argument, part in zip(applied.arguments, parts, strict=False):
+        if part is None or argument.dtype not in FLOATS:
+            continue
+        choice, cotangent = part if isinstance(part, tuple) else (None, part)
+        choices = flow.choices if choice is None else (*flow.choices, choice)
+        ways.append((argument, Flow(cotangent, choices, factors)))
+    return ways
+
+
+def _factors(applied: Apply) -> Factors:
+    """What a primitive multiplies a cotangent with."""
+    if applied.primitive in PASSING:
+        return ""
+    if applied.primitive in ("mul", "square"):
+        return "product"
+    divisor = applied.arguments[-1]
+    fixed = applied.primitive == "div" and isinstance(divisor, Constant) and divisor.value != 0
+    return "" if fixed else "singular"
+
+
+def _worse(one: Factors, other: Factors) -> Factors:
+    """The one of two that may be infinite at more operands."""
+    return next((f for f in _BY_HARM if f in (one, other)), "")
+
+
+_BY_HARM: tuple[Factors, ...] = ("singular", "product")
+PASSING = frozenset(("copy", "add", "sub", "neg", "max", "min", "where", "tf32", "bf16", "tanh"))
+"""Primitives whose derivative is finite wherever they are."""
+
+
+def summed(parts: Sequence[Scalar]) -> Scalar:
+    """The sum of scalars of one type, added by pairs: as deep as the logarithm of how many they are."""
+    rest = list(parts)
+    while len(rest) > 1:
+        pairs = zip(rest[::2], rest[1::2], strict=False)
+        odd = rest[-1:] if len(rest) % 2 else []
+        rest = [added(one, other) for one, other in pairs] + odd
+    return rest[0]
 
 
 def reads_value(scalar: Scalar) -> bool:
@@ -133,31 +206,35 @@ def _call(primitive: str, *arguments: Scalar) -> Scalar:
 
 def _extreme(more: str) -> Partial:
     """Of a maximum (``gt``) or minimum (``lt``)."""
+    or_equal = f"{more}e"
 
-    def partial(back: Scalar, args: Sequence[Scalar], known: Scalar) -> tuple[Scalar | None, ...]:
-        zero, half, one = (constant(value, back) for value in (0.0, 0.5, 1.0))
-        a, b = args
-        if _is(a, 0):
-            passing = known if isinstance(known, Operand) else b
-            return None, chosen(compared(more, passing, a), back, zero)
+    def partial(
+        back: Scalar, args: Sequence[Scalar], known: Scalar
+    ) -> tuple[tuple[Choice, Scalar] | None, ...]:
+        half, one = constant(0.5, back), constant(1.0, back)
+        bound, of = args
+        if isinstance(bound, Constant):  # the unary form: a constant of a binary one stands last
+            passing = known if isinstance(known, Operand) else of
+            return None, ((compared(more, passing, bound), True), back)
 
-        def share(part: Scalar, other: Scalar) -> Scalar:
-            tied = chosen(compared("eq", part, other), half, zero)
-            return times(back, chosen(compared(more, part, other), one, tied))
+        def share(part: Scalar, other: Scalar) -> tuple[Choice, Scalar]:
+            tied = chosen(compared("eq", part, other), half, one)
+            return (compared(or_equal, part, other), True), times(back, tied)
 
-        return share(a, b), share(b, a)
+        return share(*args), share(*reversed(args))
 
     return partial
 
 
-def _power(back: Scalar, args: Sequence[Scalar], value: Scalar) -> tuple[Scalar | None, ...]:
+def _power(
+    back: Scalar, args: Sequence[Scalar], value: Scalar
+) -> tuple[tuple[Choice, Scalar], ...]:
     base, exponent = args
     zero, one = constant(0.0, back), constant(1.0, back)
     lower = Apply("pow", (base, Apply("sub", (exponent, one), back.dtype)), back.dtype)
-    to_base = chosen(compared("eq", exponent, zero), zero, times(times(back, exponent), lower))
+    to_base = (compared("eq", exponent, zero), False), times(times(back, exponent), lower)
     flat = Apply("and", (compared("eq", base, zero), compared("gte", exponent, zero)), "bool")
-    to_exponent = chosen(flat, zero, times(times(back, value), _call("ln", base)))
-    return to_base, to_exponent
+    return to_base, ((flat, False), times(times(back, value), _call("ln", base)))
 
 
 def _logarithm(back: Scalar, args: Sequence[Scalar], _: Scalar) -> tuple[Scalar | None, ...]:
@@ -188,10 +265,6 @@ PARTIALS: dict[str, Partial] = {
     "sin": lambda g, a, _z: (times(g, _call("cos", a[0])),),
     "cos": lambda g, a, _z: (negated(times(g, _call("sin", a[0]))),),
     "tanh": lambda g, _a, z: (times(g, Apply("sub", (constant(1.0, g), times(z, z)), g.dtype)),),
-    "where": lambda g, a, _z: (
-        None,
-        chosen(a[0], g, constant(0.0, g)),
-        chosen(a[0], constant(0.0, g), g),
-    ),
+    "where": lambda g, a, _z: (None, ((a[0], True), g), ((a[0], False), g)),
 }
 """Primitives through which something flows back."""

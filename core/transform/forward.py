@@ -21,7 +21,14 @@ from ilang.core.ir.shaped import Assignment, Input, InputDimension, Read, Shaped
 from ilang.core.record import replace
 from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
 from ilang.core.transform.building import Building, reading
-from ilang.core.transform.derivatives import added, converted, flowing_back, times
+from ilang.core.transform.derivatives import (
+    compared,
+    constant,
+    converted,
+    flowing_back,
+    summed,
+    times,
+)
 from ilang.core.transform.simplified import simplified
 
 
@@ -48,6 +55,8 @@ class _Forward:
         self.new = Building(shaped.sizes)
         self.number: dict[int, int] = {}
         self.tangents: dict[int, int] = {}
+        self.sparse: set[int] = set()
+        """Values whose tangents are 0 in places, whatever they are."""
         for value in shaped.inputs:
             self._add(value)
         for position, place in enumerate(wrt):
@@ -107,15 +116,21 @@ class _Forward:
         if node.acc in LOGIC or not used & self.tangents.keys():
             return
         dtype = node.scalar.dtype or ""
-        reads, moving = list(node.reads), None
-        for number, partial in flowing_back(node.scalar, Constant(1.0, dtype)).items():
+        reads, moving, leaves_out = list(node.reads), list[Scalar](), False
+        for number, flows in flowing_back(node.scalar, Constant(1.0, dtype)).items():
             read = node.reads[number]
             if read.value in self.tangents:
                 reads.append(replace(read, value=self.tangents[read.value]))
-                tangent = Operand(len(reads) - 1, self.new.tensors[read.value].dtype)
-                part = converted(times(partial, tangent), dtype)
-                moving = part if moving is None else added(moving, part)
-        self._store(value, node, tuple(reads), moving or Constant(0.0, dtype))
+                held = Operand(len(reads) - 1, self.new.tensors[read.value].dtype)
+                sparse = read.value in self.sparse or bool(read.guards)
+                leaves_out = leaves_out or sparse or any(flow.choices for flow in flows)
+                for flow in flows:
+                    moved = replace(flow, part=converted(times(flow.part, held), dtype))
+                    nothing = compared("eq", held, constant(0.0, held)) if sparse else None
+                    moving.append(moved.selected(nothing if flow.factors else None))
+        self._store(value, node, tuple(reads), summed(moving) if moving else Constant(0.0, dtype))
+        if leaves_out or node.guards or node.acc in (">", "<"):
+            self.sparse.add(value)
 
     def _store(self, value: int, node: Assignment, reads: tuple[Read, ...], moving: Scalar) -> None:
         """The tangent of a value, whose elements move by ``moving``, through its accumulator."""

@@ -17,6 +17,10 @@ whole dimensions, its gradient accumulates into zeros. An accumulator adds a fac
 
 What takes long to compute, an exponential or a power, is read where the way forward stored it, and not computed again.
 A cotangent that is zero everywhere is never computed: only inputs that nothing flows back to are filled with zeros.
+
+Where a guard, a choice, or an index that leaves elements out makes a cotangent 0, it stays 0: what flows back further
+is not multiplied with derivatives, which may be infinite there. Guards of a cotangent guard what is computed of it;
+where no guard says so, it is compared with 0. Products that are summed, as those of matrices, take it as it is.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from typing import assert_never
 
 from ilang.core.check.shaped import verify
 from ilang.core.dtype import FLOATS
+from ilang.core.ir.affine import Within
 from ilang.core.ir.assignments import renumbered
 from ilang.core.ir.scalar import Constant, Operand, Scalar, operands_of
 from ilang.core.ir.scalar import renumbered as with_operands
@@ -34,10 +39,13 @@ from ilang.core.record import record, replace
 from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
 from ilang.core.transform.building import Building
 from ilang.core.transform.derivatives import (
-    added,
+    Flow,
+    compared,
+    constant,
     converted,
     flowing_back,
     reads_value,
+    summed,
 )
 from ilang.core.transform.shifts import cancelled
 from ilang.core.transform.simplified import simplified
@@ -68,13 +76,14 @@ def gradient(
 
 
 @record
-class _Flow:
+class _Cotangent:
     """The cotangent of an assignment: of the element that an iteration computes.
 
-    ``back`` is of the assignment's scalar, over its own reads and ``extra`` ones.
+    ``back`` is of the assignment's scalar, over its own reads and ``extra`` ones; the first of these is ``given``.
     """
 
     back: Scalar
+    given: Scalar
     extra: tuple[Read, ...]
 
 
@@ -96,6 +105,8 @@ class Reverse:
         self.values = values
         self.new = Building(shaped.sizes)
         self.flowing: dict[int, list[int]] = {}
+        self.sparse: set[int] = set()
+        """Cotangents that are 0 in places, whatever the values are."""
         self.number: dict[int, int] = {}
         self._forward()
         self.active = self._active()
@@ -202,11 +213,12 @@ class Reverse:
         if len(parts) == 1:
             return parts[0]
         tensor = self.new.tensors[value]
-        scalar: Scalar = Operand(0, tensor.dtype)
-        for number in range(1, len(parts)):
-            scalar = added(scalar, Operand(number, tensor.dtype))
+        scalar = summed([Operand(number, tensor.dtype) for number in range(len(parts))])
         text, span = f"what flows back to {tensor.name}", self.new.nodes[value].span
-        return self.new.pointwise(parts, scalar, tensor.dims, f"d{tensor.name}", text, span)
+        total = self.new.pointwise(parts, scalar, tensor.dims, f"d{tensor.name}", text, span)
+        if self.sparse.issuperset(parts):
+            self.sparse.add(total)
+        return total
 
     def _flow_to(self, value: int, part: int) -> None:
         self.flowing.setdefault(value, []).append(part)
@@ -217,7 +229,10 @@ class Reverse:
         if node.value not in self.active:
             return
         back = replace(node, value=total, source=node.target, target=node.source)
-        self._flow_to(node.value, self.new.add(back, f"d{source.name}", source.dtype, source.dims))
+        part = self.new.add(back, f"d{source.name}", source.dtype, source.dims)
+        if total in self.sparse:
+            self.sparse.add(part)
+        self._flow_to(node.value, part)
 
     def _through(self, value: int, node: Assignment, total: int) -> None:
         """An assignment: to each value that it reads, and to its base."""
@@ -231,18 +246,70 @@ class Reverse:
         if node.acc is None and reads_value(node.scalar):
             known = Operand(len(reads), self.new.tensors[value].dtype)
             reads = (*reads, Read(value, node.target))
-        parts = flowing_back(node.scalar, flow.back, known)
-        met: dict[Read, Scalar] = {}
-        for number, part in parts.items():
+        sparse = total in self.sparse or node.acc in (">", "<")
+        nothing = compared("eq", flow.given, constant(0.0, flow.given)) if sparse else None
+        met: dict[Read, list[Flow]] = {}
+        for number, flows in flowing_back(node.scalar, flow.back, known).items():
             read = node.reads[number]
             if read.value in self.active:
-                met[read] = added(met[read], part) if read in met else part
-        for read, part in met.items():
-            self._flow_to(read.value, self._part(node, read, part, reads))
+                met.setdefault(read, []).extend(flows)
+        guards = self._guards(node, total)
+        for read, flows in met.items():
+            part = self._part(node, read, flows, nothing, guards, reads)
+            if sparse or guards or self._leaves_out(node, read, flows):
+                self.sparse.add(part)
+            self._flow_to(read.value, part)
 
-    def _part(self, node: Assignment, read: Read, part: Scalar, reads: Sequence[Read]) -> int:
+    def _guards(self, node: Assignment, total: int) -> tuple[Within, ...]:
+        """The conditions of a cotangent, over the axes of the assignment that it flows back to; 0 where they fail."""
+        source = self.new.nodes[total]
+        if not isinstance(source, Assignment) or source.base is not None:
+            return ()
+        moved = {
+            part.axis(): index.axis()
+            for part, index in zip(source.target, node.target, strict=True)
+            if part.axis() is not None
+        }
+        names = {old: new for old, new in moved.items() if old is not None and new is not None}
+        known = [each for each in source.guards if each.index.axes() <= names.keys()]
+        if any(source.sizes[old] != node.sizes[new] for old, new in names.items()):
+            return ()
+        return tuple(replace(each, index=each.index.renamed(names)) for each in known)
+
+    def _leaves_out(self, node: Assignment, read: Read, flows: Sequence[Flow]) -> bool:
+        """Whether nothing flows back to some elements that a read is of."""
+        dims = self.new.tensors[read.value].dims
+        whole = [
+            axis is not None and node.sizes[axis] == size
+            for axis, size in zip((part.axis() for part in read.index), dims, strict=True)
+        ]
+        return (
+            bool(node.guards or read.guards)
+            or not all(whole)
+            or any(flow.choices for flow in flows)
+        )
+
+    def _part(
+        self,
+        node: Assignment,
+        read: Read,
+        flows: Sequence[Flow],
+        nothing: Scalar | None,
+        guards: tuple[Within, ...],
+        reads: Sequence[Read],
+    ) -> int:
         """The cotangent that flows back through one read: its target is where the read was."""
         tensor = self.new.tensors[read.value]
+        kept = {axis for part in read.index for axis in part.axes()}
+        sums = any(axis not in kept for axis in range(len(node.axes)))
+        part = summed(
+            [
+                flow.selected(
+                    None if not flow.factors or (sums and flow.factors == "product") else nothing
+                )
+                for flow in flows
+            ]
+        )
         used = operands_of(part)
         place = {number: n for n, number in enumerate(used)}
         moved = replace(
@@ -253,7 +320,7 @@ class Reverse:
             acc=None,
             base=None,
             operands=(),
-            guards=tuple(dict.fromkeys((*node.guards, *read.guards))),
+            guards=tuple(dict.fromkeys((*node.guards, *read.guards, *guards))),
             text=f"d{tensor.name} of {node.text}",
         )
         cotangent = place.get(len(node.reads))
@@ -278,26 +345,27 @@ class Reverse:
 
     # -- accumulators ------------------------------------------------------------------------------------------------
 
-    def _flow(self, value: int, node: Assignment, total: int) -> _Flow | None:
+    def _flow(self, value: int, node: Assignment, total: int) -> _Cotangent | None:
         """The cotangent of the scalar of an assignment; None where nothing flows back."""
         if node.acc in LOGIC:
             return None
         first = len(node.reads)
         back = converted(Operand(first, self.new.tensors[total].dtype), node.scalar.dtype or "")
         given = Read(total, node.target)
+        extra: tuple[Read, ...] = ()
+        cotangent = back
         match node.acc:
             case None if node.scatters():
                 raise stuck(node, "stores several values in one place, of which the last stays")
             case None | "+":
-                return _Flow(back, (given,))
+                pass
             case ">" | "<":
                 back, extra = extreme(self.new, value, node, back, first + 1)
-                return _Flow(back, (given, *extra))
             case "*":
                 back, extra = product(self.new, node, back, first + 1)
-                return _Flow(back, (given, *extra))
             case _:
                 raise stuck(node, f"accumulates with {node.acc}")
+        return _Cotangent(back, cotangent, (given, *extra))
 
     # -- the end -----------------------------------------------------------------------------------------------------
 

@@ -128,7 +128,7 @@ def test_random_programs_as_definitions_with_their_schedules(machine: Machine) -
         ("i*@(2i+1)~i", "i*@(2i+1)~i"),
         ("ij/:j~ij", "ij/:j~ij"),
         ("+(2i+k:3-1)~i", "+(2i+k:3-1)~i"),
-        (">i~i", ".>i~i"),
+        (">i~i", ">i~i"),
         ("2>>.~.", "2>>.~."),
         ("(2)j~j", "(2)j~j"),
         ("+ii~.", "+ii~."),

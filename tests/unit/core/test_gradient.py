@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ilang import Error, I, einsum, elementwise, i, tensor
+from ilang import Error, I, einsum, elementwise, i, load, tensor
 from ilang.core import pipeline
 from ilang.core.ir.assignments import all_reads
 from ilang.core.ir.shaped import Assignment
 from ilang.core.transform.reverse import gradient
 
 Array = npt.NDArray[Any]
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 
 
 def grads(text: str, *arrays: Any, target: str = "numpy") -> Any:
@@ -39,6 +41,25 @@ def grads(text: str, *arrays: Any, target: str = "numpy") -> Any:
         ("+(i+k:2)~i", [[1.0, 1.0, 1.0, 1.0]], [1.0, 2.0, 2.0, 1.0]),
         (">(2i+k:2)~i", [[1.0, 3.0, 2.0, 2.0, 5.0]], [0.0, 1.0, 0.5, 0.5, 0.0]),
         ("+(2i+k:3)~i", [[1.0, 1.0, 1.0, 1.0, 1.0]], [1.0, 1.0, 2.0, 1.0, 1.0]),
+        ("(0 | I) >> .>i~i", [[0.0, 2.0]], [0.5, 1.0]),
+        ("(I | 0) >> i<.~i", [[0.0, 2.0]], [0.5, 0.0]),
+        ('elementwise("f: x[n] -> max(0, x)")', [[0.0, 2.0]], [0.5, 1.0]),
+        ('elementwise("f: x[n] -> max(x, 0)")', [[0.0, 2.0]], [0.5, 1.0]),
+        ('elementwise("f: x[n] -> min(0, x)")', [[0.0, 2.0]], [0.5, 0.0]),
+        ('elementwise("f: x[n] -> max(x)")', [[0.0, 2.0]], [0.0, 1.0]),
+        ("^i~i >> +i[i<1]~. >> $.~.", [[0.0, 1000.0]], [1.0, 0.0]),
+        ("(I | 0.5) >> i^.~i >> +i[i>=1]~.", [[0.0, 4.0]], [0.0, 0.25]),
+        ('elementwise("f: x[n] -> where(lt(x, 1), x, sqrt(x))")', [[0.0, 4.0]], [1.0, 0.25]),
+        (
+            'elementwise("f: x[n] -> where(lt(x, 50), log(1 + exp(x)), x)")',
+            [[0.0, 900.0]],
+            [0.5, 1.0],
+        ),
+        (
+            'elementwise("f: x[n], y[n] -> max(sqrt(x * x + y * y), 0.001)")',
+            [[0.0, 3.0], [0.0, 4.0]],
+            [[0.0, 0.6], [0.0, 0.8]],
+        ),
     ],
 )
 def test_conventions(text: str, arrays: list[Any], wanted: Any) -> None:
@@ -49,6 +70,23 @@ def test_conventions(text: str, arrays: list[Any], wanted: Any) -> None:
         result if several else [result], wanted if several else [wanted], strict=True
     ):
         np.testing.assert_allclose(one, other)
+
+
+@pytest.mark.parametrize("target", ["numpy", "c", "cuda-emulated"])
+def test_a_causal_softmax_passes_nothing_back_from_ahead(target: str) -> None:
+    """Scores behind the guard are 1,000 above the maximum, where e^x is infinite."""
+    attention = load(SAMPLES / "24_causal.i")["attention"]
+    q = np.array([[100, 0], [0, 1], [1, 1]], np.float32)
+    k = np.array([[1, 0], [0, 1], [10, 0]], np.float32)
+    v = np.array([[1, 0], [0, 1], [5, 5]], np.float32)
+    near = k.copy()
+    near[2] = 0  # the first two rows of q do not see it
+    for one, other in zip(
+        attention.grad()(q, k, v, target=target)[0][:2],
+        attention.grad()(q, near, v, target=target)[0][:2],
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
 def test_only_what_is_asked_for_is_computed() -> None:
