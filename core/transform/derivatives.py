@@ -35,12 +35,12 @@ Partial = Callable[
 ]
 """The cotangents of the arguments of a primitive, some by choice: of its own, its arguments, and its value."""
 Factors = Literal["", "product", "singular"]
-"""What a cotangent has been multiplied with: finite numbers, operands, or what is infinite at some finite operands."""
+"""The factors of a cotangent: finite numbers, operands, or functions that are infinite at some finite operands."""
 
 
 @record
 class Flow:
-    """What flows back to an operand along one way through an expression: ``part`` where its choices are, else 0."""
+    """The cotangent of an operand along one way through an expression: ``part`` where its choices are, else 0."""
 
     part: Scalar
     choices: tuple[Choice, ...]
@@ -100,7 +100,7 @@ def _ways(applied: Apply, flow: Flow, value: Scalar) -> list[tuple[Scalar, Flow]
 
 
 def _factors(applied: Apply) -> Factors:
-    """What a primitive multiplies a cotangent with."""
+    """The factors that a primitive multiplies a cotangent with."""
     if applied.primitive in PASSING:
         return ""
     if applied.primitive in ("mul", "square"):

@@ -183,6 +183,21 @@ def test_targets_agree_on_a_layer(name: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(s(**given), reference(**given), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("target", ["c", "numpy"])
+def test_a_class_that_is_impossible_costs_nothing_where_it_is_wrong(
+    tmp_path: Path, target: str
+) -> None:
+    z, expected = np.array([[0, 1, -np.inf]], np.float32), np.log1p(np.exp(-1))
+    for name, t in (
+        ("cross_entropy", np.eye(3, dtype=np.float32)[1:2]),
+        ("cross_entropy_at", np.array([1])),
+    ):
+        text, shapes, _ = LAYERS[name]
+        one = {key: f"1|{rows.partition('|')[2]}" for key, rows in shapes.items()}
+        s = session(tmp_path, text, one, target)
+        np.testing.assert_allclose(s(z=z, t=t), expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["batch_norm", "batch_norm2d"])
 def test_batch_norm_keeps_moments_for_prediction(name: str, tmp_path: Path) -> None:
     shape = (6, 4) if name == "batch_norm" else (3, 4, 5, 2)
