@@ -72,6 +72,10 @@ class Error(Exception):
         self.help = help if help is None else encodable(help)
         self.labels = tuple(labels)
         self.others: tuple[Error, ...] = ()
+        places = [label.span for label in self.labels] + ([] if span is None else [span])
+        callers = [each.source.caller for each in places if each.source.caller is not None]
+        if callers:
+            at_caller(self, callers[0])
 
     def __reduce__(self) -> tuple[object, ...]:
         """Errors survive copying and pickling: a worker process hands them to its caller."""
@@ -81,6 +85,18 @@ class Error(Exception):
     def __str__(self) -> str:
         """The whole diagnostic without color, as the command line prints it."""
         return plain(self)
+
+
+def at_caller(error: Error, caller: Span) -> None:
+    """Have an error whose places are in a library begin with the place where the user's text calls it."""
+    file = caller.source.name
+    places = [label.span for label in error.labels]
+    places += [] if error.span is None else [error.span]
+    if any(each.source.name == file for each in places):
+        return
+    labels = error.labels or tuple(Label(each, "here") for each in places)
+    error.labels = (Label(caller, "called here"), *labels)
+    error.span = caller
 
 
 class NotationError(Error, ValueError):

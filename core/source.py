@@ -10,10 +10,14 @@ from ilang.core.record import record
 
 @record
 class Source:
-    """A program's text as the user gave it, and the name messages call it by (``<text>``, ``model.i``)."""
+    """A program's text as the user gave it, and the name messages call it by (``<text>``, ``model.i``).
+
+    ``caller`` is where a user's text calls the definition of a library whose text this is.
+    """
 
     name: str
     text: str
+    caller: Span | None = None
 
 
 @record

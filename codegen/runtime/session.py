@@ -41,7 +41,7 @@ from ilang.codegen.runtime.stored import Arrays, LastingTensor, fitted
 from ilang.codegen.runtime.target import check_target
 from ilang.core.build.routines import Result
 from ilang.core.build.values import Stored
-from ilang.core.diagnostic import DataError, ShapeError, counted
+from ilang.core.diagnostic import DataError, MeaningError, ShapeError, counted
 from ilang.core.ir.assignments import sources
 from ilang.core.record import replace
 from ilang.core.suggestion import did_you_mean, nearest
@@ -161,6 +161,22 @@ class Session:
         """The names in C of the results of a run: ``out``, or ``out0``, ``out1``, ..."""
         returned = [each.path for each in self._solved.results if each.role == "return"]
         return ("out",) if len(returned) == 1 else tuple(f"out{path}" for path in returned)
+
+    def check_loss(self) -> None:
+        """Refuse to go back from more than one number, as training must: ``backprop`` would add them up.
+
+        Raises:
+            MeaningError: E0288.
+        """
+        loss = self._solved.loss()
+        if loss is None or loss[0] == 1:
+            return
+        count, span = loss
+        message = f"the loss has {count:,} elements, and training goes back from one"
+        name = span.text().removeprefix("backprop(").removesuffix(")")
+        squares = f'`error = {name} *. {name} ++ "...|... => 0"`'
+        help_line = f"give `backprop` one number: {squares} is the sum of its squares"
+        raise MeaningError("E0288", message, span, help_line)
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Run once. Before the first run, ``fit`` takes shapes that are not known from the arrays.

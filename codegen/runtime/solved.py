@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +15,11 @@ from ilang.codegen.runtime.stored import LastingTensor
 from ilang.core import pipeline
 from ilang.core.build.tensor import Shape
 from ilang.core.build.values import Measured, Stored
-from ilang.core.diagnostic import ElementTypeError, MeaningError
+from ilang.core.diagnostic import ElementTypeError, MeaningError, ShapeError
 from ilang.core.infer.measured import extent_of_axis
 from ilang.core.infer.projections import sizes_of
 from ilang.core.ir.rows import MEMORY_ORDER, extent_of, known_axes
+from ilang.core.library.targets import advised
 from ilang.core.record import replace
 from ilang.core.transform.attached import attached
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from ilang.codegen.runtime.model import Model, Options
     from ilang.core.infer.inferred import Inferred
     from ilang.core.ir.shaped import Shaped
+    from ilang.core.source import Span
 
 
 class SolvedDefinition:
@@ -40,7 +43,10 @@ class SolvedDefinition:
         self.name = options.name
         self.built = model.built(options, of_any_ranks)
         self.config = model.configuration(options)
-        self.inferred: Inferred = pipeline.infer_rows(self.built.graph)
+        try:
+            self.inferred: Inferred = pipeline.infer_rows(self.built.graph)
+        except ShapeError as error:
+            raise advised(error, model.module) from None
         inputs = [cell for cell, _ in self.built.inputs if cell.kind == "input"]
         wide = any(cell.dtype == "f64" for cell in inputs)
         self.dtype = "f64" if wide else "f32"
@@ -162,6 +168,12 @@ class SolvedDefinition:
             else:
                 constants[cell] = np.ascontiguousarray(stored_values(cell, dims, self.float))
         return constants
+
+    def loss(self) -> tuple[int, Span] | None:
+        """The number of elements that a run goes back from, and the statement; None where it goes back from none."""
+        for each in self.built.graph.backward:
+            return prod(sizes_of(self.inferred.shapes[each.of])), each.span
+        return None
 
     def merged(self) -> list[tuple[int, int, bool]]:
         """The inputs that are sums over ranks: position, that of the result that is summed, whether over all ranks."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+from ilang.core.build.callers import Callers
 from ilang.core.build.primitives import ELEMENTWISE, INFIX
 from ilang.core.build.settings import (
     Around,
@@ -20,7 +21,6 @@ from ilang.core.build.settings import (
     Evaluation,
     Meaning,
     Setting,
-    called,
 )
 from ilang.core.build.tensor import Rows
 from ilang.core.build.values import (
@@ -60,6 +60,7 @@ class Functions(Configuration):
     def __init__(self, around: Around) -> None:
         """For the definitions of a module."""
         super().__init__(around)
+        self.callers = Callers()
         self.component = around.component
         self.load = around.load
         self.einx = around.einx
@@ -204,7 +205,8 @@ class Functions(Configuration):
         schedule: Schedule | None = None,
     ) -> Tensor:
         """The result of an operation."""
-        return Computed(tuple(operands), scalar, acc, logic, shortened(span), schedule, span)
+        place = self.callers.placed(span)
+        return Computed(tuple(operands), scalar, acc, logic, shortened(span), schedule, place)
 
     def pointwise(self, scalar: Scalar, operands: Sequence[Tensor], span: Span) -> Tensor:
         """A scalar function, element by element."""
@@ -483,15 +485,15 @@ class Functions(Configuration):
             circle = " -> ".join([each.name for each in self.active] + [head.name])
             raise MeaningError("E0403", f"{head.name} needs itself: {circle}", span)
         self.active.append(head)
-        names = self.noted(head.tensors, given)
-        names.update(settings)
-        if isinstance(function.body, ast.CustomOperation):
-            from ilang.core.build.customs import custom
+        with self.callers.called(head.span, span):
+            names = self.noted(head.tensors, given)
+            names.update(settings)
+            if isinstance(function.body, ast.CustomOperation):
+                from ilang.core.build.customs import custom
 
-            result = custom(self, function, given, settings, span)
-        else:
-            frame = Evaluation(owner, names, ast.strings(function.body), (), kept)
-            with called(span):
+                result = custom(self, function, given, settings, span)
+            else:
+                frame = Evaluation(owner, names, ast.strings(function.body), (), kept)
                 result = self.body(frame, function.body)
         self.active.pop()
         return result
@@ -505,7 +507,8 @@ class Functions(Configuration):
         for head, value in zip(heads, given, strict=True):
             names[head.name] = value
             if head.shape is not None:
-                self.notes.append((value, head.name, head.shape, self.scopes))
+                note = replace(head.shape, span=self.callers.placed(head.shape.span))
+                self.notes.append((value, head.name, note, self.scopes))
         return names
 
     def body(self, frame: Evaluation, body: ast.Body) -> Tensor:

@@ -19,7 +19,7 @@ from ilang.core.build.functions import Functions
 from ilang.core.build.logics import drops, has_places, logic_of
 from ilang.core.build.merging import RANKS, Merged, Merges, is_sum_over_ranks
 from ilang.core.build.primitives import FOLDS, joined
-from ilang.core.build.settings import Evaluation, Meaning, Setting, called
+from ilang.core.build.settings import Evaluation, Meaning, Setting
 from ilang.core.build.tensor import Rows
 from ilang.core.build.values import (
     Computed,
@@ -312,7 +312,7 @@ class Routines(Functions):
         names = self.noted(routine.head.tensors, given)
         names.update(settings)
         owner = Owner(self.root, name, name, {}, [], each.span)
-        with called(each.span):
+        with self.callers.called(routine.head.span, each.span):
             self.routine(routine, owner, names, given[0] if given else None)
 
     def routine(

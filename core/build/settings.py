@@ -6,8 +6,7 @@ Example, ``op layer(x; hid = 64) = "b" hid *. hid``: the extent fixes hid, arith
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 
 from ilang.core.build.values import Owner, Tensor
 from ilang.core.diagnostic import Label, MeaningError
@@ -99,20 +98,6 @@ class Evaluation:
         """A frame like this one with other names, in a turn of a ``repeat``."""
         turns = self.turns if turn is None else (*self.turns, turn)
         return Evaluation(self.owner, {**self.names, **names}, self.declared, turns, self.kept)
-
-
-@contextmanager
-def called(place: Span) -> Iterator[None]:
-    """Have what is refused in a definition of another file, a library, tell also where this file calls it."""
-    try:
-        yield
-    except MeaningError as error:
-        places = [] if error.span is None else [error.span]
-        places += [label.span for label in error.labels]
-        if places and all(each.source.name != place.source.name for each in places):
-            labels = error.labels or (Label(places[0], "here"),)
-            error.labels = (*labels, Label(place, "called here"))
-        raise
 
 
 class Configuration(ABC):

@@ -80,7 +80,7 @@ op rest26(x) = x -. 67108864 *. f64(i64(x /. 67108864))
 
 # t is 1 at the right class, else 0
 op cross_entropy(z[b|c], t[b|c]) = cross_entropy_sum(z, t) /. dim(z, "b")
-op cross_entropy_sum(z, t) {
+op cross_entropy_sum(z[...|c], t[...|c]) {
   below = z - einmax("...|c => ...|0", z)
   whole = log(exp(below) ++ "...|c => ...|0")
   where(t = 0, 0, (whole - below) *. t) ++ "...|... => 0"  # 0 also where z is -inf and t is 0

@@ -71,10 +71,11 @@ def _train(
     sessions = _Sessions(module, head, settings, ranks)
     batches = sessions.batches(data)
     session = sessions.of(data)
+    session.check_loss()
     done = _resumed(session, settings, batches.count)
     is_over = 0 < done and settings.epochs * batches.count <= done
     if speaks and not is_over:
-        _announce(settings, batches, done, screen)
+        _announce(session, settings, batches, done, screen)
     held_back = None if kept is None else sessions.held_back(session, kept)
     with ExitStack() as stack:
         log = stack.enter_context(_log(settings)) if speaks and settings.log else None
@@ -123,8 +124,12 @@ def _check_files(settings: _Settings, module: Module) -> None:
     check_outputs(written, [*files_read(module), *read])
 
 
-def _announce(settings: _Settings, batches: Batches, done: int, screen: Screen) -> None:
-    """Say what a reader would not expect: examples that are left out, steps that were done before."""
+def _announce(
+    session: Session, settings: _Settings, batches: Batches, done: int, screen: Screen
+) -> None:
+    """Say what a reader would not expect: no loss, examples that are left out, steps that were done before."""
+    if not session.outputs:
+        screen.note("nothing is returned, so no loss is shown: end the routine with `return loss`")
     if batches.dropped:
         screen.note(
             f"{batches.dropped} of {batches.examples:,} examples are left out of every epoch: "

@@ -694,7 +694,8 @@ def test_what_a_library_refuses_tells_the_call_too(tmp_path: Path) -> None:
     with pytest.raises(Error) as caught:
         load(tmp_path / "m.i").session("step", {"x": "4|3"})
     places = [(each.span.source.name, each.span.text()) for each in caught.value.labels]
-    assert places == [("optim.i", "p.grad"), (str(tmp_path / "m.i"), "sgd(p; 0.1)")]
+    assert places == [(str(tmp_path / "m.i"), "sgd(p; 0.1)"), ("optim.i", "p.grad")]
+    assert caught.value.span == caught.value.labels[0].span, "the user's line is the first"
 
 
 @pytest.mark.parametrize("target", ["c", "numpy"])

@@ -243,3 +243,67 @@ def test_a_rank_that_fails_ends_all_of_them(here: Path) -> None:
     (here / "m.i").write_text(MODEL.replace("p.grad =+ p.grad.merge", ""), encoding="utf-8")
     done = with_ranks(here, 2)
     assert done.stderr.count("E0285") == 1
+
+
+SILENT = """
+use nn, optim
+op net(x) = mlp(x; [4], 3)
+cd step(x, t; lr = 0.01) {
+  d = net(x) - t
+  loss = LOSS
+  backprop(loss)
+  for p in params(loss) { sgd(p; lr) }
+  RETURN
+}
+"""
+
+
+def silent(here: Path, loss: str, t: Any, last: str = "return loss") -> Any:
+    text = SILENT.replace("LOSS", loss).replace("RETURN", last)
+    (here / "s.i").write_text(
+        text if loss.startswith("d") else text.replace("  d = net(x) - t\n", "")
+    )
+    np.savez(here / "s.npz", x=np.ones((8, 2), np.float32), t=t)
+    return i("train", "s.i", "--data", "s.npz", "--batch", "8", cwd=here)
+
+
+def test_a_loss_of_several_elements_is_refused(here: Path) -> None:
+    """It was summed, and fell below 0 without end."""
+    for loss, count in (("d", 24), ("d *. d", 24), ('d *. d ++ "b|c => b|0"', 8)):
+        done = silent(here, loss, np.ones((8, 3), np.float32))
+        assert done.returncode == 1
+        assert f"error[E0288]: the loss has {count} elements" in done.stderr
+        assert " --> s.i:7:3\n" in done.stderr
+        assert 'help: give `backprop` one number: `error = loss *. loss ++ "...|... => 0"`' in (
+            done.stderr
+        )
+    assert silent(here, 'd *. d ++ "...|... => 0"', np.ones((8, 3), np.float32)).returncode == 0
+
+
+def test_a_routine_that_returns_nothing_says_so(here: Path) -> None:
+    done = silent(here, 'd *. d ++ "...|... => 0"', np.ones((8, 3), np.float32), "")
+    assert done.returncode == 0
+    assert "nothing is returned, so no loss is shown" in done.stderr
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float32])
+@pytest.mark.parametrize("shape", [(8,), (8, 1)])
+def test_class_numbers_in_the_place_of_shares(here: Path, kind: Any, shape: Any) -> None:
+    numbers = (np.arange(8) % 3).astype(kind).reshape(shape)
+    for loss in ("cross_entropy", "cross_entropy_sum"):
+        done = silent(here, f"{loss}(net(x), t)", numbers)
+        assert done.returncode == 1
+        assert "\n --> s.i:5:10\n" in done.stderr, "the user's line is the first"
+        assert done.stderr.index("s.i:5:10") < done.stderr.index("nn.i:")
+        assert f"for class numbers, `{loss}_at(net(x), t)`" in done.stderr
+    done = silent(here, "cross_entropy_at(net(x), t)", numbers)
+    assert done.returncode == int(shape != (8,)), done.stderr
+    assert done.returncode == 0 or "t has one class number for each example" in done.stderr
+
+
+def test_what_is_wrong_in_a_library_is_told_where_it_is_called(here: Path) -> None:
+    done = silent(here, "squared_error(net(x), t)", np.ones((8, 2), np.float32))
+    assert done.returncode == 1
+    first, second = done.stderr.index(" --> s.i:3:13"), done.stderr.index(" --> nn.i:")
+    assert first < second, "mlp(x; [4], 3) is called there"
+    assert "^^^^^^^^^^^^^^ called here" in done.stderr

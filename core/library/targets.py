@@ -1,0 +1,49 @@
+"""Help for losses of classes: ``cross_entropy`` takes shares of classes, ``cross_entropy_at`` their numbers."""
+
+from __future__ import annotations
+
+import re
+
+from ilang.core.diagnostic import Label, ShapeError
+from ilang.core.ir.functions import Called, Reference, nodes_within
+from ilang.core.ir.syntax import Module
+
+OTHER = {
+    "cross_entropy": "cross_entropy_at",
+    "cross_entropy_sum": "cross_entropy_sum_at",
+    "cross_entropy_at": "cross_entropy",
+    "cross_entropy_sum_at": "cross_entropy_sum",
+}
+"""The loss that takes what the other one does not."""
+MEETINGS = ("E0510", "E0512")
+"""The codes of axes and of numbers of axes that do not fit each other."""
+
+
+def advised(error: ShapeError, module: Module) -> ShapeError:
+    """An error of shapes; where it is of the targets of such a loss, it points there and names the other loss."""
+    if error.code not in MEETINGS or (
+        error.code == "E0510" and not re.search(r"\bis 1\b", error.message)
+    ):
+        return error
+    hidden = {each.head.name for each in module.functions if each.head.span.source == module.source}
+    for call in nodes_within((*module.functions, *module.routines)):
+        if not isinstance(call, Called) or call.span.source != module.source:
+            continue
+        name = call.component.name if isinstance(call.component, Reference) else ""
+        targets = call.arguments[-1] if call.arguments else None
+        if name not in OTHER or name in hidden or not isinstance(targets, Reference):
+            continue
+        if re.search(rf"\b{targets.name}\b", error.message):
+            written = OTHER[name] + call.span.text().removeprefix(name)
+            error.help = _help(name, targets.name, written)
+            places = tuple(each for each in error.labels if each.span != call.span)
+            error.labels = (Label(call.span, f"takes {targets.name}"), *places)
+            error.span = call.span
+            return error
+    return error
+
+
+def _help(name: str, targets: str, written: str) -> str:
+    if name.endswith("_at"):
+        return f"{targets} has one class number for each example, a whole number; for shares of classes, `{written}`"
+    return f"{targets} has a share for each class; for class numbers, `{written}`"
