@@ -379,6 +379,12 @@ static int subnormals(void)
 #endif
 }
 
+#if defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1 /* as GCC says */
+#endif
+#endif
+
 typedef struct {
     char *base, *data;
     size_t bytes, whole;
