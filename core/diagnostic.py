@@ -196,13 +196,17 @@ def shorten(text: str, limit: int = LONGEST_MESSAGE) -> str:
 
 
 def gathered(errors: Sequence[Error]) -> Error:
-    """The first of several errors, which brings the others with it; one that says the same again is left out."""
+    """The first of several errors, which brings all others with it; one that says the same again is left out."""
     distinct: dict[tuple[object, ...], Error] = {}
-    for error in errors:
-        place = None if error.span is None else (error.span.start, error.span.end)
+    every = [each for error in errors for each in (error, *error.others)]
+    for error in every:
+        span = error.span
+        place = None if span is None else (span.source.name, span.start, span.end)
         distinct.setdefault((error.code, error.message, place), error)
+    for error in distinct.values():
+        error.others = ()
     first, *others = distinct.values()
-    first.others = (*first.others, *others)
+    first.others = tuple(others)
     return first
 
 

@@ -21,6 +21,7 @@ from ilang.icli.definitions import (
     shapes_of,
     used_in,
 )
+from ilang.icli.folders import one_or_files
 from ilang.icli.programs import defined, expressed, open_program
 from ilang.icli.screen import Screen, as_json
 
@@ -39,28 +40,53 @@ MOST_OF_PARTS = 10_000
 
 def run(request: Request, screen: Screen) -> int:
     """Check every definition; print a line for each that holds, then a diagnostic for each mistake."""
-    program = open_program(request.operands[0])
+    paths = one_or_files("check", request.operands)
+    is_one = paths == [*request.operands[:1]]
+    files: list[dict[str, object]] = []
+    refused: list[Error] = []
+    for path in paths:
+        try:
+            answers, errors = _program(path, request, screen, "" if is_one else f"{path}: ")
+        except Error as error:
+            if is_one:
+                raise
+            answers, errors = [{"name": None, "error": as_object(error)}], [error]
+        files.append({"file": path, "ok": not errors, "definitions": answers})
+        refused += errors
+    if screen.json:
+        told = {"definitions": files[0]["definitions"]} if is_one else {"files": files}
+        screen.write_exact(as_json({"ok": not refused, **told}) + "\n")
+    elif refused:
+        screen.complain(gathered(refused))
+    return max((error.status for error in refused), default=0)
+
+
+def _program(
+    path: str, request: Request, screen: Screen, before: str
+) -> tuple[list[dict[str, object]], list[Error]]:
+    """Check a program: what is found of each definition, and the refusals.
+
+    A line, which begins with the text ``before``, is printed for each definition that holds.
+
+    Raises: Error (the program cannot be read).
+    """
+    program = open_program(path)
     functions = _functions(program, request)
-    status = 0
     answers: list[dict[str, object]] = []
     refused: list[Error] = []
     for check in (*_checks(program, request.one("--target") or "c"), *functions):
         try:
             line, checks = check()
         except Error as error:
-            status = max(status, error.status)
             answers.append({"name": check.name, "error": as_object(error)})
             refused.append(error)
         else:
             report = {kind: vars(each) for kind, each in checks.items()}
             answers.append({"name": check.name or UNNAMED, "takes": line, **report})
             if not screen.json:
-                screen.write("   ".join((line, *(each.says for each in checks.values()))) + "\n")
-    if refused and not screen.json:
-        screen.complain(gathered(refused))
-    if screen.json:
-        screen.write_exact(as_json({"ok": status == 0, "definitions": answers}) + "\n")
-    return status
+                words = (line, *(each.says for each in checks.values()))
+                screen.write(f"{before}{'   '.join(words)}\n")
+    return answers, refused
 
 
 def _functions(program: Tree | Module, request: Request) -> list[_Check]:
@@ -176,7 +202,7 @@ COMMAND = Command(
     "check",
     "Check every definition: syntax, connections, shapes, types, schedules; print its inputs and outputs.",
     run,
-    (CommandOperand("program", "TEXT|FILE|-", "program"),),
+    (CommandOperand("program", "TEXT|FILE|FOLDER|-...", "program", required=True, nargs=-1),),
     (
         JSON,
         Option(("--target",), "TARGET", "cuda: also run the CUDA on an emulated GPU, and look for races",
