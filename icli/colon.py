@@ -76,6 +76,7 @@ def _names(session: ReplSession, _rest: str) -> Reply:
 
     lines = [head_text(name, array) for name, array in session.arrays.items()]
     lines += list(session.texts.values())
+    lines += [each.says(name) for name, each in session.waiting.items()]
     return Reply(("\n".join(lines) or "nothing is named yet",))
 
 

@@ -31,14 +31,14 @@ def program_files(operands: Sequence[str]) -> list[str]:
 
     Raises: DataError E0770 (a folder has none).
     """
-    found: dict[str, None] = {}
+    files: dict[str, None] = {}
     for operand in operands:
         inside = _inside(operand) if os.path.isdir(operand) else [operand]
         if not inside:
             help_line = f"the name of a file of programs ends in {ENDING}: model{ENDING}"
             raise DataError("E0770", f"{operand} has no file that ends in {ENDING}", help=help_line)
-        found.update(dict.fromkeys(inside))
-    return list(found)
+        files.update(dict.fromkeys(inside))
+    return list(files)
 
 
 def _inside(folder: str) -> list[str]:

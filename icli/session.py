@@ -10,7 +10,8 @@ A line is one of:
       several with ``y, z = ...``;
     - ``:help`` and the like (``colon.py``), also as ``help``, ``?``, ``exit``, ``quit``.
 
-Comments are as in files. A line that fails is looked at once more for what was meant (``advice.py``).
+Comments are as in files. A definition whose names come later waits for them (``waiting.py``).
+A line that fails is looked at once more for what was meant (``advice.py``).
 """
 
 from __future__ import annotations
@@ -24,14 +25,23 @@ from ilang.core.diagnostic import (
     Error,
     ModuleError,
     NotationError,
+    ScheduleError,
     ShapeError,
     counted,
 )
 from ilang.core.explain.explanation import Explanation
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Module, Name, postorder
-from ilang.core.notation.module import without_comments
-from ilang.core.notation.reader import BLANKS, COMBINATORS, DISCARD, KNOWN, RESERVED, TYPES
+from ilang.core.notation.module import BEGINS_FUNCTION, without_comments
+from ilang.core.notation.reader import (
+    BLANKS,
+    COMBINATORS,
+    DISCARD,
+    KNOWN,
+    RESERVED,
+    TYPES,
+    UNFINISHED,
+)
 from ilang.core.record import record, replace
 from ilang.core.source import Source, Span
 from ilang.icli.calls import Calls, RunRequest, SeenFunction, defined_name
@@ -42,6 +52,7 @@ from ilang.icli.programs import Subject, defined, expressed
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.npy import Array
+    from ilang.icli.waiting import WaitingDefinition
 
     Results = list[tuple[str, Array]]
 
@@ -108,6 +119,7 @@ class ReplSession:
         self.calls = Calls(self.module)
         self.shapes: Shapes | None = None
         self.last: Seen | SeenFunction | None = None
+        self.waiting: dict[str, WaitingDefinition] = {}
 
     def feed(self, text: str) -> Reply:
         """Take one line, which may have several, and answer it; failures are answers too."""
@@ -119,10 +131,23 @@ class ReplSession:
             if line.startswith(":"):
                 from ilang.icli.colon import command
 
-                return command(self, line)
-            return self._line(line)
+                reply = command(self, line)
+            else:
+                reply = self._line(line)
+            return self._settled(reply) if self.waiting else reply
         except Exception as failure:
             return Reply((as_error(failure),), failed=True)
+
+    def unfinished(self) -> Reply:
+        """The errors of definitions that still wait, once no line follows."""
+        return Reply(tuple(each.error for each in self.waiting.values()), bool(self.waiting))
+
+    def _settled(self, reply: Reply) -> Reply:
+        """A reply with those of definitions whose names have come."""
+        from ilang.icli.waiting import settle
+
+        parts, failed = settle(self)
+        return replace(reply, parts=(*reply.parts, *parts), failed=reply.failed or failed)
 
     def _spelled(self, line: str) -> str:
         """The line, or the command that a word of other shells stands for."""
@@ -137,7 +162,39 @@ class ReplSession:
         except Error as error:
             from ilang.icli.advice import advised
 
-            raise advised(self, code, error) from None
+            told = advised(self, code, error)
+            reply = self._waits(line, code, told)
+            if reply is None:
+                raise told from None
+            return reply
+
+    def _waits(self, line: str, code: str, error: Error) -> Reply | None:
+        """The reply to a definition that lacks only names that may come later; None to another line.
+
+        Raises: ModuleError E0401 (the line uses a definition that waits).
+        """
+        from ilang.icli.waiting import uses_waiting, waiting_definition
+
+        head = DEFINES.match(code) or BINDS.match(code)
+        name = defined_name(code) or (head.group(1) if head is not None else None)
+        waits = None
+        if name is not None and name.isidentifier() and not self._is_applied(code):
+            waits = waiting_definition(self, name, line, error)
+        if name is None or waits is None:
+            unready = uses_waiting(self, re.findall(NAME, code), error)
+            if unready is not None:
+                raise unready from None
+            return None
+        self.waiting[name] = waits
+        return Reply((waits.says(name),))
+
+    def _is_applied(self, code: str) -> bool:
+        """Whether a line binds a name to what a program gives for arrays."""
+        binds = BINDS.match(code)
+        if binds is None:
+            return False
+        value = binds.group(2)
+        return CALLS.fullmatch(value) is not None or any(map(self.is_array, split_words(value)))
 
     def _answer(self, line: str, code: str) -> Reply:
         """Answer a line; ``code`` is the same line with its comments blanked."""
@@ -216,7 +273,7 @@ class ReplSession:
     def define(self, texts: dict[str, str]) -> Reply:
         """Add definitions to the growing module, all or none; answer what the last of them takes and gives."""
         kept = {name: text for name, text in self.texts.items() if name not in texts}
-        module = self._module({**texts, **kept})
+        module = self.with_texts(texts)
         calls = Calls(module, self.calls)
         last = list(texts)[-1]
         if last in calls.heads:
@@ -228,7 +285,16 @@ class ReplSession:
         self._have(module, {**kept, **texts}, calls)
         for name in texts:
             self.arrays.pop(name, None)
+            self.waiting.pop(name, None)
         return reply
+
+    def with_texts(self, texts: dict[str, str]) -> Module:
+        """The module of some definitions, and of those at hand that they do not replace.
+
+        Raises: Error (what is wrong with them).
+        """
+        kept = {name: text for name, text in self.texts.items() if name not in texts}
+        return self._module({**texts, **kept})
 
     def _have(self, module: Module, texts: dict[str, str], calls: Calls | None = None) -> None:
         """Other definitions are at hand."""
@@ -237,7 +303,7 @@ class ReplSession:
 
     def forget(self, name: str) -> bool:
         """Drop an array or a definition; False if there is none of that name."""
-        if self.arrays.pop(name, None) is not None:
+        if self.arrays.pop(name, None) is not None or self.waiting.pop(name, None) is not None:
             return True
         if name not in self.texts:
             return False
@@ -252,7 +318,14 @@ class ReplSession:
 
         if not texts:
             return Module(Source(WHERE, ""), ())
-        return parse_module(Source(WHERE, "\n".join(texts.values())))
+        source = Source(WHERE, "\n".join(texts.values()))
+        if any(name.isidentifier() for name in texts):
+            return parse_module(source)
+        library = parse_module(
+            Source(WHERE, f"{source.text}\n{LAST} = I")
+        )  # a file has a definition
+        definitions = tuple(each for each in library.definitions if each.name != LAST)
+        return replace(library, source=source, definitions=definitions)
 
     def read(self, line: str) -> tuple[Subject, list[str] | None]:
         """A line as a program (None), or as a program and the arrays it is applied to."""
@@ -340,7 +413,12 @@ class ReplSession:
         from ilang.core.explain.page import signature
         from ilang.core.pipeline import infer
 
-        _, origin = self._page(graph)
+        try:
+            _, origin = self._page(graph)
+        except ScheduleError:
+            from ilang.icli.commands.check import describe
+
+            return Reply((describe(graph, is_part=True)[0],))
         shapes = self.last.shapes if isinstance(self.last, Seen) else None
         return Reply(("   ".join((signature(infer(graph, shapes=shapes)), *origin)),))
 
@@ -443,9 +521,12 @@ def goes_on(text: str) -> bool:
     if not "".join(text.split()).isprintable():  # an error whatever follows
         return False
     code = without_comments(text)
-    if not POSSIBLE.issuperset(code):
+    is_function = BEGINS_FUNCTION.match(code.lstrip()) is not None
+    if not is_function and not POSSIBLE.issuperset(code):
         return False
-    return open_bracket(code) >= 0 or code.rstrip().endswith(COMBINATORS)
+    end = code.rstrip()
+    is_open = open_bracket(code) >= 0 or end.endswith(COMBINATORS)
+    return is_open or (is_function and re.search(UNFINISHED, end) is not None)
 
 
 def open_bracket(code: str) -> int:
@@ -480,5 +561,5 @@ def _refuse_open(line: str) -> None:
     if at >= 0 and POSSIBLE.issuperset(code):
         span = Span(Source(WHERE, line), at, at + 1)
         message = f"the `{line[at]}` on line {span.line_number()} is never closed"
-        help_line = "a line goes on until its brackets are closed, or a blank line ends it"
+        help_line = "close it, or begin a new line: a line goes on while a bracket is open"
         raise NotationError("E0110", message, span, help_line)

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable
+from itertools import chain
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -21,12 +22,13 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
-from ilang.icli.commands.repl import show
+from ilang.icli.commands.repl import answer
+from ilang.icli.entries import Entries, is_open
 from ilang.icli.fold import fold
 from ilang.icli.highlight import pieces, values
 from ilang.icli.palette import AXIS_COLORS, axis_color
 from ilang.icli.screen import Screen
-from ilang.icli.session import ReplSession, goes_on
+from ilang.icli.session import ReplSession
 
 PROMPT, MORE = "i> ", " … "
 
@@ -52,7 +54,7 @@ def interact(session: ReplSession, screen: Screen) -> int:
     colored = screen.colored(sys.stdout)
     prompt: PromptSession[str] = PromptSession(
         history=history(),
-        multiline=Condition(lambda: goes_on(get_app().current_buffer.text)),
+        multiline=Condition(lambda: is_open(get_app().current_buffer.text)),
         completer=_Names(session),
         complete_while_typing=False,
         lexer=_Colors(session) if colored else None,
@@ -69,9 +71,9 @@ def interact(session: ReplSession, screen: Screen) -> int:
             continue  # what was typed is left on its line, and the next prompt is empty
         except EOFError:
             return 0
+        entries = Entries(session.is_array)
         try:
-            reply = session.feed(line)
-            show(reply, screen)
+            reply = answer(session, screen, chain(entries.of(line.split("\n")), entries.rest()))
         except KeyboardInterrupt:
             screen.note("\ninterrupted: there is no result, and every name is what it was")
             continue

@@ -43,7 +43,7 @@ def _format(request: Request, screen: Screen, path: str) -> bool:
 
 
 def _difference(name: str, before: bytes, after: bytes) -> str:
-    """What changes, as ``diff -u`` writes it."""
+    """The lines that change, as ``diff -u`` writes them."""
     from difflib import unified_diff
 
     old, new = (each.decode().splitlines(keepends=True) for each in (before, after))

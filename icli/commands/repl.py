@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterable
+from itertools import chain
 
 from ilang.core.diagnostic import Error
 from ilang.icli.command import Command, CommandOperand, Request
+from ilang.icli.entries import Entries
 from ilang.icli.screen import Screen, is_terminal
-from ilang.icli.session import ReplSession, Reply, goes_on
+from ilang.icli.session import ReplSession, Reply
+
+AT_ONCE = 1 << 16
+"""Bytes of standard input that are read at once: the lines among them are one paste."""
 
 
 def run(request: Request, screen: Screen) -> int:
@@ -28,21 +35,36 @@ def run(request: Request, screen: Screen) -> int:
 
 def read_lines(session: ReplSession, screen: Screen) -> int:
     """Answer every line of standard input; the status is 1 if one failed."""
-    status, pending = 0, ""
-    for data in sys.stdin.buffer if sys.stdin is not None else ():
-        pending += data.decode("utf-8", "surrogateescape").removesuffix("\n").removesuffix("\r")
-        if goes_on(pending):
-            pending += "\n"
-            continue
-        reply = session.feed(pending)
-        pending = ""
+    entries = Entries(session.is_array)
+    status, left = 0, b""
+    while sys.stdin is not None and (data := os.read(sys.stdin.fileno(), AT_ONCE)):
+        whole, newline, left = (left + data).rpartition(b"\n")
+        if newline:
+            reply = answer(session, screen, entries.of(_lines(whole)))
+            status = max(status, int(reply.failed))
+            if reply.leaves:
+                return status
+    reply = answer(session, screen, chain(entries.of(_lines(left)), entries.rest()))
+    last = session.unfinished()
+    show(last, screen)
+    return max(status, int(reply.failed or last.failed))
+
+
+def _lines(data: bytes) -> list[str]:
+    """Bytes as lines."""
+    return data.decode("utf-8", "surrogateescape").replace("\r\n", "\n").split("\n")
+
+
+def answer(session: ReplSession, screen: Screen, entries: Iterable[str]) -> Reply:
+    """Answer entries until one leaves: whether one failed, and whether one left."""
+    failed = False
+    for entry in entries:
+        reply = session.feed(entry)
         show(reply, screen)
-        status = max(status, int(reply.failed))
+        failed = failed or reply.failed
         if reply.leaves:
-            return status
-    reply = session.feed(pending)
-    show(reply, screen)
-    return max(status, int(reply.failed))
+            return Reply((), failed, leaves=True)
+    return Reply((), failed)
 
 
 def show(reply: Reply, screen: Screen) -> None:

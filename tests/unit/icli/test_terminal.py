@@ -20,7 +20,7 @@ from prompt_toolkit.output import DummyOutput
 from ilang.icli.screen import Screen
 from ilang.icli.session import ReplSession, Reply
 from ilang.icli.terminal import interact
-from tests.unit.icli.front import ENTRY, environment, wait_until_computing
+from tests.unit.icli.front import ENTRY, ROOT, environment, wait_until_computing
 
 CURSOR_WHERE, CURSOR_HERE = b"\x1b[6n", b"\x1b[1;1R"
 PASTING = b"\x1b[?2004h"  # the prompt begins by asking for pastes to be marked
@@ -176,3 +176,16 @@ def test_an_interrupted_call_says_so(capsys: pytest.CaptureFixture[str]) -> None
     out, err = capsys.readouterr()
     assert "\ninterrupted: there is no result" in err
     assert out == "out  .  f32\n3.\n"
+
+
+def test_a_paste_works_as_if_typed(tmp_path: Path) -> None:
+    terminal = Terminal("repl", home=tmp_path)
+    terminal.prompt()
+    lines = (ROOT / "samples" / "09_softmax.i").read_bytes() + b"x = [[1,2],[3,4]]\n+ij~i x"
+    terminal.send(b"\x1b[200~" + lines.replace(b"\n", b"\r") + b"\x1b[201~\r")
+    terminal.until(b"softmax  waits for shift, exp, norm")
+    terminal.until(b"softmax(x[m,n]) -> [m,n]")
+    terminal.until(b"[3. 7.]")
+    terminal.prompt()
+    terminal.send(b"\x04")
+    assert terminal.status() == 0
