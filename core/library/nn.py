@@ -61,13 +61,16 @@ op batch_norm2d(x[b|h, w, c]; training = 1, keep = 0.9, eps = 0.00001) {
 
 # -- dropout --
 
-# a share rate of x is 0, by the number n of the step: `"n" =: n + 1` in a routine; what drops apart has keys apart
+# a share rate of x is 0, by the number n of the step: `"n" =: n + 1` in a routine; what drops apart has keys apart.
+# The parameter is a random number of 24 bits by the seed of the session; nothing flows back to it.
 op dropout(x, n; rate, key = 0) {
-  kept = uniform26(f64(x < x) + range(), f64(n); key) >= rate
+  drawn = f64("seed" 1 ++ "i => |") *. 8388608 + 8388608
+  kept = uniform26(f64(x < x) + range(), f64(n), drawn; key) >= rate
   x *. kept /. (1 - rate)
 }
-# a number from 0 to below 1 for each x, n and key, integers below 2^26; each step permutes these
-op uniform26(x: f64, n: f64; key) = mixed26(rest26(x + mixed26(rest26(n + 65537 *. key)))) /. 67108864
+# a number from 0 to below 1 for each x, n, s and key, integers below 2^26; each step permutes these
+op uniform26(x: f64, n: f64, s: f64; key) = mixed26(rest26(x + step26(n, s; key))) /. 67108864
+op step26(n: f64, s: f64; key) = mixed26(rest26(s + mixed26(rest26(n + 65537 *. key))))
 op mixed26(x) = halves26(halves26(halves26(x + 40503)))
 op halves26(x) {
   h = rest26(x *. (x +. x + 1))

@@ -264,6 +264,34 @@ def test_dropout_draws_anew_each_step_and_alike_everywhere(tmp_path: Path) -> No
     assert (sessions[0](x)[0] == 1).all()
 
 
+def test_dropout_follows_the_seed(tmp_path: Path) -> None:
+    """Every seed dropped the same elements."""
+    text = """op net(x, n) = dropout("w" 1.0 *. dropout(x, n; 0.5), n; 0.5)
+cd f(x) {
+  "n" =: n + 1
+  y = net(x, n)
+  l = y ++ "...|... => 0"
+  backprop(l)
+  for p in params(l) { p =- 0 *. p.grad }
+  return y
+}"""
+    (tmp_path / "m.i").write_text(f"use nn\n{text}\n", "utf-8")
+    x, shapes = np.ones((4, 1000), np.float32), {"x": "4|1000"}
+    library = load(tmp_path / "m.i")
+    seeds = (0, 0, 1, 2**40, 2**64 - 1)
+    sessions = [library.session("f", shapes, seed=seed) for seed in seeds]
+    drawn = [np.concatenate([s(x).ravel() > 0 for _ in range(2)]) for s in sessions]
+    assert (drawn[0] == drawn[1]).all()
+    assert all(abs(each.mean() - 0.25) < 0.03 for each in drawn), "the two dropouts are apart"
+    alike = np.corrcoef(np.array(drawn[1:])) - np.eye(4)
+    assert np.abs(alike).max() < 5 / np.sqrt(x.size)
+    sessions[-1].save(tmp_path / "s.npz")
+    later = sessions[-1](x)
+    other = library.session("f", shapes, seed=7)
+    other.load(tmp_path / "s.npz")
+    assert (other(x) == later).all(), "a checkpoint has what is drawn"
+
+
 def sgd(w: Any, g: Any, kept: Values, momentum: float, nesterov: bool, decay: float) -> Any:
     g = g + decay * w
     if momentum:
