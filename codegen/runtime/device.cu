@@ -36,12 +36,13 @@ int device_order(void *first, void *then)
     return status;
 }
 
-/* whether an address is memory of a device */
+/* whether an address is memory of the current device */
 int device_holds(const void *address, int *holds)
 {
     cudaPointerAttributes attributes;
-    const int status = (int)cudaPointerGetAttributes(&attributes, address);
-    *holds = !status && attributes.type == cudaMemoryTypeDevice;
+    int device = 0, status = (int)cudaPointerGetAttributes(&attributes, address);
+    if (!status) status = (int)cudaGetDevice(&device);
+    *holds = !status && attributes.type == cudaMemoryTypeDevice && attributes.device == device;
     return status;
 }
 

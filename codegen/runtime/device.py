@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ilang.codegen.runtime.executable import DeviceSource, Executable
+from ilang.codegen.runtime.executable import DeviceSource, Executable, Within, at_once
 from ilang.codegen.runtime.native import Address, Native
 from ilang.core.diagnostic import DataError, ToolError
 
@@ -58,7 +58,7 @@ class Runtime(Protocol):
         """Let a stream wait for what another one has to do now."""
 
     def holds(self, address: int) -> bool:
-        """Whether an address is memory of a device."""
+        """Whether an address is memory of the device."""
 
     def error(self, status: int) -> str:
         """The meaning of a status."""
@@ -67,41 +67,48 @@ class Runtime(Protocol):
 class LibraryRuntime:
     """The functions of ``device.cu``, compiled to a library."""
 
-    def __init__(self, load: Callable[[Callable[[], str], str], Native]) -> None:
+    def __init__(
+        self, load: Callable[[Callable[[], str], str], Native], within: Within = at_once
+    ) -> None:
         """Compile and load it: ``load`` takes what gives a text, and the name of its file."""
         self._native = load(_text, "device.cu")
+        self._within = within
+
+    def _call(self, name: str, *arguments: Any) -> int:
+        """Call a function of the device; its status."""
+        return self._within(lambda: int(self._native.call(name, *arguments)))
 
     def allocate(self, count: int) -> tuple[int, int]:
         """The status, and the address of so many bytes."""
         box = np.zeros(1, np.uintp)
-        return self._native.call("device_allocate", box, np.uint64(count)), int(box[0])
+        return self._call("device_allocate", box, np.uint64(count)), int(box[0])
 
     def free(self, address: int) -> int:
         """Give memory back."""
-        return int(self._native.call("device_free", Address(address)))
+        return self._call("device_free", Address(address))
 
     def write(self, address: int, array: Any, stream: int) -> int:
         """Copy a contiguous array to the device, and wait for that."""
         words = (Address(address), array, np.uint64(array.nbytes), Address(stream))
-        return int(self._native.call("device_write", *words))
+        return self._call("device_write", *words)
 
     def read(self, address: int, array: Any, stream: int) -> int:
         """Copy from the device into a contiguous array, and wait for that."""
         words = (array, Address(address), np.uint64(array.nbytes), Address(stream))
-        return int(self._native.call("device_read", *words))
+        return self._call("device_read", *words)
 
     def wait(self, stream: int) -> int:
         """Wait for all that a stream has to do."""
-        return int(self._native.call("device_wait", Address(stream)))
+        return self._call("device_wait", Address(stream))
 
     def order(self, first: int, then: int) -> int:
         """Let a stream wait for what another one has to do now."""
-        return int(self._native.call("device_order", Address(first), Address(then)))
+        return self._call("device_order", Address(first), Address(then))
 
     def holds(self, address: int) -> bool:
-        """Whether an address is memory of a device."""
+        """Whether an address is memory of the device."""
         box = np.zeros(1, np.int32)
-        return self._native.call("device_holds", Address(address), box) == 0 and bool(box[0])
+        return self._call("device_holds", Address(address), box) == 0 and bool(box[0])
 
     def error(self, status: int) -> str:
         """The meaning of a status."""

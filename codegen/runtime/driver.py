@@ -6,7 +6,7 @@ runtimes of other libraries share, and the one of the calling thread is as it wa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -21,8 +21,8 @@ EMULATE = 'emulate one, slowly: --emulate on the command line, target="cuda-emul
 DRIVERS = ("libcuda.so.1", "libcuda.so")
 MAJOR, MINOR = 75, 76
 """The driver's numbers of the two parts of a compute capability."""
-MEMORY_TYPE, IS_MANAGED = 2, 8
-"""The driver's numbers of two attributes of an address."""
+MEMORY_TYPE, IS_MANAGED, ORDINAL = 2, 8, 9
+"""The driver's numbers of attributes of an address: the last one is the number of its device."""
 ON_DEVICE = 2
 """The type of memory of a device."""
 WITHOUT_TIME = 2
@@ -69,15 +69,19 @@ class Driver:
         self._ask("cuDevicePrimaryCtxRetain", context, int(device[0]))
         return Address(int(context[0]))
 
-    def _call(self, name: str, *arguments: Any) -> int:
-        """Call a function in the context of the GPU; its status."""
+    def within(self, run: Callable[[], int]) -> int:
+        """Call what gives a status in the context of the GPU, whatever device the thread has chosen; the status."""
         status = int(self._native.call("cuCtxPushCurrent_v2", self._context))
         if status:
             return status
         try:
-            return int(self._native.call(name, *arguments))
+            return run()
         finally:
             self._native.call("cuCtxPopCurrent_v2", np.zeros(1, np.uintp))
+
+    def _call(self, name: str, *arguments: Any) -> int:
+        """Call a function in the context of the GPU; its status."""
+        return self.within(lambda: int(self._native.call(name, *arguments)))
 
     def _new(self, name: str, *arguments: Any) -> tuple[int, int]:
         """Call a function that writes an address before it reads its arguments: its status, and the address."""
@@ -123,14 +127,14 @@ class Driver:
         return status
 
     def holds(self, address: int) -> bool:
-        """Whether an address is memory of a device, and of nothing else."""
+        """Whether an address is memory of the GPU, and of nothing else."""
 
         def asked(attribute: int) -> int | None:
             box = np.zeros(1, np.int32)
             status = self._call("cuPointerGetAttribute", box, attribute, Address(address))
             return None if status else int(box[0])
 
-        return asked(MEMORY_TYPE) == ON_DEVICE and not asked(IS_MANAGED)
+        return asked(MEMORY_TYPE) == ON_DEVICE and not asked(IS_MANAGED) and asked(ORDINAL) == 0
 
     def error(self, status: int) -> str:
         """The meaning of a status."""

@@ -9,6 +9,14 @@ from ilang.codegen.runtime.native import Address, Native
 from ilang.core.ir.kernel import Program
 from ilang.core.record import record
 
+Within = Callable[[Callable[[], int]], int]
+"""Calls what gives a status where the device is the current one, and gives the status."""
+
+
+def at_once(run: Callable[[], int]) -> int:
+    """Call it: there is one device."""
+    return run()
+
 
 @record
 class DeviceSource:
@@ -41,10 +49,11 @@ class Executable(Protocol):
 class LibraryProgram:
     """A program whose functions a library has."""
 
-    def __init__(self, native: Native, name: str) -> None:
+    def __init__(self, native: Native, name: str, within: Within = at_once) -> None:
         """The program of this name in a library."""
         self._native = native
         self._name = name
+        self._within = within
         self._looks = native.has(f"{name}_wait")
 
     def space(self, sizes: Any) -> int:
@@ -53,10 +62,12 @@ class LibraryProgram:
 
     def run(self, sizes: Any, arrays: Sequence[Any], space: Any, stream: int) -> int:
         """Enqueue the program; the status."""
-        return int(self._native.call(self._name, sizes, *arrays, space, Address(stream)))
+        words = (self._name, sizes, *arrays, space, Address(stream))
+        return self._within(lambda: int(self._native.call(*words)))
 
     def wait(self, sizes: Any, space: Any, stream: int) -> int:
         """Wait for what it looks up; the status."""
         if not self._looks:
             return 0
-        return int(self._native.call(f"{self._name}_wait", sizes, space, Address(stream)))
+        words = (f"{self._name}_wait", sizes, space, Address(stream))
+        return self._within(lambda: int(self._native.call(*words)))

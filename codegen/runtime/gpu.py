@@ -10,7 +10,7 @@ from ilang.codegen.runtime import cache, nvrtc
 from ilang.codegen.runtime.compilers import Language, find_compiler
 from ilang.codegen.runtime.device import Device, LibraryRuntime
 from ilang.codegen.runtime.driver import EMULATE, Driver
-from ilang.codegen.runtime.executable import DeviceSource, LibraryProgram
+from ilang.codegen.runtime.executable import DeviceSource, LibraryProgram, Within, at_once
 from ilang.codegen.runtime.launched_program import (
     CompiledKernels,
     LaunchedProgram,
@@ -89,10 +89,10 @@ def library(text: Callable[[], str], name: str, follows_from: str = "") -> Nativ
     return cache.library_of(follows_from, lambda: f"// {name}\n{text()}", recipe, Native)
 
 
-def load_library(source: DeviceSource) -> LibraryProgram:
+def load_library(source: DeviceSource, within: Within = at_once) -> LibraryProgram:
     """A program that nvcc compiles."""
     native = library(lambda: cuda.emit(source.program()), f"{source.name}.cu", source.follows_from)
-    return LibraryProgram(native, source.name)
+    return LibraryProgram(native, source.name, within)
 
 
 def kernels_of(source: DeviceSource, capability: int) -> CompiledKernels:
@@ -119,7 +119,8 @@ def gpu() -> Device:
     driver = Driver()
     kind = driver.capability()
     if find_compiler(CUDA).package != NVRTC:
-        return Device("the GPU", LibraryRuntime(library), load_library)
+        runtime = LibraryRuntime(library, driver.within)
+        return Device("the GPU", runtime, functools.partial(load_library, within=driver.within))
 
     def load(source: DeviceSource) -> LaunchedProgram:
         return LaunchedProgram(driver, kernels_of(source, kind))

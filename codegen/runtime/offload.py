@@ -156,11 +156,19 @@ def separated(
         if 0 not in at.shape and not device.holds(at.address):
             raise DataError(
                 "E0714",
-                f"{name} is an array of CUDA, and not in the memory of {device.name}",
-                help="copy it to NumPy, or to the device that the program runs on",
+                f"{name} is {_place(value)}, and not in the memory of {device.name}",
+                help=f"programs run on {device.name}: copy the array there, or to NumPy",
             )
         device_arrays[n], checked[n] = at, at.stand_in()
     return checked, device_arrays
+
+
+def _place(value: Any) -> str:
+    """The device of an array of CUDA in words, as far as its library says which."""
+    try:
+        return f"an array of device {value.__dlpack_device__()[1]} of CUDA"
+    except Exception:  # whatever the class of somebody else raises
+        return "an array of CUDA"
 
 
 class _OfThread(threading.local):

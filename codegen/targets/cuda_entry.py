@@ -14,6 +14,8 @@ from ilang.core.ir.kernel import ChunkCount, Part, Shares, WindowReach
 
 TRY = "#define TRY(call) do { const int status = (int)(call); if (status != 0) return -status; } while (0)"
 """A call of CUDA's: what it gives other than success is returned."""
+UNTOUCHED = "TRY(cudaPeekAtLastError());"
+"""The first statement of a function that asks for errors of its launches: one that a caller left is told, and stays."""
 
 
 class Entry(c_entry.Entry):
@@ -136,8 +138,9 @@ class Entry(c_entry.Entry):
         yield ""
 
     def _begun(self) -> Iterator[str]:
-        """No index is out of range yet, and no element infinite."""
+        """No call before has left an error; no index is out of range yet, and no element infinite."""
         self.looks = 0
+        yield f"{INDENT}{UNTOUCHED}"
         if self.groups:
             yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.outside, 0, {_ints(self.groups)}, stream));"
         if self.host.finite:

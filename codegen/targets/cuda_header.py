@@ -51,7 +51,8 @@ def declarations(program: Program) -> Iterator[str]:
         yield f" * those after that do nothing: {name}_wait tells."
     yield from argument_lines(program)
     yield from (f" * returns {code}: {text}" for code, text in STATUS.items())
-    yield " * returns less than 0: the negative number of a cudaError_t, which a launch gave"
+    yield " * returns less than 0: the negative number of a cudaError_t, which a launch gave, or which an"
+    yield " * earlier call of this thread left: that error stays, and nothing is enqueued"
     yield " */"
     yield f"{signature(program)};"
     yield ""
@@ -59,7 +60,10 @@ def declarations(program: Program) -> Iterator[str]:
         yield "/* Waits for the stream; 4 if the last call with this workspace met an index out of range. */"
         yield f"{wait_signature(program)};"
         yield ""
-    yield "/* The same for arrays of the host: takes memory of the device, copies, runs, waits, copies back, frees. */"
+    yield "/*"
+    yield " * The same for arrays of the host. Each call takes memory of the device, copies on the legacy stream, runs,"
+    yield " * waits for all streams of the device, copies back, and frees: to call it again and again is slow."
+    yield " */"
     yield f"{host_signature(program)};"
     yield ""
     yield "/* What a status means. */"

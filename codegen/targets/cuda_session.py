@@ -48,7 +48,7 @@ from ilang.codegen.targets.c_session import (
     work_of,
 )
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, literal
-from ilang.codegen.targets.cuda_entry import status_lines
+from ilang.codegen.targets.cuda_entry import UNTOUCHED, status_lines
 from ilang.codegen.targets.cuda_header import LOOKS, STREAM
 from ilang.codegen.targets.identifiers import function_identifier
 from ilang.codegen.targets.session import (
@@ -101,7 +101,7 @@ def declarations(session: EmittedSession) -> Iterator[str]:
     yield " */"
     yield f"{_signature(session, 'run')};"
     yield ""
-    yield "/* The same for arrays of the host, on the default stream: takes memory, runs, copies, waits. */"
+    yield "/* The same for arrays of the host, on the legacy stream: takes memory, copies, runs, waits, frees. */"
     yield f"{_signature(session, 'run_host')};"
     yield ""
     yield "/* Wait for a stream, and write parameters and state into a file of safetensors, whole or not at all. */"
@@ -207,6 +207,7 @@ def _init_function(
     yield _signature(session, "init")
     yield "{"
     yield from laid_out(session, places, total)
+    yield f"{INDENT}{UNTOUCHED}"
     for each in session.struct.kept:
         if each.role == "ranks":
             yield f"{INDENT}int this_rank;"
@@ -253,6 +254,7 @@ def _run_function(session: EmittedSession) -> Iterator[str]:
     yield from counted_ranks() if several else ()
     yield f"{INDENT}int status = 0;"
     if settings:
+        yield _tried(session, "cudaPeekAtLastError()")
         given = [f"model->{each.place}" for each in settings]
         given += [f"model->{each.name}" for each in settings]
         yield wrapped(f"{INDENT}{session.name}_set<<<1, 1, 0, stream>>>(", given, ");")
@@ -387,6 +389,7 @@ def _files(session: EmittedSession) -> Iterator[str]:
         yield _signature(session, part)
         yield "{"
         yield f"{INDENT}if (model == NULL || path == NULL) return 1;"
+        yield f"{INDENT}{UNTOUCHED}"
         yield from entries(session, whole=part == "save")
         yield f"{INDENT}TRY(cudaStreamSynchronize(stream));"
         yield f"{INDENT}const int done = {call};"

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "findings.h"
+#include "memory.h"
 #include "scheduler.h"
 #include "settings.h"
 
@@ -68,13 +69,15 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = current_device;
   return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {
   Locked locked;
-  return 0 <= device && device < settings.devices ? cudaSuccess : result(cudaErrorInvalidDevice);
+  if (device < 0 || settings.devices <= device) return result(cudaErrorInvalidDevice);
+  current_device = device;
+  return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {

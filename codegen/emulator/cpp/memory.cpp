@@ -45,6 +45,8 @@ cudaError_t free_now(void* p, const void* code) {
 
 }  // namespace
 
+thread_local int current_device = 0;
+
 Allocation* allocation_of(const void* p) {
   uintptr_t at = reinterpret_cast<uintptr_t>(p);
   if (last_found && at - reinterpret_cast<uintptr_t>(last_found->start) < last_found->bytes) return last_found;
@@ -120,7 +122,7 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
   char* start = first + body - used;
   memset(start, POISON, used);
   Allocation& a = allocations[reinterpret_cast<uintptr_t>(start)];
-  a = {start, bytes, static_cast<char*>(mapping), body + 2 * PAGE, nullptr, false};
+  a = {start, bytes, static_cast<char*>(mapping), body + 2 * PAGE, nullptr, false, current_device};
   if (has_cells) give_cells_to(a);
   bytes_used += bytes;
   *p = start;
@@ -174,9 +176,10 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* all) {
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* p) {
   Locked locked;
   void* address = const_cast<void*>(p);
-  bool is_device = allocation_of(p), is_pinned = pinned.count(address);
+  const Allocation* known = allocation_of(p);
+  bool is_device = known, is_pinned = pinned.count(address);
   attributes->type = is_device ? cudaMemoryTypeDevice : is_pinned ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
-  attributes->device = is_device || is_pinned ? 0 : -1;
+  attributes->device = is_device ? known->device : is_pinned ? 0 : -1;
   attributes->devicePointer = is_device ? address : nullptr;
   attributes->hostPointer = is_device ? nullptr : address;
   return cudaSuccess;

@@ -17,7 +17,10 @@ struct Allocation {
   size_t mapping_bytes;
   std::unique_ptr<Shadow> shadow;  // none where nothing is checked
   bool is_trusted;                 // code that is not checked may have written it
+  int device;
 };
+// The number of the device that a thread has chosen; all are alike, and each knows its own allocations.
+extern thread_local int current_device;
 
 // The allocation that holds an address; null where it is no device memory.
 Allocation* allocation_of(const void*);

@@ -7,7 +7,7 @@ namespace cuda_emulator {
 struct Settings {
   long long order;         // of threads: 0 forward, 1 backward, 2 and more: at random, seeded by the number
   long long streams;       // 0: work runs when it is queued; n: at the next wait, in an order seeded by n
-  long long devices;       // 0 or 1
+  long long devices;       // how many there are; 0: none
   long long memory;        // bytes of the device
   long long capability;    // 90 stands for 9.0
   long long multiprocessors;

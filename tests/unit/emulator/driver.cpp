@@ -12,7 +12,7 @@ struct Kernel {
   std::string name;
 };
 constexpr int kInvalidContext = 201, kNotFound = 500;
-thread_local int depth = 0;
+thread_local int depth = 0, before = 0;
 
 // What a function gives in a context; without one it fails, as the driver's do.
 template <class F>
@@ -29,8 +29,8 @@ int cuDeviceGetAttribute(int* value, int attribute, int device) {
   return cudaDeviceGetAttribute(value, static_cast<cudaDeviceAttr>(attribute), device);
 }
 int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &depth, 0; }
-int cuCtxPushCurrent_v2(void*) { return ++depth, 0; }
-int cuCtxPopCurrent_v2(void** context) { return *context = &depth, --depth, 0; }
+int cuCtxPushCurrent_v2(void*) { return ++depth, cudaGetDevice(&before), cudaSetDevice(0); }
+int cuCtxPopCurrent_v2(void** context) { return *context = &depth, --depth, cudaSetDevice(before); }
 
 int cuMemAlloc_v2(void** memory, size_t bytes) {
   return inside([=] { return cudaMalloc(memory, bytes); });
@@ -67,7 +67,8 @@ int cuPointerGetAttribute(int* value, int attribute, const void* address) {
     cudaPointerAttributes known;
     const cudaError_t status = cudaPointerGetAttributes(&known, address);
     if (status != cudaSuccess || known.type == cudaMemoryTypeUnregistered) return cudaErrorInvalidValue;
-    *value = attribute == 2 ? (known.type == cudaMemoryTypeHost ? 1 : 2) : known.type == cudaMemoryTypeManaged;
+    const int type = known.type == cudaMemoryTypeHost ? 1 : 2;
+    *value = attribute == 2 ? type : attribute == 9 ? known.device : known.type == cudaMemoryTypeManaged;
     return cudaSuccess;
   });
 }

@@ -346,6 +346,10 @@ __global__ void fill_with(float* x, float value, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) x[i] = value;
 }
+extern "C" int take_error(void) { return (int)cudaGetLastError(); }
+extern "C" int choose(int device) { return (int)cudaSetDevice(device); }
+extern "C" int new_memory(void** memory, size_t bytes) { return (int)cudaMalloc(memory, bytes); }
+extern "C" int free_memory(void* memory) { return (int)cudaFree(memory); }
 extern "C" int new_stream(void** s) { return (int)cudaStreamCreateWithFlags((cudaStream_t*)s, cudaStreamNonBlocking); }
 extern "C" int free_stream(void* s) { return (int)cudaStreamDestroy((cudaStream_t)s); }
 extern "C" int fill(float* x, float value, int n, void* s) {

@@ -141,6 +141,22 @@ def test_streams_and_arrays_of_the_device(machine: Emulator) -> None:
             assert kernels.call("free_stream", Address(handle)) == 0
 
 
+def test_programs_run_on_the_first_gpu(machine: Emulator) -> None:
+    """Whatever device the thread has chosen, which it has again afterwards."""
+    kernels, f, x = program("kernels.cu", checked=True), i("-i~i"), rand(4)
+    place = np.zeros(1, np.uintp)
+    with machine.settings(devices=2):
+        assert kernels.call("choose", 1) == 0
+        there = gpu.gpu().array(x)
+        result = f(there, **ON)
+        assert gpu.gpu().holds(result.address)
+        assert (result.get() == -x).all()
+        assert kernels.call("new_memory", place, np.uint64(16)) == 0
+        assert not gpu.gpu().holds(int(place[0]))
+        assert kernels.call("choose", 0) == 0
+        assert kernels.call("free_memory", Address(int(place[0]))) == 0
+
+
 def test_training_runs_there(tmp_path: Path) -> None:
     path = tmp_path / "m.i"
     path.write_text(

@@ -29,6 +29,8 @@ from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.runtime.device import STREAM_OF_THREAD, DeviceArray
 from ilang.codegen.runtime.native import Address
 from ilang.codegen.targets import cuda
+from ilang.core.machine import GPU
+from ilang.core.pipeline import graph_of, infer, lower, text_component
 from ilang.icli.main import main
 from tests.unit.emulator.conftest import new_array, on_device, program
 
@@ -132,6 +134,53 @@ def test_dlpack(machine: Emulator) -> None:
     assert machine.live_allocations() == live - 1
     with pytest.raises(Error, match="E0703"):
         i("-i~i")(Handed(on_device(np.ones(3, np.uint16))), **ON)
+
+
+@pytest.mark.parametrize("text", ["-i~i", "bt@vd~btd"])
+def test_an_error_of_the_caller_is_told_and_stays(text: str) -> None:
+    kernels = program("kernels.cu", checked=False)
+    shaped = infer(graph_of(text_component(text), "f"))
+    loaded = load(cuda.emit(lower(shaped, GPU)), "f.cu", checked=False)
+    arrays = [rand(4)] if text == "-i~i" else [np.zeros((1, 2), np.int64), rand(1, 3)]
+    sizes = np.array([n for array in arrays for n in array.shape], np.int64)
+    wanted = -arrays[0] if text == "-i~i" else arrays[1][arrays[0]]
+    out = np.zeros(wanted.shape, np.float32)
+    invalid_device = kernels.call("choose", 9)
+    assert loaded.call("f_host", sizes, *arrays, out) == -invalid_device
+    assert kernels.call("take_error") == invalid_device
+    assert loaded.call("f_host", sizes, *arrays, out) == 0
+    assert np.array_equal(out, wanted)
+
+
+class OfDevice(Foreign):
+    """An array of another library that says which device has it."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 1)
+
+
+def test_arrays_of_another_device_are_refused(machine: Emulator) -> None:
+    kernels, f = program("kernels.cu", checked=False), i("-i~i")
+    x = rand(4)
+    place = np.zeros(1, np.uintp)
+    with machine.settings(devices=2):
+        assert kernels.call("choose", 1) == 0
+        assert kernels.call("new_memory", place, np.uint64(16)) == 0
+        assert kernels.call("choose", 0) == 0
+        address = int(place[0])
+        assert not emulated().holds(address)
+        there = on_device(x)
+        data = {"data": (address, False)}
+        for array, said in (
+            (Foreign(there, **data), "in0 is an array of CUDA, and not in"),
+            (OfDevice(there, **data), "in0 is an array of device 1 of CUDA, and not in"),
+        ):
+            with pytest.raises(Error, match="E0714") as refusal:
+                f(array, **ON)
+            assert said in refusal.value.message
+        with pytest.raises(Error, match="E0714"):
+            f(x, out=OfDevice(there, **data), **ON)
+        assert kernels.call("free_memory", Address(address)) == 0
 
 
 def test_only_what_is_on_the_host_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -489,6 +538,10 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
     *value = attribute == 75 ? 8 : 0;
     return device;
 }
+int cuDeviceGet(int *device, int number) { *device = number; return 0; }
+int cuDevicePrimaryCtxRetain(void **context, int device) { *context = context; return device; }
+int cuCtxPushCurrent_v2(void *context) { return context == 0; }
+int cuCtxPopCurrent_v2(void **context) { *context = context; return 0; }
 """
 
 
