@@ -101,7 +101,9 @@ def expanded(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> F
     op = EINX_OPS[form.op]
     count = len(repeated.inputs)
     every = (*repeated.inputs, *repeated.outputs)
-    fused = fuse(every, {*sizes, *(_marked_names(every) if op.apart else ())})
+    fused = fuse(
+        repeated.inputs, repeated.outputs, {*sizes, *(_marked_names(every) if op.apart else ())}
+    )
     _count_coordinates(op, fused[:count], fused[count:], sizes)
     return FusedOperation(fused[:count], fused[count:], sizes, repeated)
 

@@ -145,6 +145,21 @@ def moved(w: Writer) -> Program:
     return Program("id", f"{text_of(x_dims)} -> {text_of(dims)}", (x,), w.given(*names), (result,))
 
 
+def kept_whole(w: Writer) -> Program:
+    """A composition with a number, which stands alike in an input and in the output."""
+    number = w.random.choice("23")
+    w.size[number] = int(number)
+    inner = w.random.sample([number, *w.some(w.names, 1)[:2]], 2)
+    whole: Item = tuple(dict.fromkeys([*inner, number]))
+    names = [name for name in w.names if name not in whole]
+    x_dims, dims = (tuple(w.random.sample([*names, whole], 1 + len(names))) for _ in range(2))
+    x, y = w.noise(x_dims), w.noise((whole,))
+    every = [*names, *flat((whole,))]
+    result = w.filled(dims, every, lambda at: x[w.index(x_dims, at)] + y[w.index((whole,), at)])
+    text = f"{text_of(x_dims)}, {text_of((whole,))} -> {text_of(dims)}"
+    return Program("add", text, (x, y), w.given(*w.names), (result,))
+
+
 REDUCTIONS: dict[str, Callable[[Array], Any]] = {
     "sum": np.sum,
     "prod": np.prod,
@@ -349,7 +364,18 @@ def split(w: Writer) -> Program:
     return Program("id", text, (x,), given, tuple(results))
 
 
-KINDS = (moved, reduced, pointwise, contracted, preserved, extreme, looked_up, joined, split)
+KINDS = (
+    moved,
+    kept_whole,
+    reduced,
+    pointwise,
+    contracted,
+    preserved,
+    extreme,
+    looked_up,
+    joined,
+    split,
+)
 
 
 def program(seed: int) -> Program:

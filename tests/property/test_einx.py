@@ -1,11 +1,12 @@
 """Random operations in einx notation mean what loops over named axes compute, on every target; more with `--fuzz`."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import pytest
 
-from ilang import einx, i
+from ilang import ShapeError, einx, i
 from tests.property.einx_programs import KINDS, Program, program
 
 BATCH = 12
@@ -86,3 +87,40 @@ def test_printed() -> None:
         component = getattr(einx, case.op)(case.text, **case.sizes)
         text = repr(component).removeprefix("<Component ").rpartition(": ")[0]
         assert repr(i(text)) == repr(component)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "expected"),
+    [
+        ("a (3 b) -> (3 b) a", (2, 6), lambda x: x.T),
+        ("a (2 3) -> (2 3) a", (2, 6), lambda x: x.T),
+        ("a (1 3 b) -> (3 b) a", (2, 6), lambda x: x.T),
+        ("a ((3 b) + c) -> ((3 b) + c) a", (2, 7), lambda x: x.T),
+        ("(3 b) (3 b) -> (3 b)", (6, 6), np.diag),
+        ("(b 2) a, (b 2) -> (b 2) a, (b 2)", (6, 2), lambda x: x),
+    ],
+)
+def test_a_composition_alike_on_both_sides_is_one(
+    text: str, shape: tuple[int, ...], expected: Callable[[Any], Any]
+) -> None:
+    x = np.arange(float(np.prod(shape))).reshape(shape)
+    sizes = {"c": 1} if "+" in text else {}
+    arrays = [x, np.ones(6)] if "," in text else [x]
+    found = einx.id(text, *arrays, **sizes)
+    found = found[0] if isinstance(found, tuple) else found
+    np.testing.assert_array_equal(found, expected(x))
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "code"),
+    [
+        ("a (3 b) -> (3 b) a", (2, 7), "E0577"),
+        ("a (3 b) -> (b 3) a", (2, 6), "E0543"),
+        ("a 3 -> 3 a", (2, 3), "E0543"),
+        ("(2 3) -> (2 3) (2 3)", (6,), "E0543"),
+    ],
+)
+def test_other_numbers_are_axes_of_their_own(text: str, shape: tuple[int, ...], code: str) -> None:
+    with pytest.raises(ShapeError) as caught:
+        einx.id(text, np.zeros(shape))
+    assert caught.value.code == code

@@ -5,11 +5,15 @@ Example:
     in:   (a b) (c d) -> (a (b c) d)         out:  a_b c_d -> (a_b c_d)
 
 A composition inside a composition is divided like the one around it: the last axis varies fastest in both.
+
+A number is an axis of its own wherever it is written, but in a composition that an input and an output have alike:
+``a (3 b) -> (3 b) a`` moves ``(3 b)`` whole, so its 3 is one axis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ilang.core.ir.einx import (
     Axis,
@@ -20,15 +24,25 @@ from ilang.core.ir.einx import (
     Item,
     Repetition,
     UnnamedAxis,
+    inside,
     places,
 )
 from ilang.core.names import Names
 from ilang.core.record import replace
 
 
-def fuse(expressions: Sequence[Expression], kept: Collection[str]) -> tuple[Expression, ...]:
-    """Expressions without ellipses whose compositions are flat; ``kept`` are axes that stay what they are."""
-    flat = tuple(replace(each, items=_flat(each.items)) for each in expressions)
+def fuse(
+    inputs: Sequence[Expression], outputs: Sequence[Expression], kept: Collection[str]
+) -> tuple[Expression, ...]:
+    """Expressions without ellipses whose compositions are flat, those of inputs first.
+
+    Args:
+        inputs: their expressions.
+        outputs: their expressions.
+        kept: axes that stay what they are.
+    """
+    flat = tuple(replace(each, items=_flat(each.items)) for each in (*inputs, *outputs))
+    flat = _with_whole(flat, len(inputs))
     pair = _pair(flat, kept)
     if pair is None:
         return flat
@@ -73,6 +87,56 @@ def _leaves(items: Sequence[Item]) -> Iterator[Item]:
                 pass
             case _:
                 yield item
+
+
+Whole = tuple[object, ...]
+"""The names of a composition, and its numbers without their places."""
+
+
+def _with_whole(flat: tuple[Expression, ...], inputs: int) -> tuple[Expression, ...]:
+    """Expressions in which a composition of an input and of an output is one: its numbers have one place."""
+    taken = {key for each in flat[:inputs] for key, _ in _compositions(each.items)}
+    given = [list(_compositions(each.items)) for each in flat[inputs:]]
+    # What stands twice in an output is two axes of it.
+    once = taken.difference(*(_twice(key for key, _ in output) for output in given))
+    whole = {key: item for output in given for key, item in output if key in once}
+    return tuple(replace(each, items=_replaced(each.items, whole)) for each in flat)
+
+
+def _twice(keys: Iterable[Whole]) -> set[Whole]:
+    return {key for key, count in Counter(keys).items() if count > 1}
+
+
+def _compositions(items: Sequence[Item]) -> Iterator[tuple[Whole, Composition]]:
+    """The compositions in which numbers stand."""
+    for item in items:
+        if not isinstance(item, Composition):
+            yield from _compositions(inside(item))
+        elif any(isinstance(place.leaf, UnnamedAxis) for place in places(item)):
+            yield _key(item), item
+
+
+def _key(composition: Composition) -> Whole:
+    return tuple(
+        (place.marked, leaf.name if isinstance(leaf := place.leaf, Axis) else (leaf.size, leaf.at))
+        for place in places(composition)
+    )
+
+
+def _replaced(items: Sequence[Item], whole: Mapping[Whole, Composition]) -> tuple[Item, ...]:
+    """Items whose compositions have the numbers of those that are alike."""
+    replaced: list[Item] = []
+    for item in items:
+        match item:
+            case Composition():
+                replaced.append(whole.get(_key(item), item))
+            case Concatenation():
+                replaced.append(Concatenation(_replaced(item.parts, whole), item.span))
+            case Bracket():
+                replaced.append(Bracket(_replaced(item.items, whole), item.span))
+            case _:
+                replaced.append(item)
+    return tuple(replaced)
 
 
 def _pair(expressions: Sequence[Expression], kept: Collection[str]) -> tuple[str, str] | None:

@@ -102,7 +102,7 @@ def solve_sizes(
         sizes[name] = parameter.value
     every = (*repeated.inputs, *repeated.outputs)
     if fused:
-        every = fuse(every, sizes)
+        every = fuse(repeated.inputs, repeated.outputs, sizes)
     system = _System(every, shapes, names, sizes)
     return AxisSizes(system.solved(any_will_do), every, repeated)
 

@@ -159,7 +159,7 @@ def test_ellipses_refused(text: str, sizes: dict[str, object], ranks: list[int],
 def test_fusing(text: str, fused: str) -> None:
     source = Source("<einx>", text)
     inputs, outputs = read_einx(source).sides
-    assert " -> ".join(map(expression_text, fuse((*inputs, *outputs), ()))) == fused
+    assert " -> ".join(map(expression_text, fuse(inputs, outputs, ()))) == fused
 
 
 @pytest.mark.parametrize(
