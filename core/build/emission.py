@@ -13,6 +13,7 @@ from typing import assert_never
 from ilang.core.build.settings import Einx
 from ilang.core.build.tensor import placed
 from ilang.core.build.values import (
+    ComponentCall,
     Computed,
     Measured,
     NumberTensor,
@@ -40,7 +41,8 @@ class Emission:
         self.nodes: list[g.Node] = []
         self.first: dict[Stored, int] = {}
         self.latest: dict[Tensor, int] = {}
-        self.results: dict[object, list[int]] = {}
+        self.results: dict[ComponentCall, list[int]] = {}
+        self.calls: dict[ComponentCall, tuple[list[int], range]] = {}
         self.constraints: list[o.SizeConstraint] = []
         self.annotations: list[g.Annotation] = []
         self.called: list[g.ValueName] = []
@@ -156,8 +158,9 @@ class Emission:
         component = value.of
         numbers = self.results.get(component)
         if numbers is None:
-            given = [self.latest[each] for each in component.operands]
+            given, first = [self.latest[each] for each in component.operands], len(self.nodes)
             numbers = self.results[component] = self._included(component.graph, given)
+            self.calls[component] = given, range(first, len(self.nodes))
         return numbers[value.number]
 
     def _included(self, graph: g.Graph, given: Sequence[int]) -> list[int]:

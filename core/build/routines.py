@@ -9,12 +9,12 @@ A tensor keeps its name and its axes, and has a node for each assignment: the gr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, assert_never
 
 from ilang.core.build.customs import single_scalar
 from ilang.core.build.emission import Emission
-from ilang.core.build.flow import feeding, is_source, read_back
+from ilang.core.build.flow import feeding, is_source, read_back, read_back_by
 from ilang.core.build.functions import Functions
 from ilang.core.build.logics import drops, has_places, logic_of
 from ilang.core.build.merging import RANKS, Merged, Merges, is_sum_over_ranks
@@ -24,6 +24,7 @@ from ilang.core.build.tensor import Rows
 from ilang.core.build.values import (
     Computed,
     NumberTensor,
+    Output,
     Owner,
     Ruled,
     Stored,
@@ -274,17 +275,14 @@ class Routines(Functions):
     def _unchanged(self, value: Tensor, each: ast.Backprop) -> None:
         """Refuse that what the way back reads has other values by now."""
         for tensor in feeding([value]):
-            if not isinstance(tensor, Computed):
-                continue
-            node = self.emission.nodes[self.emission.latest[tensor]]
-            for operand, number in zip(tensor.operands, operands(node), strict=True):
-                if isinstance(operand, Stored):
-                    self.used.setdefault(operand, number)
-            for operand in read_back(tensor, self._is_differentiable):
-                cell = operand
+            if isinstance(tensor, Computed):
+                for operand, number in zip(tensor.operands, self._operands(tensor), strict=True):
+                    if isinstance(operand, Stored):
+                        self.used.setdefault(operand, number)
+            for cell, read in self._read_back(tensor):
                 if not isinstance(cell, Stored) or cell not in self.assigned:
                     continue
-                if self.emission.latest[operand] not in operands(node):
+                if self.emission.latest[cell] not in read:
                     labels = [
                         Label(each.span, "goes back through what it was"),
                         Label(self.assigned[cell], "it has other values from here on"),
@@ -292,6 +290,32 @@ class Routines(Functions):
                     message = f"`{_name(cell)}` is assigned between its use and `backprop`"
                     help_line = "assign after `backprop`, or copy it before"
                     raise MeaningError("E0284", message, each.span, help_line, labels)
+
+    def _operands(self, tensor: Tensor) -> tuple[int, ...]:
+        """The nodes that the node of a computed tensor reads."""
+        return operands(self.emission.nodes[self.emission.latest[tensor]])
+
+    def _read_back(self, tensor: Tensor) -> Iterator[tuple[Tensor, Sequence[int]]]:
+        """The tensors whose values the way back through one reads, each with the nodes that have these values."""
+        active = self._is_differentiable
+        match tensor:
+            case Computed():
+                read = read_back(tensor.scalar, tensor.acc, tensor.operands, active)
+                yield from ((each, self._operands(tensor)) for each in read)
+            case Output():
+                given, added = self.emission.calls[tensor.of]
+                flows = [active(each) for each in tensor.of.operands]
+                for n in read_back_by(self.emission.nodes, added, given, flows):
+                    yield tensor.of.operands[n], given
+            case Ruled():
+                forward = dict.fromkeys(feeding([tensor.value], every=True))
+                rules = feeding([back for _, back in tensor.gradients], True, forward)
+                copies = {slot for slot, _ in tensor.gradients if _is_copy(slot)}
+                for rule in rules:
+                    if isinstance(rule, Computed) and (rule in copies or rule not in forward):
+                        yield from ((each, self._operands(rule)) for each in rule.operands)
+            case _:
+                pass
 
     def _call(self, frame: Evaluation, each: ast.Routined) -> None:
         """The call of another routine."""
@@ -563,3 +587,8 @@ def expressions(statements: Sequence[ast.Statement]) -> tuple[object, ...]:
         elif isinstance(each, ast.NameBinding):
             expressions_below.append(each.term)
     return tuple(expressions_below)
+
+
+def _is_copy(value: Tensor) -> bool:
+    """Whether a value is another one, element by element, such as a slot of an operation that repeats it."""
+    return isinstance(value, Computed) and value.scalar == Operand(0)
