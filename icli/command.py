@@ -39,7 +39,9 @@ def _offered(context: click.Context, parameter: click.Parameter, typed: str) -> 
     from ilang.icli.completion import values
 
     assert isinstance(parameter, Option | CommandOperand)
-    return values(parameter.takes, typed, context.params.get("program"))
+    program = context.params.get("program")
+    first = program[0] if isinstance(program, tuple) and program else program or None
+    return values(parameter.takes, typed, first)
 
 
 class Option(click.Option):
@@ -151,6 +153,17 @@ def seed_of(request: Request) -> int:
     return whole_number(request, "--seed", 0, least=0, most=2**64 - 1)
 
 
+def target_of(request: Request) -> str:
+    """The target that runs a program. Raises: CommandError E0822."""
+    target = request.one("--target") or "c"
+    if not request.has("--emulate"):
+        return target
+    if target != "cuda":
+        message = f"--emulate is for CUDA, not for {target}"
+        raise CommandError("E0822", message, help="--target cuda --emulate")
+    return "cuda-emulated"
+
+
 def _show_page(context: click.Context, _: click.Parameter, times: int) -> None:
     """Print the help page and end the command, where it is asked for."""
     if times and not context.resilient_parsing:
@@ -169,6 +182,13 @@ JSON = Option(("--json",), None, "Print the result, or the error, as one JSON ob
 CONFIG = Option(
     ("--config",), "NAME=NUMBER", "Set a value after the `;` of an `op` or `cd`: lr=0.1", many=True
 )
+TARGET = Option(
+    ("--target",),
+    "TARGET",
+    "Where to run; numpy is the slow reference",
+    ("c", "numpy", "cuda"),
+)
+EMULATE = Option(("--emulate",), None, "With --target cuda: emulate the GPU on the CPU, slowly")
 HELP = Option(
     ("-h", "--help"),
     None,

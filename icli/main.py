@@ -24,6 +24,10 @@ COMMANDS = {
         "ilang.icli.commands.check",
         "Find mistakes; print the inputs and outputs of each definition",
     ),
+    "test": (
+        "ilang.icli.commands.test",
+        "Run the examples in the comments of files, and compare",
+    ),
     "grad": ("ilang.icli.commands.grad", "Print the gradient of a program, as a program"),
     "repl": ("ilang.icli.commands.repl", "Type programs line by line and see their results"),
     "fmt": ("ilang.icli.commands.fmt", "Format a file"),

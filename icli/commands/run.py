@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, counted
-from ilang.icli.command import CONFIG, Command, CommandOperand, Option, Request, seed_of
+from ilang.icli.command import (
+    CONFIG,
+    EMULATE,
+    TARGET,
+    Command,
+    CommandOperand,
+    Option,
+    Request,
+    seed_of,
+    target_of,
+)
 from ilang.icli.definitions import (
     config_of,
     files_read,
@@ -32,7 +42,7 @@ FOR_FUNCTIONS = ("--shape", "--config", "--load", "--seed")
 
 def run(request: Request, screen: Screen) -> int:
     """Run a component, a tensor function or a routine on the arrays; print what it gives, or save it."""
-    target = _target(request)
+    target = target_of(request)
     place = request.one("-o")
     text, *operands = request.operands
     program, name = open_program(text), request.one("--def")
@@ -109,18 +119,6 @@ def _refuse_settings(request: Request) -> None:
             )
 
 
-def _target(request: Request) -> str:
-    """The target that runs the program. Raises: CommandError E0822."""
-    target = request.one("--target") or "c"
-    if not request.has("--emulate"):
-        return target
-    if target != "cuda":
-        raise CommandError(
-            "E0822", f"--emulate is for CUDA, not for {target}", help="--target cuda --emulate"
-        )
-    return "cuda-emulated"
-
-
 def _check_files(request: Request, program: Tree | Module, operands: Sequence[str]) -> None:
     """Refuse a place for results where what this command reads is, or a file of another kind.
 
@@ -167,9 +165,8 @@ COMMAND = Command(
         Option(("--load",), "FILE", "Read parameters and state from a checkpoint of i train or s.save", "array"),
         Option(("--seed",), "N", "Seed of the random initial parameters; default: 0"),
         Option(("-o",), "FILE", "Save the results: out.npy for one, out.npz for several", "array"),
-        Option(("--target",), "TARGET", "Where to run; numpy is the slow reference",
-               ("c", "numpy", "cuda")),
-        Option(("--emulate",), None, "With --target cuda: emulate the GPU on the CPU, slowly"),
+        TARGET,
+        EMULATE,
     ),
     "ARRAY is x.npy, x.npz:name, a literal such as [[1,2],[3,4]] or 0.5, or rand:32x64: float32"
     " numbers in [0,1), the same ones every time. A literal takes the type that the program"

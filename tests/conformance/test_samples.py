@@ -8,14 +8,10 @@ import re
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from ilang import load
 from ilang.core.notation.layout import format_module
-from ilang.core.notation.module import exports, parse_module
 from ilang.core.source import Source
-from ilang.icli.arrays import array_of
 from ilang.icli.literal import split_dtype
 from ilang.icli.main import main
 
@@ -23,34 +19,21 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "samples" / "README.md"
 LESSONS = sorted((ROOT / "samples").glob("[0-9]*.i"))
 TARGETS = ("numpy", "c")
-TOLERANCE = 1e-5  # relative
 LINES = 25
 INPUT = re.compile(r"^# in \w+ = (.+)$", re.MULTILINE)
-OUTPUT = re.compile(r"^# out(?: \d+)? = (.+)$", re.MULTILINE)
 
 each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
 
 
-def exported(lesson: Path) -> str:
-    """The name of the one definition that nothing else in the file uses."""
-    (definition,) = exports(parse_module(Source(lesson.name, lesson.read_text("utf-8"))))
-    return definition.name
-
-
 @pytest.mark.parametrize("target", TARGETS)
 @each_lesson
-def test_gives_what_it_says(lesson: Path, target: str) -> None:
-    text = lesson.read_text("utf-8")
-    inputs = [array_of(word, None, n) for n, word in enumerate(INPUT.findall(text))]
-    expected = [array_of(word) for word in OUTPUT.findall(text)]
-    assert expected, "a lesson says what comes out"
-    result = load(lesson)[exported(lesson)](*inputs, target=target)
-    results = result if isinstance(result, tuple) else (result,)
-    assert len(results) == len(expected)
-    for got, wanted in zip(results, expected, strict=True):
-        assert got.dtype == wanted.dtype
-        np.testing.assert_allclose(got, wanted, rtol=TOLERANCE)
-        assert got.shape == wanted.shape
+def test_gives_what_it_says(
+    lesson: Path, target: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    path = str(lesson.relative_to(ROOT))
+    assert main(["test", path, "--target", target]) == 0
+    assert capfd.readouterr().out == f"{path} ok\n"
 
 
 @each_lesson

@@ -1,0 +1,139 @@
+"""``i test``: the examples in the comments of files, run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ilang.core.diagnostic import Error, as_object, gathered, visible
+from ilang.icli.command import (
+    EMULATE,
+    JSON,
+    TARGET,
+    Command,
+    CommandOperand,
+    Option,
+    Request,
+    target_of,
+)
+from ilang.icli.folders import program_files
+from ilang.icli.screen import Screen, as_json
+
+if TYPE_CHECKING:
+    from ilang.codegen.runtime.npy import Array
+    from ilang.core.ir.syntax import Module
+    from ilang.icli.examples import Example
+
+    Results = list[tuple[str, Array]]
+
+
+def run(request: Request, screen: Screen) -> int:
+    """Run the examples of each file; a line for each file whose examples hold, then what differs."""
+    target = target_of(request)
+    files: list[dict[str, object]] = []
+    refused: list[Error] = []
+    for path in program_files(request.operands):
+        try:
+            count, errors = _file(path, request, target)
+        except Error as error:
+            count, errors = 0, [error]
+        told = {"error": as_object(gathered(errors))} if errors else {}
+        files.append({"file": path, "ok": not errors, "examples": count, **told})
+        refused += errors
+        if not errors and not screen.json:
+            screen.write_exact(f"{visible(path)} {'ok' if count else 'has no example'}\n")
+    if screen.json:
+        screen.write_exact(as_json({"ok": not refused, "files": files}) + "\n")
+    elif refused:
+        screen.complain(gathered(refused))
+    return max((error.status for error in refused), default=0)
+
+
+def _file(path: str, request: Request, target: str) -> tuple[int, list[Error]]:
+    """Run the examples of a file, and write their results into it where that is asked for.
+
+    Returns: how many there are, and the error of each that does not hold.
+
+    Raises: Error (the file cannot be read or written, or has no definition to run).
+    """
+    from ilang.codegen.runtime.files import read_module, write_whole
+    from ilang.icli.examples import check, examples_of, located, updated
+
+    module = read_module(path)
+    examples = examples_of(module.source)
+    if not examples:
+        return 0, []
+    results_of = _runner(module, request.one("--def"), target)
+    refused: list[Error] = []
+    changes: list[tuple[int, int, str]] = []
+    for example in examples:
+        try:
+            results = results_of(example)
+        except Error as error:
+            refused.append(located(error, example))
+            continue
+        try:
+            check(example, results)
+        except Error as error:
+            if request.has("--update"):
+                changes += updated(example, results)
+            else:
+                refused.append(error)
+    if changes:
+        text = module.source.text
+        for start, end, new in sorted(changes, reverse=True):
+            text = text[:start] + new + text[end:]
+        write_whole(os.path.realpath(path), lambda stream: stream.write(text.encode()))
+    return len(examples), refused
+
+
+def _runner(module: Module, name: str | None, target: str) -> Callable[[Example], Results]:
+    """A function that runs the one definition of a file, or the named one, on an example.
+
+    Raises: CommandError E0808, E0818.
+    """
+    from ilang.icli.definitions import functions_of, head_of, named_results, one_function
+    from ilang.icli.programs import one_subject
+
+    functions = functions_of(module, name)
+    if functions:
+        function = one_function(functions)
+        tensors = head_of(function).tensors
+
+        def call(example: Example) -> Results:
+            arrays = example.arrays(
+                [each.name for each in tensors], [each.dtype for each in tensors]
+            )
+            session = function.session({}, {}, target=target)
+            session.fit(*arrays)
+            return named_results(session, session(*arrays))
+
+        return call
+    subject = one_subject(module, name)
+    graph, component = subject.graph, subject.component()
+    inputs = [graph.input_name(number) for number in range(len(graph.inputs))]
+
+    def apply(example: Example) -> Results:
+        answer = component(*example.arrays(inputs, subject.written_dtypes()), target=target)
+        answers = answer if isinstance(answer, tuple) else (answer,)
+        return list(zip(graph.output_names(graph.outputs), answers, strict=True))
+
+    return apply
+
+
+COMMAND = Command(
+    "test",
+    "Run the examples in the comments of files, and compare.",
+    run,
+    (CommandOperand("program", "FILE|FOLDER...", "program", required=True, nargs=-1),),
+    (
+        JSON,
+        Option(("--def",), "NAME", "Run this definition of the files", "definition"),
+        Option(("--update",), None, "Write what comes out into the files, where it differs"),
+        TARGET,
+        EMULATE,
+    ),
+    "An example is `# in x = [[1, 2], [3, 4]]`, a line for each input, then `# out = [3, 7]`, a line for each"
+    " result. Arrays are written as for `i run`; results agree within 1e-5 of the number written.",
+)

@@ -1,0 +1,169 @@
+"""Examples in the comments of a file of programs: arrays, and what its definition gives for them.
+
+    # in x = [[1, 2], [3, 4]]
+    # out = [3, 7]
+
+Lines ``# in NAME = ARRAY`` give the inputs, by their names where these are names of the inputs, else in order; lines
+``# out = ARRAY`` or ``# out N = ARRAY`` the results in order. An ``# in`` after an ``# out`` begins another example.
+Arrays are written as on the command line. A result agrees where it differs by at most 1e-5 of the number written,
+and 1e-8; one without a written element type takes that of the result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from ilang.codegen.runtime.npy import Array
+from ilang.core.diagnostic import DataError, Error, Label, counted
+from ilang.core.record import record
+from ilang.core.source import Source, Span
+from ilang.icli.arrays import array_of
+from ilang.icli.literal import split_dtype
+from ilang.icli.shapes import shape_text
+from ilang.icli.values import DTYPES
+
+LINE = re.compile(
+    r"^# (?:in (?P<name>\w+)|out(?: (?P<place>\d+))?) = (?P<array>.*\S)", re.MULTILINE
+)
+RELATIVE, ABSOLUTE = 1e-5, 1e-8
+
+
+@record
+class WrittenArray:
+    """An array of an example: the name of its input (empty for a result), and its text."""
+
+    name: str
+    span: Span
+
+    def array(self, dtype: str | None, number: int = 0) -> Array:
+        """The array, of the type that is written, else of the one asked for.
+
+        Raises: DataError (it is none), at its place in the file.
+        """
+        try:
+            return array_of(self.span.text(), dtype, number)
+        except Error as error:
+            raise type(error)(error.code, error.message, self._place(error), error.help) from None
+
+    def _place(self, error: Error) -> Span:
+        """The place in the file of an error in the text of the array."""
+        if error.span is None:
+            return self.span
+        inner = error.span
+        start = self.span.start + self.span.text().rindex(inner.source.text)
+        return Span(self.span.source, start + inner.start, start + inner.end)
+
+
+@record
+class Example:
+    """The arrays that go in, and those that come out."""
+
+    inputs: tuple[WrittenArray, ...]
+    results: tuple[WrittenArray, ...]
+
+    def span(self) -> Span:
+        """The place of its first array."""
+        return (*self.inputs, *self.results)[0].span
+
+    def arrays(self, names: Sequence[str], dtypes: Sequence[str | None]) -> list[Array]:
+        """The arrays for inputs of some names, given the element types that the program writes."""
+        by_name = {each.name: each for each in self.inputs}
+        is_named = len(by_name) == len(self.inputs) and by_name.keys() == set(names)
+        written = [by_name[name] for name in names] if is_named else list(self.inputs)
+        wanted = (*dtypes, *(None for _ in written))
+        return [each.array(wanted[number], number) for number, each in enumerate(written)]
+
+
+def examples_of(source: Source) -> list[Example]:
+    """The examples of a file, in order."""
+    groups: list[tuple[list[WrittenArray], list[WrittenArray]]] = []
+    for line in LINE.finditer(source.text):
+        written = WrittenArray(line["name"] or "", Span(source, *line.span("array")))
+        if not groups or (written.name and groups[-1][1]):
+            groups.append(([], []))
+        groups[-1][0 if written.name else 1].append(written)
+    return [Example(tuple(inputs), tuple(results)) for inputs, results in groups]
+
+
+def located(error: Error, example: Example) -> Error:
+    """An error of a run, with the place of the example that it is of."""
+    span = example.span()
+    if error.span is None:
+        return type(error)(error.code, error.message, span, error.help)
+    labels = (*error.labels, Label(span, "in this example"))
+    return type(error)(error.code, error.message, error.span, error.help, labels)
+
+
+def check(example: Example, results: Sequence[tuple[str, Array]]) -> None:
+    """Compare results, by name, with those that an example writes.
+
+    Raises: DataError E0771 (they differ), with the first element that does.
+    """
+    if len(results) != len(example.results):
+        count, writes = counted(len(results), "result"), len(example.results)
+        message = f"the program gives {count}, and the example has {writes} of the lines `# out`"
+        raise DataError("E0771", message, example.span(), UPDATE_HELP)
+    for (name, got), written in zip(results, example.results, strict=True):
+        wanted = written.array(None if split_dtype(written.span.text())[0] else _dtype(got))
+        if wanted.dtype != got.dtype:
+            message = f"{name} is of type {_dtype(got)}, and the example writes {_dtype(wanted)}"
+            raise DataError("E0771", message, written.span, UPDATE_HELP)
+        if wanted.shape != got.shape:
+            message = f"{name} is {shape_text(got.shape)}, and the example writes {shape_text(wanted.shape)}"
+            raise DataError("E0771", message, written.span, UPDATE_HELP)
+        agrees = np.isclose(got, wanted, RELATIVE, ABSOLUTE, equal_nan=True)
+        if not agrees.all():
+            at = tuple(int(n) for n in np.argwhere(~agrees)[0])
+            place = f"{name}[{','.join(map(str, at))}]" if at else name
+            message = f"{place} is {got[at]}, and the example writes {wanted[at]}"
+            raise DataError("E0771", message, written.span, UPDATE_HELP)
+
+
+UPDATE_HELP = "`i test --update` writes what comes out into the file"
+
+
+def updated(example: Example, results: Sequence[tuple[str, Array]]) -> list[tuple[int, int, str]]:
+    """Changes of a file, as start, end and new text, that give an example the results of a run."""
+    if len(results) == len(example.results):
+        return [
+            (written.span.start, written.span.end, literal(array))
+            for written, (_, array) in zip(example.results, results, strict=True)
+        ]
+    text = example.span().source.text
+    removed = []
+    for each in example.results:
+        begin = text.rfind("\n", 0, each.span.start) + 1
+        removed.append((begin, min(each.span.end + 1, len(text)), ""))
+    last = (*example.inputs, *example.results)[-1].span.end
+    numbers = [""] if len(results) == 1 else [f" {number}" for number in range(len(results))]
+    lines = [
+        f"# out{number} = {literal(array)}\n"
+        for number, (_, array) in zip(numbers, results, strict=True)
+    ]
+    end = min(last + 1, len(text))
+    return [*removed, (end, end, "".join(lines))]
+
+
+def literal(array: Array) -> str:
+    """An array as the command line takes it; types that it would not have there are written."""
+    dtype = _dtype(array)
+    values = _nested(array.tolist(), dtype == "f32")
+    return values if dtype in ("f32", "bool") else f"{dtype}:{values}"
+
+
+def _nested(value: object, is_single: bool) -> str:
+    """Lists of numbers as text, each with the fewest digits that give it back."""
+    if isinstance(value, list):
+        return f"[{', '.join(_nested(each, is_single) for each in value)}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return str(np.float32(value) if is_single else value).removesuffix(".0")
+    return str(value)
+
+
+def _dtype(array: Array) -> str:
+    return DTYPES[array.dtype.name]

@@ -1,0 +1,95 @@
+"""``i test``: examples in the comments of files."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.icli.front import i
+
+SUMS = "# in x = [[1, 2], [3, 4]]\n# out = [3, 7]\nsums(x[m,n]) = +ij~i\n"
+TARGETS = [("--target", "numpy"), (), ("--target", "cuda", "--emulate")]
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
+
+def write(folder: Path, name: str, text: str) -> None:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text, "utf-8")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_example_holds_or_its_first_difference_is_named(
+    target: tuple[str, ...], tmp_path: Path
+) -> None:
+    write(tmp_path, "good.i", SUMS)
+    write(tmp_path, "bad.i", SUMS.replace("7", "8"))
+    done = i("test", "good.i", "bad.i", *target, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "good.i ok\n")
+    assert (
+        "error[E0771]: out[1] is 7.0, and the example writes 8.0\n --> bad.i:2:9\n" in done.stderr
+    )
+
+
+def test_folders_files_without_examples_and_broken_ones(tmp_path: Path) -> None:
+    write(tmp_path, "d/a.i", SUMS)
+    write(tmp_path, "d/e/b.i", "b = +ij~i\n")
+    write(tmp_path, "d/c.i", "c = ij~\n")
+    done = i("test", "d", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "d/a.i ok\nd/e/b.i has no example\n")
+    assert "E0103" in done.stderr
+    told = json.loads(i("test", "d", "--json", cwd=tmp_path).stdout)
+    assert not told["ok"]
+    assert [(each["file"], each["ok"], each["examples"]) for each in told["files"]] == [
+        ("d/a.i", True, 1),
+        ("d/c.i", False, 0),
+        ("d/e/b.i", True, 0),
+    ]
+    assert i("test", "no.i", cwd=tmp_path).returncode == 1
+    assert i("test").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (SUMS.replace("[3, 7]", "[3, 7, 1]"), "out is 2, and the example writes 3"),
+        (SUMS.replace("[3, 7]", "f64:[3, 7]"), "is of type f32, and the example writes f64"),
+        (SUMS.replace("[3, 7]", "[3, 7"), "m.i:2:14"),
+        (SUMS.replace("[[1, 2], [3, 4]]", "[[1, 2], [3]]"), "m.i:1:21"),
+        (SUMS.replace("[[1, 2], [3, 4]]", "[1, 2]"), "m.i:1:10"),
+        (SUMS.replace("# out", "# out = [3, 7]\n# out"), "1 result"),
+        (SUMS + "other = +ij~j\n", "E0818"),
+    ],
+)
+def test_what_is_wrong_is_told_at_its_place(text: str, says: str, tmp_path: Path) -> None:
+    write(tmp_path, "m.i", text)
+    done = i("test", "m.i", "--target", "numpy", cwd=tmp_path)
+    assert done.returncode in (1, 2)
+    assert says in done.stderr, done.stderr
+
+
+def test_update_writes_what_comes_out(tmp_path: Path) -> None:
+    write(tmp_path, "m.i", SUMS.replace("[3, 7]", "0"))
+    write(tmp_path, "two.i", "# in x = [1, 2]\nboth = (+i~. & -i~i)\n")
+    write(
+        tmp_path,
+        "again.i",
+        "# in x = 1\n# out = 5\n#\n# in x = 2\n# out = i32:2\nf = i32 >> -.~.\n",
+    )
+    done = i("test", ".", "--update", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "m.i").read_text("utf-8") == SUMS
+    assert (tmp_path / "two.i").read_text("utf-8") == (
+        "# in x = [1, 2]\n# out 0 = 3\n# out 1 = [-1, -2]\nboth = (+i~. & -i~i)\n"
+    )
+    assert "# out = i32:-1\n#\n# in x = 2\n# out = i32:-2\n" in (tmp_path / "again.i").read_text(
+        "utf-8"
+    )
+    assert i("test", ".", cwd=tmp_path).returncode == 0
+
+
+def test_inputs_go_by_name_and_functions_have_examples_too(tmp_path: Path) -> None:
+    write(tmp_path, "named.i", "# in y = 1\n# in x = 3\n# out = 2\nf(x, y) = .-.~.\n")
+    write(tmp_path, "op.i", "# in x = [[1, 2]]\n# out = [[2, 4]]\nop double(x) = x + x\n")
+    write(tmp_path, "cd.i", "# in x = [1, nan]\n# out = [1, nan]\ncd same(x) { return x }\n")
+    done = i("test", "named.i", "op.i", "cd.i", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "named.i ok\nop.i ok\ncd.i ok\n"), done.stderr
