@@ -1,20 +1,33 @@
 """``python -m bench.gpu``: what only a GPU can tell, in one call of some minutes; prints a line for each result.
 
 python -m bench.gpu                       all parts, on the GPU of this machine
-python -m bench.gpu --parts times         one part of projects, sanitizer, conformance, times
+python -m bench.gpu --parts times         one part of times, sanitizer, conformance, projects, compiled
 python -m bench.gpu --only attention      samples and workloads whose names match
-python -m bench.gpu --emulate --json out.json
+python -m bench.gpu --deadline 540        begin nothing after so many seconds
+python -m bench.gpu --emulate --json out.jsonl
 
-``projects`` writes every sample as a CUDA project and runs its own test, ``sanitizer`` runs that test under the tools
-of compute-sanitizer, ``conformance`` calls the index cases, ``times`` compares our programs on arrays of the device
-with PyTorch (cuBLAS and its own kernels) and torch.compile (Triton), where they are. Emulated, the test is run once
-with every access checked in place of the tools, and times are those of tiny sizes and mean nothing.
+``times`` compares our programs on arrays of the device with PyTorch (cuBLAS and its kernels), ``sanitizer`` runs the
+tests of samples' projects under the tools of compute-sanitizer, ``conformance`` calls the index cases, ``projects``
+writes every sample as a CUDA project and runs its own test, ``compiled`` compares with torch.compile (Triton). PyTorch
+need not be there. Emulated, the test is run once with every access checked in place of the tools, and times are those
+of tiny sizes and mean nothing.
+
+What is worth most comes first. Each result is a line of the file as soon as it is known, so that nothing is lost where
+the machine is taken away; what the deadline leaves out is a line, too, "not reached".
+
+A machine needs Python 3.11, NumPy, click, rich, cffi, and nvcc; prompt_toolkit only the REPL needs, and without make
+projects are compiled by hand. A machine that has no cffi, and no network, takes one file that is fetched elsewhere:
+
+    pip download --no-deps --only-binary=:all: --python-version 3.12 --platform manylinux2014_x86_64 -d wheels cffi
+    pip install --no-index --no-deps --target more wheels/cffi-*.whl
+    PYTHONPATH=more python -m bench.gpu
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import shutil
@@ -35,29 +48,41 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 SANITIZER = "compute-sanitizer"
 FOUND = 9
 """The exit status of a test in which a tool, or the emulator, found something."""
+SAYS = {True: "right", False: "WRONG", None: "-----"}
 SECONDS = 240
 """A command that has not ended by then is taken to hang."""
 
 
 @record
 class Row:
-    """One result: of which part, of what, whether it is as it should be, and what there is to say."""
+    """One result: of which part, of what, whether it is as it should be, and what there is to say.
+
+    ``is_right`` is None where the time did not suffice.
+    """
 
     part: str
     name: str
-    is_right: bool
+    is_right: bool | None
     says: str
 
 
 @record
 class Place:
-    """Where programs run: on the GPU of this machine, or emulated; ``nvcc`` and ``arch`` are for Makefiles."""
+    """Where programs run: on the GPU of this machine, or emulated; ``nvcc`` and ``arch`` are for Makefiles.
+
+    Nothing begins after ``ends``, of the clock that ``perf_counter`` reads.
+    """
 
     target: str
     nvcc: str
     arch: str
     folder: Path
     only: str
+    ends: float = math.inf
+
+    def is_over(self) -> bool:
+        """Whether nothing more begins."""
+        return self.ends <= perf_counter()
 
     def is_emulated(self) -> bool:
         """Whether there is no GPU."""
@@ -77,17 +102,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except Error as error:
             print(f"bench.gpu: {error}", file=sys.stderr)
             return 3
-        rows = []
-        for name in options.parts.split(","):
-            for row in PARTS[name](place):
-                rows.append(row)
-                verdict = "right" if row.is_right else "WRONG"
-                print(f"{row.part:12} {row.name:28} {verdict}  {row.says}", flush=True)
-    wrong = sum(not row.is_right for row in rows)
-    print(f"{len(rows)} results, {wrong} of them wrong")
-    if options.json:
-        listed = [dict(zip(Row.__match_args__, _values(row), strict=True)) for row in rows]
-        Path(options.json).write_text(json.dumps(listed, indent=1) + "\n", "utf-8")
+        verdicts = []
+        with Path(options.json or os.devnull).open("a", encoding="utf-8") as file:
+            for name in options.parts.split(","):
+                for row in PARTS[name](place):
+                    verdicts.append(row.is_right)
+                    print(
+                        f"{row.part:12} {row.name:28} {SAYS[row.is_right]}  {row.says}", flush=True
+                    )
+                    line = dict(zip(Row.__match_args__, _values(row), strict=True))
+                    print(json.dumps(line), file=file, flush=True)
+    wrong, missing = verdicts.count(False), verdicts.count(None)
+    print(f"{len(verdicts)} results, {wrong} of them wrong, {missing} not reached")
     return int(0 < wrong)
 
 
@@ -103,7 +129,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--parts", default=",".join(PARTS), help="names, with commas between")
     parser.add_argument("--only", default="", metavar="PATTERN", help="a regular expression")
     parser.add_argument("--emulate", action="store_true", help="without a GPU, at tiny sizes")
-    parser.add_argument("--json", metavar="FILE", help="write all results")
+    parser.add_argument("--deadline", type=float, default=math.inf, metavar="SECONDS")
+    parser.add_argument("--json", metavar="FILE", help="append each result as a line of JSON")
     options = parser.parse_args(arguments)
     unknown = set(options.parts.split(",")) - set(PARTS)
     if unknown:
@@ -112,14 +139,15 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _place(options: argparse.Namespace, folder: Path) -> Place:
+    ends = perf_counter() + options.deadline
     if options.emulate:
         nvcc = f"{sys.executable} -m ilang.codegen.emulator.nvcc"
-        return Place("cuda-emulated", nvcc, "native", folder, options.only)
+        return Place("cuda-emulated", nvcc, "native", folder, options.only, ends)
     from ilang.codegen.runtime.compilers import find_compiler
     from ilang.codegen.runtime.gpu import CUDA, capability
 
     nvcc = " ".join(find_compiler(CUDA).command)
-    return Place("cuda", nvcc, f"sm_{capability()}", folder, options.only)
+    return Place("cuda", nvcc, f"sm_{capability()}", folder, options.only, ends)
 
 
 def _run(command: Sequence[str], folder: Path, **environment: str) -> tuple[int, str, float]:
@@ -149,11 +177,15 @@ def _last(said: str) -> str:
     return lines[-1][:200] if lines else "it said nothing"
 
 
-def _in_turns(work: Callable[[Path], Iterator[Row]], place: Place) -> Iterator[Row]:
+def _in_turns(part: str, work: Callable[[Path], Iterator[Row]], place: Place) -> Iterator[Row]:
     """What is said of every sample, in their order; as many at a time as there are processors."""
     samples = [p for p in sorted(ROOT.glob("samples/[0-9]*.i")) if place.takes(p.stem)]
+
+    def rows_of(path: Path) -> list[Row]:
+        return [Row(part, path.stem, None, "not reached")] if place.is_over() else list(work(path))
+
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for rows in pool.map(lambda path: list(work(path)), samples):
+        for rows in pool.map(rows_of, samples):
             yield from rows
 
 
@@ -163,8 +195,29 @@ def _tested(path: Path, place: Place, folder: Path, **environment: str) -> tuple
     status, said, seconds = _run([sys.executable, *words], ROOT)
     if status:
         return status, said, seconds
+    if shutil.which("make") is None:
+        return _tested_by_hand(place, folder, **environment)
     variables = [f"NVCC={place.nvcc}", f"ARCH={place.arch}"]
     return _run(["make", *variables, "test"], folder, **environment)
+
+
+def _tested_by_hand(place: Place, folder: Path, **environment: str) -> tuple[int, str, float]:
+    """A project compiled and tested by the commands of its Makefile, where there is no make."""
+    (test,) = folder.glob("*_test.c")
+    stem, nvcc = test.stem.removesuffix("_test"), place.nvcc.split()
+    flags = ["-std=c++17", "--fmad=false", "-O3", f"-arch={place.arch}", "-Xcompiler", "-fPIC"]
+    commands = (
+        [*nvcc, *flags, "-c", f"{stem}.cu", "-o", f"{stem}.o"],
+        ["cc", "-std=gnu11", "-O2", "-c", test.name, "-o", f"{test.stem}.o"],
+        [*nvcc, *flags, f"{test.stem}.o", f"{stem}.o", "-o", test.stem],
+        [str(folder / test.stem)],
+    )
+    status, said, seconds = 0, "", 0.0
+    for command in commands:
+        if status == 0:
+            status, said, more = _run(command, folder, **environment)
+            seconds += more
+    return status, said, seconds
 
 
 def projects(place: Place) -> Iterator[Row]:
@@ -174,7 +227,7 @@ def projects(place: Place) -> Iterator[Row]:
         status, said, seconds = _tested(path, place, place.folder / path.stem)
         yield Row("projects", path.stem, status == 0, f"{_last(said)} ({seconds:.1f} s)")
 
-    return _in_turns(one, place)
+    return _in_turns("projects", one, place)
 
 
 def sanitizer(place: Place) -> Iterator[Row]:
@@ -199,14 +252,14 @@ def sanitizer(place: Place) -> Iterator[Row]:
             yield Row("sanitizer", name, status == 0, f"{_last(said)} ({seconds:.1f} s)")
 
     if place.is_emulated():
-        yield from _in_turns(checked, place)
+        yield from _in_turns("sanitizer", checked, place)
         return
     program = sanitizer_beside(place.nvcc)
     if program is None:
         says = f"it is neither on the path nor beside {place.nvcc}"
         yield Row("sanitizer", SANITIZER, False, says)
         return
-    yield from _in_turns(tools, place)
+    yield from _in_turns("sanitizer", tools, place)
 
 
 def sanitizer_beside(nvcc: str) -> str | None:
@@ -219,9 +272,12 @@ def sanitizer_beside(nvcc: str) -> str | None:
 
 def conformance(place: Place) -> Iterator[Row]:
     """The index cases, called one by one on the GPU, or compiled together and emulated."""
+    if place.is_over():
+        yield Row("conformance", "index cases", None, "not reached")
+        return
     chosen = ["-k", "test_index_cases"] if place.is_emulated() else ["-m", "cuda"]
     words = ["-m", "pytest", "-q", *chosen, "tests/conformance/test_cuda.py"]
-    status, said, _ = _run([sys.executable, *words], ROOT)
+    status, said, _ = _run([sys.executable, *words], ROOT, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     yield Row("conformance", "index cases", status == 0, _last(said))
 
 
@@ -229,15 +285,24 @@ def times(place: Place) -> Iterator[Row]:
     """Our programs on arrays of the device, beside those of others."""
     from bench import gpu_times
 
-    for name, is_right, says in gpu_times.run(place.target, place.takes):
+    for name, is_right, says in gpu_times.run(place.target, place.takes, place.is_over):
         yield Row("times", name, is_right, says)
 
 
+def compiled(place: Place) -> Iterator[Row]:
+    """The same beside torch.compile, which takes longest to begin."""
+    from bench import gpu_times
+
+    for name, is_right, says in gpu_times.run_compiled(place.target, place.takes, place.is_over):
+        yield Row("compiled", name, is_right, says)
+
+
 PARTS: dict[str, Callable[[Place], Iterator[Row]]] = {
-    "projects": projects,
+    "times": times,
     "sanitizer": sanitizer,
     "conformance": conformance,
-    "times": times,
+    "projects": projects,
+    "compiled": compiled,
 }
 """By name, in the order in which they run."""
 

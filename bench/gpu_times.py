@@ -1,7 +1,9 @@
 """Programs on arrays of a device: ours, PyTorch's and torch.compile's, checked, then timed in the same way.
 
 Calls are enqueued one after the other and waited for together, on inputs that take turns, so that they do not stay in
-the cache of the device. What a call of Python takes counts where it is longer than what it enqueues, for everyone.
+the cache of the device. With PyTorch there, inputs and results in float64 are computed on the device, and calls are
+recorded as a graph of CUDA, which has no Python in it; what a call of Python takes is told apart. Without it, that
+counts where it is longer than what the call enqueues.
 """
 
 from __future__ import annotations
@@ -9,16 +11,18 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import math
+import os
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from bench import gpu_rows, references, steps
-from bench.workloads import Array, arrays_of
+from bench.workloads import Array, arrays_of, kind_of
 from ilang.codegen.emulator import program as emulator
 from ilang.codegen.runtime import gpu
 from ilang.codegen.runtime.library import library
@@ -33,6 +37,8 @@ MOST_COPIES = 16
 SAMPLES = 9
 SAMPLE = 0.02
 """Seconds of calls that are waited for together."""
+MOST_SECONDS = 0.3
+"""Seconds of all samples of a row together, where one call is not longer."""
 OURS = "i"
 DRIVER = "cudaMemcpy"
 COPYING = """#include <cuda_runtime.h>
@@ -47,37 +53,108 @@ extern "C" int copy(void *to, const void *from, size_t bytes)
 
 @record
 class Contestant:
-    """Calls on inputs that take turns, how to wait for all of them, and the outputs of the first as NumPy arrays."""
+    """Calls on inputs that take turns, how to wait for all of them, and the outputs of the first as arrays.
+
+    ``recorded`` gives seconds of one call without Python; None where that cannot be said.
+    """
 
     calls: tuple[Callable[[], Any], ...]
     wait: Callable[[], None]
-    result: Callable[[], tuple[Array, ...]]
+    result: Callable[[], tuple[Any, ...]]
+    recorded: Callable[[], float] | None = None
 
 
-Prepare = Callable[[gpu_rows.GpuRow, dict[str, Array], int], Contestant]
+Prepare = Callable[[gpu_rows.GpuRow, dict[str, Any], int], Contestant]
+Verdict = tuple[str, bool | None, str]
+"""The name of a row, whether our result is right (None: the row was not reached), and the rest in words."""
 
 
-def run(target: str, takes: Callable[[str], bool]) -> Iterator[tuple[str, bool, str]]:
-    """Each row whose name is taken: its name, whether our result is right, and the times and the goal in words."""
-    is_emulated = target != "cuda"
-    has_torch = not is_emulated and importlib.util.find_spec("torch") is not None
+def run(
+    target: str, takes: Callable[[str], bool], is_over: Callable[[], bool]
+) -> Iterator[Verdict]:
+    """Each row whose name is taken, those first that are worth most; then steps of training."""
+    is_emulated, torch = target != "cuda", _torch(target)
+    rows = [row for row in _rows(is_emulated) if takes(row.workload.name)]
+    compile_all(rows, target)
     copied = 0.0
-    for row in gpu_rows.QUICK if is_emulated else gpu_rows.FULL:
-        if takes(row.workload.name):
-            table: dict[str, Prepare] = {OURS: partial(_ours, target)}
-            if row.workload.program == gpu_rows.COPY:
-                table[DRIVER] = partial(_copied, target)
-            if has_torch:
-                from bench.peers import torch_on_gpu
-
-                table |= torch_on_gpu.contestants(row)
-            right, said, taken = _timed(row, table, is_emulated)
-            if row.workload.program == gpu_rows.COPY and not is_emulated:
-                copied = max((_bandwidth(row, time) for time in taken.values()), default=0.0)
-            yield row.workload.name, right, ", ".join([*said, *reached(row, taken, copied)])
+    for row in rows:
+        if is_over():
+            yield not_reached(row.workload.name)
+            continue
+        table: dict[str, Prepare] = {OURS: partial(_ours, target)}
+        if row.workload.program == gpu_rows.COPY:
+            table[DRIVER] = partial(_copied, target)
+        table |= {} if torch is None else torch.contestants(row)
+        right, said, taken = _timed(row, table, target)
+        if row.workload.program == gpu_rows.COPY and not is_emulated:
+            copied = max((_bandwidth(row, time) for time in taken.values()), default=0.0)
+        yield row.workload.name, right, ", ".join([*said, *reached(row, taken, copied)])
     for step in steps.QUICK if is_emulated else steps.FULL:
         if takes(step.name):
-            yield step_row(step, target, has_torch)
+            yield not_reached(step.name) if is_over() else step_row(step, target, torch is not None)
+
+
+def run_compiled(
+    target: str, takes: Callable[[str], bool], is_over: Callable[[], bool]
+) -> Iterator[Verdict]:
+    """Rows that memory bounds, beside torch.compile, which takes long to compile: products are never worth that."""
+    torch = _torch(target)
+    if torch is None:
+        return
+    for row in _rows(target != "cuda"):
+        if row.goal != gpu_rows.BANDWIDTH or not takes(row.workload.name):
+            continue
+        if is_over():
+            yield not_reached(row.workload.name)
+            continue
+        table = {OURS: partial(_ours, target), "torch.compile": torch.compiled}
+        right, said, _ = _timed(row, table, target)
+        yield row.workload.name, right, ", ".join(said)
+
+
+def not_reached(name: str) -> Verdict:
+    """The verdict on what the time did not suffice for."""
+    return name, None, "not reached"
+
+
+def _torch(target: str) -> Any:
+    """PyTorch on a GPU as a contestant; None where it is not there."""
+    if target != "cuda" or importlib.util.find_spec("torch") is None:
+        return None
+    from bench.peers import torch_on_gpu
+
+    return torch_on_gpu
+
+
+def _rows(is_emulated: bool) -> Sequence[gpu_rows.GpuRow]:
+    return gpu_rows.QUICK if is_emulated else gpu_rows.FULL
+
+
+def compile_all(rows: Sequence[gpu_rows.GpuRow], target: str) -> None:
+    """Compile the programs of rows, as many at a time as there are processors; what fails does so again in its row."""
+
+    def compiled(row: gpu_rows.GpuRow) -> None:
+        inputs = row.workload.inputs
+        stand_ins = [
+            np.broadcast_to(np.zeros((), kind), shape)
+            for shape, kind in zip(inputs.values(), map(kind_of, inputs), strict=True)
+        ]
+        component_of(row)._fitting(stand_ins)[0].on(device_of(target))  # noqa: SLF001 - no call
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for done in [pool.submit(compiled, row) for row in rows]:
+            done.exception()
+
+
+def component_of(row: gpu_rows.GpuRow) -> Any:
+    """The program of a row, the same each time; that of a gradient is what gives the gradients."""
+    return _component(row.workload.program, gpu_rows.text_of(row), row.gradient)
+
+
+@cache
+def _component(name: str, text: str, is_gradient: bool) -> Any:
+    component = library(parse_module(Source(f"{name}.i", text)))[name]
+    return component.grad() if is_gradient else component
 
 
 def _bandwidth(row: gpu_rows.GpuRow, seconds: float) -> float:
@@ -102,23 +179,32 @@ def reached(row: gpu_rows.GpuRow, taken: Mapping[str, float], copied: float) -> 
 
 
 def _timed(
-    row: gpu_rows.GpuRow, table: Mapping[str, Prepare], is_quick: bool
+    row: gpu_rows.GpuRow, table: Mapping[str, Prepare], target: str
 ) -> tuple[bool, list[str], dict[str, float]]:
     """Whether our result is right, the times in words, and in seconds by contestant."""
-    workload = row.workload
-    arrays = arrays_of(workload)
-    right = gpu_rows.expected(row, arrays)
+    workload, is_quick, torch = row.workload, target != "cuda", _torch(target)
+    if torch is None:
+        arrays = arrays_of(workload)
+        right = gpu_rows.expected(row, arrays)
+    else:
+        arrays, right = torch.given(row)
     copies = max(1, min(MOST_COPIES, math.ceil(CACHE / max(workload.bytes_in(), 1))))
-    said, taken = [], dict[str, float]()
+    said, taken = list[str](), dict[str, float]()
     for name, prepare in table.items():
         try:
             contestant = prepare(row, arrays, 1 if is_quick else copies)
             mistaken = references.mistake(contestant.result(), right, row.tolerance)
-            if not mistaken:
-                taken[name] = seconds(contestant, 1 if is_quick else SAMPLES)
+            if mistaken:
+                said.append(f"{name} {mistaken}")
+                continue
+            called = seconds(contestant, 1 if is_quick else SAMPLES)
         except Exception as error:  # whatever a device or a foreign package raises
-            mistaken = f"{type(error).__name__}: {error}".splitlines()[0][:160]
-        said.append(f"{name} {mistaken}" if mistaken else f"{name} {taken[name] * 1e3:.4f} ms")
+            said.append(f"{name} {type(error).__name__}: {error}".splitlines()[0][:160])
+            continue
+        taken[name] = _without_python(contestant, called)
+        said.append(f"{name} {taken[name] * 1e3:.4f} ms")
+        if called != taken[name]:
+            said.append(f"{called * 1e3:.4f} ms called from Python")
     if OURS in taken:
         said += _ratios(taken)
         said += [f"{workload.flops / taken[OURS] / 1e12:.2f} TFLOP/s"]
@@ -126,12 +212,20 @@ def _timed(
     return OURS in taken, said, taken
 
 
+def _without_python(contestant: Contestant, called: float) -> float:
+    """The seconds of a call that is recorded; those of one that Python makes where it cannot be."""
+    try:
+        return called if contestant.recorded is None else contestant.recorded()
+    except Exception:  # whatever a device or a foreign package raises
+        return called
+
+
 def _ratios(taken: Mapping[str, float]) -> list[str]:
     """How much longer others take."""
     return [f"{time / taken[OURS]:.2f} x {name}" for name, time in taken.items() if name != OURS]
 
 
-def step_row(step: steps.Step, target: str, has_torch: bool) -> tuple[str, bool, str]:
+def step_row(step: steps.Step, target: str, has_torch: bool) -> Verdict:
     """A step of training on a device, inputs and losses of the host: right where its losses are those of C."""
     host, samples = "C on the host", 1 if target != "cuda" else SAMPLES
     first = steps.session_of(step, 1)
@@ -144,8 +238,7 @@ def step_row(step: steps.Step, target: str, has_torch: bool) -> tuple[str, bool,
     if has_torch:
         from bench.peers import torch_steps
 
-        for name in ("PyTorch", "torch.compile"):
-            table[name] = partial(torch_steps.call_of, name, step, start, arrays, 1, "cuda")
+        table["PyTorch"] = partial(torch_steps.call_of, "PyTorch", step, start, arrays, 1, "cuda")
     calls, _, wrong = steps.begun(table, host)
     taken = {
         name: seconds(Contestant((call,), device_of(target).wait, tuple), samples)
@@ -173,51 +266,63 @@ def seconds(contestant: Contestant, samples: int) -> float:
     if samples == 1:
         return sample(1)
     one = sample(len(contestant.calls))
-    count = max(3, min(10_000, math.ceil(SAMPLE / one)))
-    return statistics.median(sample(count) for _ in range(samples))
+    count = max(1, min(10_000, math.ceil(SAMPLE / one)))
+    few = max(1, min(samples, int(MOST_SECONDS / (one * count))))
+    return statistics.median(sample(count) for _ in range(few))
 
 
-def _copied(target: str, row: gpu_rows.GpuRow, arrays: dict[str, Array], copies: int) -> Contestant:
+def _copied(target: str, row: gpu_rows.GpuRow, arrays: dict[str, Any], copies: int) -> Contestant:
     """The copy that NVIDIA's runtime makes from one array of the device to another one."""
-    device = device_of(target)
+    device, torch = device_of(target), _torch(target)
     native = (
         gpu.library(lambda: COPYING, "copy.cu")
         if target == "cuda"
         else emulator.load(COPYING, "copy.cu")
     )
-    (array,) = arrays.values()
     (shape,) = row.workload.outputs
+    size = np.uint64(row.workload.bytes_in())
+    array = next(iter(arrays.values())) if torch is None else torch.array_of(*arrays.values())
     out = device.empty(shape, array.dtype)
     given = [device.array(array) for _ in range(copies)]
 
     def call(origin: Any) -> Callable[[], Any]:
-        return lambda: device.check(native.call("copy", out, origin, np.uint64(array.nbytes)))
+        return lambda: device.check(native.call("copy", out, origin, size))
 
     calls = tuple(map(call, given))
 
     def result() -> tuple[Array, ...]:
         calls[0]()
-        return (out.get(),)
+        return (out.get() if torch is None else torch.tensor_of(out),)
 
     return Contestant(calls, device.wait, result)
 
 
-def _ours(target: str, row: gpu_rows.GpuRow, arrays: dict[str, Array], copies: int) -> Contestant:
+def _ours(target: str, row: gpu_rows.GpuRow, arrays: dict[str, Any], copies: int) -> Contestant:
     """Our program as it stands, into arrays of the device that are given."""
-    device, name = device_of(target), row.workload.program
-    component = library(parse_module(Source(f"{name}.i", gpu_rows.text_of(row))))[name]
-    component = component.grad() if row.gradient else component
-    outs = tuple(device.empty(shape, np.float32) for shape in row.workload.outputs)
+    component, torch, device = component_of(row), _torch(target), device_of(target)
+    outs: tuple[Any, ...]
+    if torch is None:
+        outs = tuple(device.empty(shape, np.float32) for shape in row.workload.outputs)
+        given = [[device.array(array) for array in arrays.values()] for _ in range(copies)]
+        here, wait, stream = [each.get for each in outs], device.wait, _no_stream
+    else:
+        outs = tuple(map(torch.empty, row.workload.outputs))
+        given = [[array.clone() for array in arrays.values()] for _ in range(copies)]
+        here, wait, stream = [each.clone for each in outs], torch.wait, torch.stream
     out = outs if len(outs) > 1 else outs[0]
-    given = [[device.array(array) for array in arrays.values()] for _ in range(copies)]
 
     def call(inputs: Sequence[Any]) -> Callable[[], Any]:
-        return lambda: component(*inputs, out=out, target=target)
+        return lambda: component(*inputs, out=out, target=target, stream=stream())
 
     calls = tuple(call(inputs) for inputs in given)
 
-    def result() -> tuple[Array, ...]:
+    def result() -> tuple[Any, ...]:
         calls[0]()
-        return tuple(each.get() for each in outs)
+        return tuple(each() for each in here)
 
-    return Contestant(calls, device.wait, result)
+    recorded = None if torch is None else partial(torch.recorded, calls)
+    return Contestant(calls, wait, result, recorded)
+
+
+def _no_stream() -> None:
+    """No stream is asked for."""

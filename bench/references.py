@@ -22,9 +22,9 @@ def expected(program: str, arrays: Mapping[str, Array]) -> tuple[Array, ...]:
 
 
 def _outputs(result: Any) -> tuple[Array, ...]:
-    """The arrays of a result: several are a tuple or a list."""
+    """The arrays of a result, or tensors of a device: several are a tuple or a list."""
     several = result if isinstance(result, tuple | list) else (result,)
-    return tuple(np.asarray(output) for output in several)
+    return tuple(each if hasattr(each, "is_cuda") else np.asarray(each) for each in several)
 
 
 def mistake(result: object, right: tuple[Array, ...], tolerance: float = TOLERANCE) -> str | None:
@@ -38,9 +38,10 @@ def mistake(result: object, right: tuple[Array, ...], tolerance: float = TOLERAN
 
 def _mistake(found: Array, right: Array, tolerance: float) -> str | None:
     if found.shape != right.shape:
-        return f"the shape is {found.shape}, not {right.shape}"
-    most = tolerance * float(np.abs(right).max(initial=0))
-    off = float(np.abs(found - right).max(initial=0))
+        return f"the shape is {tuple(found.shape)}, not {tuple(right.shape)}"
+    if 0 in right.shape:
+        return None
+    most, off = tolerance * float(abs(right).max()), float(abs(found - right).max())
     return None if off <= most else f"off by {off:.3g}, where {most:.3g} is allowed"
 
 

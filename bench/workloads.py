@@ -64,11 +64,19 @@ def _array(random: np.random.Generator, name: str, shape: Shape, workload: Workl
         return np.arange(shape[0], dtype=np.int32)
     if name == "rate":
         return np.array(LEARNING / workload.inputs["label"][0], np.float32)
-    array = random.standard_normal(shape, np.float32)
-    if name.startswith("w"):
-        fan_in = math.prod(shape[1:]) if len(shape) == 4 else shape[0]
-        array *= np.float32(math.sqrt(2 / fan_in))
-    return array
+    return random.standard_normal(shape, np.float32) * np.float32(scale_of(name, shape))
+
+
+def kind_of(name: str) -> type[np.generic]:
+    """The element type of an input: numbers of classes are integers."""
+    return np.int32 if name in ("label", "class") else np.float32
+
+
+def scale_of(name: str, shape: Shape) -> float:
+    """The factor of an input's normal numbers."""
+    if not name.startswith("w"):
+        return 1.0
+    return math.sqrt(2 / (math.prod(shape[1:]) if len(shape) == 4 else shape[0]))
 
 
 def _matmul(name: str, m: int, k: int, n: int) -> Workload:

@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -220,12 +222,12 @@ def test_plug_in_trains() -> None:
 
 def test_all_parts_for_a_gpu_run_emulated(tmp_path: Path) -> None:
     """Projects, their tests with every access checked, and times; the index cases are tests of their own."""
-    file = tmp_path / "results.json"
+    file = tmp_path / "results.jsonl"
     timed_rows = ["copy", "matmul", "matmul 5 x 7 x 19, known", "step of a matrix"]
     only = "|".join(f"^{name}$" for name in ("03_reduce", *timed_rows))
     words = ["--emulate", "--parts", "projects,sanitizer,times", "--only", only]
     assert gpu.main([*words, "--json", str(file)]) == 0
-    rows = json.loads(file.read_text("utf-8"))
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     assert [(row["part"], row["name"]) for row in rows] == [
         ("projects", "03_reduce"),
         ("sanitizer", "03_reduce"),
@@ -234,6 +236,62 @@ def test_all_parts_for_a_gpu_run_emulated(tmp_path: Path) -> None:
     assert all(row["is_right"] for row in rows)
     assert re.fullmatch(r"i .* ms, cudaMemcpy .* ms, .* x cudaMemcpy, .*", rows[2]["says"])
     assert rows[4]["says"].endswith("goal 60 % of cuBLAS: not known")
+
+
+def test_results_are_kept_before_the_deadline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each is a line of the file as soon as it is known; what the time does not suffice for is told."""
+    file = tmp_path / "results.jsonl"
+    kept: list[int] = []
+
+    def rows(place: gpu.Place) -> Iterator[gpu.Row]:
+        for name in ("one", "two"):
+            kept.append(len(file.read_text("utf-8").splitlines()))
+            yield gpu.Row("times", name, None if place.is_over() else True, "")
+
+    monkeypatch.setitem(gpu.PARTS, "times", rows)
+    words = ["--emulate", "--json", str(file), "--parts", "times"]
+    assert gpu.main(words) == 0
+    assert kept == [0, 1]
+    monkeypatch.undo()
+    others = ["--emulate", "--json", str(file), "--deadline", "0"]
+    assert gpu.main(others) == 0
+    lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    assert [line["is_right"] for line in lines[:2]] == [True, True]
+    assert {line["says"] for line in lines[2:]} == {"not reached"}
+    assert [*dict.fromkeys(line["part"] for line in lines)] == [*gpu.PARTS][:-1]
+    assert f"0 of them wrong, {len(lines) - 2} not reached" in capsys.readouterr().out
+
+
+def test_a_machine_for_times_needs_no_prompt_toolkit(tmp_path: Path) -> None:
+    (tmp_path / "prompt_toolkit.py").write_text("raise ImportError\n", "utf-8")
+    words = [sys.executable, "-m", "bench.gpu", "--emulate", "--parts", "times", "--only", "^copy$"]
+    root = Path(gpu.__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        words, cwd=root, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1 results, 0 of them wrong, 0 not reached" in done.stdout
+
+
+def test_rows_that_are_worth_most_come_first() -> None:
+    names = [row.workload.name for row in gpu_rows.FULL]
+    assert names[:2] == ["copy", "matmul 4096"]
+    assert names.index("softmax 65536 x 1024") < names.index("MLP 784-512-512-10, batch 4096")
+
+
+def test_projects_are_compiled_by_hand_without_make(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    which = shutil.which
+    monkeypatch.setattr(
+        shutil, "which", lambda name, **more: None if name == "make" else which(name, **more)
+    )
+    nvcc = f"{sys.executable} -m ilang.codegen.emulator.nvcc"
+    (row,) = gpu.projects(gpu.Place("cuda-emulated", nvcc, "native", tmp_path, "^01_add$"))
+    assert row.is_right, row.says
 
 
 @pytest.mark.parametrize("row", gpu_rows.QUICK, ids=lambda row: row.workload.name)
