@@ -202,7 +202,8 @@ class Total:
             else:
                 factor *= size.fixed
         if factor and names:
-            self.terms[tuple(names)] = self.terms.get(tuple(names), 0) + factor
+            alike = next((key for key in self.terms if sorted(key) == sorted(names)), tuple(names))
+            self.terms[alike] = self.terms.get(alike, 0) + factor
         elif factor:
             self.number += factor
 

@@ -296,7 +296,7 @@ def explain_shaped(
     stages = ("schedule", PASSES[machine.kind][-1].stage)
     kept = {step.stage: value for step, value in _below(shaped, machine) if step.stage in stages}
     scheduled, program = (kept[stage] for stage in stages)
-    return explanation.explain(graph, scheduled, program, verbose, given)
+    return explanation.explain(graph, shaped, scheduled, program, verbose, given)
 
 
 def stage_texts(text: str, machine: Machine = CPU) -> dict[str, str]:

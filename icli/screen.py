@@ -70,8 +70,18 @@ class Screen:
         """Write the name of a file on a line of its own."""
         self.write_exact(visible(path) + "\n")
 
+    def columns(self) -> int:
+        """The columns of a page: those of the terminal, 80 in a pipe."""
+        return self.width(sys.stdout) or 80
+
     def page(self, explanation: Explanation) -> None:
-        """Write an explanation: drawn on a terminal, plain text in a pipe."""
+        """Write the first page of an explanation."""
+        from ilang.core.explain.first_page import first_page
+
+        self.write_exact(first_page(explanation, self.columns()))
+
+    def listing(self, explanation: Explanation) -> None:
+        """Write every step of an explanation: drawn on a terminal, plain text in a pipe."""
         if self.colored(sys.stdout):
             from ilang.icli.render import explanation_text
 

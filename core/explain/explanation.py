@@ -19,7 +19,9 @@ from ilang.core.explain.expression import (
     view_text,
 )
 from ilang.core.explain.kernel import loops_text
+from ilang.core.explain.meaning import Meaning, meaning
 from ilang.core.explain.projection import ProjectionRow, projection_row
+from ilang.core.explain.running import runs_as
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.graph import Einx, Graph
@@ -122,6 +124,8 @@ class Explanation:
     name: str
     inputs: tuple[TensorRow, ...]
     outputs: tuple[TensorRow, ...]
+    meaning: Meaning
+    runs: str
     operations: tuple[OperationRow, ...]
     views: tuple[ViewRow, ...]
     steps: tuple[StepRow, ...]
@@ -135,20 +139,25 @@ class Explanation:
     story: tuple[StoryRow, ...]
 
     def __str__(self) -> str:
-        """The page as plain text, as ``i explain`` prints it."""
-        from ilang.core.explain.page import explanation_text
+        """The first page as plain text, as ``i explain`` prints it."""
+        from ilang.core.explain.first_page import first_page
 
-        return explanation_text(self)
+        return first_page(self)
 
 
 def explain(
-    graph: Graph, scheduled: Scheduled, program: Program, verbose: bool = False, given: bool = False
+    graph: Graph,
+    shaped: Shaped,
+    scheduled: Scheduled,
+    program: Program,
+    verbose: bool = False,
+    given: bool = False,
 ) -> Explanation:
-    """Explain a program from its graph, its nests and its kernels.
+    """Explain a program from its graph, what was inferred of it, its nests and its kernels.
 
     ``verbose`` adds the story of the inference; ``given`` says that shapes of the inputs were given.
     """
-    return _Explaining(graph, scheduled, program, verbose, given).run()
+    return _Explaining(graph, scheduled, program, verbose, given).run(meaning(shaped))
 
 
 class _Explaining:
@@ -181,13 +190,16 @@ class _Explaining:
         self.called |= {n for v, n in zip(graph.outputs, results, strict=True) if v in named}
         self.specified = {node.text for node in graph.nodes if isinstance(node, Operation)}
 
-    def run(self) -> Explanation:
+    def run(self, says: Meaning) -> Explanation:
+        """The explanation of a program of this meaning."""
         shaped = self.shaped
         steps = list(self._assignments())
         return Explanation(
             shaped.name,
             tuple(self._tensor(value) for value in shaped.inputs),
             tuple(self._tensor(value) for value in shaped.outputs),
+            says,
+            runs_as(self.scheduled, self.program),
             self._operations(),
             tuple(self._views()),
             tuple(self._step(value, node) for value, node, _ in steps),

@@ -36,6 +36,11 @@ def explanation_text(explanation: Explanation) -> str:
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
+def occupancy_rows_of(explanation: Explanation) -> list[str]:
+    """The blocks of each kernel that a GPU has at a time, a line each."""
+    return table(_occupancy(explanation)).splitlines()
+
+
 def _occupancy(explanation: Explanation) -> Sequence[Sequence[str]]:
     """The blocks of each kernel that a GPU has at a time, with the names of the columns."""
     if not explanation.occupancy:

@@ -303,7 +303,10 @@ def rewired(node: Node, values: Sequence[int]) -> Node:
 
 @record
 class Graph:
-    """A component: its nodes, its inputs and outputs, and the name it is built under."""
+    """A component: its nodes, its inputs and outputs, and the name it is built under.
+
+    ``called`` are values that names of a text are bound to, ``defined`` the results of definitions that it uses.
+    """
 
     name: str
     nodes: tuple[Node, ...]
@@ -314,6 +317,7 @@ class Graph:
     called: tuple[ValueName, ...] = ()
     backward: tuple[Backprop, ...] = ()
     custom: tuple[Custom, ...] = ()
+    defined: tuple[ValueName, ...] = ()
 
     def value_names(self) -> dict[int, str]:
         """The names in the text of values that are no inputs, each by its first; two values may have one name."""

@@ -135,13 +135,14 @@ class Tensor:
     """A value: its name in loops and messages, its element type, a size number per dimension.
 
     Dimensions stand as they do in memory. ``order`` has, for each, the one of the text that it is; empty where all
-    stand as they are written.
+    stand as they are written. ``definition`` is the definition whose result the value is, where another uses that.
     """
 
     name: str
     dtype: str
     dims: tuple[int, ...]
     order: tuple[int, ...] = ()
+    definition: str = ""
 
 
 @record

@@ -210,6 +210,9 @@ class _Expanding:
             called=tuple(
                 replace(each, value=self.number[each.value]) for each in self.graph.called
             ),
+            defined=tuple(
+                replace(each, value=self.number[each.value]) for each in self.graph.defined
+            ),
         )
 
     def _node(self, node: Node) -> int:
@@ -357,6 +360,7 @@ class _Expanding:
             annotations=(),
             constraints=(),
             called=(),
+            defined=(),
         )
         return infer_ranks(so_far, self.given).of[value]
 

@@ -110,12 +110,17 @@ class _Shaping(Assignments):
         given = self._outputs(outputs)
         self._check_bounds()
         names = name_tensors(self.program, outputs, given, self.number, len(self.nodes))
+        place = dict(zip(outputs, given, strict=True))
+        defined = {
+            place.get(each.value, self.number.get(each.value)): each.name
+            for each in reversed(self.program.defined)
+        }
         result = shaped.Shaped(
             self.program.name,
             tuple(self.nodes),
             tuple(
-                shaped.Tensor(name, tensor.dtype, tensor.dims)
-                for name, tensor in zip(names, self.tensors, strict=True)
+                shaped.Tensor(name, tensor.dtype, tensor.dims, (), defined.get(value, ""))
+                for value, (name, tensor) in enumerate(zip(names, self.tensors, strict=True))
             ),
             self.solved.sizes(),
             self.solved.derived,

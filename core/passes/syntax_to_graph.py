@@ -156,6 +156,8 @@ class _Wiring:
         """The values of each definition that is being wired, by name, the outermost first."""
         self.called: list[tuple[int, graph.ValueName]] = []
         """The values that names were bound to, and how deep inside other definitions."""
+        self.defined: list[graph.ValueName] = []
+        """The results of the definitions that the outermost one uses."""
 
     def run(self, definition: syntax.Definition) -> _Wires:
         """Wire a definition, those that it uses expanded, by one traversal with a stack of finished subtrees."""
@@ -196,6 +198,9 @@ class _Wiring:
             wires.inputs = deque(values[p.name] for p in parameters or ())
         if parameters is not None:
             self.annotate(definition.name, parameters, wires)
+        if len(self.values) == 1 and len(wires.outputs) == 1:
+            result = graph.ValueName(wires.outputs[0], definition.name, definition.span)
+            self.defined.append(result)
 
     def _name(self, binding: syntax.Binding, wires: _Wires) -> None:
         """Bind names to the outputs of an application."""
@@ -390,6 +395,9 @@ class _Wiring:
             called=tuple(
                 replace(each, value=number[self._resolve(each.value)])
                 for _, each in sorted(self.called, key=lambda pair: pair[0])
+            ),
+            defined=tuple(
+                replace(each, value=number[self._resolve(each.value)]) for each in self.defined
             ),
         )
 

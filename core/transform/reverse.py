@@ -280,7 +280,7 @@ class Reverse:
         """Whether nothing flows back to some elements that a read is of."""
         dims = self.new.tensors[read.value].dims
         whole = [
-            axis is not None and node.sizes[axis] == size
+            self.new.fixed(size) == 1 if axis is None else node.sizes[axis] == size
             for axis, size in zip((part.axis() for part in read.index), dims, strict=True)
         ]
         return (

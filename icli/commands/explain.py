@@ -11,7 +11,15 @@ from ilang.core.ir.syntax import Module
 from ilang.core.machine import MACHINES, Machine
 from ilang.core.pipeline import GRADIENTS, STAGES, stages_of
 from ilang.icli.codes import answer, is_code
-from ilang.icli.command import CONFIG, JSON, Command, CommandOperand, Option, Request
+from ilang.icli.command import (
+    CONFIG,
+    JSON,
+    Command,
+    CommandOperand,
+    Option,
+    Request,
+    whole_number,
+)
 from ilang.icli.programs import all_of, flag_shapes, is_file, open_program, subjects
 from ilang.icli.screen import Screen, as_json
 
@@ -58,15 +66,29 @@ def run(request: Request, screen: Screen) -> int:
         nonlocal shown
         title = f"{_title(graph, shapes)}\n\n" if titled else ""
         page = _page(graph, shapes, stage, target, request.has("--verbose"))
-        screen.write(("\n\n" if shown else "") + title)
+        screen.write("\n\n" if shown else "")
         if isinstance(page, str):
-            screen.write(page.rstrip("\n") + "\n")
+            screen.write(title + page.rstrip("\n") + "\n")
+        elif request.has("--verbose"):
+            screen.write(title)
+            screen.listing(page)
         else:
-            screen.page(page)
+            _show_first(page, request, screen)
         shown += 1
 
     all_of(graphs, show)
     return 0
+
+
+def _show_first(page: Explanation, request: Request, screen: Screen) -> None:
+    """Print the first page, or how the program runs."""
+    from ilang.core.explain.first_page import first_page, loops_page
+
+    if request.has("--loops"):
+        screen.write(loops_page(page))
+        return
+    width = whole_number(request, "--width", screen.columns(), least=40)
+    screen.write_exact(first_page(page, width, request.has("--ascii")))
 
 
 def _shapes(written: Sequence[str]) -> Shapes:
@@ -226,9 +248,18 @@ COMMAND = Command(
         ),
         CONFIG,
         Option(("--target",), "TARGET", "The machine to compile for", tuple(MACHINES)),
+        Option(("--loops",), None, "Print how the program runs: its schedule and its loops"),
         Option(("--emit",), "STAGE", "Print one stage of the compiler instead", EMITTED),
         Option(("--schedule",), None, "Print the schedule, as it can be written in the program"),
-        Option(("-v", "--verbose"), None, "Also print how every extent and type was found"),
+        Option(
+            ("-v", "--verbose"),
+            None,
+            "Print every step, the loops that run, and how every extent was found",
+        ),
+        Option(("--ascii",), None, "Write formulas without characters beyond ASCII: sum_k, *"),
+        Option(
+            ("--width",), "N", "Columns of the page; default: those of the terminal, 80 in a pipe"
+        ),
         JSON,
     ),
     "i explain E0103 describes an error; i explain codes lists all errors.",

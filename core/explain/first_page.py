@@ -1,0 +1,192 @@
+"""The first page on a program, as plain text: formulas with its own names, plain loops, work, and how it runs.
+
+Everything here is data of an ``Explanation``; this module lays it out in lines of a width.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ilang.core.explain.explanation import Cost, Explanation, TensorRow
+from ilang.core.explain.expression import aligned
+from ilang.core.explain.formulas import ASCII, Formula
+from ilang.core.explain.meaning import LoopLine
+from ilang.core.explain.page import counted, occupancy_rows_of, table
+from ilang.core.ir.graph import UNNAMED
+
+WIDTH = 80
+MOST_FORMULAS, MOST_LOOPS = 24, 48
+"""Lines of formulas and of loops that a first page has; the rest is counted."""
+BALANCE = 10
+"""Operations for each byte from which on arithmetic takes longer than memory does, on processors of today."""
+BREAKS = re.compile(r" (?=[+−/] )|(?<=,) ")
+
+
+def first_page(page: Explanation, width: int = WIDTH, ascii_only: bool = False) -> str:
+    """The page, in lines of at most ``width`` columns where formulas can be broken."""
+    named = page.name != UNNAMED
+    formulas = page.meaning.formulas
+    alone = len(formulas) == 1 and not named
+    sections = [
+        _title(page) if named else "",
+        _formulas(formulas, width) if alone else "",
+        _ports(page, width) if not named else "",
+        "" if alone else _formulas(formulas, width, indented=named),
+        "" if named else _steps(page.meaning.steps, page, width),
+        "\n".join(_loops(page.meaning.loops)),
+        "\n".join(_facts(page, width)),
+        "\n".join(page.notes),
+    ]
+    text = "\n\n".join(section for section in sections if section) + "\n"
+    return "".join(ASCII.get(c, c) for c in text) if ascii_only else text
+
+
+def _title(page: Explanation) -> str:
+    """The component in one line: ``softmax(x[m,n]) -> [m,n]``."""
+    takes = ", ".join(f"{row.name}{_typed(row)}" for row in page.inputs)
+    gives = [_typed(row).removeprefix(": ") for row in page.outputs]
+    result = gives[0] if len(gives) == 1 else f"({', '.join(gives)})"
+    return f"{page.name}({takes}) -> {result}"
+
+
+def _typed(row: TensorRow) -> str:
+    """The extents of a tensor in brackets, after its element type where that is not f32."""
+    dtype = "" if row.dtype == "f32" else f": {row.dtype}"
+    return f"{dtype}[{','.join(row.extents)}]"
+
+
+def _ports(page: Explanation, width: int) -> str:
+    """The inputs and outputs, several on a line where there is room."""
+    words = []
+    for row in (*page.inputs, *page.outputs):
+        letters = " ".join(row.letters)
+        same = " ".join(row.extents) == letters or not letters
+        words.append(
+            f"{row.name}  {row.dtype}[{','.join(row.extents)}]{'' if same else f'  {letters}'}"
+        )
+    lines = [""]
+    for word in words:
+        joined = f"{lines[-1]}      {word}" if lines[-1] else word
+        if len(joined) + 2 <= width:
+            lines[-1] = joined
+        else:
+            lines.append(word)
+    return "\n".join(f"  {line}" for line in lines if line)
+
+
+def _formulas(formulas: Sequence[Formula], width: int, indented: bool = False) -> str:
+    """The formulas, after the definitions that they are of."""
+    first = max((len(each.definition) for each in formulas), default=0)
+    margin = first + 4 if first else 2 * indented
+    lines: list[str] = []
+    for number, each in enumerate(formulas[:MOST_FORMULAS]):
+        again = number and formulas[number - 1].definition == each.definition
+        definition = "" if again else each.definition
+        label = f"  {definition.ljust(first)}  " if first else "  " * indented
+        lines += _broken(label + each.text, width, margin)
+    if MOST_FORMULAS < len(formulas):
+        rest = len(formulas) - MOST_FORMULAS
+        lines.append(f"{' ' * margin}… and {rest} more: --emit shapes lists every step")
+    return "\n".join(lines)
+
+
+def _broken(line: str, width: int, margin: int) -> Iterator[str]:
+    """A line in pieces that fit, broken before operators; the further ones are indented."""
+    while width < len(line):
+        places = [m.start() for m in BREAKS.finditer(line) if margin + 8 < m.start() <= width]
+        if not places:
+            break
+        yield line[: places[-1]]
+        line = " " * (margin + 4) + line[places[-1] + 1 :]
+    yield line
+
+
+def _steps(steps: Sequence[Formula], page: Explanation, width: int) -> str:
+    """The expressions of a text, each with its formula and what becomes of its value."""
+    remarks = {row.number: row.remark for row in page.steps}
+    rows = [
+        (f"  {number}", each.definition, each.text, _plainly(remarks.get(number, "")))
+        for number, each in enumerate(steps, 1)
+    ]
+    lines = table(rows)
+    if any(width < len(line) for line in lines.splitlines()):
+        lines = table([row[:3] for row in rows])
+    return lines
+
+
+def _plainly(remark: str) -> str:
+    """What becomes of a value, without words of the compiler."""
+    fused = re.fullmatch(r"fused into (\d+), never stored", remark)
+    if fused:
+        return f"never stored: step {fused[1]} uses each at once"
+    kept = re.fullmatch(r"computed in (\d+) at loop (\S+), kept in .*", remark)
+    return f"computed when step {kept[1]} needs it" if kept else remark
+
+
+def _loops(loops: Sequence[LoopLine]) -> list[str]:
+    """The loops, indented, with the definitions that lines belong to on the right."""
+    lines = ["  " * (each.depth + 1) + each.text for each in loops]
+    column = max(
+        (len(line) for line, each in zip(lines, loops, strict=True) if each.definition), default=0
+    )
+    shown = [
+        f"{line.ljust(max(column, 24))}    {each.definition}" if each.definition else line
+        for line, each in zip(lines, loops, strict=True)
+    ]
+    if MOST_LOOPS < len(shown):
+        rest = len(shown) - MOST_LOOPS
+        shown = [*shown[:MOST_LOOPS], f"  … and {rest} more lines: --loops shows what runs"]
+    return shown
+
+
+def _facts(page: Explanation, width: int) -> list[str]:
+    """What the program costs, how it runs, and what to ask for next."""
+    rows = [("work", _work(page.cost)), ("keeps", page.cost.storage), ("runs as", page.runs)]
+    rows += [("note", note) for note in page.meaning.notes]
+    rows += [("", line) for line in occupancy_rows_of(page)]
+    rows.append(("more", "--loops  how it runs    --schedule    --emit c  its C"))
+    lines: list[str] = []
+    for name, text in rows:
+        if text:
+            lines += _folded(f"{name:<9}{_squares(text)}", width, 9)
+    return lines
+
+
+def _folded(line: str, width: int, margin: int) -> Iterator[str]:
+    """A line in pieces that fit, broken at blanks."""
+    while width < len(line):
+        place = line.rfind(" ", margin + 8, width + 1)
+        if place < 0:
+            break
+        yield line[:place]
+        line = " " * margin + line[place + 1 :].lstrip()
+    yield line
+
+
+def _squares(text: str) -> str:
+    """A formula of extents with squares in place of ``n·n``."""
+    return re.sub(r"\b(\w+)·\1\b", r"\1²", text)
+
+
+def _work(cost: Cost) -> str:
+    """The operations and the least traffic; and which of them is the limit, where both are known."""
+    words = f"{counted(cost.flops, 'flop')} on at least {counted(cost.bytes, 'byte')}"
+    if not (isinstance(cost.flops, int) and isinstance(cost.bytes, int) and cost.bytes):
+        return words
+    ratio = cost.flops / cost.bytes
+    limit = "arithmetic" if BALANCE <= ratio else "memory"
+    shown = f"{ratio:.0f}" if BALANCE <= ratio else f"{ratio:.1f}"
+    return f"{words}, {shown} flops a byte: {limit} is the limit here"
+
+
+def loops_page(page: Explanation) -> str:
+    """How a program runs: the schedule of each expression, then its loops as they are compiled."""
+    rows = [(f"  {' '.join(row.text.split())}", row.schedule) for row in page.schedule]
+    schedule = "\n".join(aligned(rows))
+    head = "schedule, chosen for this machine where none is written: splits of axes, then the order of loops"
+    return f"{head}\n{schedule}\n\nloops, with the memory between them\n{_indented(page.loops)}\n"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" if line else "" for line in text.rstrip("\n").splitlines())

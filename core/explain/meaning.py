@@ -1,0 +1,308 @@
+"""The meaning of a program before anything is scheduled: a formula for each value that has a name, and plain loops.
+
+Example, ``(I & +ij~i) >> ij/i~ij``:
+    formula   out[i,j] = in0[i,j] / Σ_k in0[i,k]
+    loops     for i
+                total = Σ_j in0[i,j]
+                for j
+                  out[i,j] = in0[i,j] / total
+
+Loops follow the formulas in order. Those that walk the same dimensions share their outer loops, and what only their
+iteration reads is kept for one iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+
+from ilang.core.explain.expression import affine_text
+from ilang.core.explain.formulas import (
+    LONGEST,
+    PRODUCT,
+    Formula,
+    Formulas,
+    Item,
+    fresh_letter,
+    sources_of,
+    substituted_letters,
+)
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.scalar import Apply, scalars_within
+from ilang.core.ir.shaped import Assignment, Input, Shaped, View
+from ilang.core.ops import ARGUMENTS, SLOW
+from ilang.core.record import record, replace
+
+
+@record
+class LoopLine:
+    """A line of the plain loops, ``depth`` loops deep, and the definitions of the file that it belongs to."""
+
+    depth: int
+    text: str
+    definition: str
+
+
+@record
+class Meaning:
+    """The formulas of a program, its plain loops, and what indices outside of an array mean.
+
+    ``steps`` are the expressions of a text without definitions, each with the formula of its own value; none where
+    these are the formulas already.
+    """
+
+    formulas: tuple[Formula, ...]
+    steps: tuple[Formula, ...]
+    loops: tuple[LoopLine, ...]
+    notes: tuple[str, ...]
+
+
+def meaning(shaped: Shaped) -> Meaning:
+    """The meaning of a program whose shapes are inferred."""
+    told = _Meaning(shaped).run()
+    steps = () if any(each.definition for each in told.formulas) else _Meaning(shaped).steps()
+    return told if len(steps) <= len(told.formulas) else replace(told, steps=steps)
+
+
+class _Meaning(Formulas):
+    """One program: its formulas, then those of its loops."""
+
+    def run(self) -> Meaning:
+        """The formulas, and the loops."""
+        for value in sorted(self.kept):
+            text = self._formula(value)
+            while LONGEST < len(text) and self._divided(value):
+                text = self._formula(value)
+        tensors = self.shaped.tensors
+        formulas = [Formula(tensors[v].definition, self._formula(v)) for v in sorted(self.kept)]
+        notes = tuple(self.notes)
+        if 1 < len(self.kept) or not self._is_fold(*self.kept):
+            self._choose_for_loops()
+        return Meaning(tuple(formulas), (), tuple(self._loops()), notes)
+
+    def _is_fold(self, value: int) -> bool:
+        node = self.shaped.nodes[value]
+        return isinstance(node, Assignment) and node.acc is not None
+
+    def _choose_for_loops(self) -> None:
+        """Choose the values that have lines in the loops.
+
+        One that is read once stands in the line that reads it, where that costs no more; a reduction that is read in
+        further loops has a line before these.
+        """
+        around = {
+            source: value
+            for value in sorted(self.needed)
+            for source in sources_of(self.shaped.nodes[value])
+        }
+
+        def root(value: int) -> Assignment | View | Input:
+            """The node with a formula of its own in which a value stands."""
+            reader = around[value]
+            while reader not in self.kept:
+                reader = around[reader]
+            return self.shaped.nodes[reader]
+
+        for value in sorted(self.kept):
+            if value in around and self._stands_in(value, root(value)):
+                self.kept.discard(value)
+        for value in sorted(self.kept):
+            while LONGEST < len(self._formula(value)) and self._divided(value):
+                pass
+        for value in sorted(self.needed - self.kept):
+            node, reader = self.shaped.nodes[value], root(value) if value in around else None
+            if not (isinstance(node, Assignment) and isinstance(reader, Assignment) and node.acc):
+                continue
+            if len(node.target) < len(reader.axes):
+                word = {"+": "total", "*": "product", ">": "top", "<": "least"}
+                if not self.shaped.tensors[value].definition:
+                    self.names[value] = self.unique.fresh(word.get(node.acc, "found"))
+                self.kept.add(value)
+
+    def _stands_in(self, value: int, reader: Assignment | View | Input) -> bool:
+        """Whether a line computes a value where it reads it, and no more often than a line of its own would."""
+        node = self.shaped.nodes[value]
+        if not (isinstance(node, Assignment) and isinstance(reader, Assignment)):
+            return False
+        stored = node.base is not None or reader.base is not None or node.scatters()
+        if stored or value in self.shaped.outputs or value in self.viewed | {*self.successor}:
+            return False
+        once = len(node.target) == len(reader.axes)
+        return self.reads[value] == 1 and (once or not self._is_costly(value))
+
+    def _is_costly(self, value: int) -> bool:
+        """Whether the formula of a value has a slow function in it, or a reduction that gets no line of its own."""
+        own, todo = len(self._node(value).target), [value]
+        while todo:
+            at = todo.pop()
+            node = self.shaped.nodes[at]
+            if not isinstance(node, Assignment):
+                continue
+            if node.acc and at != value and len(node.target) < own:
+                continue
+            parts = scalars_within(node.scalar)
+            if node.acc or any(isinstance(p, Apply) and p.primitive in SLOW for p in parts):
+                return True
+            todo += [each for each in sources_of(node) if each not in self.kept]
+        return False
+
+    def _definitions(self, value: int) -> str:
+        """The definitions that a line of the loops belongs to, the first ones first."""
+        names, todo = list[str](), [value]
+        while todo:
+            at = todo.pop()
+            names.append(self.shaped.tensors[at].definition)
+            node = self.shaped.nodes[at]
+            inside = sources_of(node) if isinstance(node, Assignment) else ()
+            todo += [each for each in inside if each not in self.kept]
+        return " ".join(dict.fromkeys(name for name in reversed(names) if name))
+
+    # -- loops -------------------------------------------------------------------------------------------------------
+
+    def _loops(self) -> Iterator[LoopLine]:
+        """The plain loops of all formulas."""
+        values = [v for v in sorted(self.kept) if isinstance(self.shaped.nodes[v], Assignment)]
+        groups: list[tuple[list[Item], int]] = []
+        for value in values:
+            item = self._item(value)
+            shared = self._joined(item, *groups[-1]) if groups else None
+            if shared is None:
+                groups.append(([item], len(item.dims)))
+            else:
+                groups[-1][0].append(shared[0])
+                groups[-1] = groups[-1][0], shared[1]
+        alone = len(values) == 1
+        for items, depth in groups:
+            yield from self._group(items, depth, alone)
+
+    def _joined(self, item: Item, items: Sequence[Item], depth: int) -> tuple[Item, int] | None:
+        """A value with the letters of the loops that it shares with others, and how many these are; None of none."""
+        node, first = self._node(item.value), items[0]
+        mates = {each.value for each in items}
+        reads = [read for read in self._all_reads(item.value) if read[0] in mates]
+        if not reads or node.base is not None or node.scatters():
+            return None
+        sizes = [self._node(first.value).sizes[axis] for axis in first.dims]
+        count = 0
+        while count < min(depth, len(item.dims)) and node.sizes[item.dims[count]] == sizes[count]:
+            if any(
+                index[count : count + 1] != [item.letters[item.dims[count]]] for _, index in reads
+            ):
+                break
+            count += 1
+        if count == 0:
+            return None
+        letters = {item.dims[n]: first.letters[first.dims[n]] for n in range(count)}
+        used = set(letters.values())
+        for axis, name in item.letters.items():
+            if axis not in letters:
+                letters[axis] = fresh_letter(name, used)
+                used.add(letters[axis])
+        return Item(item.value, letters, item.dims), count
+
+    def _all_reads(self, value: int) -> Iterator[tuple[int, list[str]]]:
+        """The values with formulas that a formula reads, and the index of each, over the letters of its own axes."""
+        node = self._node(value)
+        top = {axis: self._letter(each.name) for axis, each in enumerate(node.axes)}
+        todo: list[tuple[Assignment, Mapping[int, Affine]]] = [(node, top)]
+        while todo:
+            around, env = todo.pop()
+            for read in around.reads:
+                index = [substituted_letters(part, env) for part in read.index]
+                source = self.shaped.nodes[read.value]
+                if read.value in self.kept or not isinstance(source, Assignment):
+                    yield read.value, [affine_text(part, self._name) for part in index]
+                    continue
+                inner = {
+                    part.axis(): at
+                    for part, at in zip(source.target, index, strict=True)
+                    if part.axis() is not None
+                }
+                names = {a: self._letter(f"{each.name}'") for a, each in enumerate(source.axes)}
+                todo.append(
+                    (source, {**names, **{a: at for a, at in inner.items() if a is not None}})
+                )
+
+    def _group(self, items: Sequence[Item], depth: int, alone: bool) -> Iterator[LoopLine]:
+        """The shared loops of some values, and the loops of each inside."""
+        mates = {item.value for item in items}
+        readers: dict[int, set[int]] = {}
+        for value in self.kept:
+            if isinstance(self.shaped.nodes[value], Assignment):
+                for source, _ in self._all_reads(value):
+                    readers.setdefault(source, set()).add(value)
+        views = {n.value for n in self.shaped.nodes if isinstance(n, View)}
+        self.local = frozenset(
+            v
+            for v in mates
+            if v not in self.shaped.outputs
+            and v not in views
+            and readers.get(v, set()) <= mates
+            and 1 < len(items)
+        )
+        self.dropped = depth
+        first = items[0]
+        level = 0
+        for axis in first.dims[:depth]:
+            yield LoopLine(level, self._for(first, axis), "")
+            level += 1
+        opened: list[str] = []
+        inside: set[int] = set()
+        for item in items:
+            lines = list(self._own_loops(item, level, depth, alone))
+            count = sum(line.text.startswith("for ") for line in lines)
+            heads = [line.text for line in lines[:count]]
+            if heads and heads == opened and self._same_place(item, inside):
+                lines, heads = lines[count:], opened
+            else:
+                inside = set()
+            yield from lines
+            opened = heads if len(lines) <= count + 1 else []
+            inside.add(item.value)
+        self.local, self.dropped = frozenset(), 0
+
+    def _same_place(self, item: Item, values: Container[int]) -> bool:
+        """Whether a formula reads some values only at the element that it is of itself."""
+        node = self._node(item.value)
+        own = [node.axes[axis].name for axis in item.dims]
+        return node.acc is None and all(
+            index == own for source, index in self._all_reads(item.value) if source in values
+        )
+
+    def _own_loops(self, item: Item, level: int, depth: int, alone: bool) -> Iterator[LoopLine]:
+        """The loops of one value inside the shared ones, and its formula; a reduction that is alone has its loop."""
+        node = self._node(item.value)
+        definition = self._definitions(item.value)
+        around = item.dims[depth:]
+        if node.base is not None:
+            around = tuple(axis for axis in range(len(node.axes)))[depth:]
+        for axis in dict.fromkeys(around):
+            yield LoopLine(level, self._for(item, axis), "")
+            level += 1
+        plain = not node.guards and node.base is None and node.text[:2] not in ARGUMENTS
+        if not (alone and node.acc is not None and plain):
+            yield LoopLine(level, f"{self._place(item)} {self._assigned(item)}", definition)
+            return
+        word = {"+": "sum", "*": "product", ">": "most", "<": "least"}.get(node.acc, "found")
+        start = {"+": "0", "*": "1", ">": "−inf", "<": "inf", "&&": "true"}.get(node.acc, "false")
+        yield LoopLine(level, f"{word} = {start}", "")
+        inside = level
+        for axis in node.reduced_axes():
+            yield LoopLine(inside, self._for(item, axis), "")
+            inside += 1
+        value = self._value(item, folded=False)
+        step = {
+            "+": f"{word} += {value.text}",
+            "*": f"{word} *= {value.text}",
+            ">": f"{word} = max({word}, {value.text})",
+            "<": f"{word} = min({word}, {value.text})",
+            "&&": f"{word} = {word} and {value.within(PRODUCT)}",
+            "||": f"{word} = {word} or {value.within(PRODUCT)}",
+            "^^": f"{word} = {word} xor {value.within(PRODUCT)}",
+        }[node.acc or "+"]
+        yield LoopLine(inside, step, definition)
+        yield LoopLine(level, f"{self._place(item)} = {word}", "")
+
+    def _for(self, item: Item, axis: int) -> str:
+        """The head of a loop; its range where that is not named after the axis."""
+        letter, size = item.letters[axis], self._size(self._node(item.value).sizes[axis])
+        return f"for {letter}" if size == letter else f"for {letter} in 0..{size}"
