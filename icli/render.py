@@ -58,6 +58,19 @@ def explanation_text(explanation: Explanation, width: int | None = None) -> str:
     return re.sub(r"[ \t]+\n", "\n", out.getvalue())
 
 
+ASIDE = re.compile(
+    r"^(?:work|keeps|runs as|note|more) .*|(?<=\S)    \S.*$|\bfor\b|\bin\b", re.MULTILINE
+)
+"""Parts of a first page beside the program: lines of facts, the definitions on the right, and words of loops."""
+QUIETLY = "\x1b[2m"
+PLAIN = "\x1b[0m"
+
+
+def painted(page: str) -> str:
+    """A first page with the codes that draw what is beside the program in a quiet color."""
+    return ASIDE.sub(lambda match: f"{QUIETLY}{match[0]}{PLAIN}", page)
+
+
 class _Sheet:
     """One page."""
 

@@ -78,7 +78,15 @@ class Screen:
         """Write the first page of an explanation."""
         from ilang.core.explain.first_page import first_page
 
-        self.write_exact(first_page(explanation, self.columns()))
+        self.write_page(first_page(explanation, self.columns()))
+
+    def write_page(self, text: str) -> None:
+        """Write a first page, with what is beside the program in another color on a terminal."""
+        if self.colored(sys.stdout):
+            from ilang.icli.render import painted
+
+            text = painted(text)
+        self.write(text)
 
     def listing(self, explanation: Explanation) -> None:
         """Write every step of an explanation: drawn on a terminal, plain text in a pipe."""

@@ -8,10 +8,11 @@ import pytest
 
 def settle(path: Path, fresh: str, update: bool) -> None:
     """Fail with a diff if a file no longer reads as it should, or make it so."""
-    written = path.read_text("utf-8")
+    written = path.read_text("utf-8") if path.exists() else ""
     if fresh == written:
         return
     if update:
+        path.parent.mkdir(exist_ok=True)
         path.write_text(fresh, "utf-8")
         return
     diff = difflib.unified_diff(

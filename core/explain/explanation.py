@@ -139,10 +139,11 @@ class Explanation:
     story: tuple[StoryRow, ...]
 
     def __str__(self) -> str:
-        """The first page as plain text, as ``i explain`` prints it."""
+        """The page as plain text, as ``i explain`` prints it: with the story of the inference, every step."""
         from ilang.core.explain.first_page import first_page
+        from ilang.core.explain.page import explanation_text
 
-        return first_page(self)
+        return explanation_text(self) if self.story else first_page(self)
 
 
 def explain(

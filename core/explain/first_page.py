@@ -12,7 +12,7 @@ from ilang.core.explain.explanation import Cost, Explanation, TensorRow
 from ilang.core.explain.expression import aligned
 from ilang.core.explain.formulas import ASCII, Formula
 from ilang.core.explain.meaning import LoopLine
-from ilang.core.explain.page import counted, occupancy_rows_of, table
+from ilang.core.explain.page import counted, occupancy_text, table
 from ilang.core.ir.graph import UNNAMED
 
 WIDTH = 80
@@ -34,7 +34,8 @@ def first_page(page: Explanation, width: int = WIDTH, ascii_only: bool = False) 
         _ports(page, width) if not named else "",
         "" if alone else _formulas(formulas, width, indented=named),
         "" if named else _steps(page.meaning.steps, page, width),
-        "\n".join(_loops(page.meaning.loops)),
+        "\n".join(_loops(page.meaning.loops, width)),
+        occupancy_text(page),
         "\n".join(_facts(page, width)),
         "\n".join(page.notes),
     ]
@@ -116,7 +117,7 @@ def _steps(steps: Sequence[Formula], page: Explanation, width: int) -> str:
 
 
 def _plainly(remark: str) -> str:
-    """What becomes of a value, without words of the compiler."""
+    """A remark on a value, without words of the compiler."""
     fused = re.fullmatch(r"fused into (\d+), never stored", remark)
     if fused:
         return f"never stored: step {fused[1]} uses each at once"
@@ -124,16 +125,17 @@ def _plainly(remark: str) -> str:
     return f"computed when step {kept[1]} needs it" if kept else remark
 
 
-def _loops(loops: Sequence[LoopLine]) -> list[str]:
-    """The loops, indented, with the definitions that lines belong to on the right."""
+def _loops(loops: Sequence[LoopLine], width: int) -> list[str]:
+    """The loops, indented, with the definitions that lines belong to on the right where there is room."""
     lines = ["  " * (each.depth + 1) + each.text for each in loops]
-    column = max(
-        (len(line) for line, each in zip(lines, loops, strict=True) if each.definition), default=0
-    )
-    shown = [
-        f"{line.ljust(max(column, 24))}    {each.definition}" if each.definition else line
-        for line, each in zip(lines, loops, strict=True)
-    ]
+    pairs = list(zip(lines, loops, strict=True))
+    column = max((len(line) for line, each in pairs if each.definition), default=0)
+    column = min(column, width - max((len(each.definition) for _, each in pairs), default=0) - 4)
+    shown: list[str] = []
+    for line, each in pairs:
+        fits = each.definition and len(line) <= column
+        whole = f"{line.ljust(column)}    {each.definition}" if fits else line
+        shown += _broken(whole, width, 2 * (each.depth + 1))
     if MOST_LOOPS < len(shown):
         rest = len(shown) - MOST_LOOPS
         shown = [*shown[:MOST_LOOPS], f"  … and {rest} more lines: --loops shows what runs"]
@@ -141,10 +143,9 @@ def _loops(loops: Sequence[LoopLine]) -> list[str]:
 
 
 def _facts(page: Explanation, width: int) -> list[str]:
-    """What the program costs, how it runs, and what to ask for next."""
+    """The lines on the cost of the program, on how it runs, and on what to ask for next."""
     rows = [("work", _work(page.cost)), ("keeps", page.cost.storage), ("runs as", page.runs)]
     rows += [("note", note) for note in page.meaning.notes]
-    rows += [("", line) for line in occupancy_rows_of(page)]
     rows.append(("more", "--loops  how it runs    --schedule    --emit c  its C"))
     lines: list[str] = []
     for name, text in rows:
@@ -181,7 +182,7 @@ def _work(cost: Cost) -> str:
 
 
 def loops_page(page: Explanation) -> str:
-    """How a program runs: the schedule of each expression, then its loops as they are compiled."""
+    """The schedule of each expression of a program, then its loops as they are compiled."""
     rows = [(f"  {' '.join(row.text.split())}", row.schedule) for row in page.schedule]
     schedule = "\n".join(aligned(rows))
     head = "schedule, chosen for this machine where none is written: splits of axes, then the order of loops"

@@ -29,7 +29,7 @@ CUT = 2000
 LONGEST = 72
 """Characters of a formula; a longer one is divided where it reads another value."""
 SUM, PRODUCT, POWER, ATOM = range(4)
-"""How tightly a piece of a formula binds."""
+"""Levels of precedence of a piece of a formula, from the loosest to the tightest."""
 INFIX = {
     "add": (" + ", SUM), "sub": (" − ", SUM), "mul": ("·", PRODUCT), "div": (" / ", PRODUCT), "pow": ("^", POWER),
 }  # fmt: skip
@@ -222,11 +222,11 @@ class Formulas:
         """A reduction of a piece, over the axes that the target lacks, where its guards hold."""
         axes = "".join(self._one(env[axis]) for axis in node.reduced_axes())
         guards = self._guards(node.guards, env)
-        where = f"[{', '.join(guards)}]" if guards else ""
+        condition = f"[{', '.join(guards)}]" if guards else ""
         if len(guards) < len(node.guards):
             self.notes["positions outside of an array are left out"] = None
         word = FOLDS[node.acc or "+"]
-        return Piece(f"{word}_{axes}{where} {piece.within(PRODUCT)}", PRODUCT)
+        return Piece(f"{word}_{axes}{condition} {piece.within(PRODUCT)}", PRODUCT)
 
     def _guards(self, guards: Sequence[Within], env: Mapping[int, Affine]) -> list[str]:
         """The written conditions among guards: ``j <= i``; those that an index is inside of an array are none."""

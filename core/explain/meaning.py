@@ -7,8 +7,8 @@ Example, ``(I & +ij~i) >> ij/i~ij``:
                 for j
                   out[i,j] = in0[i,j] / total
 
-Loops follow the formulas in order. Those that walk the same dimensions share their outer loops, and what only their
-iteration reads is kept for one iteration.
+Loops follow the formulas in order. Loops over the same dimensions are shared. A value that only one iteration of shared
+loops reads is kept for that iteration alone.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class _Meaning(Formulas):
     def _choose_for_loops(self) -> None:
         """Choose the values that have lines in the loops.
 
-        One that is read once stands in the line that reads it, where that costs no more; a reduction that is read in
-        further loops has a line before these.
+        A value that is read once stands in the line that reads it, where that costs no more. A reduction that further
+        loops read has a line before these loops.
         """
         around = {
             source: value
@@ -131,13 +131,13 @@ class _Meaning(Formulas):
 
     def _is_costly(self, value: int) -> bool:
         """Whether the formula of a value has a slow function in it, or a reduction that gets no line of its own."""
-        own, todo = len(self._node(value).target), [value]
+        count, todo = len(self._node(value).target), [value]
         while todo:
             at = todo.pop()
             node = self.shaped.nodes[at]
             if not isinstance(node, Assignment):
                 continue
-            if node.acc and at != value and len(node.target) < own:
+            if node.acc and at != value and len(node.target) < count:
                 continue
             parts = scalars_within(node.scalar)
             if node.acc or any(isinstance(p, Apply) and p.primitive in SLOW for p in parts):
@@ -263,9 +263,9 @@ class _Meaning(Formulas):
     def _same_place(self, item: Item, values: Container[int]) -> bool:
         """Whether a formula reads some values only at the element that it is of itself."""
         node = self._node(item.value)
-        own = [node.axes[axis].name for axis in item.dims]
+        letters = [node.axes[axis].name for axis in item.dims]
         return node.acc is None and all(
-            index == own for source, index in self._all_reads(item.value) if source in values
+            index == letters for source, index in self._all_reads(item.value) if source in values
         )
 
     def _own_loops(self, item: Item, level: int, depth: int, alone: bool) -> Iterator[LoopLine]:

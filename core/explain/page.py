@@ -36,9 +36,9 @@ def explanation_text(explanation: Explanation) -> str:
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def occupancy_rows_of(explanation: Explanation) -> list[str]:
-    """The blocks of each kernel that a GPU has at a time, a line each."""
-    return table(_occupancy(explanation)).splitlines()
+def occupancy_text(explanation: Explanation) -> str:
+    """The blocks of each kernel that a GPU has at a time, a line each; nothing of other machines."""
+    return table(_occupancy(explanation))
 
 
 def _occupancy(explanation: Explanation) -> Sequence[Sequence[str]]:

@@ -383,9 +383,9 @@ class _Shaping(Assignments):
 
     def _check_bounds(self) -> None:
         """Extents that are known without arrays reach as far as they are read."""
-        from ilang.core.infer.fit import check_bound
-
         for bound in self.solved.bounds:
+            from ilang.core.infer.fit import check_bound
+
             check_bound(bound, self.solved.fixed(bound.size))
 
     def _check_annotations(self, result: shaped.Shaped) -> None:

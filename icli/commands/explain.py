@@ -88,7 +88,7 @@ def _show_first(page: Explanation, request: Request, screen: Screen) -> None:
         screen.write(loops_page(page))
         return
     width = whole_number(request, "--width", screen.columns(), least=40)
-    screen.write_exact(first_page(page, width, request.has("--ascii")))
+    screen.write_page(first_page(page, width, request.has("--ascii")))
 
 
 def _shapes(written: Sequence[str]) -> Shapes:

@@ -152,7 +152,7 @@ def test_every_mistake_of_a_file_is_told_once(
 def test_what_holds_is_told_beside_what_does_not(tmp_path: Path) -> None:
     (tmp_path / "m.i").write_text(INFERRED, encoding="utf-8")
     assert "e(in0[i,j]) -> [i]" in i("check", "m.i", cwd=tmp_path).stdout
-    assert "acc += f64(in0[i,j])" in i("explain", "m.i", "--shape", "2x3", cwd=tmp_path).stdout
+    assert "sum += in0[i,j]" in i("explain", "m.i", "--shape", "2x3", cwd=tmp_path).stdout
 
 
 def test_json_has_every_mistake(tmp_path: Path) -> None:

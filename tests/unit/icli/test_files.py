@@ -36,7 +36,7 @@ def test_what_is_a_file(model: Path) -> None:
 def test_all_exports_are_explained_in_order(model: Path) -> None:
     shown = i("explain", str(model)).stdout
     assert shown.index("weights(q[m,d], k[n,d]) -> [m,n]") < shown.index("total(in0[i,j]) -> [i]")
-    assert i("explain", str(model), "--def", "scores").stdout.startswith("in0  ")
+    assert i("explain", str(model), "--def", "scores").stdout.startswith("scores(")
     assert "did you mean total" in i("explain", str(model), "--def", "totl").stderr
 
 

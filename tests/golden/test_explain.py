@@ -1,0 +1,37 @@
+"""The first page of ``i explain`` on each sample, 80 columns wide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ilang.core import pipeline
+from ilang.core.explain.first_page import WIDTH, first_page
+from ilang.core.notation.module import exports, parse_module
+from ilang.core.source import Source
+from tests.rewritten import settle
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = sorted((ROOT / "samples").glob("[0-9]*.i"))
+PAGES = Path(__file__).with_name("explain")
+ATTENTION_LINES = 24
+
+
+def pages(sample: Path) -> str:
+    """The pages of what a sample exports."""
+    module = parse_module(Source(sample.name, sample.read_text("utf-8")))
+    graphs = (pipeline.module_graph(module, each.name) for each in exports(module))
+    return "\n".join(first_page(pipeline.explain(graph)) for graph in graphs)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_first_page(sample: Path, update: bool) -> None:
+    shown = pages(sample)
+    assert max(map(len, shown.splitlines())) <= WIDTH
+    settle(PAGES / f"{sample.stem}.txt", shown, update)
+
+
+def test_attention_is_a_screen() -> None:
+    shown = pages(ROOT / "samples" / "13_attention.i")
+    assert len(shown.splitlines()) <= ATTENTION_LINES
