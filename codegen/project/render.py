@@ -34,6 +34,7 @@ from ilang.codegen.targets.c_tile import TILE_PARTS
 from ilang.codegen.targets.c_variants import VARIANTS
 from ilang.codegen.targets.cfamily import comment
 from ilang.codegen.targets.identifiers import identifier, member_identifier
+from ilang.codegen.targets.library import PREFIX
 from ilang.codegen.targets.session import EmittedSession
 from ilang.core.diagnostic import CommandError, DataError, Label, ShapeError, ToolError
 from ilang.core.infer.fit import LARGEST_EXTENT, fit_shaped
@@ -46,6 +47,7 @@ from ilang.core.pipeline import infer, lower
 from ilang.core.record import replace
 from ilang.core.suggestion import did_you_mean
 
+OURS = "something in the generated files"
 LONGEST_COMMENT = 2000
 """Lines of the program's text that are repeated in the C file."""
 
@@ -329,10 +331,10 @@ def _refuse_clashes(
     if any(session.of_ranks() for session in sessions):
         parts |= {f"{stem}_{part}": stem for part in PARTS_OF_RANKS}
     for name in [session.name for session in sessions]:
-        _refuse_taken(name, name, parts, guard)
+        _refuse_taken(name, name, parts, stem)
     for function in functions:
         name = function.program.name
-        _refuse_taken(function.name(), name, parts, guard)
+        _refuse_taken(function.name(), name, parts, stem)
         arrays = [
             function.program.buffers[n].name
             for n in (*function.program.inputs, *function.program.outputs)
@@ -341,17 +343,19 @@ def _refuse_clashes(
         for word in (*arrays, *sizes):
             if identifier(word) in (*_parts(function), guard):
                 raise _clash(word, f"a part of `{name}`")
+            if word.startswith(f"{stem}_{PREFIX}"):
+                raise _clash(word, OURS)
         for word in sizes:
             if f"n_{word}" in parts:
                 raise _clash(word, f"a part of `{parts[f'n_{word}']}`")
 
 
-def _refuse_taken(name: str, text: str, parts: Mapping[str, str], guard: str) -> None:
+def _refuse_taken(name: str, text: str, parts: Mapping[str, str], stem: str) -> None:
     """Refuse a name in C, of what is so called in the text, that something else has."""
     if name in parts:
         raise _clash(text, f"a part of `{parts[name]}`")
-    if name in {*own_names(), guard}:
-        raise _clash(text, "something in the generated files")
+    if name in {*own_names(), f"{stem.upper()}_H"} or name.startswith(f"{stem}_{PREFIX}"):
+        raise _clash(text, OURS)
 
 
 def _parts(function: ExportedFunction) -> list[str]:

@@ -261,7 +261,7 @@ class Entry(c_entry.Entry):
             c_type = C_TYPES[self.program.buffers[argument.buffer].dtype]
             words.append(f"({const}{c_type} *)memory[{place[argument.buffer]}].start")
         words += ["work.start", "NULL"]
-        yield wrapped(f"{INDENT}const int done = {self.name}(", words, ");")
+        yield wrapped(f"{INDENT}const int done = ::{self.name}(", words, ");")
         yield f"{INDENT}if (done != 0) return done;"
         yield f"{INDENT}TRY(cudaDeviceSynchronize());"
         if self.host.ranges:

@@ -266,7 +266,7 @@ def _patterns() -> re.Pattern[str]:
         r"|(transpose(_square|_half|_short)?|line)_[fi](32|64)|(lanes_)?[fi](32|64)x\d+(u|m|_\w+)?"
         r"|(M|FP|MATH)_[A-Z0-9_]+(f(\d+x?)?|l)?|(HUGE_VAL|SNAN)(_?F\d*X?|L)?"
         r"|(PRI|SCN)[diouxX][A-Z0-9]+"  # macros of headers
-        r"|cuda\w*|CU\w+|atomic[A-Z]\w*|(tex|surf)(1D|2D|3D|Cubemap)\w*"  # CUDA's
+        r"|cuda\w*|CU\w+|atomic[A-Z]\w*|(tex|surf)(1D|2D|3D|Cubemap)\w*|nccl[A-Z]\w*|MPI_\w+"  # CUDA's, NCCL's, MPI's
         r"|(make_)?u?(char|short|int|long|longlong|float|double)[1-4](_16a|_32a)?|(ll|ull|u)(min|max)"
         r"|f(32|64)x?(add|sub|mul|div|fma|sqrt)(f(32|64|128)x?|l)"
     )

@@ -532,6 +532,8 @@ CLASHES = {
     "f = -i~i\nf_call = -i~i\n": "`f_call` is also",
     "exp = -i~i\nexp__work = -i~i\n": "`exp__work` is also the name in C of a part of `exp`",
     "MODEL_H = -i~i\n": "`MODEL_H` is also",
+    "model_il_add = -i~i\n": "`model_il_add` is also the name in C of something in the generated",
+    "f(model_il_LINE) = -i~i\n": "`model_il_LINE` is also",
     "f(f_k0) = -i~i\n": "`f_k0` is also the name in C of a part of `f`",
     "f(x[MODEL_H]) = -i~i\n": "`MODEL_H` is also",
     "n = -i~i\nf(x[sizes]) = -i~i\n": "`sizes` is also the name in C of a part of `n`",
@@ -895,6 +897,7 @@ def test_a_device_is_no_place() -> None:
         *("n_m", "_x", "start_j", "end_j", "j_block", "j_chunk", "j_stop", "max_f32", "square_i64", "i64_of_f32"),
         *("bits_of_f64", "f32_of_bits", "transpose_square_f32", "transpose_i64", "f32x16", "i64x8_max", "UINT8_MAX"),
         *("PTRDIFF_MIN", "INT_FAST16_WIDTH", "M_PI", "FP_NAN", "HUGE_VALF", "PRId8", "SCNxMAX"),
+        *("ncclAllReduce", "MPI_Wait"),
     ],
 )  # fmt: skip
 def test_names_taken_by_their_kind_get_an_underscore(name: str) -> None:
