@@ -73,6 +73,42 @@ def test_conventions(text: str, arrays: list[Any], wanted: Any) -> None:
 
 
 @pytest.mark.parametrize("target", ["numpy", "c", "cuda-emulated"])
+def test_a_sorted_element_passes_back_to_where_it_was(target: str) -> None:
+    x = np.array([[3.0, 1.0, 2.0], [1.0, 1.0, 0.0]])
+    g = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    sort = i('einx.sort("a [b]")')
+    np.testing.assert_array_equal(sort.grad()(x, g, target=target), [[3, 1, 2], [5, 6, 4]])
+    np.testing.assert_array_equal(sort.jvp()(x, g, target=target)[1], [[2, 3, 1], [6, 4, 5]])
+    cubed = i('einx.sort("a [b]") >> (I | 3) >> ab^.~ab')
+    back = cubed.grad().grad(wrt="in0")(x, g, np.ones_like(x), target=target)
+    np.testing.assert_array_equal(back, 6 * x * [[3, 1, 2], [5, 6, 4]])
+
+
+@pytest.mark.parametrize("target", ["numpy", "c"])
+def test_softmax_rows_with_nothing_inside_are_as_the_page_says(target: str) -> None:
+    """Row 0 has no weights inside the guard; divided by 1 there, they are 0."""
+    x, g = np.array([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]), np.ones((2, 3))
+    powers = "(I & >ij[j<i]~i) >> ij-i~ij >> ^ij~ij >> (I & +ij[j<i]~i) >> "
+    divisor = 'elementwise("f: s[n] -> where(gt(s, 0), s, 1)")'
+    weights = i(f"{powers}ij[j<i]/i~ij")
+    np.testing.assert_array_equal(weights(x, target=target), [[np.nan] * 3, [1, 0, 0]])
+    np.testing.assert_array_equal(weights.grad()(x, g, target=target), np.zeros((2, 3)))
+    weights = i(f"{powers}(I | {divisor}) >> ij[j<i]/i~ij")
+    np.testing.assert_array_equal(weights(x, target=target), [[0] * 3, [1, 0, 0]])
+    np.testing.assert_array_equal(weights.grad()(x, g, target=target), np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("target", ["numpy", "c", "cuda-emulated"])
+def test_what_stores_each_element_once_passes_back_twice(target: str) -> None:
+    picked, x = np.array(1), np.array([3.0, 1.0, 2.0])
+    back = i(".@z~.").grad(wrt="in1").grad(wrt="dout")
+    np.testing.assert_array_equal(back(picked, x, np.array(2.0), x, target=target), 1)
+    rows, x = np.array([2, 0]), np.array([[3.0, 1.0, 2.0], [4.0, 5.0, 6.0]])
+    back = i("i@iz~i").grad(wrt="in1").grad(wrt="dout")
+    np.testing.assert_array_equal(back(rows, x, np.ones(2), x, target=target), [2, 4])
+
+
+@pytest.mark.parametrize("target", ["numpy", "c", "cuda-emulated"])
 def test_a_causal_softmax_passes_nothing_back_from_ahead(target: str) -> None:
     """Scores behind the guard are 1,000 above the maximum, where e^x is infinite."""
     attention = load(SAMPLES / "24_causal.i")["attention"]
