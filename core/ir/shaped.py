@@ -230,6 +230,10 @@ class Assignment:
         """Whether elements of the target are looked up."""
         return any(index.looked for index in self.target)
 
+    def overwrites(self) -> bool:
+        """Whether several iterations may store one element: a place that is looked up is all that some axis moves."""
+        return self.scatters() and len(self.disjoint_axes()) < len(self.axes)
+
     @once
     def output_axes(self) -> tuple[int, ...]:
         """The axes of the target, in its order."""

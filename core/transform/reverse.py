@@ -355,7 +355,7 @@ class Reverse:
         extra: tuple[Read, ...] = ()
         cotangent = back
         match node.acc:
-            case None if node.scatters():
+            case None if node.overwrites():
                 raise stuck(node, "stores several values in one place, of which the last stays")
             case None | "+":
                 pass

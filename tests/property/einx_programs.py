@@ -230,8 +230,8 @@ def contracted(w: Writer) -> Program:
 
 def preserved(w: Writer) -> Program:
     """An operation that gives the axes that it sees."""
-    op = w.random.choice(["softmax", "flip", "argsort"])
-    marked = w.some(w.names, 1)[: 1 if op == "argsort" else None]
+    op = w.random.choice(["softmax", "flip", "argsort", "sort"])
+    marked = w.some(w.names, 1)[: 1 if op in ("argsort", "sort") else None]
     if op == "softmax":
         w.at_least_one(marked)
     x_dims, dims = w.shuffled(w.names), w.shuffled(w.names)
@@ -244,6 +244,8 @@ def preserved(w: Writer) -> Program:
         place = tuple(at[name] for name in marked)
         if op == "flip":
             return values[tuple(w.size[n] - 1 - p for n, p in zip(marked, place, strict=True))]
+        if op == "sort":
+            return sorted(values.values())[place[0]]
         if op == "argsort":
             return sorted(values, key=lambda p: (values[p], p))[place[0]][0]
         return np.exp(values[place]) / sum(map(np.exp, values.values()))

@@ -293,7 +293,7 @@ def _sorted(
     """Elements, or where they were, in ascending order along one axis: equal ones in their order, NaN last.
 
     in:   sort [a] of n0
-    out:  n1[a] = fold + over a2: i64(n0[a2] stands before n0[a]);  n2[v] = n0[a], v = n1[a]
+    out:  n1[a] = fold + over a2: i64(n0[a2] stands before n0[a]);  n2[v] = a, v = n1[a];  n3[a] = n0[v], v = n2[a]
     """
     if len(marked) != 1:
         message = f"{op.name} orders along one axis, and {len(marked)} are in brackets"
@@ -307,11 +307,10 @@ def _sorted(
         [*unit, axis], [x, again], lambda n: _before(n[axis.key], n[other.key]), Fold("+", (other,))
     )
     ranked = LeafTensor(ranks.value, (*unit, other))
-    if op.means == "sort":
-        return b.scattered(x, [(axis, ranked)], again, Operand(1), None)
     places = b.assign(x.leaves, [], lambda n: Position(axis_index(n[axis.key])))
     moved = LeafTensor(places.value, again.leaves)
-    return b.scattered(places, [(axis, ranked)], moved, Operand(1), None)
+    order = b.scattered(places, [(axis, ranked)], moved, Operand(1), None)
+    return order if op.means == "argsort" else b.looked_up(x.leaves, again, [(other, order)])
 
 
 def _before(axis: int, other: int) -> Scalar:
