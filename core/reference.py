@@ -29,6 +29,39 @@ NUMPY_TYPES: dict[str, np.dtype[Any]] = {
     "bool": np.dtype(np.bool_),
 }
 
+
+class Extreme:
+    """A maximum or minimum to which -0 is smaller than 0; NumPy gives one of them, which depends on the processor."""
+
+    def __init__(self, ufunc: Any, winner: float) -> None:
+        """``winner`` is the zero that wins over the other one."""
+        self._ufunc, self._winner = ufunc, winner
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        """The extreme of two arrays, element by element."""
+        return self._signed(self._ufunc(x, y), self._wins(x) | self._wins(y))
+
+    def reduce(self, x: Any, initial: Any, dtype: Any, **over: Any) -> Any:
+        """The extreme of elements and ``initial``, ``over`` such axes and places as NumPy's ``reduce`` takes."""
+        result = self._ufunc.reduce(x, initial=initial, dtype=dtype, **over)
+        wins = np.logical_or.reduce(self._wins(x), initial=self._wins(initial), **over)
+        return self._signed(result, wins)
+
+    def at(self, result: Any, places: Any, x: Any) -> None:
+        """Replace each element by the extreme of it and of what meets it."""
+        wins = self._wins(result)
+        np.logical_or.at(wins, places, self._wins(x))
+        self._ufunc.at(result, places, x)
+        result[...] = self._signed(result, wins)
+
+    def _wins(self, x: Any) -> Any:
+        return np.equal(x, 0) & (np.signbit(x) == np.signbit(self._winner))
+
+    def _signed(self, result: Any, wins: Any) -> Any:
+        zero = np.where(wins, self._winner, -self._winner).astype(result.dtype)
+        return np.where(np.equal(result, 0), zero, result)
+
+
 MEANING: dict[str, Callable[..., Any]] = {
     "copy": lambda x: x,
     "add": np.add,
@@ -38,8 +71,8 @@ MEANING: dict[str, Callable[..., Any]] = {
     "div": np.divide,
     "floor_divide": np.floor_divide,
     "recip": lambda x: np.divide(x.dtype.type(1), x),
-    "max": np.maximum,
-    "min": np.minimum,
+    "max": Extreme(np.maximum, 0.0),
+    "min": Extreme(np.minimum, -0.0),
     "pow": np.power,
     "exp": np.exp,
     "sqrt": np.sqrt,

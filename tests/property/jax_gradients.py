@@ -54,6 +54,8 @@ class Jax:
         }
         self.meaning = {
             **named,
+            "max": self.np.maximum,
+            "min": self.np.minimum,
             "copy": lambda x: x,
             "recip": lambda x: 1 / x,
             "log": lambda base, x: self.np.log(x) / self.np.log(base),

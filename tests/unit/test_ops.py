@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from ilang import i
 from ilang.codegen.runtime import toolchain
 from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.targets import c_library, cfamily, mathlib
@@ -205,7 +206,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_c_means_what_the_oracle_means(library: Any, name: str, dtype: str) -> None:
-    """Every primitive on all pairs of special values gives NumPy's answer; of two zeros max may give either."""
+    """Every primitive on all pairs of special values gives the oracle's answer, signs of zeros included."""
     ffi, functions = library
     arity = PRIMITIVES[name].arity
     pairs = np.array(list(itertools.product(SAMPLES[dtype], repeat=arity)), dtype=object)
@@ -219,6 +220,23 @@ def test_c_means_what_the_oracle_means(library: Any, name: str, dtype: str) -> N
         np.testing.assert_array_equal(got, want)
     else:
         np.testing.assert_allclose(got, want, rtol=1e-6 if dtype == "f32" else 1e-14, atol=1e-44)
-    if want.dtype.kind == "f" and name not in ("max", "min", "log"):
+    if want.dtype.kind == "f" and name != "log":
         settled = ~np.isnan(want)
         np.testing.assert_array_equal(np.signbit(got)[settled], np.signbit(want)[settled])
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+@pytest.mark.parametrize("target", ["numpy", "c", "cuda-emulated"])
+def test_a_zero_with_a_sign_is_the_smaller_one(target: str) -> None:
+    """Whatever the order and however many there are: in pairs and in lanes."""
+    for count in (2, 37, 200):
+        zeros = np.zeros(count, np.float32)
+        zeros[count // 2 :] = -0.0
+        for x in (zeros, zeros[::-1].copy()):
+            assert not np.signbit(i(">i~.")(x, target=target))
+            assert np.signbit(i("<i~.")(x, target=target))
+            greater, less = (i(f"(I | I) >> i{op}i~i") for op in "><")
+            assert not np.signbit(greater(x, -x, target=target)).any()
+            assert np.signbit(less(x, -x, target=target)).all()
+        assert np.signbit(i(">i~.")(-np.abs(zeros), target=target))
+        assert not np.signbit(i("<i~.")(np.abs(zeros), target=target))

@@ -273,11 +273,11 @@ static __device__ inline int32_t max_i32(int32_t a, int32_t b)
     return b > a ? b : a;
 }
 
-/* the smaller of two; NaN if one is */
+/* the smaller of two; NaN if one is, and -0 is smaller than 0 */
 static __device__ inline float min_f32(float a, float b)
 {
-    const float one = b < a ? b : a;
-    return b != b ? b : one;
+    const float other = a == 0 ? -(-a - b) : b;
+    return a < b || a != a ? a : other;
 }
 
 /* a + b, one of which is 0: as C has it */
@@ -334,25 +334,25 @@ static __device__ inline uint8_t where_bool(int which, uint8_t a, uint8_t b)
     return which ? a : b;
 }
 
-/* the larger of two; NaN if one is */
+/* the larger of two; NaN if one is, and 0 is larger than -0 */
 static __device__ inline float max_f32(float a, float b)
 {
-    const float one = b > a ? b : a;
-    return b != b ? b : one;
+    const float other = a == 0 ? a + b : b;
+    return a > b || a != a ? a : other;
 }
 
-/* the smaller of two; NaN if one is */
+/* the smaller of two; NaN if one is, and -0 is smaller than 0 */
 static __device__ inline double min_f64(double a, double b)
 {
-    const double one = b < a ? b : a;
-    return b != b ? b : one;
+    const double other = a == 0 ? -(-a - b) : b;
+    return a < b || a != a ? a : other;
 }
 
-/* the larger of two; NaN if one is */
+/* the larger of two; NaN if one is, and 0 is larger than -0 */
 static __device__ inline double max_f64(double a, double b)
 {
-    const double one = b > a ? b : a;
-    return b != b ? b : one;
+    const double other = a == 0 ? a + b : b;
+    return a > b || a != a ? a : other;
 }
 
 static __device__ inline float square_f32(float a)

@@ -89,18 +89,18 @@ static inline uint8_t where_bool(int which, uint8_t a, uint8_t b)
     return which ? a : b;
 }
 
-/* the larger of two; NaN if one is */
+/* the larger of two; NaN if one is, and 0 is larger than -0 */
 static inline float max_f32(float a, float b)
 {
-    const float one = (b > a) ? b : a;
-    return b != b ? b : one;
+    const float other = a == 0 ? a + b : b;
+    return a > b || a != a ? a : other;
 }
 
-/* the larger of two; NaN if one is */
+/* the larger of two; NaN if one is, and 0 is larger than -0 */
 static inline double max_f64(double a, double b)
 {
-    const double one = (b > a) ? b : a;
-    return b != b ? b : one;
+    const double other = a == 0 ? a + b : b;
+    return a > b || a != a ? a : other;
 }
 
 /* the larger of two */
@@ -115,18 +115,18 @@ static inline int64_t max_i64(int64_t a, int64_t b)
     return (b > a) ? b : a;
 }
 
-/* the smaller of two; NaN if one is */
+/* the smaller of two; NaN if one is, and -0 is smaller than 0 */
 static inline float min_f32(float a, float b)
 {
-    const float one = (b < a) ? b : a;
-    return b != b ? b : one;
+    const float other = a == 0 ? -(-a - b) : b;
+    return a < b || a != a ? a : other;
 }
 
-/* the smaller of two; NaN if one is */
+/* the smaller of two; NaN if one is, and -0 is smaller than 0 */
 static inline double min_f64(double a, double b)
 {
-    const double one = (b < a) ? b : a;
-    return b != b ? b : one;
+    const double other = a == 0 ? -(-a - b) : b;
+    return a < b || a != a ? a : other;
 }
 
 /* the smaller of two */

@@ -13,15 +13,14 @@ typedef float f32x16 __attribute__((vector_size((VECTOR < 64 ? VECTOR : 64))));
 typedef float f32x16u __attribute__((vector_size((VECTOR < 64 ? VECTOR : 64)), aligned(4), may_alias));
 typedef int32_t f32x16m __attribute__((vector_size((VECTOR < 64 ? VECTOR : 64))));
 
-/* the larger of two vectors lane by lane, NaN if one is, as a macro: a vector argument has no stable ABI */
-#define MAX_LANES(vector, a, b) \
-    ((vector)(((((a) > (b)) | ((a) != (a))) & (vector##m)(a)) | \
-     (~(((a) > (b)) | ((a) != (a))) & (vector##m)(b))))
+/* the larger of two vectors lane by lane, NaN if one is, and 0 is larger than -0; macros: a vector argument has no stable ABI */
+#define MAX_LANES(vector, a, b) CHOSEN_LANES(vector, ((a) > (b)) | ((a) != (a)) | (((a) == (b)) & ((vector##m)(b) < 0)), a, b)
 
-/* the smaller of two vectors lane by lane, NaN if one is, as a macro: a vector argument has no stable ABI */
-#define MIN_LANES(vector, a, b) \
-    ((vector)(((((a) < (b)) | ((a) != (a))) & (vector##m)(a)) | \
-     (~(((a) < (b)) | ((a) != (a))) & (vector##m)(b))))
+/* the smaller of two vectors lane by lane, NaN if one is, and -0 is smaller than 0 */
+#define MIN_LANES(vector, a, b) CHOSEN_LANES(vector, ((a) < (b)) | ((a) != (a)) | (((a) == (b)) & ((vector##m)(a) < 0)), a, b)
+
+/* lanes of a where a mask is set, of b elsewhere */
+#define CHOSEN_LANES(vector, mask, a, b) ((vector)(((mask) & (vector##m)(a)) | (~(mask) & (vector##m)(b))))
 
 /* 8 lanes of f32, or as many as a vector has; f32x8u is the same in memory, at any address */
 enum { lanes_f32x8 = (VECTOR < 32 ? VECTOR : 32) / 4 };
