@@ -510,7 +510,7 @@ class Routines(Functions):
         """An accumulator applied to its neutral element and the value that comes."""
         match each.accumulator:
             case "-":
-                return self.pointwise(Apply("neg", (Operand(0),)), [comes], each.span)
+                return self.pointwise(Apply("sub", (Constant(0), Operand(0))), [comes], each.span)
             case "/":
                 return self.pointwise(Apply("recip", (Operand(0),)), [comes], each.span)
             case "**":

@@ -176,6 +176,9 @@ WHOLE = {
         np.maximum(ARRAY, 0)
     ),
     'cd f(x, n: i64) { "c" =: x; c =** 2; c =- f32(n); return c }\n': ARRAY**2 - 2,
+    'cd f(x, n: i64) { a = x *. 0; "c" =:- a; d = recip(c) + f32(n); return d }\n': (
+        np.full_like(ARRAY, np.inf)  # 0 - 0 has no sign
+    ),
     'cd f(x, n: i64) { "c" =:+ exp(x) ~logic:"b|i => i"; c =+ f32(n); return c }\n': (
         np.exp(ARRAY).sum(0) + 2
     ),
