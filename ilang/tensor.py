@@ -127,9 +127,12 @@ def fill(
     output: Sequence[Size] | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """A constant with so many values; rows that are not given are found, and multiply to their number."""
+    """A constant with so many values, whose rows multiply to their number.
+
+    Of rows that are not given it has the output axes that it meets, and is repeated along batch and input axes.
+    """
     return Tensor(
-        Leaf(name, "fill", _rows(batch, input, output), read_array(name or "fill", values))
+        Leaf(name, "constant", _rows(batch, input, output), read_array(name or "fill", values))
     )
 
 

@@ -11,7 +11,8 @@ from ilang.core.infer.dims import Log
 from ilang.core.infer.operations import Collecting
 from ilang.core.infer.runtime import RunTime
 from ilang.core.infer.sizes import Sizes
-from ilang.core.infer.solver import Solution, solve
+from ilang.core.infer.solution import Solution
+from ilang.core.infer.solver import solve
 from ilang.core.ir.graph import Assignment, Graph, Read
 from ilang.core.ir.operation import Einsum, Operation, Sized
 from ilang.core.ir.rows import MEMORY_ORDER, Known, Shape, known_axes, opened

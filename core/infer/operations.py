@@ -162,7 +162,9 @@ class Collecting:
         for kind, (row, axes) in enumerate(zip(rows, node.rows, strict=True)):
             if axes is None and node.kind != "alike":
                 origin = Origin(f"the {KINDS[kind]} row of {node.name}", node.span, "", None)
-                self.constraints.append(LeafRow(row, required, kind == OUTPUT, origin))
+                repeated = node.kind == "constant" and kind != OUTPUT
+                leaf = LeafRow(row, required, kind == OUTPUT, origin, repeated)
+                self.constraints.append(leaf)
         if value not in self.used and node.rows[OUTPUT] is None and node.count is None:
             guess = Known(1, True, None, Origin(f"the output of {node.name}", node.span))
             unused = Origin(f"{node.name}, which nothing uses,", node.span)

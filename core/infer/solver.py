@@ -4,7 +4,8 @@ In stage 1 everything that follows from the constraints is drawn, in any order, 
 still open is closed, stage by stage, each stage at once for all it concerns and followed by all that follows from it:
 
     2. variables that bound each other in a circle are one
-    3. rows, then axes, of leaves take the size that their uses ask for
+    3. rows, then axes, of leaves take the size that their uses ask for; of constants output rows, the others only where
+       there are values for these, too
     4. rows counted by their elements get one axis of what is left; rows of leaves that no use reaches get no further
        axes; of a parameter, they are refused
     5. rows of results: those without operands take what their uses ask for, the others get no further axes
@@ -26,7 +27,7 @@ from ilang.core.infer.compositions import Compositions
 from ilang.core.infer.cycles import check_ranks, components
 from ilang.core.infer.dims import Dims, Log
 from ilang.core.infer.rowvars import EMPTY, RowVars
-from ilang.core.infer.runtime import RunTime
+from ilang.core.infer.solution import Solution
 from ilang.core.ir.rows import (
     AtLeast,
     Composed,
@@ -94,53 +95,6 @@ def solve(
     solver.submit(constraints)
     solver.close()
     return Solution(solver.dims, solver.rows, solver.steps)
-
-
-class Solution:
-    """Every axis known: ``row`` gives the axes of a row, ``size`` the size of an axis."""
-
-    def __init__(self, dims: Dims, rows: RowVars, steps: int) -> None:
-        """The result of a finished run, and how many constraints it looked at."""
-        self._dims = dims
-        self._rows = rows
-        self.steps = steps
-
-    @property
-    def run_time(self) -> RunTime:
-        """The sizes that follow from run-time ones, and the conditions that these must satisfy."""
-        return self._dims.run_time
-
-    def size(self, dim: Dim) -> int:
-        """The size of an axis that is known before arrays come."""
-        size = self.known(dim).size
-        assert isinstance(size, int)
-        return size
-
-    def known(self, dim: Dim) -> Known:
-        """The axis itself."""
-        resolved = self._dims.resolve(dim)
-        assert isinstance(resolved, Known)
-        return resolved
-
-    def cell(self, known: Known) -> int:
-        """The number of what all axes are that are one with an axis."""
-        return self._dims.cell(known)
-
-    def row(self, row: Row) -> Row:
-        """A closed row of known axes, split where its row variable was."""
-        if row is EMPTY:
-            return row
-        resolved = self._rows.resolve(row)
-        assert resolved.variable is None
-        return Row(
-            tuple([self.known(axis) for axis in resolved.leading]),
-            None,
-            tuple([self.known(axis) for axis in resolved.trailing]),
-        )
-
-    def label(self, dim: Dim) -> str | None:
-        """The unit of an axis, or None."""
-        return self._dims.label(dim)
 
 
 class Solver:
@@ -285,10 +239,14 @@ class Solver:
         self._join_cycles()
         self._enter(3)
         self._leaves_take_caps()
+        self._constants_take_caps()
         while self._straddling_rows(leaves=True):
             self._settle()
             self._leaves_take_caps()
         self._enter(4)
+        repeated = [row.variable for leaf, row in self._open_leaves() if leaf.repeated]
+        self.queue.extend(RowEqual(opened(v), EMPTY, GUESS) for v in repeated if v is not None)
+        self._settle()
         self._close_counted()
         self._close_leaf_rows()
         self._enter(5)
@@ -336,10 +294,24 @@ class Solver:
         straddled, _ = self.rows.straddling()
         wanted = {
             row.variable: None
-            for _, row in self._open_leaves()
-            if row.variable is not None and row.variable not in straddled
+            for leaf, row in self._open_leaves()
+            if row.variable is not None and row.variable not in straddled and not leaf.repeated
         }
         return self._take_caps(wanted)
+
+    def _constants_take_caps(self) -> None:
+        """Constants that have more values than their output axes have elements take the other rows, too."""
+        repeated = {row.variable for leaf, row in self._open_leaves() if leaf.repeated}
+        wanted: dict[int, None] = {}
+        for c in self.products:
+            known, unknown, variables = self._side(c.left)
+            if self._is_late(c) or unknown or not repeated.issuperset(variables):
+                continue
+            if known < self._side(c.right)[0]:
+                wanted |= dict.fromkeys(variables)
+        if self._take_caps(wanted):
+            self._settle()
+            self._leaves_take_caps()
 
     def _take_caps(self, wanted: Collection[int]) -> bool:
         """Bind row variables to their caps; whether any has one."""

@@ -25,7 +25,7 @@ from ilang.core.source import Span
 if TYPE_CHECKING:
     from ilang.core.ir.functions import ShapeNote
 
-TerminalKind = Literal["data", "parameter", "fill", "alike", "number"]
+TerminalKind = Literal["data", "parameter", "constant", "fill", "alike", "number"]
 """The source of the rows and the values of a leaf."""
 
 
@@ -33,9 +33,10 @@ TerminalKind = Literal["data", "parameter", "fill", "alike", "number"]
 class Terminal:
     """A leaf.
 
-    ``kind``: data (all rows known), parameter, fill (a constant with ``count`` values), alike (what flows back: it has
-    the rows of what it is the gradient of, and how it is used says nothing of them), number (``value``). ``rows`` are
-    batch, input and output; a row that is None is inferred.
+    ``kind``: data (all rows known), parameter, constant (it has output axes, and is repeated along others), fill (its
+    rows are those of what it meets), alike (what flows back: it has the rows of what it is the gradient of, and how it
+    is used says nothing of them), number (``value``). ``rows`` are batch, input and output; a row that is None is
+    inferred. A constant, or a fill, may have ``count`` values.
     """
 
     name: str

@@ -254,13 +254,15 @@ class LeafRow:
     """A row of a leaf: it takes its size from use.
 
     ``required``: it is a parameter's, whose sizes must not be guessed; ``whole`` asks that such a row as a whole is
-    found, not only the axes it is known to have.
+    found, not only the axes it is known to have. ``repeated``: it has the axes that something needs of it, and is
+    repeated along all others of what it meets.
     """
 
     row: Row
     required: bool
     whole: bool
     origin: Origin
+    repeated: bool = False
 
 
 Constraint = (

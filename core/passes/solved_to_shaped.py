@@ -176,7 +176,7 @@ class _Shaping(Assignments):
                     case "number":
                         assert node.value is not None
                         self.constants[value] = Constant(node.value)
-                    case "data" | "parameter" | "fill" | "alike":
+                    case "data" | "parameter" | "constant" | "fill" | "alike":
                         self._input(value, node)
                     case _:
                         assert_never(node.kind)
