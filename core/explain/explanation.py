@@ -255,10 +255,15 @@ class _Explaining:
 
     def _schedule(self, value: int, node: Assignment, nest: Nest) -> ScheduleRow:
         text = _scheduled_text(node)
-        if text is None:
+        if text is None or self._is_of_several(node):
             return ScheduleRow(self.number[value], node.text, "")
         schedule = schedule_text(node, self._followed(value, node, nest))
         return ScheduleRow(self.number[value], text, schedule)
+
+    def _is_of_several(self, node: Assignment) -> bool:
+        """Whether what is written becomes several assignments, as an argmax does: a schedule is that of one."""
+        alike = (other for other in self.shaped.nodes if isinstance(other, Assignment))
+        return sum(other.span == node.span and other.text != "I" for other in alike) > 1
 
     def _definition(self) -> str | None:
         """The program with its schedules, where its text cannot have them."""
