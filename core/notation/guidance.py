@@ -172,6 +172,8 @@ SUBSCRIPT = re.compile(r"[A-Za-z_]\w*\s*\[([a-z](?:\s*,\s*[a-z])*)\]")
 ASSIGNED = re.compile(r"(.*?)\s*(\+?)=\s*(.*)")
 NUMBER = r"-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
 SIGN = r"(?:>>|<<|>=|<=|==|!=|&&|\|\||\^\^|\*\*|[-+*/><^$])"
+NO_NUMBERS = {"inf": "(1 | 0) >> ./.~.", "nan": "(0 | 0) >> ./.~."}
+"""Words for numbers in other languages, and programs that give these."""
 SCALED = re.compile(rf"({LETTERS})\s*({SIGN})\s*({NUMBER})\s*(?:~\s*({LETTERS}|\.))?")
 SCALING = re.compile(rf"({NUMBER})\s*({SIGN})\s*({LETTERS})\s*(?:~\s*({LETTERS}|\.))?")
 MATRICES = re.compile(rf"[A-Z]\s*({SIGN})\s*[A-Z]\s*(?:~\s*[A-Za-z]*)?")
@@ -371,6 +373,9 @@ def _completed(match: re.Match[str], out: str | None) -> str | None:
 
 def _one_input(op: str | None, pattern: str, axes: str, out: str | None) -> str | None:
     op = op or ""
+    if out is None and pattern in NO_NUMBERS and op in ("", "-", "+"):
+        number = NO_NUMBERS[pattern].replace("(1", "(-1" if op == "-" else "(1")
+        return f"`{pattern}` is read as axes {', '.join(pattern)}; for the number write `{number}`"
     if out is not None:
         return _wrapped(f"{op}{pattern}~{out or '.'}")
     reducing = (not op or op in REDUCING) and axes
@@ -387,11 +392,13 @@ def _constant(text: str) -> str | None:
     match = SCALED.fullmatch(text)
     if match is not None:
         pattern, op, number, out = match.groups()
-        return _wrapped(scaled(pattern, op, number, out))
+        program = scaled(pattern, op, number, out)
+        return _wrapped(program) + compared(op, program)
     match = SCALING.fullmatch(text)
     if match is not None:
         number, op, pattern, out = match.groups()
-        return _wrapped(scaled(pattern, op, number, out, first=True))
+        program = scaled(pattern, op, number, out, first=True)
+        return _wrapped(program) + compared(op, program)
     return None
 
 
@@ -403,3 +410,13 @@ def scaled(pattern: str, op: str, number: str, out: str | None, first: bool = Fa
     if first:
         return f"({number} | I) >> .{op}{pattern}~{kept}"
     return f"(I | {number}) >> {pattern}{op}.~{kept}"
+
+
+def compared(op: str, program: str) -> str:
+    """A remark on ``>`` and ``<``, which people write for comparisons, after a program that has one of them."""
+    if op not in (">", "<"):
+        return ""
+    word = {">": "larger", "<": "smaller"}[op]
+    head, chain, form = program.partition(" >> ")
+    comparison = f"{head}{chain}{form.replace(op, op + op, 1)}"
+    return f", the {word} of each two; `{op}{op}` compares: `{comparison}`"

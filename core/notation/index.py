@@ -324,7 +324,10 @@ def _whole(reader: Reader) -> int:
         message = (
             f"the number {digits[:20]}{'…' if len(digits) > 20 else ''} is not below {NUMBER_LIMIT}"
         )
-        raise NotationError("E0107", message, reader.span(start, stop), "no array is as long")
+        help_line = (
+            "write a smaller number, or reach further elements in two steps, with `>>` between them"
+        )
+        raise NotationError("E0107", message, reader.span(start, stop), help_line)
     reader.take(stop)
     return int(digits)
 

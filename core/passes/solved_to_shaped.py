@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import assert_never
 
 from ilang.core.diagnostic import ElementTypeError, Label
-from ilang.core.dtype import INTEGERS, LARGEST_WHOLE, accumulator
+from ilang.core.dtype import FLOATS, INTEGERS, LARGEST_WHOLE, accumulator
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.infer.solved import Solved
 from ilang.core.ir import graph, shaped
@@ -327,7 +327,10 @@ class _Shaping(Assignments):
     def _reaches(
         self, scalar: Scalar, sizes: tuple[int, ...], span: Span
     ) -> Iterator[shaped.Reach]:
-        """The last positions that a scalar reaches, where that may be more than their type holds exactly."""
+        """The last positions that a scalar reaches, where that may be more than their type holds exactly.
+
+        An extent alone is one number: a float rounds it as it rounds any other number.
+        """
         for part in scalars_within(scalar):
             index, dtype = None, "i64"
             if isinstance(part, Convert) and isinstance(part.argument, Position):
@@ -335,6 +338,8 @@ class _Shaping(Assignments):
             elif isinstance(part, Position) and sum(abs(c) for c, _ in part.index.terms) > 1:
                 index = part.index
             if index is None or dtype not in LARGEST_WHOLE:
+                continue
+            if dtype in FLOATS and not index.terms:
                 continue
             terms = tuple((c, sizes[axis]) for c, axis in index.terms) + index.sizes
             offset = index.offset + sum(c for c, _ in index.sizes)

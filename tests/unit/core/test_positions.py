@@ -132,3 +132,9 @@ def test_extents(target: str, text: str, arrays: list[Array], wanted: Array) -> 
 
 def test_sums_of_terms_with_an_extent_have_lanes() -> None:
     assert "in 16 lanes" in i("ij/:j~ij >> +ij~i").loops()
+
+
+@pytest.mark.parametrize("target", ["c", "numpy"])
+def test_a_mean_of_many_elements_rounds_their_number(target: str) -> None:
+    x = np.full((1, 2**24 + 3), 0.5, np.float32)
+    np.testing.assert_allclose(i("ij/:j~ij >> +ij~i")(x, target=target), [0.5], rtol=1e-5)
