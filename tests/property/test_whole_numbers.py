@@ -22,7 +22,7 @@ def test_whole_numbers_stay_whole(dtype: str, target: str, count: int, tmp_path:
     with np.errstate(over="ignore"):
         trials = [random_whole(random.Random(seed), arrays) for seed in range(count)]
     reads = [[n for n in range(2) if f"x{n}" in trial.function] for trial in trials]
-    heads = [", ".join(f"x{n}: {dtype}" for n in each) for each in reads]
+    heads = [", ".join(f"x{n}: {dtype}[i]" for n in each) for each in reads]
     path = tmp_path / "whole.i"
     path.write_text(
         "".join(
