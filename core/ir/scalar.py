@@ -11,12 +11,15 @@ Shared by three IRs, which differ in their leaves and in what is known:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ops import OPS, SLOW
 from ilang.core.record import record
 
 INFINITY = float("inf")
+GROUP = 16
+"""Parts that are folded one after the other."""
 
 
 @record
@@ -154,6 +157,23 @@ def with_operands(
             return Apply(scalar.primitive, arguments, scalar.dtype)
         case _:
             return scalar
+
+
+def operations(scalar: Scalar) -> int:
+    """The number of primitives in a scalar expression."""
+    return sum(isinstance(part, Apply) for part in scalars_within(scalar))
+
+
+def folded(primitive: str, parts: Sequence[Scalar], dtype: str | None = None) -> Scalar:
+    """Parts with an associative primitive between them, ``a + b + c``: left to right in groups, and groups alike.
+
+    Any number of parts gives an expression of little depth: what follows recurses over it, and C compilers limit the
+    brackets in brackets.
+    """
+    while 1 < len(parts):
+        groups = [parts[n : n + GROUP] for n in range(0, len(parts), GROUP)]
+        parts = [reduce(lambda a, b: Apply(primitive, (a, b), dtype), group) for group in groups]
+    return parts[0]
 
 
 def finite(maximum: Scalar) -> Scalar:

@@ -313,13 +313,14 @@ class KernelInput:
 
 @record
 class KernelOutput:
-    """An output of an elementwise kernel: a scalar function of an element of each input.
+    """An output of an elementwise kernel: a scalar function of an element of each input, in steps.
 
+    Operands are the inputs and, numbered after them, the steps before; the last step is the output.
     ``acc`` is None where inputs of lesser rank are repeated, else the operator by which inputs of greater rank are
     folded first, to ``rank`` or, where that is None, to the least rank of the inputs.
     """
 
-    scalar: Scalar
+    steps: tuple[Scalar, ...]
     acc: str | None
     rank: int | None
     text: str

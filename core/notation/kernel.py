@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from ilang.core.diagnostic import NotationError
-from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, pointwise
+from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, operations, pointwise
 from ilang.core.ir.syntax import (
     ElementKernel,
     KernelInput,
@@ -51,6 +51,8 @@ EXAMPLE = "for example: `f: x[i,j], y[j] -> x * y; sum: x + y`"
 ORDER_HELP = "f lines up the last axes of inputs, c the first ones"
 DEEPEST = 100
 """Brackets in brackets at most."""
+MOST = 16
+"""Primitives of one scalar at most: an expression of more has steps, each a scalar that later ones read."""
 
 
 def parse_kernel(source: Source, span: Span | None = None) -> ElementKernel:
@@ -162,6 +164,7 @@ class _Reader:
         self.tokens: list[tuple[str, str, Span]] = []
         self.at = 0
         self.depth = 0
+        self.steps: list[Scalar] = []
         self.last = Span(source, whole.end, whole.end)
         position = whole.start
         while position < whole.end:
@@ -248,9 +251,20 @@ class _Reader:
         """``x + y``, ``sum: x + y``, ``max 1: x``."""
         start = self.at
         acc, rank = self._mode()
+        self.steps = []
         scalar = self._sum(names)
         span = self.tokens[start][2].to(self.tokens[self.at - 1][2])
-        return KernelOutput(scalar, acc, rank, span.text(), span)
+        return KernelOutput((*self.steps, scalar), acc, rank, span.text(), span)
+
+    def _short(self, scalar: Scalar, names: Mapping[str, int]) -> Scalar:
+        """A scalar, with steps in place of its longest arguments while it has too many primitives."""
+        while isinstance(scalar, Apply) and MOST < operations(scalar):
+            longest = max(scalar.arguments, key=operations)
+            step = Operand(len(names) + len(self.steps))
+            self.steps.append(longest)
+            arguments = (step if each is longest else each for each in scalar.arguments)
+            scalar = Apply(scalar.primitive, tuple(arguments))
+        return scalar
 
     def _mode(self) -> tuple[str | None, int | None]:
         """The mode before ``:``, where one stands."""
@@ -290,7 +304,7 @@ class _Reader:
         while self.peek()[0] == "sign" and self.peek()[1] in signs:
             primitive = signs[self.peek()[1]]
             self.at += 1
-            scalar = Apply(primitive, (scalar, part(names)))
+            scalar = self._short(Apply(primitive, (scalar, part(names))), names)
         return scalar
 
     def _factor(self, names: Mapping[str, int]) -> Scalar:
@@ -309,7 +323,7 @@ class _Reader:
             self.demand(")", "`)`")
         else:
             raise self.unexpected("an operand")
-        return Apply("neg", (scalar,)) if minus % 2 else scalar
+        return self._short(Apply("neg", (scalar,)), names) if minus % 2 else scalar
 
     def _named(self, name: str, span: Span, names: Mapping[str, int]) -> Scalar:
         """An input, or a function of operands."""
@@ -321,4 +335,5 @@ class _Reader:
         while self.take(","):
             operands.append(self._sum(names))
         self.demand(")", "`,` or `)`")
-        return _applied(name, operands, span.to(self.tokens[self.at - 1][2]))
+        applied = _applied(name, operands, span.to(self.tokens[self.at - 1][2]))
+        return self._short(applied, names)

@@ -28,6 +28,7 @@ from ilang.core.ir.scalar import (
     Convert,
     Operand,
     Scalar,
+    folded,
     operands_of,
     scalars_within,
 )
@@ -357,10 +358,7 @@ def _restricted(scalar: Scalar, read: set[int]) -> Scalar:
         part for part in scalars_within(scalar) if isinstance(part, Operand) and part.number in read
     ]
     primitives = [part.primitive for part in scalars_within(scalar) if isinstance(part, Apply)]
-    result: Scalar = operands[0]
-    for operand in operands[1:]:
-        result = Apply(primitives[0] if primitives else "add", (result, operand))
-    return result
+    return folded(primitives[0] if primitives else "add", operands)
 
 
 def _joined(dtypes: Sequence[str], span: Span) -> str:

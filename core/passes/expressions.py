@@ -19,7 +19,16 @@ from ilang.core.dtype import LARGEST_WHOLE
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.operation import Einsum, Operation
-from ilang.core.ir.scalar import Apply, Constant, Extent, Operand, Position, Scalar, pointwise
+from ilang.core.ir.scalar import (
+    Apply,
+    Constant,
+    Extent,
+    Operand,
+    Position,
+    Scalar,
+    folded,
+    pointwise,
+)
 from ilang.core.notation.printer import print_tree
 from ilang.core.ops import ARGUMENTS
 from ilang.core.record import replace
@@ -38,9 +47,7 @@ def constant(node: syntax.Number) -> graph.Assignment:
 
 def operation(node: syntax.Einsum, slots: list[int]) -> Operation:
     """An einsum specification: the sum of products over the axes that the result lacks."""
-    scalar: Scalar = Operand(0)
-    for number in range(1, len(slots)):
-        scalar = Apply("mul", (scalar, Operand(number)))
+    scalar = folded("mul", [Operand(number) for number in range(len(slots))])
     logic, text = Einsum(node.spec), print_tree(node)
     return Operation(tuple(slots), scalar, "+", logic, text, node.span, node.schedule)
 

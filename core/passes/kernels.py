@@ -103,15 +103,26 @@ class _Kernel:
                 output.span,
                 "an output has at most the rank of its inputs",
             )
-        used = list(operands_of(output.scalar))
-        reads = [self._value(number, output.acc, rank) for number in used]
-        if all(held < rank for _, held in reads):
-            widest = self.ranks.index(self.full)
-            used.append(widest)
-            reads.append(self._value(widest, output.acc, rank))
-        place = {number: n for n, number in enumerate(used)}
-        scalar = renumbered(output.scalar, place)
-        return self.add(self._assignment(reads, rank, rank, scalar, None, output))
+        steps: list[tuple[int, int]] = []
+        for number, step in enumerate(output.steps, 1):
+            used = list(operands_of(step))
+            reads = [self._read(each, steps, output.acc, rank) for each in used]
+            held = max((held for _, held in reads), default=0)
+            if number == len(output.steps) and held < rank:
+                reads.append(self._value(self.ranks.index(self.full), output.acc, rank))
+                held = rank
+            scalar = renumbered(step, {operand: n for n, operand in enumerate(used)})
+            steps.append(
+                (self.add(self._assignment(reads, held, held, scalar, None, output)), held)
+            )
+        return steps[-1][0]
+
+    def _read(
+        self, operand: int, steps: Sequence[tuple[int, int]], acc: str | None, rank: int
+    ) -> tuple[int, int]:
+        """An operand of a step, an input or an earlier step; and its rank."""
+        inputs = len(self.ranks)
+        return self._value(operand, acc, rank) if operand < inputs else steps[operand - inputs]
 
     def _value(self, number: int, acc: str | None, rank: int) -> tuple[int, int]:
         """An input as an output reads it, folded where it has more axes; and its rank."""

@@ -69,8 +69,7 @@ class Definitions(dict[str, syntax.Definition]):
                 stack.extend(missing)
                 continue
             stack.pop()
-            alone = 0 if isinstance(node, syntax.Value) else 1
-            leaves[id(node)] = sum(leaves[id(child)] for child in below) if below else alone
+            leaves[id(node)] = sum(leaves[id(child)] for child in below) if below else _alone(node)
             if name is not None:
                 self.counted[name] = leaves[id(node)]
         return leaves[id(tree)]
@@ -90,6 +89,13 @@ class Definitions(dict[str, syntax.Definition]):
             tree.span,
             "a definition used twice is written out twice: look for definitions that double themselves",
         )
+
+
+def _alone(leaf: syntax.Tree) -> int:
+    """The expressions that a leaf is: the steps of a kernel, none of the name of a value."""
+    if isinstance(leaf, syntax.ElementKernel):
+        return sum(len(output.steps) for output in leaf.outputs)
+    return 0 if isinstance(leaf, syntax.Value) else 1
 
 
 def _spelled(count: int) -> str:

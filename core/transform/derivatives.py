@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, folded
 from ilang.core.ops import SLOW
 from ilang.core.record import record, replace
 
@@ -121,13 +121,8 @@ PASSING = frozenset(("copy", "add", "sub", "neg", "max", "min", "where", "tf32",
 
 
 def summed(parts: Sequence[Scalar]) -> Scalar:
-    """The sum of scalars of one type, added by pairs: as deep as the logarithm of how many they are."""
-    rest = list(parts)
-    while len(rest) > 1:
-        pairs = zip(rest[::2], rest[1::2], strict=False)
-        odd = rest[-1:] if len(rest) % 2 else []
-        rest = [added(one, other) for one, other in pairs] + odd
-    return rest[0]
+    """The sum of scalars of one type."""
+    return folded("add", parts, parts[0].dtype)
 
 
 def reads_value(scalar: Scalar) -> bool:
@@ -161,11 +156,6 @@ def constant(value: float, like: Scalar) -> Scalar:
 
 def _is(scalar: Scalar, value: float) -> bool:
     return isinstance(scalar, Constant) and scalar.value == value
-
-
-def added(one: Scalar, other: Scalar) -> Scalar:
-    """A sum."""
-    return Apply("add", (one, other), one.dtype)
 
 
 def times(one: Scalar, other: Scalar) -> Scalar:

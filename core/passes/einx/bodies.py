@@ -22,6 +22,7 @@ from ilang.core.ir.scalar import (
     Operand,
     Position,
     Scalar,
+    folded,
 )
 from ilang.core.passes.einx.building import EinxBuilding, Fold, LeafDimension, LeafTensor
 from ilang.core.record import replace
@@ -88,27 +89,20 @@ def _elementwise(
         return b.assign(target, read, Apply("where", tuple(terms)))
     if len(terms) == 1 and op.means in ("and", "or"):
         return b.assign(target, read, Apply("truth", (terms[0],)))
-    scalar = terms[0]
-    for term in terms[1:]:
-        if op.means == "logaddexp":
-            return _log_added(b, read, target)
-        scalar = Apply(op.means, (scalar, term))
-    return b.assign(target, read, scalar)
+    if op.means == "logaddexp" and 1 < len(terms):
+        return _log_added(b, read, target)
+    return b.assign(target, read, folded(op.means, terms))
 
 
 def _log_added(
     b: EinxBuilding, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
 ) -> LeafTensor:
     """ln(e^x + e^y + ...), the largest taken out before."""
-    largest: Scalar = Operand(0)
-    for number in range(1, len(operands)):
-        largest = Apply("max", (largest, Operand(number)))
-    most = b.assign(target, operands, largest)
+    numbers = range(len(operands))
+    most = b.assign(target, operands, folded("max", [Operand(number) for number in numbers]))
     shift = _shift(Operand(len(operands)))
-    total: Scalar = Apply("exp", (Apply("sub", (Operand(0), shift)),))
-    for number in range(1, len(operands)):
-        term = Apply("exp", (Apply("sub", (Operand(number), shift)),))
-        total = Apply("add", (total, term))
+    terms = [Apply("exp", (Apply("sub", (Operand(number), shift)),)) for number in numbers]
+    total = folded("add", terms)
     return b.assign(target, [*operands, most], Apply("add", (Apply("ln", (total,)), shift)))
 
 

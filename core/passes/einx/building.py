@@ -28,7 +28,7 @@ from ilang.core.ir.einx import (
     named,
 )
 from ilang.core.ir.operation import Amount, Einsum, Operation, Sized
-from ilang.core.ir.scalar import Apply, Operand, Scalar
+from ilang.core.ir.scalar import Operand, Scalar, folded
 from ilang.core.ir.spec import AxisLabel as SpecLabel
 from ilang.core.ir.spec import Joined, ShapeSpec, Spec, SpecRow
 from ilang.core.names import Names
@@ -497,10 +497,7 @@ def _numbered(leaves: Sequence[LeafDimension]) -> dict[str, int]:
 
 def _first(count: int) -> Scalar:
     """The scalar of what is put together: each part has its own operand alone."""
-    scalar: Scalar = Operand(0)
-    for number in range(1, count):
-        scalar = Apply("add", (scalar, Operand(number)))
-    return scalar
+    return folded("add", [Operand(number) for number in range(count)])
 
 
 def _holds(dims: Sequence[_Dim]) -> bool:
