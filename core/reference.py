@@ -62,6 +62,8 @@ class Extreme:
         return np.where(np.equal(result, 0), zero, result)
 
 
+MOST_DIMENSIONS = 64
+"""Dimensions of an array of NumPy at most."""
 MEANING: dict[str, Callable[..., Any]] = {
     "copy": lambda x: x,
     "add": np.add,
@@ -132,6 +134,7 @@ def values_of(
     shaped: Shaped, arrays: Sequence[Array], extents: Sequence[int], exact: bool = False
 ) -> list[Array]:
     """The value of every node of a program, as ``evaluate`` computes it."""
+    check_ranks(shaped)
     values: list[Array] = []
     types = _types(exact)
     with np.errstate(all="ignore"):
@@ -147,6 +150,21 @@ def values_of(
             else:
                 values.append(np.asarray(arrays[node.number]).astype(dtype))
     return values
+
+
+def check_ranks(shaped: Shaped) -> None:
+    """Refuse a program of more dimensions than an array of NumPy has.
+
+    Raises:
+        DataError: E0769.
+    """
+    for node, tensor in zip(shaped.nodes, shaped.tensors, strict=True):
+        subject, rank = f"{tensor.name} has", len(tensor.dims)
+        if isinstance(node, Assignment) and rank < len(node.sizes):
+            subject, rank = f"`{node.text}` walks", len(node.sizes)
+        if MOST_DIMENSIONS < rank:
+            message = f"{subject} {rank} axes, and arrays of NumPy have {MOST_DIMENSIONS} at most"
+            raise DataError("E0769", message, node.span, "compose some axes to one: `(a b)`")
 
 
 def _check_lookups(
@@ -190,6 +208,8 @@ def _assign(
     types: dict[str, np.dtype[Any]],
 ) -> Array:
     domain = tuple(extents[size] for size in node.sizes)
+    if 0 in domain:  # before the positions along its other axes take memory
+        return _of_nothing(node, values, dims, types)
     indices = _Indices(domain, values, extents)
     operands: list[Array] = []
     for read in node.reads:
@@ -206,6 +226,30 @@ def _assign(
             node, full.astype(types[node.acc_dtype]), np.broadcast_to(counted, domain), types
         )
     return _arranged(node, full).reshape(dims)
+
+
+def _of_nothing(
+    node: Assignment,
+    values: list[Array],
+    dims: tuple[int, ...],
+    types: dict[str, np.dtype[Any]],
+) -> Array:
+    """The result of an assignment without iterations: its base, or what a fold of nothing gives."""
+    if node.base is not None:
+        return values[node.base]
+    if node.acc is None:
+        return np.zeros(dims)
+    return np.full(dims, _identity(node, types))
+
+
+def _identity(node: Assignment, types: dict[str, np.dtype[Any]]) -> Any:
+    """The value of an accumulator before anything is folded, which is that of a fold of nothing."""
+    op = OPS[node.acc or ""]
+    assert op.identity is not None
+    start: float | int = op.identity
+    if node.acc_dtype in INTEGER_ENDS and abs(op.identity) == float("inf"):
+        start = INTEGER_ENDS[node.acc_dtype][op.identity > 0]
+    return types[node.acc_dtype].type(start)
 
 
 def _onto(node: Assignment, base: Array, full: Array, index: list[Array], counted: Array) -> Array:
@@ -263,11 +307,16 @@ def _along(axis: int, extent: int, rank: int) -> Array:
 
 
 def _read(value: Array, index: list[Any]) -> Array:
-    """The elements at an index over the domain; anything where it is outside, which guards leave out."""
+    """The elements at an index over the domain; anything where it is outside, which guards leave out.
+
+    One index over all elements, since NumPy takes fewer arrays as indices than arrays have dimensions.
+    """
+    place = np.asarray(0)
+    for part, extent in zip(index, value.shape, strict=True):
+        place = place * extent + np.clip(part, 0, max(0, extent - 1))
     if value.size == 0:
-        return np.zeros(np.broadcast_shapes(*(np.shape(part) for part in index)), value.dtype)
-    clipped = [np.clip(part, 0, n - 1) for part, n in zip(index, value.shape, strict=True)]
-    return np.asarray(value[tuple(clipped)])
+        return np.zeros(place.shape, value.dtype)
+    return np.asarray(value.reshape(-1)[place])
 
 
 def _scalar(
@@ -305,22 +354,14 @@ def _converted(array: Any, dtype: str, types: dict[str, np.dtype[Any]]) -> Any:
 
 
 def _fold(node: Assignment, full: Array, counted: Array, types: dict[str, np.dtype[Any]]) -> Array:
-    """Fold the reduced axes where they count, keeping them with extent 1; an empty fold gives the identity."""
+    """Fold the reduced axes where they count, keeping them with extent 1."""
     assert node.acc is not None
     op = OPS[node.acc]
     assert op.binary is not None
-    assert op.identity is not None
-    reduced = node.reduced_axes()
-    dtype = types[node.acc_dtype]
-    start: float | int = op.identity
-    if node.acc_dtype in INTEGER_ENDS and abs(op.identity) == float("inf"):
-        start = INTEGER_ENDS[node.acc_dtype][op.identity > 0]
+    dtype, start = types[node.acc_dtype], _identity(node, types)
     ufunc: Any = MEANING[op.binary]
-    return np.asarray(
-        ufunc.reduce(
-            full, axis=reduced, keepdims=True, initial=dtype.type(start), dtype=dtype, where=counted
-        )
-    )
+    over = {"axis": node.reduced_axes(), "keepdims": True, "where": counted}
+    return np.asarray(ufunc.reduce(full, initial=start, dtype=dtype, **over))
 
 
 def _arranged(node: Assignment, full: Array) -> Array:

@@ -15,7 +15,7 @@ from ilang.core.dtype import FLOATS
 from ilang.core.ir.scalar import Apply, scalars_within
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.record import record
-from ilang.core.reference import NUMPY_TYPES, evaluate
+from ilang.core.reference import NUMPY_TYPES, check_ranks, evaluate
 
 Array = npt.NDArray[Any]
 
@@ -100,7 +100,8 @@ def is_positive(shaped: Shaped) -> bool:
 def inputs_of(
     shaped: Shaped, extents: Sequence[int], starts: Sequence[int], below: Sequence[int | None]
 ) -> list[Array]:
-    """The inputs of a case."""
+    """The inputs of a case. Raises DataError E0769: NumPy has no arrays of as many dimensions."""
+    check_ranks(shaped)
     arrays, positive = [], is_positive(shaped)
     for value, start, limit in zip(shaped.inputs, starts, below, strict=True):
         tensor = shaped.tensors[value]

@@ -306,10 +306,13 @@ def _holds(dtype: str, value: bool | float) -> bool:
 
 
 def contiguous(array: Array) -> Array:
-    """The array itself if C can read it as it is, else a copy."""
+    """The array itself if C can read it as it is, else a copy. Raises DataError (E0713): there is no memory for it."""
     if array.flags.num & PLAIN == PLAIN:
         return array
-    return np.array(array, copy=True, order="C", subok=False)
+    from ilang.codegen.runtime.memory import fitting
+
+    with fitting("a copy whose elements are in a row", array.nbytes):
+        return np.array(array, copy=True, order="C", subok=False)
 
 
 def check_threads(threads: object) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import _cffi_backend as backend
@@ -43,6 +44,17 @@ NO_SPACE: Final = new_space(ALIGNMENT)
 def bytes_of(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
     """The bytes of an array."""
     return math.prod(shape) * dtype.itemsize
+
+
+@contextmanager
+def fitting(subject: str, count: int) -> Iterator[None]:
+    """Make arrays of so many bytes together. Raises DataError (E0713) if there is no memory."""
+    if LARGEST_SPACE < count:
+        raise too_large(subject, count)
+    try:
+        yield
+    except MemoryError:
+        raise too_large(subject, count) from None
 
 
 def too_large(subject: str, count: int | None = None) -> DataError:

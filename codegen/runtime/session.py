@@ -30,6 +30,7 @@ from ilang.codegen.runtime.checkpoint import DEFINITION, read, write
 from ilang.codegen.runtime.concurrency import lock_of_runs
 from ilang.codegen.runtime.given_shapes import rows_of_extents
 from ilang.codegen.runtime.initial import initial_values
+from ilang.codegen.runtime.memory import fitting
 from ilang.codegen.runtime.phased_program import PhasedProgram
 from ilang.codegen.runtime.plan import OUT_OF_RANGE
 from ilang.codegen.runtime.settings import Settings
@@ -137,7 +138,8 @@ class Session:
                 self.parameters.share(path, given.parameters, place)
         for cell, tensor in solved.cells("parameter"):
             if tensor.path not in others:
-                values = initial_values(solved, cell, tensor, options.seed)
+                with fitting(f"the values of {tensor.path}", tensor.space()):
+                    values = initial_values(solved, cell, tensor, options.seed)
                 self.parameters.put(tensor.path, values)
         if isinstance(given, Mapping):
             for path, values in given.items():
@@ -511,7 +513,8 @@ class Session:
     def _clear(self) -> None:
         """State begins with zeros."""
         for path, tensor in self.state.tensors.items():
-            self.state.put(path, np.zeros(tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]))
+            with fitting(f"the values of {path}", tensor.space()):
+                self.state.put(path, np.zeros(tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]))
 
 
 def _input(tensor: LastingTensor, values: Any) -> Array:

@@ -6,12 +6,13 @@ enough: what was read is written the next time, but for arrays that a caller has
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.runtime.arguments import rounded, widened_array
+from ilang.codegen.runtime.arguments import NUMPY_TYPES, rounded, widened_array
 from ilang.core.build.tensor import Shape
 from ilang.core.diagnostic import DataError
 from ilang.core.record import record
@@ -33,7 +34,11 @@ class LastingTensor:
 
     def count(self) -> int:
         """The number of elements."""
-        return int(np.prod(self.shape.memory(), dtype=np.int64))
+        return math.prod(self.shape.memory())
+
+    def space(self) -> int:
+        """The number of bytes."""
+        return self.count() * NUMPY_TYPES[self.dtype].itemsize
 
 
 class Arrays(MutableMapping[str, "Array"]):

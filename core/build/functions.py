@@ -47,6 +47,7 @@ from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar
 from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import Schedule
+from ilang.core.limits import check_expressions
 from ilang.core.record import replace
 from ilang.core.source import Span
 
@@ -60,6 +61,7 @@ class Functions(Configuration):
     def __init__(self, around: Around) -> None:
         """For the definitions of a module."""
         super().__init__(around)
+        self.expressions = 0
         self.callers = Callers()
         self.component = around.component
         self.load = around.load
@@ -73,6 +75,15 @@ class Functions(Configuration):
         self.untrained: dict[Stored, Ruled] = {}
         self.next: dict[Stored, tuple[Tensor, Span]] = {}
         self.root: Owner
+
+    def count(self, more: int, span: Span) -> None:
+        """Count expressions that are evaluated: those of each call, and of each turn of a ``repeat``.
+
+        Raises:
+            MeaningError: E0250 (too many).
+        """
+        self.expressions += more
+        check_expressions(self.expressions, span, is_exact=False)
 
     # -- expressions -------------------------------------------------------------------------------------------------
 
@@ -89,6 +100,7 @@ class Functions(Configuration):
                 case _:
                     break
         value = self._tensor(frame, chain.pop())
+        self.count(len(chain), term.span)
         while chain:
             value = self._continued(frame, chain.pop(), value)
         return value
@@ -368,6 +380,7 @@ class Functions(Configuration):
 
     def call(self, frame: Evaluation, term: ast.Called) -> Sequence[Tensor]:
         """The outputs of a call."""
+        self.count(1, term.span)
         name = term.component.name if isinstance(term.component, ast.Reference) else None
         if name is not None:
             meaning = frame.names.get(name)
@@ -526,7 +539,9 @@ class Functions(Configuration):
         """``repeat``: the result of each turn is what the next begins with."""
         over = self.known(self.setting(frame, term.over))
         if not isinstance(over, tuple):
-            over = tuple(range(self.whole(frame, term.over, "a count")))
+            count = self.whole(frame, term.over, "a count")
+            self.count(count, term.span)
+            over = tuple(range(count))
         carried = self.tensor(frame, term.start)
         for turn, value in enumerate(over):
             names: dict[str, Meaning] = {

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
+from ilang.core.build.counting import least_expressions
 from ilang.core.build.routines import Built, Result, Routines
 from ilang.core.build.settings import Around, Evaluation, Meaning, Setting, evaluated
 from ilang.core.build.tensor import SCALAR, Rows
@@ -17,6 +18,7 @@ from ilang.core.diagnostic import DataError, Label, MeaningError, visible
 from ilang.core.ir import functions as ast
 from ilang.core.ir import operation as o
 from ilang.core.ir.graph import operands as node_operands
+from ilang.core.limits import check_expressions
 from ilang.core.source import Span
 from ilang.core.suggestion import did_you_mean
 
@@ -40,13 +42,15 @@ def built(
         keep: further tensors to give, by name.
 
     Raises:
-        Error: MeaningError (E026, E027, E028), DataError (E0750 to E0752).
+        Error: MeaningError (E0250, E026, E027, E028), DataError (E0750 to E0752).
     """
     run = Routines(around)
     definition = run.functions.get(name) or run.routines.get(name)
     if definition is None:
         raise _unknown(run, name)
     head = definition.head
+    least = least_expressions(run.functions.values(), run.routines.values())[name]
+    check_expressions(least, definition.span)
     _refuse_unknown(head, shapes)
     run.begin(name, head.span)
     inputs = [

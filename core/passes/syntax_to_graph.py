@@ -24,7 +24,6 @@ from collections.abc import Iterable, Mapping
 
 from ilang.core.diagnostic import (
     InternalError,
-    MeaningError,
     ModuleError,
     NotationError,
     counted,
@@ -32,6 +31,7 @@ from ilang.core.diagnostic import (
 )
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.scalar import Convert, Operand
+from ilang.core.limits import check_expressions
 from ilang.core.notation.printer import print_tree
 from ilang.core.ops import ARGUMENTS
 from ilang.core.passes.expressions import argument, assignment, constant, extreme, operation
@@ -40,8 +40,6 @@ from ilang.core.source import Span
 
 DEEPEST = 20
 """Operations in einx notation of which each is the op of the next, at most."""
-MOST_LEAVES = 100_000
-"""Expressions of a program at most: definitions that double themselves reach this in seventeen steps."""
 
 
 class Definitions(dict[str, syntax.Definition]):
@@ -80,15 +78,7 @@ class Definitions(dict[str, syntax.Definition]):
         Raises:
             MeaningError: E0250.
         """
-        count = self.leaves(tree)
-        if count <= MOST_LEAVES:
-            return
-        raise MeaningError(
-            "E0250",
-            f"the program has {_spelled(count)} expressions; {MOST_LEAVES:,} is the most",
-            tree.span,
-            "a definition used twice is written out twice: look for definitions that double themselves",
-        )
+        check_expressions(self.leaves(tree), tree.span)
 
 
 def _alone(leaf: syntax.Tree) -> int:
@@ -96,11 +86,6 @@ def _alone(leaf: syntax.Tree) -> int:
     if isinstance(leaf, syntax.ElementKernel):
         return sum(len(output.steps) for output in leaf.outputs)
     return 0 if isinstance(leaf, syntax.Value) else 1
-
-
-def _spelled(count: int) -> str:
-    """A count in digits, or its size where there are too many of them to read."""
-    return f"{count:,}" if count < 10**12 else f"more than 10^{len(str(count)) - 1}"
 
 
 def syntax_to_graph(

@@ -93,17 +93,30 @@ def _functions(program: Tree | Module, request: Request) -> list[_Check]:
     """The tensor functions and the routines of a file; shapes are those of what nothing else in it uses."""
     if not isinstance(program, Module):
         return []
+    from ilang.core.build.counting import least_expressions
+    from ilang.core.limits import MOST_LEAVES
+
     heads, used = heads_of(program), used_in(program)
     config = config_of(request.all("--config"), list(heads.values()))
     functions = all_functions(program, list(heads))
     outermost = [each for each in functions if each.name not in used]
     known = shapes_of(request.all("--shape"), outermost)
+    counts = least_expressions(program.functions, program.routines)
+    left = MOST_OF_PARTS
 
     def work(function: Function) -> Checked:
         given = given_to(function, known) if function in outermost else {}
         return checked_line(function, given, config), {}
 
-    return [_Check(function.name, partial(work, function)) for function in functions]
+    checks = []
+    for function in functions:
+        count = counts[function.name]
+        if function.name in used and left < count <= MOST_LEAVES:
+            checks.append(_Check(function.name, partial(_left_out, function.name, count)))
+            continue
+        left -= count if function.name in used and count <= left else 0
+        checks.append(_Check(function.name, partial(work, function)))
+    return checks
 
 
 class _Check:
@@ -123,8 +136,8 @@ def _checks(program: Tree | Module, target: str) -> Iterator[_Check]:
     if not isinstance(program, Module):
         yield _Check(None, lambda: _checked(expressed(program).graph, False, target))
         return
+    from ilang.core.limits import MOST_LEAVES
     from ilang.core.notation.module import exports
-    from ilang.core.passes.syntax_to_graph import MOST_LEAVES
     from ilang.core.pipeline import definitions_of
 
     definitions = definitions_of(program)
@@ -137,15 +150,14 @@ def _checks(program: Tree | Module, target: str) -> Iterator[_Check]:
         count = definitions.leaves(definition.body)
         is_part = name not in exported
         if is_part and left < count <= MOST_LEAVES:
-            line = f"{name} of {count:,} expressions: checked in what uses it"
-            yield _Check(name, partial(_left_out, line))
+            yield _Check(name, partial(_left_out, name, count))
             continue
         left -= count if is_part and count <= left else 0
         yield _Check(name, partial(_definition, program, name, definitions, is_part, target))
 
 
-def _left_out(line: str) -> Checked:
-    return line, {}
+def _left_out(name: str, count: int) -> Checked:
+    return f"{name} of {count:,} expressions: checked in what uses it", {}
 
 
 def _definition(

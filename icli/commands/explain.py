@@ -154,6 +154,9 @@ def _target(written: str | None, stage: str | None) -> str:
     Raises: CommandError E0804 if the target that is named has no such stage.
     """
     names = [name for name, machine in MACHINES.items() if _has(name, machine, stage)]
+    if not names:
+        message = f"{stage} is a stage of tensor functions and routines, `op` and `cd`"
+        raise CommandError("E0804", message, help="`i grad` prints the gradient of a component")
     if written is None or written in names:
         return written or names[0]
     raise CommandError(

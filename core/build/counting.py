@@ -1,0 +1,74 @@
+"""The number of expressions that a definition is, written out: a call is those of what it calls, and of its own once.
+
+Example:
+    in:   op f(x) = x + x;  op g(x) = f(f(x));  op h(x) = repeat(y = x; n in 10) { g(y) }
+    out:  f: 1, g: 4, h: 50
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ilang.core.ir import functions as ast
+
+OPERATIONS = ast.Unary, ast.Binary, ast.EinsumOne, ast.EinsumTwo, ast.Sliced, ast.Called
+Definition = ast.Function | ast.Routine
+
+
+def least_expressions(
+    functions: Iterable[ast.Function], routines: Iterable[ast.Routine]
+) -> dict[str, int]:
+    """The number of expressions of each definition, at least: of a count that no number writes one turn is counted.
+
+    Nothing is written out. What stands under a condition is not counted.
+    """
+    definitions: dict[str, Definition] = {each.head.name: each for each in functions}
+    definitions |= {each.head.name: each for each in routines}
+    counted: dict[str, int] = {}
+    begun: set[str] = set()
+    todo = [*definitions]
+    while todo:
+        name = todo[-1]
+        calls = [each for each in _calls(definitions[name]) if each in definitions]
+        missing = [each for each in calls if each not in counted and each not in begun]
+        begun.add(name)
+        if missing:
+            todo += missing
+            continue
+        counted[todo.pop()] = sum(
+            times * (1 + counted.get(_called(each) or "", 0))
+            for each, times in _operations(definitions[name])
+        )
+    return counted
+
+
+def _calls(definition: Definition) -> list[str]:
+    return [name for each, _ in _operations(definition) if (name := _called(each)) is not None]
+
+
+def _called(node: object) -> str | None:
+    """The name of the definition that a node calls."""
+    if isinstance(node, ast.Routined):
+        return node.name.name
+    if isinstance(node, ast.Called) and isinstance(node.component, ast.Reference):
+        return node.component.name
+    return None
+
+
+def _operations(definition: Definition) -> Iterator[tuple[object, int]]:
+    """The operations and calls of a definition, and how often each is evaluated."""
+    parts = definition.body if isinstance(definition, ast.Function) else definition.statements
+    todo: list[tuple[object, int]] = [(parts, 1)]
+    while todo:
+        node, times = todo.pop()
+        if isinstance(node, tuple):
+            todo += [(each, times) for each in node]
+        elif type(node).__module__ == ast.__name__ and not isinstance(node, ast.Condition):
+            if isinstance(node, (*OPERATIONS, ast.Routined)):
+                yield node, times
+            turns = times
+            if isinstance(node, ast.Repeated) and isinstance(node.over, ast.Number):
+                turns = times * max(0, int(node.over.value))
+            for name, part in vars(node).items():
+                if name != "span":
+                    todo.append((part, turns if name == "body" else times))
