@@ -13,6 +13,7 @@
 #   make matrix          every type, conversion, operator and axis, optimised for several processors
 #   make fuzz-schedules N=10000   random schedules: each refused by a rule, or right
 #   make accuracy        exp and its like, of every float, against the C library: a quarter of an hour
+#   make commands N=40   so many commands on each sample, with every option: a result or an answer with a code
 #   make growth          how the work grows with the size of a program, stage by stage
 #   make bench           time our programs beside NumPy and whatever else .venv has (ARGS='--help' lists options)
 #   make bench-page      the same, and rewrite the tables of docs/benchmarks.md
@@ -43,7 +44,7 @@ find_cc = found=; \
 	  CC="$(CURDIR)/$(BIN)/zig-cc"; export CC; \
 	fi
 
-.PHONY: help demo test check fuzz fuzz-notations fuzz-texts fuzz-tensors fuzz-schedules einsum-tests matrix accuracy growth bench bench-page clean
+.PHONY: help demo test check commands fuzz fuzz-notations fuzz-texts fuzz-tensors fuzz-schedules einsum-tests matrix accuracy growth bench bench-page clean
 
 # The first target: what a bare `make` does. The list is the comment that opens this file.
 help:
@@ -71,6 +72,9 @@ fuzz-texts: $(READY)
 
 fuzz-tensors: $(READY)
 	@$(find_cc); $(BIN)/python tests/property/fuzz.py --programs 0 --tensors $(N)
+
+commands: $(READY)
+	@$(find_cc); $(BIN)/python tests/property/commands.py --count $(N)
 
 einsum-tests: $(READY)
 	@$(find_cc); $(BIN)/python tests/property/numpys_einsum.py

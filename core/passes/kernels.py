@@ -112,9 +112,12 @@ class _Kernel:
                 reads.append(self._value(self.ranks.index(self.full), output.acc, rank))
                 held = rank
             scalar = renumbered(step, {operand: n for n, operand in enumerate(used)})
-            steps.append(
-                (self.add(self._assignment(reads, held, held, scalar, None, output)), held)
-            )
+            assigned = self._assignment(reads, held, held, scalar, None, output)
+            if number < len(
+                output.steps
+            ):  # the whole text is that of the output alone: it may be long
+                assigned = replace(assigned, text=f"step {number} of {len(output.steps)}")
+            steps.append((self.add(assigned), held))
         return steps[-1][0]
 
     def _read(

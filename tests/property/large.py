@@ -77,6 +77,11 @@ def tail(count: int) -> str:
     return _main("ik*kj~ijk >> +ijk~ij" + " >> -ij~ij" * count)
 
 
+def terms(count: int) -> str:
+    """An elementwise kernel of as many terms."""
+    return _main('elementwise("f: x[i] -> ' + " + ".join(["x"] * count) + '")')
+
+
 def named(count: int) -> str:
     """A block of as many statements."""
     statements = "".join(f"  v{n + 1} = (i+i~i)(v{n}, x)\n" for n in range(count - 1))
@@ -122,6 +127,7 @@ FAMILIES: tuple[Callable[[int], str], ...] = (
     tiles,
     tail,
     einsums,
+    terms,
     named,
     layers,
     ladder,
@@ -185,6 +191,18 @@ cd step(x, y) {
   return loss
 }
 """
+
+
+READ = """cd step(x, y) {
+  v = "w" * x
+  h = repeat(h = v; n in COUNT) { h + v }
+  loss = (h - y) *. (h - y) ++ "...|... => 0"
+  backprop(loss)
+  w =- 0.1 *. w.grad
+  return loss
+}
+"""
+"""One value that every turn reads."""
 
 
 ATTENDING = """use nn

@@ -15,6 +15,7 @@ from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.schedule.matrices.apart import computed_apart
 from tests.property.large import (
     FAMILIES,
+    READ,
     attending_step,
     everything,
     graph_of,
@@ -30,6 +31,7 @@ SIZES = {
     "named": (10, 20, 30),
     "doubled": (12, 24, 48),
     "layers": (2, 4, 6),
+    "terms": (32, 64, 96),
     **dict.fromkeys(("contractions", "tiles", "einsums"), (3, 6, 9)),
 }
 """Where a step is much work, sizes are powers of two, or names with a digit more are noticed."""
@@ -57,6 +59,10 @@ def test_work_of_a_training_step_grows_with_its_layers() -> None:
     trained(2)
     one, two, three = (steps(partial(trained, layers)) for layers in (2, 3, 4))
     assert three - two < 1.1 * (two - one), f"{one}, {two}, {three} lines for 2, 3 and 4 layers"
+
+
+def test_a_value_that_every_turn_reads_has_a_gradient() -> None:
+    assert c.emit(pipeline.lower(training_step(1000, READ)))
 
 
 @pytest.mark.parametrize("machine", [CPU, GPU], ids=["cpu", "gpu"])
