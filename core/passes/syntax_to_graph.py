@@ -143,6 +143,7 @@ class _Wiring:
         self.bound: dict[int, int] = {}
         self.annotations: list[graph.Annotation] = []
         self.scopes = 0
+        self.templates: dict[int, graph.Assignment] = {}
         self.values: list[dict[str, int]] = []
         """The values of each definition that is being wired, by name, the outermost first."""
         self.called: list[tuple[int, graph.ValueName]] = []
@@ -233,9 +234,15 @@ class _Wiring:
                 return _Wires([slot], [self._add(argument(node, slot, most))])
             case syntax.Expression():
                 slots = [self._add(_Slot(pattern.span)) for pattern in node.inputs()]
-                return _Wires(slots, [self._add(assignment(node, slots))])
+                return _Wires(slots, [self._add(graph.rewired(self._template(node), slots))])
             case _:
                 raise InternalError("E9901", f"no leaf: {type(node).__name__}")
+
+    def _template(self, node: syntax.Expression) -> graph.Assignment:
+        """The assignment of an expression that reads values 0, 1, ...: a definition that is used again has it once."""
+        if id(node) not in self.templates:
+            self.templates[id(node)] = assignment(node, list(range(len(node.inputs()))))
+        return self.templates[id(node)]
 
     def _told(self, node: syntax.Einx) -> graph.Told | None:
         """The program that an operation goes along axes with.
