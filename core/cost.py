@@ -187,6 +187,8 @@ class Total:
         self.blocks = {p.size for p in program.parts if isinstance(p, ChunkCount)}
         self.number = 0
         self.terms: dict[tuple[str, ...], int] = {}
+        self.alike: dict[tuple[str, ...], tuple[str, ...]] = {}
+        """The order in which the extents of a product were met first, by what is in it."""
 
     def add(self, factor: int, sizes: Sequence[int]) -> None:
         """Add ``factor`` times the product of some sizes."""
@@ -202,7 +204,7 @@ class Total:
             else:
                 factor *= size.fixed
         if factor and names:
-            alike = next((key for key in self.terms if sorted(key) == sorted(names)), tuple(names))
+            alike = self.alike.setdefault(tuple(sorted(names)), tuple(names))
             self.terms[alike] = self.terms.get(alike, 0) + factor
         elif factor:
             self.number += factor

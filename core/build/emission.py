@@ -119,7 +119,7 @@ class Emission:
             rows = [(), (), (unit,)]
         whole = None not in known and value.kind != "parameter"
         kind: o.TerminalKind = "data" if whole else "fill"
-        kind = "constant" if value.kind == "constant" and not whole else kind
+        kind = "constant" if count is not None and not whole else kind
         kind = "parameter" if value.kind == "parameter" else kind
         kind = "alike" if value.kind in ("gradient", "cotangent") else kind
         number = self.add(o.Terminal(name, kind, (rows[0], rows[1], rows[2]), count, None, span))

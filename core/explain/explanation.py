@@ -180,6 +180,7 @@ class _Explaining:
         self.shaped = scheduled.shaped
         values = [v for v, node in enumerate(self.shaped.nodes) if isinstance(node, Assignment)]
         self.number = {value: n for n, value in enumerate(values, 1)}
+        self.of_several = self._of_several()
         self.reader = self._readers()
         self.read = self._reads()
         self.rows = self._rows()
@@ -255,15 +256,20 @@ class _Explaining:
 
     def _schedule(self, value: int, node: Assignment, nest: Nest) -> ScheduleRow:
         text = _scheduled_text(node)
-        if text is None or self._is_of_several(node):
+        if text is None or value in self.of_several:
             return ScheduleRow(self.number[value], node.text, "")
         schedule = schedule_text(node, self._followed(value, node, nest))
         return ScheduleRow(self.number[value], text, schedule)
 
-    def _is_of_several(self, node: Assignment) -> bool:
-        """Whether what is written becomes several assignments, as an argmax does: a schedule is that of one."""
-        alike = (other for other in self.shaped.nodes if isinstance(other, Assignment))
-        return sum(other.span == node.span and other.text != "I" for other in alike) > 1
+    def _of_several(self) -> set[int]:
+        """The values of expressions that become several assignments, as an argmax does: a schedule is that of one."""
+        values = set[int]()
+        for value, node, _ in self._assignments():
+            for read in node.reads:
+                source = self.shaped.nodes[read.value]
+                if isinstance(source, Assignment) and "I" not in (node.text, source.text):
+                    values |= {value, read.value} if source.span == node.span else set()
+        return values
 
     def _definition(self) -> str | None:
         """The program with its schedules, where its text cannot have them."""

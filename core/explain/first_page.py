@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ilang.core.explain.explanation import Cost, Explanation, TensorRow
-from ilang.core.explain.expression import aligned
+from ilang.core.explain.expression import aligned, stored_text
 from ilang.core.explain.formulas import ASCII, Formula
 from ilang.core.explain.meaning import LoopLine
 from ilang.core.explain.page import counted, occupancy_text, table
@@ -63,6 +63,8 @@ def _ports(page: Explanation, width: int) -> str:
     for row in (*page.inputs, *page.outputs):
         letters = " ".join(row.letters)
         same = " ".join(row.extents) == letters or not letters
+        letters += f", stored by {stored_text(row.order)}" if row.order else ""
+        same = same and not row.order
         words.append(
             f"{row.name}  {row.dtype}[{','.join(row.extents)}]{'' if same else f'  {letters}'}"
         )

@@ -22,7 +22,7 @@ from ilang.core.record import record, replace
 
 MOST_STEPS = 6
 """Expressions of a text that are shown one by one."""
-DEEPEST = 12
+DEEPEST = 5
 """Values that stand in each other in a formula, at most."""
 CUT = 2000
 """Characters of a formula that are shown, at most."""

@@ -17,6 +17,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 
 from ilang.core.explain.expression import affine_text
 from ilang.core.explain.formulas import (
+    DEEPEST,
     LONGEST,
     PRODUCT,
     Formula,
@@ -102,8 +103,12 @@ class _Meaning(Formulas):
                 reader = around[reader]
             return self.shaped.nodes[reader]
 
-        for value in sorted(self.kept):
-            if value in around and self._stands_in(value, root(value)):
+        depth: dict[int, int] = {}
+        for value in sorted(self.needed):
+            inside = [s for s in sources_of(self.shaped.nodes[value]) if s not in self.kept]
+            depth[value] = 1 + max((depth.get(s, 0) for s in inside), default=0)
+            is_free = value in self.kept and value in around and depth[value] < DEEPEST
+            if is_free and self._stands_in(value, root(value)):
                 self.kept.discard(value)
         for value in sorted(self.kept):
             while LONGEST < len(self._formula(value)) and self._divided(value):
@@ -124,7 +129,8 @@ class _Meaning(Formulas):
         if not (isinstance(node, Assignment) and isinstance(reader, Assignment)):
             return False
         stored = node.base is not None or reader.base is not None or node.scatters()
-        if stored or value in self.shaped.outputs or value in self.viewed | {*self.successor}:
+        shown = value in self.shaped.outputs or value in self.viewed or value in self.successor
+        if stored or shown:
             return False
         once = len(node.target) == len(reader.axes)
         return self.reads[value] == 1 and (once or not self._is_costly(value))
@@ -162,22 +168,30 @@ class _Meaning(Formulas):
         """The plain loops of all formulas."""
         values = [v for v in sorted(self.kept) if isinstance(self.shaped.nodes[v], Assignment)]
         groups: list[tuple[list[Item], int]] = []
+        mates = set[int]()
         for value in values:
             item = self._item(value)
-            shared = self._joined(item, *groups[-1]) if groups else None
+            shared = self._joined(item, *groups[-1], mates) if groups else None
+            mates = {value} if shared is None else mates
+            mates.add(value)
             if shared is None:
                 groups.append(([item], len(item.dims)))
             else:
                 groups[-1][0].append(shared[0])
                 groups[-1] = groups[-1][0], shared[1]
         alone = len(values) == 1
+        self.readers: dict[int, set[int]] = {}
+        for value in values:
+            for source, _ in self._all_reads(value):
+                self.readers.setdefault(source, set()).add(value)
         for items, depth in groups:
             yield from self._group(items, depth, alone)
 
-    def _joined(self, item: Item, items: Sequence[Item], depth: int) -> tuple[Item, int] | None:
+    def _joined(
+        self, item: Item, items: Sequence[Item], depth: int, mates: Container[int]
+    ) -> tuple[Item, int] | None:
         """A value with the letters of the loops that it shares with others, and how many these are; None of none."""
         node, first = self._node(item.value), items[0]
-        mates = {each.value for each in items}
         reads = [read for read in self._all_reads(item.value) if read[0] in mates]
         if not reads or node.base is not None or node.scatters():
             return None
@@ -225,18 +239,12 @@ class _Meaning(Formulas):
     def _group(self, items: Sequence[Item], depth: int, alone: bool) -> Iterator[LoopLine]:
         """The shared loops of some values, and the loops of each inside."""
         mates = {item.value for item in items}
-        readers: dict[int, set[int]] = {}
-        for value in self.kept:
-            if isinstance(self.shaped.nodes[value], Assignment):
-                for source, _ in self._all_reads(value):
-                    readers.setdefault(source, set()).add(value)
-        views = {n.value for n in self.shaped.nodes if isinstance(n, View)}
         self.local = frozenset(
             v
             for v in mates
             if v not in self.shaped.outputs
-            and v not in views
-            and readers.get(v, set()) <= mates
+            and v not in self.viewed
+            and self.readers.get(v, set()) <= mates
             and 1 < len(items)
         )
         self.dropped = depth

@@ -304,8 +304,10 @@ class Solver:
         repeated = {row.variable for leaf, row in self._open_leaves() if leaf.repeated}
         wanted: dict[int, None] = {}
         for c in self.products:
+            if not repeated or self._is_late(c):
+                continue
             known, unknown, variables = self._side(c.left)
-            if self._is_late(c) or unknown or not repeated.issuperset(variables):
+            if unknown or not repeated.issuperset(variables):
                 continue
             if known < self._side(c.right)[0]:
                 wanted |= dict.fromkeys(variables)

@@ -42,6 +42,7 @@ class _Attaching(Reverse):
         self.number: dict[int, int] = {}
         self.flowing: dict[int, list[int]] = {}
         self.sparse: set[int] = set()
+        self.lasting: set[int] = set()
         self.active: set[int] = set()
         self.back = {given: each for each in shaped.backward for given, _ in each.gradients}
         self.rules = {rule.value: rule for rule in shaped.custom}
@@ -184,8 +185,9 @@ class _Attaching(Reverse):
         for operand, gradient in rule.gradients:
             self._need(gradient, number)
             if self.number[operand] in self.active:
-                if total in self.sparse:
-                    self.sparse.add(number[gradient])
+                for some in (self.sparse, self.lasting):
+                    if total in some:
+                        some.add(number[gradient])
                 self._flow_to(self.number[operand], number[gradient])
         return True
 

@@ -20,7 +20,7 @@ Conventions where a function has no derivative, or several (those of JAX and PyT
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Literal
 
 from ilang.core.dtype import FLOATS
@@ -55,7 +55,7 @@ class Flow:
 
 
 def flowing_back(
-    scalar: Scalar, back: Scalar, value: Scalar | None = None
+    scalar: Scalar, back: Scalar, value: Scalar | None = None, alike: Container[int] = ()
 ) -> dict[int, list[Flow]]:
     """The cotangents of each operand of a typed scalar expression; to operands that are missing nothing flows back.
 
@@ -63,6 +63,7 @@ def flowing_back(
         scalar: over operands, constants, positions, conversions and primitives.
         back: what flows back to it, of its type.
         value: what has the value of the whole expression already, where something has.
+        alike: operands that are one number for all elements: to divide by one is finite, or nothing is.
     """
     flows: dict[int, list[Flow]] = {}
     todo = [(scalar, Flow(back, (), ""), value or scalar)]
@@ -77,18 +78,20 @@ def flowing_back(
                     rounded = replace(flow, part=converted(flow.part, inner.dtype or ""))
                     todo.append((inner, rounded, inner))
             case Apply():
-                ways = _ways(part, flow, known)
+                ways = _ways(part, flow, known, alike)
                 todo += [(argument, way, argument) for argument, way in reversed(ways)]
             case _:
                 pass
     return flows
 
 
-def _ways(applied: Apply, flow: Flow, value: Scalar) -> list[tuple[Scalar, Flow]]:
+def _ways(
+    applied: Apply, flow: Flow, value: Scalar, alike: Container[int]
+) -> list[tuple[Scalar, Flow]]:
     """The arguments of a primitive that something flows back to, and what does."""
     partial = PARTIALS.get(applied.primitive)
     parts = () if partial is None else partial(flow.part, applied.arguments, value)
-    factors = _worse(flow.factors, _factors(applied))
+    factors = _worse(flow.factors, _factors(applied, alike))
     ways = []
     for argument, part in zip(applied.arguments, parts, strict=False):
         if part is None or argument.dtype not in FLOATS:
@@ -99,15 +102,16 @@ def _ways(applied: Apply, flow: Flow, value: Scalar) -> list[tuple[Scalar, Flow]
     return ways
 
 
-def _factors(applied: Apply) -> Factors:
+def _factors(applied: Apply, alike: Container[int]) -> Factors:
     """The factors that a primitive multiplies a cotangent with."""
     if applied.primitive in PASSING:
         return ""
     if applied.primitive in ("mul", "square"):
         return "product"
     divisor = applied.arguments[-1]
-    fixed = applied.primitive == "div" and isinstance(divisor, Constant) and divisor.value != 0
-    return "" if fixed else "singular"
+    fixed = isinstance(divisor, Constant) and divisor.value != 0
+    fixed = fixed or (isinstance(divisor, Operand) and divisor.number in alike)
+    return "" if fixed and applied.primitive == "div" else "singular"
 
 
 def _worse(one: Factors, other: Factors) -> Factors:

@@ -32,7 +32,7 @@ from ilang.core.check.shaped import verify
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.affine import Within
 from ilang.core.ir.assignments import renumbered
-from ilang.core.ir.scalar import Constant, Operand, Scalar, operands_of
+from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, operands_of, scalars_within
 from ilang.core.ir.scalar import renumbered as with_operands
 from ilang.core.ir.shaped import Assignment, Input, InputDimension, Read, Shaped, View
 from ilang.core.record import record, replace
@@ -106,7 +106,9 @@ class Reverse:
         self.new = Building(shaped.sizes)
         self.flowing: dict[int, list[int]] = {}
         self.sparse: set[int] = set()
-        """Cotangents that are 0 in places, whatever the values are."""
+        """Cotangents that are 0 in places because of guards, choices and indices."""
+        self.lasting: set[int] = set()
+        """Sparse cotangents that stay so in a sum of products: all but those of maxima, as of dead units."""
         self.number: dict[int, int] = {}
         self._forward()
         self.active = self._active()
@@ -216,8 +218,9 @@ class Reverse:
         scalar = summed([Operand(number, tensor.dtype) for number in range(len(parts))])
         text, span = f"what flows back to {tensor.name}", self.new.nodes[value].span
         total = self.new.pointwise(parts, scalar, tensor.dims, f"d{tensor.name}", text, span)
-        if self.sparse.issuperset(parts):
-            self.sparse.add(total)
+        for some in (self.sparse, self.lasting):
+            if some.issuperset(parts):
+                some.add(total)
         return total
 
     def _flow_to(self, value: int, part: int) -> None:
@@ -230,8 +233,9 @@ class Reverse:
             return
         back = replace(node, value=total, source=node.target, target=node.source)
         part = self.new.add(back, f"d{source.name}", source.dtype, source.dims)
-        if total in self.sparse:
-            self.sparse.add(part)
+        for some in (self.sparse, self.lasting):
+            if total in some:
+                some.add(part)
         self._flow_to(node.value, part)
 
     def _through(self, value: int, node: Assignment, total: int) -> None:
@@ -249,15 +253,22 @@ class Reverse:
         sparse = total in self.sparse or node.acc in (">", "<")
         nothing = compared("eq", flow.given, constant(0.0, flow.given)) if sparse else None
         met: dict[Read, list[Flow]] = {}
-        for number, flows in flowing_back(node.scalar, flow.back, known).items():
+        alike = [n for n, r in enumerate(node.reads) if not any(p.axes() for p in r.index)]
+        for number, flows in flowing_back(node.scalar, flow.back, known, alike).items():
             read = node.reads[number]
             if read.value in self.active:
                 met.setdefault(read, []).extend(flows)
         guards = self._guards(node, total)
         for read, flows in met.items():
             part = self._part(node, read, flows, nothing, guards, reads)
-            if sparse or guards or self._leaves_out(node, read, flows):
+            if guards or self._leaves_out(node, read, flows):
                 self.sparse.add(part)
+                if guards or not _is_extreme(node):
+                    self.lasting.add(part)
+            elif sparse and (total in self.lasting or not _is_contraction(node, read)):
+                self.sparse.add(part)
+            if total in self.lasting:
+                self.lasting.add(part)
             self._flow_to(read.value, part)
 
     def _guards(self, node: Assignment, total: int) -> tuple[Within, ...]:
@@ -401,3 +412,18 @@ class Reverse:
         if owner in owners or isinstance(self.new.nodes[owner], Input):
             return self.new.copied(total, dtype, name, name, span)
         return total
+
+
+def _is_extreme(node: Assignment) -> bool:
+    """Whether an assignment chooses by maxima and minima alone, as a relu does."""
+    primitives = {each.primitive for each in scalars_within(node.scalar) if isinstance(each, Apply)}
+    return bool(primitives & {"max", "min"} or node.acc in (">", "<")) and not (
+        primitives & {"where", "pow"} or node.guards
+    )
+
+
+def _is_contraction(node: Assignment, read: Read) -> bool:
+    """Whether what flows back through a read is a sum of products with another operand."""
+    kept = {axis for part in read.index for axis in part.axes()}
+    sums = any(axis not in kept for axis in range(len(node.axes)))
+    return sums and isinstance(node.scalar, Apply) and node.scalar.primitive == "mul"

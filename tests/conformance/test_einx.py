@@ -551,7 +551,7 @@ def test_refusals_say_which_order_would_fit(
 
 
 def test_explanations_say_which_order_names_suggest() -> None:
-    told = str(i('einx.id("(q + k) d -> k d, q d", q=1)').explain((2, 3)))
+    told = str(i('einx.id("(q + k) d -> k d, q d", q=1)').explain((2, 3), verbose=True))
     assert "pieces go by position, and their names suggest `-> q d, k d`" in told
     assert "position" not in str(i('einx.id("(q + k) d -> q d, k d", q=1)').explain((3, 3)))
 

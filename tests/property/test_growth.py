@@ -32,7 +32,8 @@ SIZES = {
     "doubled": (12, 24, 48),
     "layers": (2, 4, 6),
     "terms": (32, 64, 96),
-    **dict.fromkeys(("contractions", "tiles", "einsums"), (3, 6, 9)),
+    "inputs": (16, 32, 64),
+    **dict.fromkeys(("contractions", "tiles", "einsums"), (8, 16, 24)),
 }
 """Where a step is much work, sizes are powers of two, or names with a digit more are noticed."""
 NOISE = 200
@@ -41,7 +42,7 @@ NOISE = 200
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 def test_work_grows_with_the_size(family: Callable[[int], str]) -> None:
-    sizes = SIZES.get(family.__name__, (6, 12, 18))
+    sizes = SIZES.get(family.__name__, (12, 24, 36))
     everything(family(sizes[-1]))  # what is made at the first use is made
     one, two, three = (steps(partial(everything, family(size))) for size in sizes)
     each = (two - one) / (sizes[1] - sizes[0])

@@ -108,7 +108,7 @@ def test_layouts_that_are_said() -> None:
     loops = stored.loops()
     assert "out0[j,i] = in0[j,i] * in1[j]" in loops
     assert loops.count("for j in") == 1  # both outputs are of one nest
-    assert "in0   j×i  j i, stored by dimensions 1 0" in str(stored.explain())
+    assert "in0  f32[j,i]  j i, stored by dimensions 1 0" in str(stored.explain())
     assert stored.shapes((2, 3), (3,)) == ((2, 3), (3,))
     x, y = np.ones((2, 3)), np.arange(3.0)
     for component in (stored, pickle.loads(pickle.dumps(stored))):

@@ -24,7 +24,7 @@ def test_constants_are_repeated_along_batch_and_input_axes(target: str, tmp_path
     for name, array, expected in (
         ("scaled", x, numbers * x),
         ("mapped", x.T.copy(), numbers[:, None] * x.T),
-        ("counted", x, x + np.arange(3)),
+        ("counted", x, x + np.arange(12).reshape(4, 3)),
         ("contracted", x, x @ matrix.T),
         ("whole", x, x + np.arange(1, 13).reshape(4, 3)),
         ("either", x, np.where(x > 5, numbers, 0)),
