@@ -40,6 +40,22 @@ def whole_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:
     return {v for v in whole if isinstance(shaped.nodes[v], Assignment)}
 
 
+def parted_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:
+    """The assignments whose reduced loops may have results of their own: stored whole, and nothing stages them."""
+    return whole_values(shaped, nests) - staged_values(shaped, nests)
+
+
+def staged_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:
+    """The values that some reader stages, whoever else reads them."""
+    return {
+        shaped.owner(read.value)
+        for node, nest in zip(shaped.nodes, nests, strict=True)
+        if isinstance(node, Assignment) and nest is not None
+        for number, read in enumerate(node.reads)
+        if nest.staged(number) is not None
+    }
+
+
 def readers_of(shaped: Shaped) -> list[list[int]]:
     """The readers of each value, of itself or of a view of it, or those that take its place in memory."""
     readers: list[list[int]] = [[] for _ in shaped.nodes]

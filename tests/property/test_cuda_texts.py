@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ilang.core import pipeline
+from ilang.core.machine import GPU
 from tests.property.cuda_texts import DRAWN, check
 
 
@@ -16,3 +18,11 @@ def test_random_programs(notation: str, batch: int) -> None:
     assert not tally.failures
     assert count == tally.programs + tally.refused
     assert count < 2 * tally.programs
+
+
+@pytest.mark.parametrize("reader", ["einsum('a,;t^j,=>j,t')", "einsum('a,;j,=>j,a')"])
+def test_a_chosen_sum_beside_a_written_nest_has_parts_only_where_it_is_stored(reader: str) -> None:
+    """Nothing reads the sum of the first program: an axis of a concatenation is never all axes of a result."""
+    text = f"+ei~i << (einsum('k,;k<+t,p,t=>t,k|') || p t k) >> {reader}"
+    shaped = pipeline.infer(pipeline.graph_of(pipeline.text_component(text), "p"))
+    pipeline.lower(shaped, GPU)

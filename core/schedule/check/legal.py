@@ -22,7 +22,7 @@ from ilang.core.ir.schedule import (
     unscheduled,
 )
 from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.schedule.readers import compared, sources, whole_values
+from ilang.core.schedule.readers import compared, parted_values, sources, staged_values
 from ilang.core.source import Span
 
 
@@ -35,7 +35,7 @@ def check_nests(shaped: Shaped, nests: Sequence[Nest | None]) -> None:
     """
     assignments = {v for v, node in enumerate(shaped.nodes) if isinstance(node, Assignment)}
     known = all(nests[value] is not None for value in assignments)
-    whole = (whole_values(shaped, nests) if known else assignments) - _staged_values(shaped, nests)
+    whole = parted_values(shaped, nests) if known else assignments - staged_values(shaped, nests)
     for value, node in enumerate(shaped.nodes):
         nest = nests[value]
         if isinstance(node, Assignment) and nest is not None:
@@ -44,17 +44,6 @@ def check_nests(shaped: Shaped, nests: Sequence[Nest | None]) -> None:
             for loop, role in zip(nest.order, nest.roles, strict=False):
                 if role != "p" or loop not in parts:
                     _check_role(shaped, node, loop, role)
-
-
-def _staged_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:
-    """The values that some reader stages, whoever else reads them."""
-    return {
-        shaped.owner(read.value)
-        for node, nest in zip(shaped.nodes, nests, strict=True)
-        if isinstance(node, Assignment) and nest is not None
-        for number, read in enumerate(node.reads)
-        if nest.staged(number) is not None
-    }
 
 
 def _check_sites(shaped: Shaped, node: Assignment, nest: Nest) -> None:

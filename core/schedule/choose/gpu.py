@@ -31,7 +31,7 @@ from ilang.core.schedule.choose.tile import Factors
 from ilang.core.schedule.choose.tilings import tilings
 from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
 from ilang.core.schedule.groups import Kernels
-from ilang.core.schedule.readers import live_values, whole_values
+from ilang.core.schedule.readers import live_values, parted_values, whole_values
 from ilang.core.schedule.wide_matrices import Apart
 
 
@@ -73,12 +73,22 @@ def choose_for_gpu(
     rows = gpu_rows(shaped, others, tiles, extents, machine)
     choice = _Nests(shaped, written, provenance, readers, rows, blocks)
     nests, kernels = choice.run(), Kernels(shaped, provenance, only_common=True)
+    parted = parted_values(shaped, nests)
+    nests = tuple(
+        _without_parts(node, nest)
+        if isinstance(node, Assignment)
+        and nest is not None
+        and written[value] is None
+        and value not in parted
+        else nest
+        for value, (node, nest) in enumerate(zip(shaped.nodes, nests, strict=True))
+    )
     if choice.imposed:
         return Choice(nests, kernels, len(nests))
     whole = whole_values(shaped, nests) & choice.live
     nests = tuple(
-        _of_blocks(node, nest, value in whole, written[value] is None)
-        if isinstance(node, Assignment) and nest is not None
+        _with_blocks(node, nest)
+        if isinstance(node, Assignment) and nest is not None and value in whole
         else nest
         for value, (node, nest) in enumerate(zip(shaped.nodes, nests, strict=True))
     )
@@ -89,11 +99,9 @@ def choose_for_gpu(
     return Choice(nests, kernels, 0)
 
 
-def _of_blocks(node: Assignment, nest: Nest, is_whole: bool, is_chosen: bool) -> Nest:
-    """A nest as blocks have it; a chosen one of what is not stored whole, as nobody reads it, has no parts."""
-    if is_whole:
-        return _with_blocks(node, nest)
-    reduced = node.reduced_axes() if is_chosen and "p" in nest.roles else ()
+def _without_parts(node: Assignment, nest: Nest) -> Nest:
+    """A nest whose reduced loops have no results of their own: nobody reads its value, or its reader computes it."""
+    reduced = node.reduced_axes() if "p" in nest.roles else ()
     if not any(loop.axis in reduced for loop in nest.order):
         return nest
     named = zip(nest.order, nest.roles, strict=False)
