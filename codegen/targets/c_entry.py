@@ -8,7 +8,7 @@ from typing import assert_never
 from ilang.codegen.targets import c_variants
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, affine
 from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
-from ilang.core.ir.affine import Affine
+from ilang.core.calculus.affine import Affine
 from ilang.core.ir.host import (
     Count,
     Derive,

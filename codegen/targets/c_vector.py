@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.codegen.targets.cfamily import C_TYPES, Spelling
-from ilang.core.ir.affine import Affine
+from ilang.core.calculus.affine import Affine
 from ilang.core.ir.cpu import Registers
 from ilang.core.ir.kernel import Define, Store, Tile
 from ilang.core.ir.scalar import Apply, Load, Local, Scalar, scalars_within

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.identifiers import identifier
+from ilang.core.calculus.affine import Affine, Within, at_least_0
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
-from ilang.core.ir.affine import Affine, Within, at_least_0
 from ilang.core.ir.kernel import For, Kernel, Program, Rest, Variable
 from ilang.core.ir.scalar import (
     Apply,

@@ -452,7 +452,7 @@ class KernelText:
 
     def _bound(self, bound: IntervalEnd) -> str:
         """An end of an interval of iterations; 0 or less where it is before the first one."""
-        text = self.spelling.index(bound.index.plus((), bound.step - 1))
+        text = self.spelling.index(bound.index + (bound.step - 1))
         return text if bound.step == 1 else f"({text}) / {bound.step}"
 
     def _alone(self, s: Spread, indent: str) -> Iterator[str]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from ilang.codegen.targets import c_scalar
 from ilang.codegen.targets.cfamily import INDENT, Spelling
 from ilang.codegen.targets.identifiers import identifier
+from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import BYTES
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.gpu import Neighbors
 from ilang.core.ir.kernel import Change, Define, For, Statement, Store
 from ilang.core.ir.rewriting import parts_of

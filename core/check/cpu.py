@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 
-from ilang.core.ir.affine import Affine
+from ilang.core.calculus.affine import Affine
 from ilang.core.ir.cpu import Into, Registers, SizeProduct, Strided, Transpose, Trips
 from ilang.core.ir.kernel import (
     Define,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.check import kernel as kernels
 from ilang.core.check import matrices
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import BYTES, FLOATS
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, Neighbors, Spread, SwapBuffers
 from ilang.core.ir.kernel import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.check import cpu, outline
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import INTEGERS
-from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
 from ilang.core.ir.kernel import (

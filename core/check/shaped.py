@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
+from ilang.core.calculus.affine import Within
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import DTYPES, INTEGERS
-from ilang.core.ir.affine import Within
 from ilang.core.ir.scalar import Apply, Operand, Position, scalars_within
 from ilang.core.ir.shaped import Assignment, Shaped, View
 from ilang.core.ops import PRIMITIVES

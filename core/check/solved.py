@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.diagnostic import InternalError
 from ilang.core.infer.solved import Solved
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Assignment, Elementwise, Groups, View
 from ilang.core.ir.operation import Operation
 

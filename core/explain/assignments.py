@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.explain.expression import affine_text, scalar_text, size_text, view_text
-from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.scalar import Operand, Position, Scalar
 from ilang.core.ir.shaped import Assignment, Input, Shaped, View
 from ilang.core.ops import OPS

@@ -19,10 +19,10 @@ import re
 from collections.abc import Sequence
 from math import isfinite
 
+from ilang.core.calculus.affine import Affine, Within, inside
 from ilang.core.diagnostic import ElementTypeError
 from ilang.core.explain.expression import affine_text, number_text, size_text
 from ilang.core.infer.dtypes import type_scalar
-from ilang.core.ir.affine import Affine, Within, inside
 from ilang.core.ir.graph import UNNAMED
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
 from ilang.core.ir.schedule import Nest, schedule_text

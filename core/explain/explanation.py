@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.cost import Total, of_assignments, of_transfers
 from ilang.core.dtype import BYTES, DTYPES
 from ilang.core.explain.expression import (
@@ -22,7 +23,6 @@ from ilang.core.explain.kernel import loops_text
 from ilang.core.explain.meaning import Meaning, meaning
 from ilang.core.explain.projection import ProjectionRow, projection_row
 from ilang.core.explain.running import runs_as
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.graph import Einx, Graph
 from ilang.core.ir.kernel import Program

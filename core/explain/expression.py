@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ilang.core.ir.affine import Affine
+from ilang.core.calculus.affine import Affine
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.scalar import Apply, Constant, Convert, Scalar
 from ilang.core.ir.shaped import ExtentProduct, Size

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.explain.expression import aligned, size_text, view_text
 from ilang.core.explain.projection import subscript
 from ilang.core.explain.reasons import of_solved
 from ilang.core.infer.solved import Solved
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Assignment, Einx, Elementwise, Input, OpenKernel, View
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.rows import MEMORY_ORDER, known_axes

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.dtype import FLOATS
 from ilang.core.explain.expression import affine_text, number_text, size_text, view_text
-from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped, View
 from ilang.core.names import Names

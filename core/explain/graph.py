@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.explain.expression import affine_text, scalar_text, view_text
-from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, Node, OpenKernel, View
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Extent, Operand, Position, Scalar

@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.explain.expression import affine_text, aligned, composition_text, size_text
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.host import (
     Count,
     Derive,

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
+from ilang.core.calculus.affine import Affine, Within, at_least_0
 from ilang.core.explain.expression import INFIX, affine_text, scalar_text
-from ilang.core.ir.affine import Affine, Within, at_least_0
 from ilang.core.ir.cpu import Cut, Fetch, IntervalEnd, Late, Left, Outline, Sharing, Transpose
 from ilang.core.ir.gpu import (
     Barrier,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.explain.expression import affine_text
 from ilang.core.explain.formulas import (
     DEEPEST,
@@ -27,7 +28,6 @@ from ilang.core.explain.formulas import (
     sources_of,
     substituted_letters,
 )
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.scalar import Apply, scalars_within
 from ilang.core.ir.shaped import Assignment, Input, Shaped, View
 from ilang.core.ops import ARGUMENTS, SLOW

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.explain.expression import affine_text, number_text
-from ilang.core.ir.affine import Affine
 from ilang.core.record import record
 
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
+from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.explain.expression import aligned, size_text
 from ilang.core.explain.projection import WRITTEN_ONCE, ProjectionRow, projection_row, written
 from ilang.core.explain.reasons import of_shaped, of_solved
@@ -38,7 +39,6 @@ from ilang.core.infer.projections import OperationLoop, Projection
 from ilang.core.infer.solved import Solved
 from ilang.core.infer.solver import GUESS, STAGES
 from ilang.core.ir import shaped as shaped_ir
-from ilang.core.ir.affine import Affine, axis_index
 from ilang.core.ir.graph import (
     Annotation,
     Assignment,

@@ -6,8 +6,8 @@ extent with which the index stays inside its dimension, padding included (LANGUA
 
 from __future__ import annotations
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.diagnostic import ShapeError
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Assignment, Read
 from ilang.core.record import record
 from ilang.core.source import Span

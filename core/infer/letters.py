@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.infer.counting import Flat, RowAxis
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Assignment, Graph, View
 from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.ir.rows import MEMORY_ORDER

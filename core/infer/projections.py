@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import assert_never
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.infer.inferred import Inferred
 from ilang.core.infer.operations import BATCH, INPUT, OUTPUT
 from ilang.core.infer.sizes import Sizes
 from ilang.core.ir import spec as notation
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.operation import (
     Compose,
     Einsum,

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ilang.core.calculus.affine import Within, inside
 from ilang.core.infer.counting import axis_says, variable_says
 from ilang.core.infer.inferred import Inferred
 from ilang.core.infer.letters import Letters, named_axes
-from ilang.core.ir.affine import Within, inside
 from ilang.core.ir.graph import Assignment, Graph, Node, Read, View
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.rows import Known

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ilang.core.ir.affine import Affine, Within, axis_index
+from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.ir.scalar import Apply, Convert, Position, Scalar
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, View
 from ilang.core.record import replace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ilang.core.ir.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir.scalar import Load, Local
 from ilang.core.ir.schedule import MicroTile
 from ilang.core.record import record

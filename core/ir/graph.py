@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
 
-from ilang.core.ir.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir.operation import Operation, SizeConstraint, Terminal
 from ilang.core.ir.scalar import Operand, Scalar
 from ilang.core.ir.syntax import ElementKernel, Schedule

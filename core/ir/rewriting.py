@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
-from ilang.core.ir.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
 from ilang.core.ir.gpu import (
     Barrier,

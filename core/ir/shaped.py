@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ilang.core.ir.affine import Affine, Looked, Within
+from ilang.core.calculus.affine import Affine, Looked, Within
 from ilang.core.ir.graph import Axis, Backprop, Custom, Groups
 from ilang.core.ir.scalar import Position, Scalar, scalars_within
 from ilang.core.ir.syntax import Schedule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.core.ir.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
 from ilang.core.ir.kernel import (

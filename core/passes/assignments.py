@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ilang.core.calculus.affine import Affine, Looked, Within, axis_index, inside
 from ilang.core.diagnostic import ElementTypeError, Label, ScheduleError
 from ilang.core.dtype import INTEGER_ENDS, INTEGERS, accumulator, arithmetic, join
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.ir import graph, shaped
-from ilang.core.ir.affine import Affine, Looked, Within, axis_index, inside
 from ilang.core.ir.operation import Operation, Slice
 from ilang.core.ir.scalar import (
     Apply,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import assert_never
 
-from ilang.core.ir.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir.kernel import (
     Block,
     Buffer,

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from math import gcd
 
-from ilang.core.ir.affine import Affine
+from ilang.core.calculus.affine import Affine
 from ilang.core.ir.kernel import (
     Change,
     Define,

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ilang.core.calculus.affine import axis_index
 from ilang.core.diagnostic import ShapeError
 from ilang.core.ir import graph, syntax
-from ilang.core.ir.affine import axis_index
 from ilang.core.ir.scalar import Operand, Scalar, operands_of, renumbered
 from ilang.core.record import replace
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ilang.core.ir.affine import Affine, Looked, Within
+from ilang.core.calculus.affine import Affine, Looked, Within
 from ilang.core.ir.graph import Assignment, Axis
 from ilang.core.ir.scalar import Apply, Convert, Extent, Position, Scalar
 from ilang.core.record import record, replace

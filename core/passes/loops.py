@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ilang.core.calculus.affine import Affine, Looked, Within, axis_index, inside
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Affine, Looked, Within, axis_index, inside
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select, with_operands
 from ilang.core.ir.schedule import UNIT_ROLES, Loop, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment, Read
@@ -107,19 +107,18 @@ class Loops:
             *((nest.weight(part), frame.variable(part)) for part in others),
             (nest.weight(loop), variable),
         )
-        return (Within(origin.index.plus(inside), origin.size),)
+        return (Within(origin.index + Affine(inside), origin.size),)
 
     def _indexed(self, frame: Frame, index: Affine, kept: bool = False) -> Affine:
         """An index over axes as one over loop variables; ``kept``: of what is kept, from the origins of axes on."""
         position = replace(self._found_at(frame, index), terms=())
         for c, axis in index.terms:
             parts = frame.nest.parts(axis)
-            position = position.plus(
-                (c * frame.nest.weight(part), frame.variable(part)) for part in parts
-            )
+            walked = tuple((frame.nest.weight(part), frame.variable(part)) for part in parts)
+            position = position + c * Affine(walked)
             if axis in frame.origin and not kept:
                 begin = frame.origin[axis].index
-                position = position.plus(((c * s, v) for s, v in begin.terms), c * begin.offset)
+                position = position + c * begin
                 position = replace(position, window=True)  # an interval is not the whole dimension
         return position
 

@@ -24,8 +24,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.scalar import Constant, Load, Scalar, Select
 from ilang.core.ir.schedule import (
     Chunks,

@@ -21,8 +21,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.scalar import INFINITY, Apply, Constant, Load, Local, Scalar, Select, finite
 from ilang.core.ir.schedule import (
     THREAD_ROLES,

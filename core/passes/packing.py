@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import BYTES
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.extent import fixed
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.scalar import Operand
@@ -174,6 +174,6 @@ def _begin(reader: Frame, index: Affine) -> Affine:
     for c, axis in index.terms:
         if axis in reader.origin:
             origin = reader.origin[axis].index
-            begin = begin.plus(((c * s, v) for s, v in origin.terms), c * origin.offset)
+            begin = begin + c * origin
             begin = replace(begin, window=True)
     return begin

@@ -17,8 +17,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 
+from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.scalar import Load, Local, Scalar
 from ilang.core.ir.schedule import (
     Accumulation,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.kernel import Chunk
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Read
@@ -110,7 +110,7 @@ class Frame:
     def index_of(self, index: LoopIndex) -> Affine:
         """An index over loops as one over loop variables."""
         terms = tuple((step, self.variable(loop)) for step, loop in index.terms)
-        return Affine(terms) if index.rest is None else index.rest.plus(terms)
+        return Affine(terms) if index.rest is None else index.rest + Affine(terms)
 
     def variable(self, loop: Loop) -> int:
         """The variable of an open loop."""

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import assert_never
 
+from ilang.core.calculus.affine import Within, axis_index
 from ilang.core.diagnostic import ElementTypeError, Label
 from ilang.core.dtype import FLOATS, INTEGERS, LARGEST_WHOLE, accumulator
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.infer.solved import Solved
 from ilang.core.ir import graph, shaped
-from ilang.core.ir.affine import Within, axis_index
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Constant, Convert, Operand, Position, Scalar, scalars_within
 from ilang.core.matrix_unit import with_rounded_factors

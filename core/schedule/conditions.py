@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ilang.core.ir.affine import Affine, Within, axis_index
+from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.ir.assignments import substituted
 from ilang.core.ir.shaped import Assignment, Size
 from ilang.core.record import record

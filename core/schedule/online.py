@@ -21,8 +21,8 @@ value, from the partial reductions to the sums that end them, and refuses every 
 
 from __future__ import annotations
 
+from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, finite
 from ilang.core.ir.schedule import (
     BLOCK_ROLES,

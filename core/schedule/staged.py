@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from ilang.core.ir.affine import Affine
+from ilang.core.calculus.affine import Affine
 from ilang.core.ir.extent import Extent, FixedExtent, Given, LoopReach, fixed, part_extent
 from ilang.core.ir.schedule import (
     Interval,

@@ -6,8 +6,8 @@ product     the product of what stands before and after: no division, so zeros a
 
 from __future__ import annotations
 
+from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.diagnostic import MeaningError
-from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.assignments import reindexed, without_axes
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.scalar import Constant, Operand, Scalar

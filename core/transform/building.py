@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.dtype import accumulator
-from ilang.core.ir.affine import Affine, axis_index
 from ilang.core.ir.assignments import renumbered, sources
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.scalar import Constant, Convert, Operand, Scalar, operands_of

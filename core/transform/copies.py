@@ -7,7 +7,7 @@ Example:
 
 from __future__ import annotations
 
-from ilang.core.ir.affine import Affine
+from ilang.core.calculus.affine import Affine
 from ilang.core.ir.assignments import substituted
 from ilang.core.ir.scalar import Operand
 from ilang.core.ir.shaped import Assignment, Node, Read, Shaped, View

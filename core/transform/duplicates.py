@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ilang.core.ir.affine import Affine, axis_index
+from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.ir.assignments import reindexed, renumbered
 from ilang.core.ir.shaped import Assignment, Input, Node, Shaped, Tensor, View
 from ilang.core.record import replace

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.ir.affine import Affine, Within, axis_index
+from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.ir.assignments import reindexed
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.scalar import Position, scalars_within

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.infer.unionfind import UnionFind
-from ilang.core.ir.affine import Affine, axis_index
 from ilang.core.ir.assignments import renumbered, sources
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.scalar import Apply, Operand, Position, scalars_within, with_operands

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import BYTES
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.assignments import all_reads, substituted
 from ilang.core.ir.scalar import (
     Apply,

@@ -28,9 +28,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import assert_never
 
+from ilang.core.calculus.affine import Within
 from ilang.core.check.shaped import verify
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.affine import Within
 from ilang.core.ir.assignments import renumbered
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, operands_of, scalars_within
 from ilang.core.ir.scalar import renumbered as with_operands

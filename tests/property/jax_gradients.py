@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from ilang.core import pipeline
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.diagnostic import MeaningError
 from ilang.core.dtype import INTEGER_ENDS
-from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
 from ilang.core.ir.shaped import Assignment, Shaped, View
 from ilang.core.ops import OPS

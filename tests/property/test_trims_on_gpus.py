@@ -131,7 +131,7 @@ def _ending_early(program: Program) -> Program:
     """A program whose trimmed loops have an iteration less."""
 
     def less(bound: IntervalEnd) -> IntervalEnd:
-        return replace(bound, index=bound.index.plus((), -bound.step))
+        return replace(bound, index=bound.index - bound.step)
 
     def change(s: Statement) -> Statement:
         if not isinstance(s, For) or s.trim is None:

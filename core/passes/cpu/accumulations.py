@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.ir.affine import Affine
+from ilang.core.calculus.affine import Affine
 from ilang.core.ir.kernel import Change, ChunkCount, Define, For, Program, Store
 from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Apply, Load, Local, Position, Select, scalars_within

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeGuard
 
-from ilang.core.ir.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir.cpu import Cut, IntervalEnd
 from ilang.core.ir.kernel import (
     Block,
@@ -188,8 +188,8 @@ def _parts(
                 most[IntervalEnd(_minus(end, high), step)] = None
         elif step < 0:
             if end is not None:
-                least[IntervalEnd(_minus(high, end).plus((), 1), -step)] = None
-            most[IntervalEnd(low.plus((), 1), -step)] = None
+                least[IntervalEnd(_minus(high, end) + 1, -step)] = None
+            most[IntervalEnd(low + 1, -step)] = None
         else:
             within |= dict.fromkeys((Within(low, each.size), Within(high, each.size)))
     tests = is_guarded(bodies[0]), is_guarded(bodies[1])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from ilang.core.ir.affine import Affine, Within, axis_index
+from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.ir.cpu import Into, Left, SizeProduct
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, Tile, map_blocks
 from ilang.core.ir.rewriting import (

@@ -63,7 +63,7 @@ def _statement(program: Program, fetched: frozenset[int], s: Statement) -> State
 def _lines(program: Program, row: Load) -> CacheLines:
     """The cache lines of a row, a page further on."""
     memory, size = program.machine.memory, BYTES[row.dtype]
-    further = (*row.index[:-1], row.index[-1].plus((), memory.page_bytes // size))
+    further = (*row.index[:-1], row.index[-1] + memory.page_bytes // size)
     return CacheLines(memory.line_bytes // size, (replace(row, index=further),))
 
 

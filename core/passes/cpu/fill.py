@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ilang.core.ir.affine import axis_index
+from ilang.core.calculus.affine import axis_index
 from ilang.core.ir.cpu import Late, Left
 from ilang.core.ir.kernel import (
     Block,

@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.dtype import BYTES
-from ilang.core.ir.affine import Affine, axis_index
 from ilang.core.ir.cpu import CacheLines, Fetch
 from ilang.core.ir.kernel import (
     Block,
@@ -225,7 +225,7 @@ class _Lanes:
         assert isinstance(chunk, For)
         until = None if loop.rest is None else loop.rest.until
         if until is not None:
-            until = until.plus(((-self.chunk, outer),))
+            until = until - self.chunk * axis_index(outer)
         rest = Rest(loop.size, Affine(((self.chunk, outer),)), 1, until)
         chunk = replace(chunk, variable=inner, size=self._constant(self.chunk), rest=rest)
         return [For(outer, self._chunks(loop.size), (*start, chunk, *end))]

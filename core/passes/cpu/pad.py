@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ilang.core.ir.affine import Within, axis_index
+from ilang.core.calculus.affine import Within, axis_index
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import (
     Block,
@@ -236,7 +236,7 @@ def _nest_of_zeros(
 def _zeros(program: Program, filling: _FillingStore, size: int, first: int) -> Statement:
     """The loop that clears so many lanes of a row, from one on."""
     store, variable = filling.store, filling.lanes.variable
-    index = (*store.index[:-1], store.index[-1].plus((), first))
+    index = (*store.index[:-1], store.index[-1] + first)
     zero = Constant(0, program.buffers[store.buffer].dtype)
     return For(variable, size, (Store(store.buffer, index, zero),))
 
@@ -258,7 +258,7 @@ def _opens(s: For | If, variables: set[int]) -> bool:
 
 def _reaches(rest: Rest, lane: int) -> Within:
     """The condition that a row has the lane of this number."""
-    return Within(rest.start.plus((), rest.step * lane), rest.size)
+    return Within(rest.start + rest.step * lane, rest.size)
 
 
 def _with_halves(program: Program, read: set[int]) -> Program:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import BYTES
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Captured, Left, Registers
 from ilang.core.ir.kernel import (
     Block,

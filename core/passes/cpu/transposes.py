@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.ir.affine import Affine
+from ilang.core.calculus.affine import Affine
 from ilang.core.ir.cpu import SizeProduct, Strided, Transpose, Trips
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, map_blocks
 from ilang.core.ir.rewriting import step_of, unless_same, with_bodies

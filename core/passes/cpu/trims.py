@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ilang.core.ir.affine import Affine, Within, axis_index
+from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -79,13 +79,13 @@ def _trimmed(program: Program, loop: For) -> For:
     conditions = _common(loop.body)
     last = next((each for each in conditions if step_of(each.index, loop.variable) < 0), None)
     if last is not None:
-        until = _without(last.index, loop.variable, 1).plus((), 1)
+        until = _without(last.index, loop.variable, 1) + 1
         rest = Rest(loop.size, Affine(()), 1, until, -step_of(last.index, loop.variable))
         return replace(loop, body=_settled(loop.body, last), rest=rest)
     for each in conditions:
         begin = _without(each.index, loop.variable, -1)
         if step_of(each.index, loop.variable) == 1 and _is_natural(begin):
-            further = begin.plus(((1, loop.variable),))
+            further = begin + axis_index(loop.variable)
             body = _settled(loop.body, each)
             shifted = tuple(substituted(s, {loop.variable: further}) for s in body)
             until = _without(each.index, loop.variable, 1)
@@ -178,7 +178,7 @@ def _end(load: Load, within: Sequence[Within], loops: Mapping[int, For]) -> End 
     for each in within:
         every = -step_of(each.index, variable)
         if every > 0 and each.size is None and not each.index.looked:
-            return End(_without(each.index, variable, 1).plus((), 1), every)
+            return End(_without(each.index, variable, 1) + 1, every)
     return None
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ilang.core.calculus.affine import axis_index
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.dtype import LARGEST_WHOLE
 from ilang.core.einx_ops import EinxOp
-from ilang.core.ir.affine import axis_index
 from ilang.core.ir.scalar import (
     INFINITY,
     Apply,

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.diagnostic import MeaningError, ShapeError
 from ilang.core.ir import graph
-from ilang.core.ir.affine import Affine, axis_index
 from ilang.core.ir.einx import (
     Axis,
     Bracket,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from ilang.core.calculus.affine import axis_index
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.affine import axis_index
 from ilang.core.ir.graph import (
     Annotation,
     Assignment,

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
+from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.dtype import BYTES
-from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
     Block,
@@ -246,22 +246,22 @@ class Iterations:
 
     def more(self) -> tuple[Within, ...]:
         """The conditions that an iteration is not the last one."""
-        left = self._left.plus(((-c, v) for c, v in self._counted), -2)
+        left = self._left - Affine(tuple(self._counted), 2)
         return (Within(left, None), *self._before_end(1))
 
     def any(self) -> tuple[Within, ...]:
         """The conditions that an iteration exists."""
         if not self._left.sizes and self._left.offset:
             return self._before_end(None)
-        return (Within(self._left.plus((), -1), None), *self._before_end(None))
+        return (Within(self._left - 1, None), *self._before_end(None))
 
     def _before_end(self, on: int | None) -> tuple[Within, ...]:
         """The conditions that the first iteration, or one ``on`` from this one, is before the end of the dimension."""
         rest = self.loop.rest
         if rest is None:
             return ()
-        terms = () if on is None else ((rest.step, self.loop.variable),)
-        return (Within(rest.start.plus(terms, rest.step * (on or 0)), rest.size),)
+        now = Affine(()) if on is None else rest.step * (axis_index(self.loop.variable) + on)
+        return (Within(rest.start + now, rest.size),)
 
 
 def chosen(body: Block, choose: Callable[[Statement], Statement | None]) -> Block:

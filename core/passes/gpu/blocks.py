@@ -22,8 +22,8 @@ from collections import Counter
 from collections.abc import Container, Mapping
 from math import prod
 
+from ilang.core.calculus.affine import Within, axis_index
 from ilang.core.dtype import INTEGER_ENDS
-from ilang.core.ir.affine import Within
 from ilang.core.ir.gpu import CombineThreads, Spread
 from ilang.core.ir.kernel import (
     Block,
@@ -391,7 +391,7 @@ def _shared_out(chain: list[For], chosen: list[For]) -> Spread:
 
 def _before_end(loop: For, rest: Rest) -> Within:
     """The condition that an iteration of a loop is one of those that are left."""
-    return Within(rest.start.plus(((rest.step, loop.variable),)), rest.size)
+    return Within(rest.start + rest.step * axis_index(loop.variable), rest.size)
 
 
 def chain_of(body: Block) -> list[For]:

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
+from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.diagnostic import ScheduleError
-from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.kernel import (
     Block,
     Buffer,
@@ -107,7 +107,7 @@ class Factors:
             return loop
         if rest.until is not None or self.numbering.sizes[loop.size].fixed is None:
             raise self.refusal("its tiles end where a condition says", "leave out its roles")
-        within.append(Within(rest.start.plus(((rest.step, loop.variable),)), rest.size))
+        within.append(Within(rest.start + rest.step * axis_index(loop.variable), rest.size))
         return replace(loop, rest=None)
 
     def copied(self, body: Block, products: Sequence[Products]) -> Block:
@@ -304,6 +304,6 @@ def _joined(index: Sequence[Affine], group: Sequence[int], widths: Sequence[int]
     joined, step = Affine(()), 1
     for d in reversed(group):
         part = index[d]
-        joined = joined.plus(((step * c, v) for c, v in part.terms), step * part.offset)
+        joined = joined + step * part
         step *= widths[d]
-    return replace(joined, terms=tuple(reversed(joined.terms)))
+    return joined.outermost_first()

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from math import prod
 
-from ilang.core.ir.affine import Affine
+from ilang.core.calculus.affine import Affine
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import For, If, Kernel, Part, Program, statements_within
 from ilang.core.ir.rewriting import accesses, parts_of

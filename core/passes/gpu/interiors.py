@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
 
+from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
     Block,
@@ -207,7 +207,7 @@ class _Freeing:
         rest = loop.rest
         if rest is None or rest.until is not None or self._extent(loop) is None:
             return loop
-        within.append(Within(rest.start.plus(((rest.step, loop.variable),)), rest.size))
+        within.append(Within(rest.start + rest.step * axis_index(loop.variable), rest.size))
         return replace(loop, rest=None)
 
     # -- what needs no condition -------------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ class _Freeing:
 
 def _last(rest: Rest, extent: int) -> Within:
     """The condition that the last one of so many iterations is inside its dimension."""
-    return Within(rest.start.plus((), rest.step * (extent - 1)), rest.size)
+    return Within(rest.start + rest.step * (extent - 1), rest.size)
 
 
 def _least(index: Affine, inner: Extents) -> Affine | None:

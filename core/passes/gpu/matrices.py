@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 
-from ilang.core.ir.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.ir.gpu import MatrixProduct, Spread
 from ilang.core.ir.kernel import (
     Block,
@@ -135,19 +135,16 @@ class _Multiplying:
             return stores
         *_, last = first.index
         along = [
-            replace(first, index=(*first.index[:-1], replace(last, offset=last.offset + n)))
-            for n, _ in enumerate(others, 1)
+            replace(first, index=(*first.index[:-1], last + n)) for n, _ in enumerate(others, 1)
         ]
-        if along != others or last.offset % len(stores):
-            return stores
-        if any(c % len(stores) for c, _ in last.terms):
+        if along != others or not last.is_multiple(len(stores)):
             return stores
         if self.pair is None:
             self.pair = self.numbering.variable("pair", "p")
-        step = Affine(((1, self.pair),))
+        step = axis_index(self.pair)
 
         def on(index: tuple[Affine, ...]) -> tuple[Affine, ...]:
-            return *index[:-1], index[-1].plus(step.terms)
+            return *index[:-1], index[-1] + step
 
         read = replace(first, index=on(first.index))
         store = replace(stores[0], index=on(stores[0].index), value=read)

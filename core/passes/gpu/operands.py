@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.ir.affine import Affine
+from ilang.core.calculus.affine import Affine
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
     Block,

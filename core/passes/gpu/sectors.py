@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from math import gcd
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import BYTES
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import Block, For, If, Kernel, Program, Statement, Store, map_statements
 from ilang.core.ir.rewriting import parts_of, substituted

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import BYTES
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
     Block,
@@ -329,6 +329,6 @@ def _kept(program: Program, access: Access, places: dict[int, Placement]) -> tup
         return parts
     column, step = Affine(()), 1
     for d, part in reversed([*zip(place.kept, parts, strict=True)][1:]):
-        column = column.plus(((c * step, v) for c, v in part.terms), part.offset * step)
+        column = column + step * part
         step *= program.sizes[program.buffers[buffer].dims[d]].fixed or 1
-    return parts[0], replace(column, terms=tuple(reversed(column.terms)))
+    return parts[0], column.outermost_first()

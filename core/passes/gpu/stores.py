@@ -28,8 +28,8 @@ from collections.abc import Sequence
 from itertools import product
 from math import prod
 
+from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.dtype import BYTES
-from ilang.core.ir.affine import Affine, axis_index
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
     Block,

@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf, isnan
 
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import IntervalEnd
 from ilang.core.ir.gpu import CombineThreads, Spread, Trim
 from ilang.core.ir.kernel import (

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
-from ilang.core.ir.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import Block, For, If, Statement, Store
 from ilang.core.ir.rewriting import reads_of
@@ -38,7 +38,7 @@ def end_of(loop: For) -> tuple[Within, ...]:
     rest = loop.rest
     if rest is None:
         return ()
-    return (Within(rest.start.plus(((rest.step, loop.variable),)), rest.size),)
+    return (Within(rest.start + rest.step * axis_index(loop.variable), rest.size),)
 
 
 class Unread:

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.dtype import HELD_FLOATS
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
     Block,
@@ -144,7 +144,7 @@ class _Moving:
         name, many = self.numbering.names[last.variable], extent > lanes
         group, variable = self.numbering.variable(name, "v"), self.numbering.variable(name, "v")
         first = Affine(((lanes, group),) if many else ())
-        inside = substituted(store, {last.variable: first.plus(((1, variable),))})
+        inside = substituted(store, {last.variable: first + axis_index(variable)})
         loop = For(variable, self.numbering.size(lanes), (inside,), role="u")
         loops = spread.loops[:-1]
         if many:

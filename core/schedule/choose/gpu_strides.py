@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import BYTES
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents

@@ -25,8 +25,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import prod
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.schedule import Loop
 from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents

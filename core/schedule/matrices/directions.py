@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from ilang.core.ir.affine import Affine
+from ilang.core.calculus.affine import Affine
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped, View
 from ilang.core.ir.size_class import Extents
 from ilang.core.record import replace

@@ -6,7 +6,7 @@ from math import prod
 
 import pytest
 
-from ilang.core.ir.affine import Affine, axis_index
+from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import Buffer, For, Store
 from ilang.core.ir.scalar import Load

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from ilang.core.ir.affine import Affine, at_least_0
+from ilang.core.calculus.affine import Affine, at_least_0
 from ilang.core.ir.shaped import Assignment
 from ilang.core.pipeline import graph_of, infer, text_component
 from ilang.core.schedule.conditions import Bounds, conditions

@@ -9,9 +9,9 @@ import pytest
 
 from ilang import ShapeError, i
 from ilang.core import pipeline
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Cut, IntervalEnd
 from ilang.core.ir.kernel import For, If, Program, Store, statements_within
 from ilang.core.ir.scalar import Constant, Load, Select

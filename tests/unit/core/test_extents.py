@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ilang.core import pipeline
+from ilang.core.calculus.affine import axis_index
 from ilang.core.check.solved import verify
 from ilang.core.diagnostic import InternalError
 from ilang.core.explain.extents import extents_text
 from ilang.core.infer.solved import Solved
-from ilang.core.ir.affine import axis_index
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Compose
 from ilang.core.record import replace

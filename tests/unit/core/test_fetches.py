@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ilang.core import pipeline
+from ilang.core.calculus.affine import Affine
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import CacheLines, Fetch
 from ilang.core.ir.kernel import For, Program, map_statements, statements_within
 from ilang.core.ir.scalar import Load

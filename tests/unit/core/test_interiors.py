@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ilang.core.ir.affine import Within
+from ilang.core.calculus.affine import Within
 from ilang.core.ir.kernel import For, If, Program, statements_within
 from ilang.core.ir.rewriting import chosen_loads
 from ilang.core.machine import GPU

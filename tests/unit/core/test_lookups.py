@@ -11,8 +11,8 @@ import pytest
 
 from ilang import Error, i
 from ilang.codegen.runtime.specialization import Specialization
+from ilang.core.calculus.affine import axis_index
 from ilang.core.check.graph import verify
-from ilang.core.ir.affine import axis_index
 from ilang.core.ir.graph import Assignment, Axis, Graph, Input, Lookup, Read
 from ilang.core.ir.scalar import Operand
 from ilang.core.pipeline import explain, fit, graph_of, infer, lower, text_component

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.check.gpu import verify
 from ilang.core.diagnostic import InternalError, ScheduleError
 from ilang.core.explain.page import explanation_text
-from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.gpu import MatrixProduct, Spread
 from ilang.core.ir.kernel import If, Program, Statement, Store, map_statements
 from ilang.core.ir.scalar import Apply, Convert, Load, Operand, Select

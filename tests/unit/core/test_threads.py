@@ -7,7 +7,7 @@ import pytest
 
 from ilang import i
 from ilang.codegen.targets.c import emit
-from ilang.core.ir.affine import Affine
+from ilang.core.calculus.affine import Affine
 from ilang.core.ir.kernel import Buffer, For, Kernel, Program, Store, statements_within
 from ilang.core.ir.scalar import Constant
 from ilang.core.ir.shaped import Size

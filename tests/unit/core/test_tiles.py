@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from ilang.codegen.targets import c
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Left, SizeProduct, Transpose
 from ilang.core.ir.kernel import For, If, Program, Statement, Store, Tile, statements_within
 from ilang.core.ir.scalar import Constant, Load

@@ -2,9 +2,9 @@
 
 import pytest
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import SizeProduct, Transpose
 from ilang.core.ir.kernel import For, Program, statements_within
 from ilang.core.pipeline import graph_of, infer, loops_text, lower, text_component

@@ -10,9 +10,9 @@ import pytest
 
 from ilang import i
 from ilang.core import pipeline
+from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.check.kernel import verify
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.affine import Affine, axis_index
 from ilang.core.ir.kernel import Block, For, Program, Rest, map_statements, statements_within
 from ilang.core.record import replace
 

@@ -1,0 +1,292 @@
+"""Affine expressions of whole numbers, and conditions on them: over axes (in graphs) or loop variables (in kernels).
+
+The algebra of indices, loop bounds and guards. Only this module reads the terms of an expression; everything else adds,
+subtracts, multiplies, substitutes and asks (``coefficient``, ``variables``, ``minimum``).
+
+Terms keep the order in which they were written, for that is the order in which they are printed. An operation adds up
+the coefficients of a variable that stands in several terms, and leaves it where it stood first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from ilang.core.record import once, record, replace
+
+T = TypeVar("T")
+
+
+@record
+class Affine:
+    """An index of one dimension: the sum of ``coefficient * axis`` over ``terms``, plus ``offset``.
+
+    A ``window`` is written as a group, so its axes have extents of their own even where it is one axis alone. ``sizes``
+    are further parts of the offset, each a coefficient and a size number: where a part of a concatenation begins is
+    known when the program runs. So are parts that are ``looked`` up: each a coefficient and an element.
+    """
+
+    __slots__ = ("__dict__", "_axis", "_hash")
+
+    terms: tuple[tuple[int, int], ...]
+    offset: int = 0
+    window: bool = False
+    sizes: tuple[tuple[int, int], ...] = ()
+    looked: tuple[tuple[int, Looked], ...] = ()
+
+    # -- algebra -------------------------------------------------------------------------------------------------------
+
+    def __add__(self, other: Affine | int) -> Affine:
+        """The sum; the place of a variable is that in the first operand that has it."""
+        if isinstance(other, int):
+            return replace(self, offset=self.offset + other) if other else self
+        return Affine(
+            _added(self.terms, other.terms),
+            self.offset + other.offset,
+            self.window,
+            _added(self.sizes, other.sizes),
+            _added(self.looked, other.looked),
+        )
+
+    def __sub__(self, other: Affine | int) -> Affine:
+        """The difference."""
+        return self + -other
+
+    def __neg__(self) -> Affine:
+        """Minus the expression."""
+        return self * -1
+
+    def __mul__(self, factor: int) -> Affine:
+        """The product with a number."""
+        if factor == 1:
+            return self
+        if factor == 0:
+            return Affine((), window=self.window)
+        return Affine(
+            tuple((factor * c, axis) for c, axis in self.terms),
+            factor * self.offset,
+            self.window,
+            tuple((factor * c, size) for c, size in self.sizes),
+            tuple((factor * c, each) for c, each in self.looked),
+        )
+
+    __rmul__ = __mul__
+
+    def substituted(self, place: Mapping[int, Affine]) -> Affine:
+        """The expression in which expressions stand for some variables, also where elements are looked up."""
+        looking = self.looking(lambda part: part.substituted(place))
+        if place.keys().isdisjoint(self.variables()):
+            return looking
+        total = Affine((), self.offset, self.window, self.sizes, looking.looked)
+        for c, variable in self.terms:
+            instead = place.get(variable) or axis_index(variable)
+            total = replace(total + c * instead, window=total.window or instead.window)
+        return total
+
+    def renamed(self, names: Mapping[int, int]) -> Affine:
+        """The same index over other axes: ``names`` has the new number of each."""
+        terms = tuple((coefficient, names[axis]) for coefficient, axis in self.terms)
+        return replace(self.looking(lambda part: part.renamed(names)), terms=terms)
+
+    def looking(self, change: Callable[[Affine], Affine]) -> Affine:
+        """The same index, its parts looked up at changed indices."""
+        if not self.looked:
+            return self
+        looked = tuple(
+            (c, replace(each, index=tuple(map(change, each.index)))) for c, each in self.looked
+        )
+        return replace(self, looked=looked)
+
+    def without(self, variables: Collection[int]) -> Affine:
+        """The expression where some variables are 0; what is looked up stays."""
+        return replace(self, terms=tuple(term for term in self.terms if term[1] not in variables))
+
+    def only(self, variables: Collection[int]) -> Affine:
+        """The terms of some variables, and nothing else."""
+        return Affine(tuple(term for term in self.terms if term[1] in variables))
+
+    def positive(self) -> Affine:
+        """The terms and sizes with coefficients above 0, without the offset: ``self - positive + negative``."""
+        return Affine(
+            tuple(each for each in self.terms if 0 < each[0]),
+            sizes=tuple(each for each in self.sizes if 0 < each[0]),
+        )
+
+    def outermost_first(self) -> Affine:
+        """The same expression, its terms from the last one to the first."""
+        return replace(self, terms=self.terms[::-1])
+
+    # -- questions -----------------------------------------------------------------------------------------------------
+
+    @once
+    def axis(self) -> int | None:
+        """The axis that this index is exactly (coefficient 1, offset 0, no window), or None."""
+        if len(self.terms) != 1 or self.offset or self.window or self.sizes or self.looked:
+            return None
+        ((coefficient, axis),) = self.terms
+        return axis if coefficient == 1 else None
+
+    def coefficient(self, variable: int) -> int:
+        """The step that one more of a variable adds."""
+        return sum(c for c, axis in self.terms if axis == variable)
+
+    def steps(self) -> tuple[tuple[int, int], ...]:
+        """Each coefficient with its variable, in the order in which they are printed."""
+        return self.terms
+
+    def single(self) -> tuple[int, int] | None:
+        """The coefficient and the variable of the only term, or None."""
+        return self.terms[0] if len(self.terms) == 1 else None
+
+    def variables(self) -> set[int]:
+        """The variables that it is affine in: those in which elements are looked up are not among them."""
+        return {axis for _, axis in self.terms}
+
+    def lookups(self) -> Iterator[Looked]:
+        """Every element that the index rests on, those first that others rest on."""
+        for _, each in self.looked:
+            for part in each.index:
+                yield from part.lookups()
+            yield each
+
+    def rests_on(self) -> set[int]:
+        """The axes, or variables, of which the index is no affine function: what is looked up is found by them."""
+        if not self.looked:
+            return set()
+        return {axis for each in self.lookups() for part in each.index for _, axis in part.terms}
+
+    def axes(self) -> set[int]:
+        """Every axis, or variable, that the index depends on."""
+        axes = {axis for _, axis in self.terms}
+        return axes | self.rests_on() if self.looked else axes
+
+    def constant(self) -> int | None:
+        """The number that it is, whatever runs; None where it depends on anything."""
+        return None if self.terms or self.sizes or self.looked else self.offset
+
+    def is_whole(self) -> bool:
+        """Whether the index is one axis, so that it walks the whole dimension and never leaves it."""
+        return self.axis() is not None
+
+    def is_inside(self) -> bool:
+        """Whether the index is known to stay in the dimension that it is of: position 0, an axis, one looked up."""
+        if self == Affine(()) or self.is_whole():
+            return True
+        return replace(self, looked=()) == Affine(()) and [c for c, _ in self.looked] == [1]
+
+    def is_natural(self) -> bool:
+        """Whether it is known to be 0 or more, since nothing in it is negative."""
+        parts = (*self.terms, *self.sizes, *self.looked)
+        return 0 <= self.offset and all(0 <= c for c, _ in parts)
+
+    def is_multiple(self, number: int) -> bool:
+        """Whether offset and coefficients of variables are multiples of a number."""
+        return self.offset % number == 0 and all(c % number == 0 for c, _ in self.terms)
+
+    # -- bounds --------------------------------------------------------------------------------------------------------
+
+    def minimum(self, extents: Mapping[int, int | None]) -> Affine | None:
+        """The least value over variables that go from 0 to below known extents, an expression over all others.
+
+        None where a variable that it falls with has no known extent (None). A variable with the extent 0 counts as 0.
+        """
+        offset, terms = self.offset, []
+        for c, variable in self.terms:
+            if variable not in extents:
+                terms.append((c, variable))
+            elif c < 0:
+                extent = extents[variable]
+                if extent is None:
+                    return None
+                offset += c * max(0, extent - 1)
+        return replace(self, terms=tuple(terms), offset=offset)
+
+    def maximum(self, extents: Mapping[int, int | None]) -> Affine | None:
+        """The greatest value over variables that go from 0 to below known extents; see ``minimum``."""
+        least = (-self).minimum(extents)
+        return None if least is None else -least
+
+
+@record
+class Looked:
+    """An integer element that is an index: of value (in graphs) or buffer (in kernels) ``source``.
+
+    The element is at least 0 and below the extent of size number ``size``: that is checked of every element of the
+    source before anything reads it so.
+    """
+
+    source: int
+    index: tuple[Affine, ...]
+    size: int
+
+
+def axis_index(axis: int) -> Affine:
+    """The index that is one axis."""
+    return Affine(((1, axis),))
+
+
+def size_value(size: int) -> Affine:
+    """The extent of a size number as an expression."""
+    return Affine((), sizes=((1, size),))
+
+
+def variables_of(index: Iterable[Affine]) -> set[int]:
+    """The variables that the parts of an index are affine in."""
+    return {axis for part in index for _, axis in part.terms}
+
+
+def row_step(index: Sequence[Affine], variable: int) -> int | None:
+    """The elements that one more of a variable moves an access along its row, the last dimension.
+
+    None where it moves the access in another dimension, or elements are looked up by it. An access without dimensions
+    stays where it is.
+    """
+    *others, last = index or (Affine(()),)
+    if any(variable in part.axes() for part in others) or variable in last.rests_on():
+        return None
+    return last.coefficient(variable)
+
+
+def _added(
+    first: tuple[tuple[int, T], ...], second: tuple[tuple[int, T], ...]
+) -> tuple[tuple[int, T], ...]:
+    """Terms of two sums as those of one, each thing once, those of coefficient 0 left out."""
+    if not (first and second):
+        return first or second
+    total: dict[T, int] = {}
+    for c, each in (*first, *second):
+        total[each] = total.get(each, 0) + c
+    return tuple((c, each) for each, c in total.items() if c)
+
+
+def at_least_0(index: Affine) -> tuple[Affine, str, Affine]:
+    """A comparison that an index is at least 0: what it subtracts on the left, what that may be on the right.
+
+    Example: `0 <= -8k - k1 + 254` as `8k + k1 <= 254`, `0 <= -k + n - 2` as `k + 1 < n`, `0 <= i - 3` as `i >= 3`.
+    """
+    if index.looked:
+        return index, ">=", Affine(())
+    more, less = index.positive(), (-index).positive()
+    if less == Affine(()):
+        return more, ">=", Affine((), -index.offset)
+    if index.offset < 0:
+        return less + (-index.offset - 1), "<", more
+    return less, "<=", more + index.offset
+
+
+@record
+class Within:
+    """Holds where an index is inside a dimension: at least 0 and below the extent of size number ``size``.
+
+    Without a ``size`` it holds wherever the index is at least 0.
+    """
+
+    index: Affine
+    size: int | None
+
+
+def inside(index: Iterable[Affine], dims: Iterable[int]) -> tuple[Within, ...]:
+    """The conditions that the indices of an element are inside its dimensions, where that is not known."""
+    return tuple(
+        Within(part, size) for part, size in zip(index, dims, strict=True) if not part.is_inside()
+    )
