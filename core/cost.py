@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
+from ilang.core.calculus.affine import variables_of
 from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.scalar import Apply, Scalar, scalars_within
 from ilang.core.ir.shaped import Assignment, Shaped, Size
@@ -92,7 +93,7 @@ def of_assignments(shaped: Shaped, machine: Machine) -> dict[int, Work]:
 
 def _contracts(node: Assignment, product: Assignment) -> bool:
     """Whether an assignment sums products in which each operand is met again and again."""
-    operands = [{axis for part in r.index for _, axis in part.terms} for r in product.reads]
+    operands = [variables_of(r.index) for r in product.reads]
     again = all(len(axes) < len(product.axes) for axes in operands)
     return again and node.acc == "+" and node.scalar.dtype in FLOATS
 
@@ -127,7 +128,7 @@ def _opened(loop: For, around: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
     The parts of a dimension count as the whole of it where all of them are around, and so do the blocks of a loop.
     """
-    outer = set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
+    outer = set() if loop.rest is None else loop.rest.start.variables()
     around = [(v, n) for v, n in around if loop.chunk is None or v != loop.chunk.block]
     if loop.rest is None or loop.rest.step != 1 or not outer or not outer <= {v for v, _ in around}:
         return [*around, (loop.variable, loop.size)]
@@ -162,7 +163,7 @@ def of_transfers(shaped: Shaped) -> Iterator[Transfer]:
                 *((each.source, each.index) for each in node.lookups()),
                 *((read.value, read.index) for read in node.reads),
             ):
-                axes = {axis: node.sizes[axis] for part in index for _, axis in part.terms}
+                axes = {axis: node.sizes[axis] for part in index for axis in part.variables()}
                 accessed.setdefault(value, []).append(axes)
     for value in (*shaped.inputs, *shaped.outputs):
         tensor = shaped.tensors[value]

@@ -283,7 +283,7 @@ class _Indices:
         """An index as an array over the domain."""
         offset = part.offset + sum(c * self.extents[size] for c, size in part.sizes)
         position = sum(
-            (c * self.positions[axis] for c, axis in part.terms), start=np.asarray(offset)
+            (c * self.positions[axis] for c, axis in part.steps()), start=np.asarray(offset)
         )
         for c, each in part.looked:
             index = [self(inner) for inner in each.index]

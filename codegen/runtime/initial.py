@@ -11,6 +11,7 @@ import numpy as np
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.runtime.philox import uniform
 from ilang.core.build.values import Measured, Stored
+from ilang.core.calculus.affine import variables_of
 from ilang.core.infer.projections import project
 from ilang.core.ir.functions import Nested
 from ilang.core.ir.graph import Assignment
@@ -78,13 +79,13 @@ def reduced(solved: SolvedDefinition, number: int) -> int:
     node = solved.built.graph.nodes[value]
     if isinstance(node, Operation):
         projection = project(solved.inferred, value, solved.inferred.numbered())[0]
-        kept = {axis for index in projection.target for _, axis in index.terms}
+        kept = variables_of(projection.target)
         index = next((each for n, each in projection.reads if n == place), ())
-        axes = {axis for part in index for _, axis in part.terms} - kept
+        axes = variables_of(index) - kept
         return prod(projection.loops[axis].extent or 1 for axis in axes)
     if isinstance(node, Assignment):
-        kept = {axis for part in node.target for _, axis in part.terms}
-        axes = {axis for part in node.reads[place].index for _, axis in part.terms} - kept
+        kept = variables_of(node.target)
+        axes = variables_of(node.reads[place].index) - kept
         sizes = solved.inferred.node_axes(value)
         return prod(_extent(sizes[axis]) for axis in axes)
     return 1

@@ -88,7 +88,7 @@ def affine(
 ) -> str:
     """An affine form as C text; ``element`` gives that of an element of a buffer, where any is looked up."""
     text = ""
-    named = [(c, variable(number)) for c, number in index.terms]
+    named = [(c, variable(number)) for c, number in index.steps()]
     for c, each in index.looked:
         assert element is not None
         named.append((c, element(each.source, each.index)))
@@ -256,7 +256,7 @@ class Spelling:
                 assert scalar.dtype is not None
                 return literal(scalar.value, scalar.dtype)
             case Position():
-                fixed = not scalar.index.terms and not scalar.index.sizes
+                fixed = scalar.index.constant() is not None
                 text = self.index(scalar.index)
                 return f"(int64_t){text}" if fixed else text
             case Convert():
@@ -289,8 +289,7 @@ class Spelling:
                 words.append(f"{self.index(left)} {relation} {self.index(right)}")
                 continue
             index = self.index(part)
-            parts = (*part.terms, *part.sizes, *part.looked)
-            if part.offset < 0 or any(c < 0 for c, _ in parts):
+            if not part.is_natural():
                 words.append(f"{index} >= 0")
             words.append(f"{index} < {self.size(condition.size)}")
         return " && ".join(words)

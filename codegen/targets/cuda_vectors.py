@@ -36,8 +36,7 @@ def vector(
     row = program.sizes[buffer.dims[-1]].fixed if 1 < len(index) else 0
     if row is not None and row % count == 0 and _is_multiple(last, count):
         extents = [*map(spelling.size, buffer.dims[:-1]), str(row // count)]
-        terms = tuple((c // count, variable) for c, variable in last.terms)
-        vectors = Affine(terms, last.offset // count)
+        vectors = last.divided(count)
         position = spelling.linear(extents, (*index[:-1], vectors))
     else:
         position = spelling.position(number, index)
@@ -47,8 +46,7 @@ def vector(
 
 def _is_multiple(part: Affine, count: int) -> bool:
     """Whether all of an index is a multiple of a number, whatever its variables are."""
-    numbers = (part.offset, *(c for c, _ in part.terms))
-    return not (part.sizes or part.looked) and not any(n % count for n in numbers)
+    return not (part.sizes or part.looked) and part.is_multiple(count)
 
 
 class Held(Spelling):

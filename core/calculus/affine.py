@@ -9,7 +9,16 @@ the coefficients of a variable that stands in several terms, and leaves it where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    Sequence,
+)
 from typing import TypeVar
 
 from ilang.core.record import once, record, replace
@@ -72,16 +81,30 @@ class Affine:
 
     __rmul__ = __mul__
 
+    def divided(self, divisor: int) -> Affine:
+        """The quotient of an affine function of variables alone whose numbers are all multiples of a number."""
+        assert self.is_multiple(divisor)
+        assert not self.sizes
+        assert not self.looked
+        return Affine(tuple((c // divisor, axis) for c, axis in self.terms), self.offset // divisor)
+
     def substituted(self, place: Mapping[int, Affine]) -> Affine:
         """The expression in which expressions stand for some variables, also where elements are looked up."""
         looking = self.looking(lambda part: part.substituted(place))
         if place.keys().isdisjoint(self.variables()):
             return looking
+        whole = self.axis()
+        if whole is not None:
+            return place[whole]
         total = Affine((), self.offset, self.window, self.sizes, looking.looked)
         for c, variable in self.terms:
             instead = place.get(variable) or axis_index(variable)
             total = replace(total + c * instead, window=total.window or instead.window)
         return total
+
+    def merged(self) -> Affine:
+        """The same expression, each variable and size in one term, and those of coefficient 0 in none."""
+        return replace(self, terms=_merged(self.terms), sizes=_merged(self.sizes))
 
     def renamed(self, names: Mapping[int, int]) -> Affine:
         """The same index over other axes: ``names`` has the new number of each."""
@@ -138,9 +161,13 @@ class Affine:
         """The coefficient and the variable of the only term, or None."""
         return self.terms[0] if len(self.terms) == 1 else None
 
-    def variables(self) -> set[int]:
-        """The variables that it is affine in: those in which elements are looked up are not among them."""
-        return {axis for _, axis in self.terms}
+    def variables(self) -> KeysView[int]:
+        """The variables that it is affine in, in printing order; ``axes`` has those of look-ups, too."""
+        return {axis: c for c, axis in self.terms}.keys()
+
+    def value(self, values: Mapping[int, int]) -> int:
+        """The value where variables have values, any other 0, apart from sizes and from what is looked up."""
+        return self.offset + sum(c * values.get(axis, 0) for c, axis in self.terms)
 
     def lookups(self) -> Iterator[Looked]:
         """Every element that the index rests on, those first that others rest on."""
@@ -159,6 +186,11 @@ class Affine:
         """Every axis, or variable, that the index depends on."""
         axes = {axis for _, axis in self.terms}
         return axes | self.rests_on() if self.looked else axes
+
+    def canonical(self) -> Hashable:
+        """What two expressions have in common that are equal for all values, whatever the order of their terms."""
+        once = self.merged()
+        return frozenset(once.terms), once.offset, frozenset(once.sizes), frozenset(once.looked)
 
     def constant(self) -> int | None:
         """The number that it is, whatever runs; None where it depends on anything."""
@@ -250,13 +282,22 @@ def row_step(index: Sequence[Affine], variable: int) -> int | None:
 def _added(
     first: tuple[tuple[int, T], ...], second: tuple[tuple[int, T], ...]
 ) -> tuple[tuple[int, T], ...]:
-    """Terms of two sums as those of one, each thing once, those of coefficient 0 left out."""
-    if not (first and second):
-        return first or second
+    """Terms of two sums as those of one."""
+    return _merged((*first, *second)) if first and second else first or second
+
+
+def _merged(terms: tuple[tuple[int, T], ...]) -> tuple[tuple[int, T], ...]:
+    """Terms in which each thing stands once, where it stood first, and nothing with coefficient 0."""
     total: dict[T, int] = {}
-    for c, each in (*first, *second):
+    for c, each in terms:
         total[each] = total.get(each, 0) + c
     return tuple((c, each) for each, c in total.items() if c)
+
+
+def sides(index: Affine) -> tuple[Affine, Affine]:
+    """The lesser and the greater side of a condition that an index is at least 0, neither with a minus sign."""
+    less, more = (-index).positive(), index.positive()
+    return less + max(-index.offset, 0), more + max(index.offset, 0)
 
 
 def at_least_0(index: Affine) -> tuple[Affine, str, Affine]:

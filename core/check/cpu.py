@@ -18,7 +18,7 @@ from ilang.core.ir.kernel import (
     blocks_of,
     statements_within,
 )
-from ilang.core.ir.rewriting import is_invariant, step_of
+from ilang.core.ir.rewriting import is_invariant
 from ilang.core.ir.scalar import Apply, Load, scalars_within
 from ilang.core.record import replace
 
@@ -47,7 +47,7 @@ def transpose(program: Program, s: Transpose, demand: Demand) -> None:
         (s.target, store.buffer, store.index, rows, columns),
         (s.source, load.buffer, load.index, columns, rows),
     ):
-        steps = [step_of(part, along.variable) for part in index]
+        steps = [part.coefficient(along.variable) for part in index]
         demand(
             [*steps] == [0] * (len(index) - 1) + [1], "a transposing copy runs along both buffers"
         )
@@ -62,10 +62,8 @@ def _strided(
 ) -> Strided:
     """The first element of two loops in a buffer, and what an iteration of the one across adds to it."""
     variables = (across.variable, along.variable)
-    first = tuple(
-        replace(x, terms=tuple(t for t in x.terms if t[1] not in variables)) for x in index
-    )
-    steps = [(step_of(part, across.variable), d) for d, part in enumerate(index)]
+    first = tuple(x.without(variables) for x in index)
+    steps = [(part.coefficient(across.variable), d) for d, part in enumerate(index)]
     dims = program.buffers[buffer].dims
     return Strided(buffer, first, tuple(SizeProduct(n, dims[d + 1 :]) for n, d in steps if n))
 
@@ -163,7 +161,7 @@ def _reads(program: Program, held: Registers, tile: int, demand: Demand) -> None
         demand(isinstance(s, (Define, Store)), "registers define and store")
         for part in scalars_within(s.value):
             if isinstance(part, Load) and part.buffer != tile:
-                steps = [step_of(index, lane) for index in part.index]
+                steps = [index.coefficient(lane) for index in part.index]
                 along = part in held.along
                 demand(steps == [0] * (len(steps) - along) + [1] * along, "lanes read along a row")
     rest = held.rests[-1]
@@ -184,7 +182,7 @@ def fetch(program: Program, loop: For, demand: Demand) -> None:
         whole = loop.fetch.chunk % lines.step == 0
         demand(0 < loop.fetch.chunk and whole, "a loop fetches whole lines at a time")
         for load in lines.loads:
-            steps = [step_of(part, loop.variable) for part in load.index]
+            steps = [part.coefficient(loop.variable) for part in load.index]
             along = steps == [0] * (len(steps) - 1) + [1]
             along = along and all(loop.variable not in part.rests_on() for part in load.index)
             demand(along, "a loop fetches what it walks element by element")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, row_step
 from ilang.core.check import kernel as kernels
 from ilang.core.check import matrices
 from ilang.core.diagnostic import InternalError
@@ -182,9 +182,8 @@ def _together(program: Program, kernel: Kernel, body: Block, aligned: frozenset[
                 _demand(program, kernel, whole, "a vector has all of its elements")
                 ends = [index[-1] for buffer, index in accesses(s.body) if buffer == number]
                 along = all(
-                    [c for c, v in part.terms if v == s.variable] == [1]
-                    and part.offset % lanes == 0
-                    and all(c % lanes == 0 for c, v in part.terms if v != s.variable)
+                    part.coefficient(s.variable) == 1
+                    and part.without((s.variable,)).is_multiple(lanes)
                     for part in ends
                 )
                 _demand(program, kernel, along, "vectors begin at multiples of their length")
@@ -218,13 +217,11 @@ def _neighbors(program: Program, kernel: Kernel, s: Spread, neighbors: Neighbors
             program, kernel, moves == (number in neighbors.moved), "all that moves is neighbors"
         )
         if moves:
-            *others, part = index
+            part = index[-1]
             along = (
-                [c for c, v in part.terms if v == last.variable] == [1]
+                row_step(index, last.variable) == 1
                 and not part.looked
-                and not any(last.variable in other.axes() for other in others)
-                and part.offset % neighbors.count == 0
-                and all(c % neighbors.count == 0 for c, v in part.terms if v != last.variable)
+                and part.without((last.variable,)).is_multiple(neighbors.count)
             )
             _demand(program, kernel, along, "neighbors begin at multiples of their number")
             rows = {buffer.dims[-1]} & strides(buffer.dims, index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ilang.core.calculus.affine import variables_of
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.graph import (
     Assignment,
@@ -67,14 +68,14 @@ def verify(graph: Graph) -> None:
 
 def _assignment(node: Assignment, value: int) -> None:
     axes = set(range(len(node.axes)))
-    kept = {axis for index in node.target for _, axis in index.terms}
-    read = {axis for r in node.reads for index in r.index for _, axis in index.terms}
+    kept = variables_of(node.target)
+    read = variables_of(part for r in node.reads for part in r.index)
     guards = [guard for r in node.reads for guard in r.guards]
-    read |= {axis for guard in guards for _, axis in guard.index.terms}
+    read |= variables_of(guard.index for guard in guards)
     _demand(kept | read <= axes, "axes holds every axis", value)
-    positions = {
-        a for p in scalars_within(node.scalar) if isinstance(p, Position) for _, a in p.index.terms
-    }
+    positions = variables_of(
+        part.index for part in scalars_within(node.scalar) if isinstance(part, Position)
+    )
     _demand(positions <= axes, "a position is one along axes", value)
     extents = {part.axis for part in scalars_within(node.scalar) if isinstance(part, Extent)}
     _demand(extents <= axes, "an extent is that of an axis", value)
@@ -104,7 +105,7 @@ def _lookups(node: Assignment, value: int) -> set[int]:
         _demand(0 <= lookup.read < len(node.reads), "a lookup is of a read", value)
         later = {each.axis for each in node.lookups} - looked
         index = node.reads[lookup.read].index
-        axes = {axis for part in index for _, axis in part.terms}
+        axes = variables_of(index)
         _demand(not axes & later, "a lookup reads at what is known", value)
         looked.add(lookup.axis)
     return looked

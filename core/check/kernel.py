@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within, variables_of
 from ilang.core.check import cpu, outline
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import INTEGERS
@@ -209,7 +209,7 @@ class _Verifier:
         """Check the indices of what a loop fetches, which may be past the end of their buffer."""
         for lines in () if fetch is None else fetch.lines:
             for load in lines.loads:
-                known = all(v in self.sizes for part in load.index for _, v in part.terms)
+                known = variables_of(load.index) <= self.sizes.keys()
                 self.demand(known, "what a loop fetches is at indices of open loops")
 
     def _scalar(self, scalar: Scalar) -> None:
@@ -250,20 +250,21 @@ class _Verifier:
             axis = part.axis()
             whole = axis is None or self.sizes[axis] == size
             self.demand(whole or self._stays(part, size), "a loop has the extent it walks")
-            fixed = not part.terms and not part.looked and Within(part, size) not in self.held
+            fixed = not part.axes() and Within(part, size) not in self.held
             self.demand(not fixed or self._stays(part, size), "a fixed index is inside")
 
     def _stays(self, part: Affine, size: int) -> bool:
         """Whether an index with known extents stays inside a dimension; with any other, that is not known here."""
         if part.sizes or part.looked:
             return True
-        extents = [self.program.sizes[self.sizes[v]].fixed for _, v in part.terms]
+        extents = {v: self.program.sizes[self.sizes[v]].fixed for v in part.variables()}
         extent = self.program.sizes[size].fixed
-        if extent is None or None in extents:
-            return not part.terms or part.axis() is None
-        reach = [c * ((n or 1) - 1) for (c, _), n in zip(part.terms, extents, strict=True)]
-        least = part.offset + sum(min(0, end) for end in reach)
-        return 0 in extents or (0 <= least and part.offset + sum(max(0, e) for e in reach) < extent)
+        if extent is None or None in extents.values():
+            return not extents or part.axis() is None
+        first, last = part.minimum(extents), part.maximum(extents)
+        assert first is not None
+        assert last is not None
+        return 0 in extents.values() or (0 <= first.offset and last.offset < extent)
 
     def _conditions(self, within: tuple[Within, ...]) -> None:
         for condition in within:

@@ -137,8 +137,7 @@ def _is_laid_out(
         return False
     for load, (terms, groups) in zip(loads, steps, strict=True):
         for part, start in zip(load.index, first, strict=True):
-            by = {v: c for c, v in start.terms}
-            offset = start.offset + terms * by.get(place, 0) // packed + groups * by.get(group, 0)
-            if sorted(part.terms) != sorted(start.terms) or part.offset != offset:
+            step = terms * start.coefficient(place) // packed + groups * start.coefficient(group)
+            if (part - start).constant() != step:
                 return False
     return True

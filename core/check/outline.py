@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from ilang.core.calculus.affine import variables_of
 from ilang.core.ir.cpu import Outline
 from ilang.core.ir.kernel import (
     Change,
@@ -118,7 +119,7 @@ def _captured(
     scalars = {local.variable for local in given.locals}
     demand(read - defined == scalars, "a function is given the scalars that it reads")
     opened = {loop.variable for loop in (*loops, *nest)}
-    indexed = {v for _, index in accesses(body) for part in index for _, v in part.terms}
+    indexed = variables_of(part for _, index in accesses(body) for part in index)
     known = indexed <= opened | {*given.variables}
     demand(known and not opened & {*given.variables}, "a function is given the loops around it")
     extents = {loop.size for loop in (*loops, *nest[1:])}

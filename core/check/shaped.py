@@ -81,7 +81,7 @@ def _whole(shaped: Shaped, value: int, node: Assignment) -> None:
     """Without a base every element is written."""
     for index, size in zip(node.target, shaped.tensors[value].dims, strict=True):
         axis = index.axis()
-        unit = not index.terms and not index.offset and shaped.sizes[size].fixed == 1
+        unit = not index.variables() and not index.offset and shaped.sizes[size].fixed == 1
         _demand(
             unit or (axis is not None and node.sizes[axis] == size), "the target is whole", value
         )
@@ -115,7 +115,7 @@ def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:
     for part in scalars_within(node.scalar):
         _demand(part.dtype in DTYPES, "every scalar is typed", value)
         if isinstance(part, Position):
-            axes = {axis for _, axis in part.index.terms}
+            axes = part.index.variables()
             _demand(axes <= set(range(len(node.axes))), "a position is one along axes", value)
             _demand(part.dtype == "i64", "a position is an i64", value)
         if isinstance(part, Operand):

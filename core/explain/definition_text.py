@@ -19,7 +19,7 @@ import re
 from collections.abc import Sequence
 from math import isfinite
 
-from ilang.core.calculus.affine import Affine, Within, inside
+from ilang.core.calculus.affine import Affine, Within, inside, sides, variables_of
 from ilang.core.diagnostic import ElementTypeError
 from ilang.core.explain.expression import affine_text, number_text, size_text
 from ilang.core.infer.dtypes import type_scalar
@@ -182,7 +182,7 @@ class _Statements:
         """Check that an expression reads what the assignment reads, walks its axes, and has its types."""
         if sorted(each for each in reads if each is not None) != list(range(len(node.reads))):
             raise _Unwritten
-        axes = {axis for read in node.reads for index in read.index for _, axis in index.terms}
+        axes = variables_of(part for read in node.reads for part in read.index)
         if axes != {*range(len(node.axes))}:
             raise _Unwritten  # a value that is repeated, or a sum, along an axis that nothing walks
         types = [Operand(n, self.shaped.tensors[r.value].dtype) for n, r in enumerate(node.reads)]
@@ -251,17 +251,17 @@ class _Statements:
             return node.axes[axis].name
         if index.sizes or index.looked:
             raise _Unwritten
-        if not index.terms:
+        if not index.variables():
             return "0" if not index.offset else f"({index.offset})"
         return f"({affine_text(index, lambda n: _with_extent(node, n))})"
 
     def _position(self, node: Assignment, index: Affine) -> str:
         """The position along axes, or the extent of one: ``@i``, ``@(2i+j)``, ``:j``."""
-        if not index.terms and not index.offset and len(index.sizes) == 1:
+        if not index.variables() and not index.offset and len(index.sizes) == 1:
             ((coefficient, size),) = index.sizes
             if coefficient == 1 and size in node.sizes:
                 return f":{node.axes[node.sizes.index(size)].name}"
-        if index.sizes or index.looked or not index.terms:
+        if index.sizes or index.looked or not index.variables():
             raise _Unwritten
         text = affine_text(index, lambda axis: node.axes[axis].name)
         return f"@{text}" if LETTER.fullmatch(text) else f"@({text})"
@@ -302,7 +302,7 @@ def _guards(node: Assignment, guards: Sequence[Within]) -> str:
     words: list[str] = []
     last: Within | None = None
     for guard in guards:
-        if last is not None and guard == replace(last, index=_negative(last.index)):
+        if last is not None and guard == replace(last, index=-last.index):
             words[-1], last = "==".join(reversed(_sides(node, last))), None
         else:
             words.append("<=".join(_sides(node, guard)))
@@ -310,18 +310,12 @@ def _guards(node: Assignment, guards: Sequence[Within]) -> str:
     return f"[{','.join(words)}]" if words else ""
 
 
-def _negative(index: Affine) -> Affine:
-    """The negative of an index."""
-    return replace(index, terms=tuple((-c, a) for c, a in index.terms), offset=-index.offset)
-
-
 def _sides(node: Assignment, guard: Within) -> tuple[str, str]:
     """The sides of a condition on axes, the lesser first: ``j<=i`` where i - j is at least 0."""
     index = guard.index
-    if guard.size is not None or not index.terms or index.sizes or index.looked:
+    if guard.size is not None or not index.variables() or index.sizes or index.looked:
         raise _Unwritten
-    lesser = Affine(tuple((-c, axis) for c, axis in index.terms if c < 0), max(-index.offset, 0))
-    greater = Affine(tuple((c, axis) for c, axis in index.terms if c > 0), max(index.offset, 0))
+    lesser, greater = sides(index)
     names = [axis.name for axis in node.axes]
     return affine_text(lesser, names.__getitem__), affine_text(greater, names.__getitem__)
 

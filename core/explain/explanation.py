@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.cost import Total, of_assignments, of_transfers
 from ilang.core.dtype import BYTES, DTYPES
 from ilang.core.explain.expression import (
@@ -27,7 +27,6 @@ from ilang.core.ir.gpu import Spread
 from ilang.core.ir.graph import Einx, Graph
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.operation import Operation
-from ilang.core.ir.rewriting import substituted_index
 from ilang.core.ir.scalar import Apply, Constant, Convert, Position, scalars_within
 from ilang.core.ir.schedule import Nest, Scheduled, loop_text, schedule_text, unscheduled
 from ilang.core.ir.shaped import START, Assignment, Read, Shaped, View
@@ -344,7 +343,7 @@ class _Explaining:
 
     def _letter(self, index: Affine, node: Assignment) -> str:
         """The name of a dimension: its index, or the axis that is looked up there."""
-        if index.looked and not index.terms:
+        if index.looked and not index.variables():
             return self.shaped.sizes[index.looked[0][1].size].name
         return self._index_text(index, node)
 
@@ -439,7 +438,7 @@ class _Explaining:
         seen: set[tuple[int, tuple[Affine, ...]]] = set()  # a fused value may be read many times
         while pending:
             read, names = pending.pop()
-            index = tuple(substituted_index(part, names) for part in read.index)
+            index = tuple(part.substituted(names) for part in read.index)
             if (read.value, index) in seen:
                 continue
             seen.add((read.value, index))
@@ -557,7 +556,7 @@ def _scalar_words(node: Assignment) -> str:
             return "the constant"
         if isinstance(scalar, Convert) or node.text in DTYPES:
             return f"convert to {scalar.dtype}"
-        read = {axis for r in node.reads for part in r.index for _, axis in part.terms}
+        read = variables_of(part for r in node.reads for part in r.index)
         if not read.issuperset(node.output_axes()):
             return "repeat"
         rank = len(node.target)

@@ -34,7 +34,7 @@ def affine_text(
     ``size`` names the sizes in it, or gives their numbers; ``source`` names what is looked up.
     """
     text, offset = "", index.offset
-    words = [(c, name(axis)) for c, axis in index.terms]
+    words = [(c, name(axis)) for c, axis in index.steps()]
     for c, each in index.looked:
         at = ",".join(affine_text(part, name, size, source) for part in each.index)
         words.append((c, f"{source(each.source)}[{at}]" if at else source(each.source)))

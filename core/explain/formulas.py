@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 
-from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within, sides, variables_of
 from ilang.core.dtype import FLOATS
 from ilang.core.explain.expression import affine_text, number_text, size_text, view_text
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
@@ -168,7 +168,7 @@ class Formulas:
 
     def _one(self, index: Affine) -> str:
         """The letter that an index is."""
-        ((_, number),) = index.terms
+        (number,) = index.variables()
         return self.letters[number]
 
     # -- formulas ----------------------------------------------------------------------------------------------------
@@ -235,8 +235,7 @@ class Formulas:
             if guard.size is not None:
                 continue
             index = substituted_letters(guard.index, env)
-            lesser = Affine(tuple((-c, a) for c, a in index.terms if c < 0), max(-index.offset, 0))
-            greater = Affine(tuple((c, a) for c, a in index.terms if 0 < c), max(index.offset, 0))
+            lesser, greater = sides(index)
             words.append(f"{affine_text(lesser, self._name)} <= {affine_text(greater, self._name)}")
         return words
 
@@ -305,7 +304,7 @@ class Formulas:
             axis = part.axis()
             if axis is not None:
                 inner[axis] = substituted_letters(index, env)
-        used = {*taken, *(self._name(n) for each in inner.values() for _, n in each.terms)}
+        used = {*taken, *map(self._name, variables_of(inner.values()))}
         for axis in range(len(node.axes)):
             if axis not in inner:
                 inner[axis] = self._letter(fresh_letter(node.axes[axis].name, used))
@@ -359,21 +358,7 @@ def sources_of(node: Assignment | View | Input) -> tuple[int, ...]:
 
 def substituted_letters(index: Affine, env: Mapping[int, Affine]) -> Affine:
     """An index whose axes are indices themselves."""
-    terms: dict[int, int] = {}
-    offset, sizes = index.offset, list(index.sizes)
-    for coefficient, axis in index.terms:
-        inner = env[axis]
-        offset += coefficient * inner.offset
-        sizes += [(coefficient * c, size) for c, size in inner.sizes]
-        for c, letter in inner.terms:
-            terms[letter] = terms.get(letter, 0) + coefficient * c
-    plain = Affine(
-        tuple((c, letter) for letter, c in terms.items() if c), offset, sizes=tuple(sizes)
-    )
-    looked = tuple(
-        (c, each) for c, each in index.looking(lambda p: substituted_letters(p, env)).looked
-    )
-    return replace(plain, looked=looked)
+    return replace(index.substituted(env), window=False)
 
 
 def fresh_letter(name: str, taken: Container[str]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within, variables_of
 from ilang.core.explain.expression import affine_text, scalar_text, view_text
 from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, Node, OpenKernel, View
 from ilang.core.ir.operation import Operation, Terminal
@@ -50,14 +50,14 @@ def _graph_node(graph: Graph, value: int, node: Node) -> str:
                     else _position_text(part, letters)
                 ),
             )
-            known = {axis for index in node.target for _, axis in index.terms} | node.looked_up()
+            known = variables_of(node.target) | node.looked_up()
             places = "".join(
                 f", {letters[each.axis]} = {reads[each.read]}" for each in node.lookups
             )
             fold = "" if node.acc is None else f"fold {node.acc} over "
             known |= set(node.measured)
             reduced = " ".join(name for axis, name in enumerate(letters) if axis not in known)
-            over = " ".join(letters[axis] for index in node.target for _, axis in index.terms)
+            over = " ".join(letters[axis] for index in node.target for axis in index.variables())
             fold = f"{fold}{reduced}" if reduced else fold.removesuffix(" over ")
             start = "" if node.base is None else f" from n{node.base}"
             return f"{fold}{': ' if fold else ''}{text}   for {over or '.'}{places}{start}"

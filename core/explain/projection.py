@@ -31,7 +31,7 @@ def projection_row(
     """The row of an index over named axes; ``size`` names the sizes in it, ``source`` what is looked up."""
     cells = []
     for axis in range(len(axes)):
-        dims = [str(d) for d, part in enumerate(index) if any(a == axis for _, a in part.terms)]
+        dims = [str(d) for d, part in enumerate(index) if axis in part.variables()]
         cells.append(",".join(dims) or "·")
     whole = all(part.is_whole() for part in index)
     return ProjectionRow(

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from ilang.core.calculus.affine import Affine, axis_index
+from ilang.core.calculus.affine import Affine, axis_index, variables_of
 from ilang.core.explain.expression import aligned, size_text
 from ilang.core.explain.projection import WRITTEN_ONCE, ProjectionRow, projection_row, written
 from ilang.core.explain.reasons import of_shaped, of_solved
@@ -359,7 +359,7 @@ class _Telling:
                 reads = [(read.value, read.index) for read in node.reads]
                 names = [axis.name for axis in node.axes]
                 whole = self._assigned(value, names, self.solved.axes(value), reads, node.target)
-                looked = {axis for part in node.target for _, axis in part.terms} & node.looked_up()
+                looked = variables_of(node.target) & node.looked_up()
                 once = not looked and node.base is None
                 start = whole.start if node.base is None else None
                 yield replace(
@@ -383,7 +383,7 @@ class _Telling:
     ) -> Computation:
         """An assignment over named axes of these sizes: it writes every element, once unless axes are reduced."""
         node = self.inferred.graph.nodes[value]
-        kept = {axis for index in target for _, axis in index.terms}
+        kept = variables_of(target)
         reduced = tuple(name for axis, name in enumerate(names) if axis not in kept)
         acc = node.acc if isinstance(node, Assignment) else None
         rows = [projection_row(self.names[n], index, names, self._size) for n, index in reads]
@@ -405,7 +405,7 @@ class _Telling:
     ) -> Computation:
         loops = tuple((loop.name, self._repeated(loop)) for loop in projection.loops)
         names = [name for name, _ in loops]
-        kept = {axis for index in projection.target for _, axis in index.terms}
+        kept = variables_of(projection.target)
         reduced = tuple(name for axis, name in enumerate(names) if axis not in kept)
         injective = projection.is_injective()
         extents = [self.solved.fixed(size) for size in self.solved.dims(value)]

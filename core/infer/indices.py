@@ -45,7 +45,7 @@ def opened_axes(node: Assignment) -> tuple[list[OpenIndex], set[Read]]:
         (read, dim, index)
         for read in node.reads
         for dim, index in enumerate(read.index)
-        if index.terms and not index.is_whole()
+        if index.variables() and not index.is_whole()
     ]
     leaving = {read for read, _, _ in pending}
     opened_reads: list[OpenIndex] = []
@@ -69,12 +69,12 @@ def opened_axes(node: Assignment) -> tuple[list[OpenIndex], set[Read]]:
 
 def _open(index: Affine, known: set[int | None]) -> list[int]:
     """The axes of an index whose extent is not known yet."""
-    return [axis for _, axis in index.terms if axis not in known]
+    return [axis for axis in index.variables() if axis not in known]
 
 
 def _opened(node: Assignment, read: Read, dim: int, opened: int) -> OpenIndex:
     index = read.index[dim]
-    backwards = next((axis for c, axis in index.terms if c < 0), None)
+    backwards = next((axis for c, axis in index.steps() if c < 0), None)
     if backwards is not None:
         raise ShapeError(
             "E0571",
@@ -83,8 +83,7 @@ def _opened(node: Assignment, read: Read, dim: int, opened: int) -> OpenIndex:
             read.spans[dim],
             f"write the extent: `{node.axes[opened].name}:8`",
         )
-    stride = next(c for c, axis in index.terms if axis == opened)
-    windows = tuple((c, axis) for c, axis in index.terms if axis != opened)
+    stride, windows = index.coefficient(opened), index.without((opened,)).steps()
     if not windows and index.offset < 0:
         raise _shifted(node, read.spans[dim], opened, index)
     return OpenIndex(read, dim, opened, stride, windows)
@@ -100,7 +99,7 @@ def _shifted(node: Assignment, span: Span, opened: int, index: Affine) -> ShapeE
     """The refusal of single elements from before the first one on: they may end with the dimension, or beyond it."""
     axis = node.axes[opened].name
     message = f"`{span.text()}` begins at position {index.offset}, and nothing says where axis {axis} ends"
-    (coefficient, _), *_ = index.terms
+    (coefficient, _), *_ = index.steps()
     step = "" if coefficient == 1 else str(coefficient)
     help_line = (
         f"write the extent, `({step}{axis}:8-{-index.offset})`; an element before the first is 0"

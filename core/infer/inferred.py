@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ilang.core.calculus.affine import variables_of
 from ilang.core.diagnostic import ShapeError
 from ilang.core.infer.arrays import ArrayAxes
 from ilang.core.infer.counting import Flat, RowAxis, flat
@@ -77,7 +78,7 @@ class Inferred:
             node = self.graph.nodes[value]
             if not isinstance(node, Assignment):
                 continue
-            read = {a for r in node.reads for index in r.index for _, a in index.terms}
+            read = variables_of(part for r in node.reads for part in r.index)
             for number, axis in enumerate(node.axes):
                 if number not in read and self._solution.cell(axes[number]) in guessed:
                     message = f"nothing fixes the extent of axis {axis.name}"

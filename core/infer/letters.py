@@ -109,4 +109,4 @@ def _shape_letters(
 
 def _letters(node: Assignment, index: Sequence[Affine]) -> list[str]:
     """The letters of each index."""
-    return ["".join(node.axes[axis].name for _, axis in part.terms) for part in index]
+    return ["".join(node.axes[axis].name for axis in part.variables()) for part in index]

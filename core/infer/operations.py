@@ -200,7 +200,7 @@ class Collecting:
                         self.constraints.append(
                             DimEqual(axes[whole], dim, Origin(says, span, "", None))
                         )
-                elif not index.terms:
+                elif not index.variables():
                     self.constraints.append(
                         AtLeast(dim, index.offset + 1, Origin(says, span, "", None))
                     )

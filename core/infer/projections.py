@@ -66,12 +66,12 @@ class Projection:
     def is_injective(self) -> bool:
         """Whether no element of the result is written twice."""
         known: set[int] = set()
-        rest = [index for index in self.target if index.terms]
+        rest = [index for index in self.target if index.variables()]
         injective = True
         while injective:
             injective = False
             for index in rest:
-                free = [(abs(c), axis) for c, axis in index.terms if axis not in known]
+                free = [(abs(c), axis) for c, axis in index.steps() if axis not in known]
                 if free and self._is_radix(free):
                     known |= {axis for _, axis in free}
                     injective = True
@@ -98,7 +98,7 @@ class Projection:
             if whole is not None and whole not in seen:
                 seen.add(whole)
                 continue
-            for coefficient, axis in sorted(index.terms):
+            for coefficient, axis in sorted(index.steps()):
                 extent = self.loops[axis].extent
                 if extent is None or axis in seen or not 0 < coefficient <= reach:
                     return False
@@ -215,7 +215,7 @@ def _interleaved(operand: Shape, number: int, sizes: Sizes) -> Projection:
     rows = maker.whole(operand)
     target = list(rows)
     *before, last = rows[OUTPUT]
-    target[OUTPUT] = [*before, Affine(tuple((2 * c, axis) for c, axis in last.terms), number)]
+    target[OUTPUT] = [*before, 2 * (last - last.offset) + number]
     return maker.done(_stored(target), [_stored(rows)], number=number)
 
 
@@ -472,27 +472,12 @@ class Specified:
         """Whether a window may leave its dimension, which has the size that the window demands."""
         if not axis.padded or axis.kernel is None:
             return not 0 <= axis.offset <= (0 if axis.kernel else axis.stride - 1)
-        extents = [build.loops[loop].extent for _, loop in index.terms]
+        last = index.maximum({loop: build.loops[loop].extent for loop in index.variables()})
         whole = self.measure.extent(size)
-        if index.sizes or whole is None or None in extents:
+        if index.sizes or whole is None or last is None:
             return True
-        steps = zip(index.terms, extents, strict=True)
-        most = index.offset + sum(c * ((extent or 0) - 1) for (c, _), extent in steps)
-        return index.offset < 0 or whole <= most
+        return index.offset < 0 or whole <= last.offset
 
 
 def _sum(parts: Sequence[tuple[int, Affine]], offset: int) -> Affine:
-    terms: dict[int, int] = {}
-    sizes: dict[int, int] = {}
-    for factor, part in parts:
-        offset += factor * part.offset
-        for coefficient, loop in part.terms:
-            terms[loop] = terms.get(loop, 0) + factor * coefficient
-        for coefficient, size in part.sizes:
-            sizes[size] = sizes.get(size, 0) + factor * coefficient
-    return Affine(
-        tuple((c, loop) for loop, c in terms.items()),
-        offset,
-        False,
-        tuple((c, size) for size, c in sizes.items() if c),
-    )
+    return sum((factor * part for factor, part in parts), start=Affine((), offset))

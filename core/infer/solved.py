@@ -159,7 +159,9 @@ class Solved:
     def guards(self, value: int, read: Read) -> tuple[Within, ...]:
         """The conditions for a read of an assignment to stay in its dimensions, where they are not known to hold."""
         moving = [
-            dim for dim, index in enumerate(read.index) if index.terms and not index.is_whole()
+            dim
+            for dim, index in enumerate(read.index)
+            if index.variables() and not index.is_whole()
         ]
         if not moving or self.inferred.stays(value, read):
             return ()

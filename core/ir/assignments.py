@@ -35,30 +35,9 @@ def reindexed(node: Assignment, place: Mapping[int, Affine]) -> Assignment:
 
 
 def substituted(part: Affine, place: Mapping[int, Affine]) -> Affine:
-    """An index in which some axes are indices themselves."""
-    if part.is_whole():
-        return place.get(part.terms[0][1], part)
-    terms: dict[int, int] = {}
-    sizes: dict[int, int] = {}
-    offset = part.offset
-    looked = list(part.looking(lambda inner: substituted(inner, place)).looked)
-    for c, size in part.sizes:
-        sizes[size] = sizes.get(size, 0) + c
-    for coefficient, axis in part.terms:
-        inner = place.get(axis) or axis_index(axis)
-        offset += coefficient * inner.offset
-        for c, each in inner.terms:
-            terms[each] = terms.get(each, 0) + coefficient * c
-        for c, size in inner.sizes:
-            sizes[size] = sizes.get(size, 0) + coefficient * c
-        looked += [(coefficient * c, each) for c, each in inner.looked]
-    return Affine(
-        tuple((c, axis) for axis, c in terms.items() if c),
-        offset,
-        True,
-        tuple((c, size) for size, c in sizes.items() if c),
-        tuple(looked),
-    )
+    """An index in which some axes are indices themselves: what was no axis alone stays no axis alone."""
+    moved = part.substituted(place)
+    return moved if part.is_whole() else replace(moved, window=True)
 
 
 def _positioned(scalar: Scalar, put: Callable[[Affine], Affine]) -> Scalar:

@@ -89,11 +89,7 @@ def chosen_loads(s: Statement) -> Iterator[Load]:
 def strides(dims: Sequence[int], index: Sequence[Affine]) -> set[int]:
     """The sizes that the position of an element rests on: none before the first index that is not always 0."""
     first = next(
-        (
-            d
-            for d, part in enumerate(index)
-            if part.terms or part.offset or part.sizes or part.looked
-        ),
+        (d for d, part in enumerate(index) if part.constant() != 0),
         len(dims),
     )
     return set(dims[first + 1 :])
@@ -148,7 +144,7 @@ def substituted(s: Statement, substitution: Substitution) -> Statement:
                 s, within=_within(s.within, substitution), body=body, otherwise=otherwise
             )
         case Store():
-            at = tuple(substituted_index(index, substitution) for index in s.index)
+            at = tuple(index.substituted(substitution) for index in s.index)
             return replace(s, index=at, value=substituted_scalar(s.value, substitution))
         case Define() | Change():
             return replace(s, value=substituted_scalar(s.value, substitution))
@@ -186,9 +182,7 @@ def substituted(s: Statement, substitution: Substitution) -> Statement:
                 for end in (s.rows, s.columns)
             )
             target, source = (
-                replace(
-                    at, first=tuple(substituted_index(index, substitution) for index in at.first)
-                )
+                replace(at, first=tuple(index.substituted(substitution) for index in at.first))
                 for at in (s.target, s.source)
             )
             return replace(s, loops=loops, target=target, source=source, rows=rows, columns=columns)
@@ -207,8 +201,8 @@ def substituted_rest(rest: Rest | None, substitution: Substitution) -> Rest | No
     """The rest of a dimension, for other indices."""
     if rest is None:
         return None
-    until = None if rest.until is None else substituted_index(rest.until, substitution)
-    return replace(rest, start=substituted_index(rest.start, substitution), until=until)
+    until = None if rest.until is None else rest.until.substituted(substitution)
+    return replace(rest, start=rest.start.substituted(substitution), until=until)
 
 
 def substituted_trim(trim: Trim | None, substitution: Substitution) -> Trim | None:
@@ -216,15 +210,10 @@ def substituted_trim(trim: Trim | None, substitution: Substitution) -> Trim | No
     if trim is None:
         return None
     least, most = (
-        tuple(replace(b, index=substituted_index(b.index, substitution)) for b in bounds)
+        tuple(replace(b, index=b.index.substituted(substitution)) for b in bounds)
         for bounds in (trim.least, trim.most)
     )
     return replace(trim, least=least, most=most)
-
-
-def step_of(part: Affine, variable: int) -> int:
-    """The step that an iteration of a loop adds to an index."""
-    return sum(c for c, v in part.terms if v == variable)
 
 
 def is_invariant(scalar: Scalar, variable: int, defined: Container[int]) -> bool:
@@ -240,27 +229,9 @@ def is_invariant(scalar: Scalar, variable: int, defined: Container[int]) -> bool
             return False
 
 
-def substituted_index(index: Affine, substitution: Substitution) -> Affine:
-    """An index in which other indices stand for some variables."""
-    index = index.looking(lambda part: substituted_index(part, substitution))
-    terms: list[tuple[int, int]] = []
-    offset = index.offset
-    looked, window = index.looked, index.window
-    for coefficient, variable in index.terms:
-        if variable not in substitution:
-            terms.append((coefficient, variable))
-            continue
-        instead = substitution[variable]
-        terms += [(coefficient * c, v) for c, v in instead.terms]
-        offset += coefficient * instead.offset
-        window = window or instead.window
-        looked += tuple((coefficient * c, each) for c, each in instead.looked)
-    return replace(index, terms=tuple(terms), offset=offset, window=window, looked=looked)
-
-
 def substituted_load(load: Load, substitution: Substitution) -> Load:
     """An element at other indices."""
-    return replace(load, index=tuple(substituted_index(part, substitution) for part in load.index))
+    return replace(load, index=tuple(part.substituted(substitution) for part in load.index))
 
 
 def substituted_scalar(scalar: Scalar, substitution: Substitution) -> Scalar:
@@ -269,7 +240,7 @@ def substituted_scalar(scalar: Scalar, substitution: Substitution) -> Scalar:
         case Load():
             return substituted_load(scalar, substitution)
         case Position():
-            return Position(substituted_index(scalar.index, substitution), scalar.dtype)
+            return Position(scalar.index.substituted(substitution), scalar.dtype)
         case Convert():
             return Convert(substituted_scalar(scalar.argument, substitution), scalar.dtype)
         case Apply():
@@ -317,6 +288,4 @@ def _block(body: Sequence[Statement], substitution: Substitution) -> tuple[State
 
 
 def _within(within: Sequence[Within], substitution: Substitution) -> tuple[Within, ...]:
-    return tuple(
-        replace(each, index=substituted_index(each.index, substitution)) for each in within
-    )
+    return tuple(replace(each, index=each.index.substituted(substitution)) for each in within)

@@ -237,7 +237,7 @@ class Assignment:
     @once
     def output_axes(self) -> tuple[int, ...]:
         """The axes of the target, in its order."""
-        return tuple(axis for index in self.target for _, axis in index.terms)
+        return tuple(axis for index in self.target for axis in index.variables())
 
     @once
     def reduced_axes(self) -> tuple[int, ...]:
@@ -247,8 +247,8 @@ class Assignment:
 
     def disjoint_axes(self) -> frozenset[int]:
         """The axes whose iterations write disjoint elements: each alone walks a dimension of the target."""
-        plain = (index for index in self.target if len(index.terms) == 1 and not index.looked)
-        return frozenset(index.terms[0][1] for index in plain)
+        walked = (index.variables() for index in self.target if not index.looked)
+        return frozenset(axis for axes in walked if len(axes) == 1 for axis in axes)
 
 
 @record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within, variables_of
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
 from ilang.core.ir.kernel import (
@@ -165,7 +165,7 @@ class _Mentions:
         self._index(index)
 
     def _index(self, index: Sequence[Affine]) -> None:
-        self.variables |= {variable for part in index for _, variable in part.terms}
+        self.variables |= variables_of(index)
         self.sizes |= {size for part in index for _, size in part.sizes}
         for each in (each for part in index for each in part.lookups()):
             self.buffers.add(each.source)

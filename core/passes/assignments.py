@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.calculus.affine import Affine, Looked, Within, axis_index, inside
+from ilang.core.calculus.affine import Affine, Looked, Within, axis_index, inside, variables_of
 from ilang.core.diagnostic import ElementTypeError, Label, ScheduleError
 from ilang.core.dtype import INTEGER_ENDS, INTEGERS, accumulator, arithmetic, join
 from ilang.core.infer.dtypes import type_scalar
@@ -153,7 +153,7 @@ class Assignments:
         scalar = node.scalar
         if len(projection.reads) < len(node.operands):
             scalar = _restricted(scalar, {operand for operand, _ in projection.reads})
-        kept = {axis for index in projection.target for _, axis in index.terms}
+        kept = variables_of(projection.target)
         loops = list(projection.loops)
         if len(kept) == len(loops) and skipped:
             from ilang.core.infer.projections import OperationLoop
@@ -346,7 +346,7 @@ def _in_steps(node: Operation, schedule: Schedule) -> ScheduleError:
 
 def _unreduced(projection: Projection) -> Projection:
     """A projection with its kept loops alone."""
-    kept = sorted({axis for index in projection.target for _, axis in index.terms})
+    kept = sorted(variables_of(projection.target))
     place = {axis: n for n, axis in enumerate(kept)}
     target = tuple(part.renamed(place) for part in projection.target)
     return replace(projection, loops=tuple(projection.loops[axis] for axis in kept), target=target)

@@ -157,7 +157,7 @@ class _Form:
         return tuple(map(self._affine, index))
 
     def _affine(self, part: Affine) -> Hashable:
-        plain = (part.terms, part.offset, part.window)
+        plain = (part.steps(), part.offset, part.window)
         if not part.sizes and not part.looked:
             return plain
         sizes = tuple((c, self._size(n)) for c, n in part.sizes)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ilang.core.calculus.affine import variables_of
 from ilang.core.diagnostic import Label, MeaningError, ScheduleError, ShapeError, counted
 from ilang.core.einx_ops import EINX_OPS, EinxOp
 from ilang.core.infer.ranks import infer_ranks, input_ranks, undetermined
@@ -285,7 +286,7 @@ class _Expanding:
 
         axes = tuple(axis.name for axis in only.axes)
         written = spelled(schedule, axes)
-        kept = frozenset(axes[axis] for index in only.target for _, axis in index.terms)
+        kept = frozenset(axes[axis] for axis in variables_of(only.target))
         check_schedule(written, Scheduling(axes, kept, len(only.reads)))
         self.nodes[added[0]] = replace(only, schedule=written)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ilang.core.calculus.affine import Affine, Within, axis_index
+from ilang.core.calculus.affine import Affine, Within, axis_index, variables_of
 from ilang.core.diagnostic import (
     MeaningError,
     ScheduleError,
@@ -130,7 +130,7 @@ def argument(node: syntax.Expression, slot: int, most: int) -> graph.Assignment:
     """
     plain = assignment(extreme(node), [slot])
     (read,) = plain.reads
-    (reduced,) = set(range(len(plain.axes))) - {axis for i in plain.target for _, axis in i.terms}
+    (reduced,) = set(range(len(plain.axes))) - variables_of(plain.target)
     greatest = graph.Read(
         most, plain.target, False, tuple(i.span for i in node.output.indices), node.span
     )

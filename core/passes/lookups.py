@@ -34,8 +34,8 @@ class CountedAxes:
         """An index over all axes as one over those that are counted."""
         if len(self.names) == len(self.extents):  # every axis has a loop
             return part
-        terms = tuple((c, self.names[axis]) for c, axis in part.terms if axis in self.names)
-        looked = tuple((c, self.looked[axis]) for c, axis in part.terms if axis in self.looked)
+        terms = tuple((c, self.names[axis]) for c, axis in part.steps() if axis in self.names)
+        looked = tuple((c, self.looked[axis]) for c, axis in part.steps() if axis in self.looked)
         return replace(part, terms=terms, looked=looked)
 
     def indices(self, parts: Iterable[Affine]) -> tuple[Affine, ...]:

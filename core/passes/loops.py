@@ -111,8 +111,9 @@ class Loops:
 
     def _indexed(self, frame: Frame, index: Affine, kept: bool = False) -> Affine:
         """An index over axes as one over loop variables; ``kept``: of what is kept, from the origins of axes on."""
-        position = replace(self._found_at(frame, index), terms=())
-        for c, axis in index.terms:
+        found = self._found_at(frame, index)
+        position = found.without(found.variables())
+        for c, axis in index.steps():
             parts = frame.nest.parts(axis)
             walked = tuple((frame.nest.weight(part), frame.variable(part)) for part in parts)
             position = position + c * Affine(walked)

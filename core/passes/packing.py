@@ -104,8 +104,8 @@ def copy_of(
         tuple(LoopIndex(_in_parts(plain, filling, [(1, loop)]), None) for loop in order),
         walks,
         tuple(
-            bool(index.terms)
-            and (index.axis() is None or any(axis in reader.origin for _, axis in index.terms))
+            bool(index.variables())
+            and (index.axis() is None or any(axis in reader.origin for axis in index.variables()))
             for index in read.index
         ),
         2 if strips else 0,
@@ -162,7 +162,7 @@ def _outside(nest: Nest, index: Affine, home: Container[Loop]) -> list[tuple[int
     """The loops outside the place that walk an index, with their steps."""
     return [
         (c * nest.weight(loop), loop)
-        for c, axis in index.terms
+        for c, axis in index.steps()
         for loop in nest.parts(axis)
         if loop in home
     ]
@@ -170,8 +170,8 @@ def _outside(nest: Nest, index: Affine, home: Container[Loop]) -> list[tuple[int
 
 def _begin(reader: Frame, index: Affine) -> Affine:
     """An index where all loops of the reader are at their first iteration."""
-    begin = replace(index, terms=(), window=index.window or index.axis() is None)
-    for c, axis in index.terms:
+    begin = replace(index.without(index.variables()), window=not index.is_whole())
+    for c, axis in index.steps():
         if axis in reader.origin:
             origin = reader.origin[axis].index
             begin = begin + c * origin

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import assert_never
 
-from ilang.core.calculus.affine import Within, axis_index
+from ilang.core.calculus.affine import Within, axis_index, variables_of
 from ilang.core.diagnostic import ElementTypeError, Label
 from ilang.core.dtype import FLOATS, INTEGERS, LARGEST_WHOLE, accumulator
 from ilang.core.infer.dtypes import type_scalar
@@ -270,7 +270,7 @@ class _Shaping(Assignments):
         )
         if result.scatters():
             base = None if node.base is None else self.number[node.base]
-            names = [node.axes[axis].name for part in node.target for _, axis in part.terms]
+            names = [node.axes[axis].name for part in node.target for axis in part.variables()]
             self.number[value] = self.scattered(result, base, self.solved.dims(value), names)
         else:
             self._add(value, result, dtype)
@@ -283,13 +283,13 @@ class _Shaping(Assignments):
         """The conditions in which the elements exist that a read looks up."""
         if read.skips:
             return ()
-        axes = {axis for index in read.index for _, axis in index.terms}
-        axes |= {axis for guard in read.guards for _, axis in guard.index.terms}
+        axes = variables_of(read.index)
+        axes |= variables_of(guard.index for guard in read.guards)
         held: tuple[Within, ...] = ()
         for lookup in reversed(node.lookups):
             if lookup.axis in axes:
                 place = node.reads[lookup.read]
-                axes |= {axis for index in place.index for _, axis in index.terms}
+                axes |= variables_of(place.index)
                 held = self._leaving(value, place) + held
         return held
 
@@ -335,13 +335,13 @@ class _Shaping(Assignments):
             index, dtype = None, "i64"
             if isinstance(part, Convert) and isinstance(part.argument, Position):
                 index, dtype = part.argument.index, part.dtype or ""
-            elif isinstance(part, Position) and sum(abs(c) for c, _ in part.index.terms) > 1:
+            elif isinstance(part, Position) and sum(abs(c) for c, _ in part.index.steps()) > 1:
                 index = part.index
             if index is None or dtype not in LARGEST_WHOLE:
                 continue
-            if dtype in FLOATS and not index.terms:
+            if dtype in FLOATS and not index.variables():
                 continue
-            terms = tuple((c, sizes[axis]) for c, axis in index.terms) + index.sizes
+            terms = tuple((c, sizes[axis]) for c, axis in index.steps()) + index.sizes
             offset = index.offset + sum(c for c, _ in index.sizes)
             reach = shaped.Reach(terms, offset, LARGEST_WHOLE[dtype], dtype, span)
             known = {size: self.solved.fixed(size) for _, size in terms}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ilang.core.calculus.affine import Affine, Within, axis_index
+from ilang.core.calculus.affine import Affine, Within, axis_index, size_value
 from ilang.core.ir.assignments import substituted
 from ilang.core.ir.shaped import Assignment, Size
 from ilang.core.record import record
@@ -24,9 +24,9 @@ def conditions(guards: Iterable[Within]) -> tuple[Affine, ...]:
     """Guards as conditions."""
     every: list[Affine] = []
     for guard in guards:
-        every.append(_sum((1, guard.index)))
+        every.append(guard.index.merged())
         if guard.size is not None:
-            every.append(_sum((1, Affine((), -1, sizes=((1, guard.size),))), (-1, guard.index)))
+            every.append((size_value(guard.size) - 1 - guard.index).merged())
     return tuple(every)
 
 
@@ -45,7 +45,7 @@ class Bounds:
     def follows(self, condition: Affine, known: Iterable[Affine] = ()) -> bool:
         """Whether a condition holds in every iteration in which those that are ``known`` do."""
         return 0 <= self._least(condition) or any(
-            0 <= self._least(_sum((1, condition), (-1, each))) for each in known
+            0 <= self._least(condition - each) for each in known
         )
 
     def rows(self, held: Iterable[Affine]) -> tuple[Within, ...] | None:
@@ -58,8 +58,7 @@ class Bounds:
         if any(each.looked for each in left):
             return None
         for axis in reduced:
-            last = Affine(((-1, axis),), -1, sizes=((1, self.node.sizes[axis]),))
-            left += [axis_index(axis), last]
+            left += [axis_index(axis), size_value(self.node.sizes[axis]) - 1 - axis_index(axis)]
         for axis in reduced:
             without = _without(left, axis)
             if without is None or MOST < len(without):
@@ -79,7 +78,7 @@ class Bounds:
         """A number that an index is not below; -1 where it may be below 0."""
         offset = index.offset
         sizes: dict[int, int] = {}
-        falling = [(c, self.node.sizes[axis]) for c, axis in index.terms if c < 0]
+        falling = [(c, self.node.sizes[axis]) for c, axis in index.steps() if c < 0]
         for c, size in (*index.sizes, *falling):
             sizes[size] = sizes.get(size, 0) + c
         offset -= sum(c for c, _ in falling)
@@ -96,16 +95,10 @@ def _without(held: Sequence[Affine], axis: int) -> list[Affine] | None:
 
     The axis is between bounds, which have to meet: of two steps of which one is 1 an integer is between them, too.
     """
-    steps = [(sum(c for c, a in each.terms if a == axis), each) for each in held]
+    steps = [(each.coefficient(axis), each) for each in held]
     low = [(c, each) for c, each in steps if c > 0]
     high = [(-c, each) for c, each in steps if c < 0]
     if any(c > 1 for c, _ in low) and any(c > 1 for c, _ in high):
         return None
-    met = [_sum((d, one), (c, other)) for c, one in low for d, other in high]
+    met = [d * one + c * other for c, one in low for d, other in high]
     return [*(each for c, each in steps if not c), *dict.fromkeys(met)]
-
-
-def _sum(*parts: tuple[int, Affine]) -> Affine:
-    """The sum of indices, each some times: every axis and every size stands in it once."""
-    place = {n: part for n, (_, part) in enumerate(parts)}
-    return substituted(Affine(tuple((c, n) for n, (c, _) in enumerate(parts)), window=True), place)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.ir.extent import Extent, FixedExtent, Given, LoopReach, fixed, part_extent
 from ilang.core.ir.schedule import (
     Interval,
@@ -94,7 +94,7 @@ def interval_of(
         whole: the size number of the dimension.
     """
     start, below, offset, before = [], [], index.offset, index.offset < 0
-    for c, axis in index.terms:
+    for c, axis in index.steps():
         around = reader.intervals.get(axis)
         if around is not None:
             if not reader.knows(around):
@@ -165,7 +165,7 @@ def packed_dims(
         reader: what reads there.
         read: by which indices.
     """
-    axes = {axis for index in read.index for _, axis in index.terms}
+    axes = variables_of(read.index)
     if not all(map(reader.knows, (x for a, x in reader.intervals.items() if a in axes))):
         return None
     below = reader.below()
@@ -173,7 +173,7 @@ def packed_dims(
     for d, index in enumerate(read.index):
         steps = [
             (c * reader.nest.weight(loop), loop)
-            for c, axis in index.terms
+            for c, axis in index.steps()
             for loop in reader.nest.parts(axis)
             if loop in below
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ilang.core.calculus.affine import Affine, axis_index
+from ilang.core.calculus.affine import Affine, axis_index, size_value
 from ilang.core.dtype import accumulator
 from ilang.core.ir.assignments import renumbered, sources
 from ilang.core.ir.graph import Axis
@@ -163,7 +163,7 @@ class Building:
         )
         copy = self.add(assignment, tensor.name, tensor.dtype, sizes)
         faced = tuple(
-            axis_index(read.index[dim].terms[0][1]) if back[dim] else read.index[dim]
+            axis_index(*read.index[dim].variables()) if back[dim] else read.index[dim]
             for dim in order
         )
         return Read(copy, faced, read.guards)
@@ -182,7 +182,7 @@ class Building:
         """Whether no two iterations meet in an element: each axis goes on beyond what those of smaller steps reach."""
         for index in node.target:
             reach = 0.0
-            for step, axis in sorted((abs(c), axis) for c, axis in index.terms):
+            for step, axis in sorted((abs(c), axis) for c, axis in index.steps()):
                 extent = self.fixed(node.sizes[axis])
                 if step <= reach or index.looked:
                     return False
@@ -192,12 +192,15 @@ class Building:
 
 def _backwards(part: Affine, size: int) -> Affine:
     """The index that walks a dimension from its end, where one walks it; that of an only element stays."""
-    return Affine(((-1, part.terms[0][1]),), -1, True, ((1, size),)) if part.terms else part
+    (axis,) = part.variables() or (None,)
+    if axis is None:
+        return part
+    return replace(size_value(size) - 1 - axis_index(axis), window=True)
 
 
 def _is_backwards(part: Affine, size: int) -> bool:
     """Whether an index walks a dimension from its end to its beginning."""
-    return len(part.terms) == 1 and part == _backwards(part, size)
+    return len(part.variables()) == 1 and part == _backwards(part, size)
 
 
 def reading(node: Assignment, reads: Sequence[Read], scalar: Scalar) -> Assignment:

@@ -54,4 +54,4 @@ def is_copy(node: Assignment) -> bool:
     plain = isinstance(node.scalar, Operand) and len(node.reads) == 1
     if not alone or not plain or node.lookups() or node.schedule is not None:
         return False
-    return all(0 < c for part in node.reads[0].index for c, _ in part.terms)
+    return all(0 < c for part in node.reads[0].index for c, _ in part.steps())

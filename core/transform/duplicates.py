@@ -62,7 +62,7 @@ def _met(node: Assignment) -> Iterator[int]:
 
 
 def _axes_of(index: Affine) -> Iterator[int]:
-    yield from (axis for _, axis in index.terms)
+    yield from index.variables()
     for _, each in index.looked:
         for part in each.index:
             yield from _axes_of(part)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.calculus.affine import Affine, Within, axis_index
+from ilang.core.calculus.affine import Within, axis_index, size_value
 from ilang.core.ir.assignments import reindexed
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.scalar import Position, scalars_within
@@ -31,7 +31,7 @@ def gathered(node: Assignment, dims: Sequence[int], factor: int | None = None) -
         factor: a read that is a factor of the scalar: where it is 0 there is nothing to add.
     """
     for dim, index in enumerate(node.target):
-        if index.is_whole() or not index.terms or index.looked:
+        if index.is_whole() or not index.variables() or index.looked:
             continue
         axis = _solvable(node, dim)
         if axis is not None:
@@ -45,11 +45,11 @@ def _solvable(node: Assignment, dim: int) -> int | None:
     Strides stay scatters: for most elements of the target they have no solution.
     """
     index = node.target[dim]
-    if len(index.terms) > MOST or any(abs(c) != 1 for c, _ in index.terms):
+    if len(index.variables()) > MOST or any(abs(c) != 1 for c, _ in index.steps()):
         return None
     others = {axis for n, part in enumerate(node.target) if n != dim for axis in part.axes()}
     looked = {axis for each in node.indices() for axis in each.rests_on()}
-    free = [axis for c, axis in index.terms if c == 1 and axis not in others | looked]
+    free = [axis for c, axis in index.steps() if c == 1 and axis not in others | looked]
     return free[0] if free else None
 
 
@@ -60,15 +60,13 @@ def _solved(node: Assignment, dim: int, axis: int, size: int, factor: int | None
     the old one is p + rest, as it is of a window that reaches over the ends.
     """
     turned = {
-        each: Affine(((-1, each),), -1, True, ((1, node.sizes[each]),))
-        for _, each in node.target[dim].terms
+        each: replace(size_value(node.sizes[each]) - 1 - axis_index(each), window=True)
+        for each in node.target[dim].variables()
         if each != axis
     }
     node = reindexed(node, turned)
     index = node.target[dim]
-    rest = tuple((-c, each) for c, each in index.terms if each != axis)
-    sizes = tuple((-c, each) for c, each in index.sizes)
-    value = Affine(((1, axis), *rest), -index.offset, True, sizes)
+    value = replace(axis_index(axis) - index.without((axis,)), window=True)
     moved = reindexed(node, {axis: value})
     guard = Within(value, node.sizes[axis])
     named = Axis(f"{node.axes[axis].name}p", None, node.axes[axis].span)
@@ -93,10 +91,8 @@ def _solved(node: Assignment, dim: int, axis: int, size: int, factor: int | None
 def _holds(held: Within, sizes: Sequence[int]) -> bool:
     """Whether a guard holds everywhere: an axis stays in its own range."""
     index = held.index
-    if len(index.terms) != 1 or index.offset or index.sizes or index.looked:
-        return False
-    ((step, axis),) = index.terms
-    return step == 1 and held.size in (None, sizes[axis])
+    axis = replace(index, window=False).axis()
+    return axis is not None and held.size in (None, sizes[axis])
 
 
 def _depends(read: Read, axis: int) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir.assignments import all_reads, substituted
 from ilang.core.ir.scalar import (
@@ -76,7 +76,7 @@ def _is_cheap(
 
 
 def _axes(read: Read) -> set[int]:
-    return {axis for index in read.index for _, axis in index.terms}
+    return variables_of(read.index)
 
 
 def _meets_once(shaped: Shaped, reader: int, read: Read) -> bool:

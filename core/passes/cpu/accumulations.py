@@ -7,9 +7,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import row_step
 from ilang.core.ir.kernel import Change, ChunkCount, Define, For, Program, Store
 from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Apply, Load, Local, Position, Select, scalars_within
@@ -39,7 +37,7 @@ def accumulations(loop: For, short: set[int]) -> tuple[Change, ...]:
     stored = {s.buffer for s in loop.body if isinstance(s, Store)}
     changed = {s.variable for s in changes}
     for s in loop.body:
-        if isinstance(s, Store) and step_in_row(s.index, loop.variable) != 1:
+        if isinstance(s, Store) and row_step(s.index, loop.variable) != 1:
             return ()
         variable = s.variable if isinstance(s, Change) else None
         if isinstance(s, Change) and not _accumulates(s):
@@ -48,7 +46,7 @@ def accumulations(loop: For, short: set[int]) -> tuple[Change, ...]:
             if isinstance(part, Select) or (isinstance(part, Position) and part.index.axes()):
                 return ()
             if isinstance(part, Load) and (
-                part.buffer in stored or step_in_row(part.index, loop.variable) not in (0, 1)
+                part.buffer in stored or row_step(part.index, loop.variable) not in (0, 1)
             ):
                 return ()
             if isinstance(part, Local) and part.variable in changed - {variable}:
@@ -65,13 +63,3 @@ def _accumulates(change: Change) -> bool:
     return value.arguments[0] == accumulator and accumulator not in scalars_within(
         value.arguments[1]
     )
-
-
-def step_in_row(index: Sequence[Affine], variable: int) -> int | None:
-    """The distance in memory of two iterations: 0 or 1 elements; None for anything else."""
-    if any(variable in part.rests_on() for part in index):
-        return None
-    steps = [sum(c for c, v in part.terms if v == variable) for part in index]
-    if any(steps[:-1]):
-        return None
-    return steps[-1] if steps and steps[-1] in (0, 1) else (None if steps else 0)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeGuard
 
-from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within, size_value, variables_of
 from ilang.core.ir.cpu import Cut, IntervalEnd
 from ilang.core.ir.kernel import (
     Block,
@@ -79,7 +79,7 @@ def cut(program: Program, loop: For) -> Cut | None:
     looked = {v for guard in guards for each in guard for v in each.index.rests_on()}
     if looked & {loop.variable, *reach}:
         return None
-    inner = {v for guard in guards for each in guard for _, v in each.index.terms} & reach.keys()
+    inner = variables_of(each.index for guard in guards for each in guard) & reach.keys()
     outside = loop.body if inner or len(guards) > 1 else _settled(loop.body, False)
     return _parts(program, loop.variable, guards, reach, (_settled(loop.body, True), outside))
 
@@ -177,18 +177,22 @@ def _parts(
     least: dict[IntervalEnd, None] = {}
     most: dict[IntervalEnd, None] = {}
     within: dict[Within, None] = {}
+    extents = {each: last + 1 for each, last in reach.items()}
     for each in dict.fromkeys(each for guard in guards for each in guard):
-        step = sum(c for c, v in each.index.terms if v == variable)
-        low, high = (_end(each.index, variable, reach, sign) for sign in (-1, 1))
+        step = each.index.coefficient(variable)
+        others = each.index.without((variable,))
+        low, high = others.minimum(extents), others.maximum(extents)
+        assert low is not None
+        assert high is not None
         end = _past(program, each)
         if step > 0:
-            if not _is_natural(low):
-                least[IntervalEnd(_minus(Affine(()), low), step)] = None
+            if not low.is_natural():
+                least[IntervalEnd(-low, step)] = None
             if end is not None:
-                most[IntervalEnd(_minus(end, high), step)] = None
+                most[IntervalEnd(end - high, step)] = None
         elif step < 0:
             if end is not None:
-                least[IntervalEnd(_minus(high, end) + 1, -step)] = None
+                least[IntervalEnd(high - end + 1, -step)] = None
             most[IntervalEnd(low + 1, -step)] = None
         else:
             within |= dict.fromkeys((Within(low, each.size), Within(high, each.size)))
@@ -201,27 +205,4 @@ def _past(program: Program, condition: Within) -> Affine | None:
     if condition.size is None:
         return None
     extent = program.sizes[condition.size].fixed
-    return Affine((), 0, sizes=((1, condition.size),)) if extent is None else Affine((), extent)
-
-
-def _end(index: Affine, variable: int, reach: Mapping[int, int], sign: int) -> Affine:
-    """An index without a variable, those of short loops where the index is least (``sign`` -1) or greatest (1)."""
-    offset = sum(
-        c * reach[v] for c, v in index.terms if v in reach and v != variable and 0 < c * sign
-    )
-    terms = tuple((c, v) for c, v in index.terms if v != variable and v not in reach)
-    return Affine(terms, index.offset + offset, sizes=index.sizes, looked=index.looked)
-
-
-def _is_natural(index: Affine) -> bool:
-    """Whether an index is known to be 0 or more."""
-    parts = (*index.terms, *index.sizes, *index.looked)
-    return index.offset >= 0 and all(0 <= c for c, _ in parts)
-
-
-def _minus(one: Affine, other: Affine) -> Affine:
-    """The difference of two indices."""
-    terms = (*one.terms, *((-c, v) for c, v in other.terms))
-    sizes = (*one.sizes, *((-c, n) for c, n in other.sizes))
-    looked = (*one.looked, *((-c, each) for c, each in other.looked))
-    return Affine(terms, one.offset - other.offset, sizes=sizes, looked=looked)
+    return size_value(condition.size) if extent is None else Affine((), extent)

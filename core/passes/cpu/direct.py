@@ -15,8 +15,6 @@ from ilang.core.ir.cpu import Into, Left, SizeProduct
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, Tile, map_blocks
 from ilang.core.ir.rewriting import (
     accesses,
-    step_of,
-    substituted_index,
     unless_same,
     with_bodies,
 )
@@ -75,8 +73,8 @@ def _into(program: Program, tile: Tile, after: Statement) -> Into | None:
         return None
     if (rows.size, lanes.size) != dims or any(x.chunk is not None for x in (rows, lanes)):
         return None
-    along = [step_of(part, lanes.variable) for part in store.index]
-    across = [step_of(part, rows.variable) for part in store.index]
+    along = [part.coefficient(lanes.variable) for part in store.index]
+    across = [part.coefficient(rows.variable) for part in store.index]
     moved = [d for d, step in enumerate(across) if step]
     if along[-1:] != [1] or any(along[:-1]) or len(moved) != 1 or across[moved[0]] < 1:
         return None
@@ -84,7 +82,7 @@ def _into(program: Program, tile: Tile, after: Statement) -> Into | None:
     height = program.sizes[rows.size].fixed
     if height is None or moved[0] == len(store.index) - 1:
         return None
-    index = tuple(substituted_index(part, first) for part in store.index)
+    index = tuple(part.substituted(first) for part in store.index)
     stride = SizeProduct(across[moved[0]], program.buffers[store.buffer].dims[moved[0] + 1 :])
     guards = () if rows.rest is None else (Left(rows.rest, height),)
     return Into(store.buffer, index, stride, guards, within)

@@ -10,6 +10,7 @@ fetches (``lanes.py``) are not fetched twice.
 
 from __future__ import annotations
 
+from ilang.core.calculus.affine import row_step
 from ilang.core.dtype import BYTES
 from ilang.core.ir.cpu import CacheLines, Fetch
 from ilang.core.ir.kernel import (
@@ -26,7 +27,6 @@ from ilang.core.ir.kernel import (
 from ilang.core.ir.rewriting import unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Load, scalars_within
 from ilang.core.ops import SLOW
-from ilang.core.passes.cpu.accumulations import step_in_row
 from ilang.core.record import replace
 
 
@@ -79,7 +79,7 @@ def _rows(program: Program, fetched: frozenset[int], loop: For) -> tuple[Load, .
     if not isinstance(store, Store) or not store.index or store.buffer in fetched:
         return ()
     buffer, extent = program.memory(store.buffer), program.sizes[loop.size].fixed
-    if buffer.role != "output" or step_in_row(store.index, loop.variable) != 1:
+    if buffer.role != "output" or row_step(store.index, loop.variable) != 1:
         return ()
     if extent is not None and extent * BYTES[buffer.dtype] < program.machine.memory.page_bytes:
         return ()

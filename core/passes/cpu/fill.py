@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ilang.core.calculus.affine import axis_index
+from ilang.core.calculus.affine import axis_index, variables_of
 from ilang.core.ir.cpu import Late, Left
 from ilang.core.ir.kernel import (
     Block,
@@ -29,8 +29,6 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.rewriting import (
     parts_of,
-    step_of,
-    substituted_index,
     unless_same,
     with_bodies,
 )
@@ -119,14 +117,20 @@ class _Filling:
         lanes = chain[-1].variable
         index = next(_loads(tile.body, copied)).index
         variables = {loop.variable for loop in (*tile.blocks, *chain[:-count], chain[-1])} | opened
-        if any(v not in variables for part in index for _, v in part.terms):
+        if not variables_of(index) <= {*variables}:
             return None
         instead = {
-            part.terms[0][1]: at for part, at in zip(copied.index, index, strict=True) if part.terms
+            variable: at
+            for part, at in zip(copied.index, index, strict=True)
+            for variable in part.variables()
         }
-        taken = tuple(substituted_index(part, instead) for part in source.index)
+        taken = tuple(part.substituted(instead) for part in source.index)
         for at in (index, taken):
-            if not at or step_of(at[-1], lanes) != 1 or any(step_of(x, lanes) for x in at[:-1]):
+            if (
+                not at
+                or at[-1].coefficient(lanes) != 1
+                or any(x.coefficient(lanes) for x in at[:-1])
+            ):
                 return None
         return Store(copied.buffer, index, replace(source, index=taken))
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from ilang.core.calculus.affine import Affine, axis_index
+from ilang.core.calculus.affine import Affine, axis_index, row_step, variables_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir.cpu import CacheLines, Fetch
 from ilang.core.ir.kernel import (
@@ -48,7 +48,7 @@ from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar
 from ilang.core.ir.shaped import Size
 from ilang.core.names import Names
 from ilang.core.ops import SLOW
-from ilang.core.passes.cpu.accumulations import accumulations, short_sizes, step_in_row
+from ilang.core.passes.cpu.accumulations import accumulations, short_sizes
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
 
@@ -145,7 +145,7 @@ class _Lanes:
             for p in parts_of(s)
             if isinstance(p, Load) and _of_any(p, loop.variable) in read
         ]
-        moves = [p for p in again if any(v == around for part in p.index for _, v in part.terms)]
+        moves = [p for p in again if around in variables_of(p.index)]
         next_rows = (substituted_load(p, following) for p in moves)
         rows_to_fetch = dict.fromkeys((*next_rows, *self._wanted(loop, rows, position)))
         array_rows = [p for p in rows_to_fetch if self._is_row(p, loop.variable)]
@@ -180,7 +180,7 @@ class _Lanes:
         """Whether a loop walks an array, and no scratch, element by element, at a place that is not looked up."""
         plain = not any(part.looked for part in load.index)
         private = self.program.buffers[load.buffer].private
-        return plain and not private and step_in_row(load.index, variable) == 1
+        return plain and not private and row_step(load.index, variable) == 1
 
     def _lane_count(self, changes: Sequence[Change]) -> int:
         """The number of lanes of a loop: more where a step takes longer, and its order means nothing."""

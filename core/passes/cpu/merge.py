@@ -241,7 +241,7 @@ def _may_meet(variable: int, first: Sequence[Statement], second: Sequence[Statem
 def _is_apart(variable: int, indices: Sequence[tuple[Affine, ...]], opened: set[int]) -> bool:
     """Whether each iteration has elements of its own: some dimension is walked alike, by the loop alone."""
     for alike in zip(*indices, strict=True):
-        variables = {v for _, v in alike[0].terms}
+        variables = alike[0].variables()
         plain = not alike[0].looked and not variables & opened
         if len(set(alike)) == 1 and variable in variables and plain:
             return True

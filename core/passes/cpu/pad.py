@@ -17,7 +17,7 @@ that ends early, the half is cleared that it ends in: tiles do not read the othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from ilang.core.calculus.affine import Within, axis_index
 from ilang.core.ir.cpu import Transpose
@@ -217,7 +217,7 @@ def _nest_of_zeros(
         return _nest(
             _zeros(program, filling, lanes.size, 0), [x for x in loops if x[0] not in within]
         )
-    needed = {variable for _, variable in lanes.rest.start.terms}
+    needed = lanes.rest.start.variables()
     inner = next(
         (n for n in range(len(loops), 0, -1) if _opens(loops[n - 1][0], needed)), 0
     )  # the loops from here on have nothing to do with where a row ends
@@ -251,7 +251,7 @@ def _nest(s: Statement, around: Sequence[tuple[For | If, bool]]) -> Statement:
     return s
 
 
-def _opens(s: For | If, variables: set[int]) -> bool:
+def _opens(s: For | If, variables: Container[int]) -> bool:
     """Whether a statement is the loop of one of some variables."""
     return isinstance(s, For) and s.variable in variables
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import row_step, variables_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir.cpu import Captured, Left, Registers
 from ilang.core.ir.kernel import (
@@ -149,8 +149,8 @@ class _Reading:
             if isinstance(part, Load) and any(index.looked for index in part.index):
                 return False
             if isinstance(part, Load) and part.buffer != self.tile:
-                step = _lane_step(part.index, self.lane)
-                if step is None:
+                step = row_step(part.index, self.lane)
+                if step not in (0, 1):
                     return False
                 self.along += [part] if step else []
                 has_lanes = has_lanes or step == 1
@@ -164,15 +164,6 @@ class _Reading:
         if isinstance(part, Load):
             return part.buffer == self.tile
         return isinstance(part, Local) and part.variable in self.vectors
-
-
-def _lane_step(index: Sequence[Affine], lane: int) -> int | None:
-    """The distance between the elements of two lanes: 0 or 1; None for anything else."""
-    steps = [sum(c for c, v in part.terms if v == lane) for part in index]
-    if any(steps[:-1]):
-        return None
-    last = steps[-1] if steps else 0
-    return last if last in (0, 1) else None
 
 
 def _contracts(body: Sequence[Define | Store]) -> bool:
@@ -200,7 +191,7 @@ def guarded(program: Program, registers: Registers) -> Registers:
             continue
         if d == last and not padded:
             guards.append(Left(rest, extent))
-        elif [c for c, _ in rest.start.terms] != [extent] or rest.step != 1:
+        elif [c for c, _ in rest.start.steps()] != [extent] or rest.step != 1:
             guards.append(Left(rest, 1))
     past = padded and registers.rests[-1] is not None
     return replace(registers, guards=tuple(guards), past=past)
@@ -233,13 +224,13 @@ def _captured(program: Program, tile: Tile, whole: bool) -> Captured:
     for load in loads:
         buffers.add(load.buffer)
         sizes |= strides(program.buffers[load.buffer].dims, load.index)
-        variables |= {v for part in load.index for _, v in part.terms}
+        variables |= variables_of(load.index)
         sizes |= {n for part in load.index for _, n in part.sizes}
     blocks = tile.blocks if whole else ()
     loops = (*registers.core, *registers.loops, *blocks)
     rests = (*(x.rest for x in loops), *registers.rests[: None if whole else -1])
     sizes |= {loop.size for loop in loops} | {rest.size for rest in rests if rest is not None}
-    variables |= {v for rest in rests if rest is not None for _, v in rest.start.terms}
+    variables |= variables_of(rest.start for rest in rests if rest is not None)
     variables -= {loop.variable for loop in loops}
     return Captured(
         tuple(sorted(n for n in sizes if program.sizes[n].fixed is None)),

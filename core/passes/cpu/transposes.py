@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, row_step
 from ilang.core.ir.cpu import SizeProduct, Strided, Transpose, Trips
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, map_blocks
-from ilang.core.ir.rewriting import step_of, unless_same, with_bodies
+from ilang.core.ir.rewriting import unless_same, with_bodies
 from ilang.core.ir.scalar import Load
 from ilang.core.record import replace
 
@@ -74,14 +74,9 @@ def _transposes(program: Program, loops: tuple[For, For], store: Store, load: Lo
 
 def _runs_along(index: Sequence[Affine], loop: For, other: For) -> bool:
     """Whether a loop walks the last dimension, element by element, and nothing else; the other not that one."""
-    steps = [step_of(part, loop.variable) for part in index]
-    return (
-        bool(steps)
-        and not any(part.looked for part in index)
-        and steps[-1] == 1
-        and not any(steps[:-1])
-        and not step_of(index[-1], other.variable)
-    )
+    if any(part.looked for part in index) or row_step(index, loop.variable) != 1:
+        return False
+    return not index[-1].coefficient(other.variable)
 
 
 def _is_small(program: Program, loop: For) -> bool:
@@ -112,14 +107,11 @@ def _strided(
     program: Program, buffer: int, index: Sequence[Affine], loop: For, variables: set[int]
 ) -> Strided:
     """The start of two loops in a buffer, and the elements that an iteration of one of them goes on by."""
-    first = tuple(
-        replace(part, terms=tuple(term for term in part.terms if term[1] not in variables))
-        for part in index
-    )
+    first = tuple(part.without(variables) for part in index)
     dims = program.buffers[buffer].dims
     stride = tuple(
         SizeProduct(step, tuple(dims[d + 1 :]))
         for d, part in enumerate(index)
-        if (step := step_of(part, loop.variable))
+        if (step := part.coefficient(loop.variable))
     )
     return Strided(buffer, first, stride)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ilang.core.calculus.affine import Affine, Within, axis_index
+from ilang.core.calculus.affine import Affine, Within, axis_index, size_value
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -36,7 +36,7 @@ from ilang.core.ir.kernel import (
     Tile,
     map_blocks,
 )
-from ilang.core.ir.rewriting import accesses, step_of, substituted, unless_same, with_bodies
+from ilang.core.ir.rewriting import accesses, substituted, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select
 from ilang.core.record import record, replace
 
@@ -77,19 +77,18 @@ def _trimmed(program: Program, loop: For) -> For:
     if extent is not None and extent <= SHORT:
         return loop
     conditions = _common(loop.body)
-    last = next((each for each in conditions if step_of(each.index, loop.variable) < 0), None)
+    last = next((each for each in conditions if each.index.coefficient(loop.variable) < 0), None)
     if last is not None:
-        until = _without(last.index, loop.variable, 1) + 1
-        rest = Rest(loop.size, Affine(()), 1, until, -step_of(last.index, loop.variable))
+        until = _without(last.index, loop.variable) + 1
+        rest = Rest(loop.size, Affine(()), 1, until, -last.index.coefficient(loop.variable))
         return replace(loop, body=_settled(loop.body, last), rest=rest)
     for each in conditions:
-        begin = _without(each.index, loop.variable, -1)
-        if step_of(each.index, loop.variable) == 1 and _is_natural(begin):
+        begin = -_without(each.index, loop.variable)
+        if each.index.coefficient(loop.variable) == 1 and begin.is_natural():
             further = begin + axis_index(loop.variable)
             body = _settled(loop.body, each)
             shifted = tuple(substituted(s, {loop.variable: further}) for s in body)
-            until = _without(each.index, loop.variable, 1)
-            until = replace(until, sizes=(*until.sizes, (1, loop.size)))
+            until = _without(each.index, loop.variable) + size_value(loop.size)
             return replace(loop, body=shifted, rest=Rest(loop.size, Affine(()), 1, until))
     return loop
 
@@ -176,9 +175,9 @@ def _end(load: Load, within: Sequence[Within], loops: Mapping[int, For]) -> End 
     if rest is not None and rest.until is not None and rest.start == Affine(()):
         return End(rest.until, rest.every)
     for each in within:
-        every = -step_of(each.index, variable)
+        every = -each.index.coefficient(variable)
         if every > 0 and each.size is None and not each.index.looked:
-            return End(_without(each.index, variable, 1) + 1, every)
+            return End(_without(each.index, variable) + 1, every)
     return None
 
 
@@ -193,7 +192,7 @@ def _common(body: Sequence[Statement]) -> list[Within]:
     return [
         each
         for each in common or ()
-        if each.size is None and len(each.index.terms) > 1 and not each.index.looked
+        if each.size is None and len(each.index.variables()) > 1 and not each.index.looked
     ]
 
 
@@ -209,13 +208,6 @@ def _settled(body: Sequence[Statement], taken: Within) -> Block:
     return tuple(out)
 
 
-def _without(index: Affine, variable: int, sign: int) -> Affine:
-    """An index, or minus it, without one variable."""
-    terms = tuple((sign * c, v) for c, v in index.terms if v != variable)
-    sizes = tuple((sign * c, n) for c, n in index.sizes)
-    return Affine(terms, sign * index.offset, window=True, sizes=sizes)
-
-
-def _is_natural(index: Affine) -> bool:
-    """Whether an index is known to be 0 or more."""
-    return index.offset >= 0 and all(0 <= c for c, _ in (*index.terms, *index.sizes))
+def _without(index: Affine, variable: int) -> Affine:
+    """An index, one that is no axis alone, without one variable."""
+    return replace(index.without((variable,)), window=True)

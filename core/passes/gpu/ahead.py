@@ -31,7 +31,7 @@ from ilang.core.ir.kernel import (
     has_spread,
     statements_within,
 )
-from ilang.core.ir.rewriting import accesses, parts_of, step_of, substituted
+from ilang.core.ir.rewriting import accesses, parts_of, substituted
 from ilang.core.ir.scalar import Apply, Convert, Load, Local, Position, Scalar, Select
 from ilang.core.matrix_unit import is_rounding, unrounded
 from ilang.core.passes.gpu.numbering import Numbering
@@ -231,7 +231,7 @@ class Iterations:
                 break
             steps *= inner
             if any(
-                step_of(x, other.variable) != steps * step_of(x, loop.variable)
+                x.coefficient(other.variable) != steps * x.coefficient(loop.variable)
                 for x in _forms(copies)
             ):
                 steps //= inner

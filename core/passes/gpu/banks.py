@@ -128,11 +128,7 @@ def _cycles(lanes: Lanes, index: Index, steps: Sequence[int], banks: tuple[int, 
     """
     count, narrow = banks
     words = {
-        sum(
-            step * (part.offset + sum(c * lane.get(v, 0) for c, v in part.terms))
-            for step, part in zip(steps, index, strict=True)
-        )
-        // narrow
+        sum(step * part.value(lane) for step, part in zip(steps, index, strict=True)) // narrow
         for lane in lanes
     }
     met = [0] * count

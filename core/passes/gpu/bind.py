@@ -112,7 +112,7 @@ def _independent(program: Program, kernel: Kernel, chain: list[For]) -> list[For
     for n, loop in enumerate(chain):
         opened = {outer.variable for outer in independent}
         around = {outer.variable for outer in chain[:n]} - opened
-        ends = set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
+        ends = set() if loop.rest is None else loop.rest.start.variables()
         plain = loop.chunk is None and loop.role != "q"
         few = _padding(program, chain, [*independent, loop]) <= MOST_PADDED
         if plain and few and ends <= opened and independence.holds(loop, around):
@@ -129,7 +129,7 @@ def _padding(program: Program, chain: list[For], spread: list[For]) -> int:
     for last in chain:
         if last.rest is None:
             continue
-        parts = {last.variable, *(variable for _, variable in last.rest.start.terms)}
+        parts = {last.variable, *last.rest.start.variables()}
         counts = [
             program.sizes[loop.size].fixed or 1
             for loop in spread

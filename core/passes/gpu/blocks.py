@@ -201,7 +201,7 @@ class _Spreading:
         if len(asked) != 1 or is_spread_inside(chain[-1].body):
             return None
         rest, opened = asked[0].rest, {loop.variable for loop in chain}
-        if rest is not None and opened & {variable for _, variable in rest.start.terms}:
+        if rest is not None and opened & rest.start.variables():
             return None
         body = chain[-1].body
         for loop in reversed([each for each in chain if each is not asked[0]]):
@@ -312,10 +312,9 @@ class _Spreading:
 
         def place(loop: For) -> tuple[int, int]:
             steps = [
-                (d, -abs(c))
+                (d, -abs(part.coefficient(loop.variable)))
                 for d, part in enumerate(index)
-                for c, v in part.terms
-                if v == loop.variable
+                if loop.variable in part.variables()
             ]
             return max(steps, default=(-1, 0))
 
@@ -371,7 +370,7 @@ def _shared_out(chain: list[For], chosen: list[For]) -> Spread:
     loops: list[For] = []
     within: list[Within] = []
     for loop in chosen:
-        ends = set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
+        ends = set() if loop.rest is None else loop.rest.start.variables()
         if loop.rest is not None and ends & inside:
             within.append(_before_end(loop, loop.rest))
             loops.append(replace(loop, body=(), rest=None))

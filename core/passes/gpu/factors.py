@@ -130,11 +130,10 @@ class Factors:
         loops = (s for s in statements_within(self.kernel.body) if isinstance(s, For))
         extents = {loop.variable: self.numbering.sizes[loop.size].fixed for loop in loops}
         for part, size in zip(load.index, self.buffers[load.buffer].dims, strict=True):
-            extent, counts = self.numbering.sizes[size].fixed, [extents[v] for _, v in part.terms]
-            if extent is None or None in counts or part.sizes or part.looked:
+            extent, last = self.numbering.sizes[size].fixed, part.maximum(extents)
+            if last is None or extent is None or not part.is_natural():
                 return False
-            steps = (c * ((extents[v] or 1) - 1) for c, v in part.terms)
-            if min((c for c, _ in part.terms), default=0) < 0 or extent <= part.offset + sum(steps):
+            if last.constant() is None or extent <= last.offset:
                 return False
         return True
 
@@ -180,7 +179,7 @@ class Factors:
         if len(loads) != 1 or None in variables or None in extents.values():
             return body
         groups = [
-            [variables.index(v) for _, v in sorted(part.terms, reverse=True) if v in variables]
+            [variables.index(v) for _, v in sorted(part.steps(), reverse=True) if v in variables]
             for part in loads[0].index
         ]
         groups = [group for group in groups if group]

@@ -140,7 +140,7 @@ class _Spans:
 
     def _of(self, form: Affine) -> set[Span] | None:
         """The extents that an index is a sum of; None where it may be many times as large, or is looked up."""
-        named = [(c, self.sizes[variable]) for c, variable in form.terms] + [*form.sizes]
+        named = [(c, self.sizes[variable]) for c, variable in form.steps()] + [*form.sizes]
         times, beside, spans = 0, abs(form.offset), set[Span]()
         for c, size in named:
             fixed, part = self.program.sizes[size].fixed, self.parts.get(size)

@@ -117,8 +117,8 @@ class _Freeing:
         passed: dict[Within, None] = {}
 
         def ask(condition: Within, inner: Extents) -> tuple[Within, ...]:
-            least = None if condition.size is not None else _least(condition.index, inner)
-            if least is None:
+            least = condition.index.minimum(inner)
+            if least is None or least.looked or condition.size is not None:
                 return (condition,)
             passed[Within(least, None)] = None
             return ()
@@ -262,7 +262,7 @@ class _Freeing:
             return False
         for part, size in zip(index, buffer.dims, strict=True):
             most, extent = _most(part, inner), self.program.sizes[size].fixed
-            if most is None or most.terms or extent is None or extent <= most.offset:
+            if most is None or most.variables() or extent is None or extent <= most.offset:
                 return False
         return True
 
@@ -338,31 +338,8 @@ def _last(rest: Rest, extent: int) -> Within:
     return Within(rest.start + rest.step * (extent - 1), rest.size)
 
 
-def _least(index: Affine, inner: Extents) -> Affine | None:
-    """The least that an index becomes; None where that is not known."""
-    offset, terms = index.offset, []
-    for c, variable in index.terms:
-        extent = inner.get(variable, 0)
-        if variable not in inner:
-            terms.append((c, variable))
-        elif c < 0 and not extent:
-            return None
-        else:
-            offset += min(0, c * ((extent or 1) - 1))
-    return None if index.looked else replace(index, terms=tuple(terms), offset=offset)
-
-
 def _most(index: Affine, inner: Extents) -> Affine | None:
-    """The most that an index becomes that no loop lets fall below 0; None where loops do, or it is not known."""
-    if index.offset < 0 or index.sizes or index.looked or any(c < 0 for c, _ in index.terms):
+    """The greatest value of an index that is never below 0; None where it may be, or is not known."""
+    if index.sizes or index.looked or not index.is_natural():
         return None
-    offset, terms = index.offset, []
-    for c, variable in index.terms:
-        extent = inner.get(variable, 0)
-        if variable not in inner:
-            terms.append((c, variable))
-        elif not extent:
-            return None
-        else:
-            offset += c * (extent - 1)
-    return replace(index, terms=tuple(terms), offset=offset)
+    return index.maximum(inner)

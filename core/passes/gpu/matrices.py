@@ -20,7 +20,6 @@ Terms side by side that are neighbors in a row of what a block shares are read t
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from itertools import islice
@@ -40,13 +39,11 @@ from ilang.core.ir.kernel import (
     map_blocks,
 )
 from ilang.core.ir.rewriting import (
-    Substitution,
-    replaced_loads,
     substituted_scalar,
     unless_same,
     with_body,
 )
-from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select, scalars_within
+from ilang.core.ir.scalar import Apply, Load, Scalar, scalars_within
 from ilang.core.ir.schedule import UNIT_ROLES
 from ilang.core.machine import MatrixUnit
 from ilang.core.matrix_unit import ROUNDINGS
@@ -220,20 +217,20 @@ def product_of(
     group, place = (loop.variable for loop in lanes[-2:])
     unit = unit_of(program, nest)
     sums = tuple(
-        _at(old, {row: Affine((), r), column: Affine((), c)})
+        substituted_scalar(old, {row: Affine((), r), column: Affine((), c)})
         for r in range(rows)
         for c in range(columns)
     )
     shares = [Affine(((unit.packed, place),), n) for n in unit.terms_of(0)]
     packed = [shares[n : n + unit.packed] for n in range(0, len(shares), unit.packed)]
     lefts = tuple(
-        _at(left, {terms: term, row: Affine((), r)})
+        substituted_scalar(left, {terms: term, row: Affine((), r)})
         for several in packed
         for r in range(rows)
         for term in several
     )
     turned = Affine(((1, group), (-columns, place)))
-    rights = tuple(_at(right, {terms: term, column: turned}) for term in shares)
+    rights = tuple(substituted_scalar(right, {terms: term, column: turned}) for term in shares)
     lefts, rights = (tuple(converted(x, unit.dtype) for x in side) for side in (lefts, rights))
     held = tuple(x for x in sums if isinstance(x, Load))
     return within, MatrixProduct(unit.rounding, held, lefts, rights)
@@ -243,34 +240,3 @@ def _variables(scalar: Scalar) -> set[int]:
     """The loop variables that a scalar reads at."""
     loads = (part for part in scalars_within(scalar) if isinstance(part, Load))
     return {v for load in loads for part in load.index for v in part.axes()}
-
-
-def _at(scalar: Scalar, substitution: Substitution) -> Scalar:
-    """A scalar at other indices, each variable once in every one of them."""
-    scalar = replaced_loads(
-        substituted_scalar(scalar, substitution),
-        lambda load: replace(load, index=tuple(map(_merged, load.index))),
-    )
-    return _conditions(scalar)
-
-
-def _conditions(scalar: Scalar) -> Scalar:
-    """A scalar with each variable once in every condition."""
-    match scalar:
-        case Select():
-            within = tuple(replace(each, index=_merged(each.index)) for each in scalar.within)
-            return replace(scalar, within=within)
-        case Apply():
-            return replace(scalar, arguments=tuple(map(_conditions, scalar.arguments)))
-        case Convert():
-            return replace(scalar, argument=_conditions(scalar.argument))
-        case _:
-            return scalar
-
-
-def _merged(index: Affine) -> Affine:
-    """An index with each variable once, and none that adds nothing."""
-    terms = Counter[int]()
-    for c, variable in index.terms:
-        terms[variable] += c
-    return replace(index, terms=tuple((c, variable) for variable, c in terms.items() if c))

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, row_step
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import Neighbors, Spread
 from ilang.core.ir.kernel import (
@@ -208,10 +208,7 @@ def _is_there(program: Program, load: Load, ends: Ends) -> bool:
 
 def _is_along(index: Sequence[Affine], variable: int) -> bool:
     """Whether an index goes along a row, an element an iteration."""
-    *others, last = index
-    if last.looked or last.sizes or any(variable in part.axes() for part in others):
-        return False
-    return [c for c, v in last.terms if v == variable] == [1]
+    return row_step(index, variable) == 1 and not index[-1].looked and not index[-1].sizes
 
 
 def _begins(spread: Spread, moved: Sequence[int], count: int) -> bool:
@@ -220,9 +217,7 @@ def _begins(spread: Spread, moved: Sequence[int], count: int) -> bool:
     ends = [index[-1] for number, index in accesses(spread.body) if number in moved]
     chunk = last.chunk
     return (chunk is None or chunk.multiple % count == 0) and all(
-        part.offset % count == 0
-        and all(c % count == 0 for c, v in part.terms if v != last.variable)
-        for part in ends
+        part.without((last.variable,)).is_multiple(count) for part in ends
     )
 
 

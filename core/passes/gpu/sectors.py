@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from math import gcd
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, row_step
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import Block, For, If, Kernel, Program, Statement, Store, map_statements
@@ -52,7 +52,9 @@ def sector_of(program: Program, spread: Spread, number: int) -> int:
     *before, along = loads[0].index
     first, *others = store.index
     apart = any(last.variable in part.axes() for part in (*before, *others))
-    if apart or not (_steps(along, last.variable) and _steps(first, last.variable)):
+    if apart or not (
+        row_step((along,), last.variable) == 1 and row_step((first,), last.variable) == 1
+    ):
         return 0
     assert device is not None
     return gcd(extent, device.sector_bytes // BYTES[program.buffers[number].dtype])
@@ -67,11 +69,6 @@ def rows_for(program: Program, number: int, sector: int, row: int) -> int:
     if sector == 2 * vector and vector <= row < lanes // 2:
         each = row // vector
     return (-(-row // each) | 1) * each
-
-
-def _steps(index: Affine, variable: int) -> bool:
-    """Whether an index goes on by one with a variable."""
-    return not index.looked and [c for c, v in index.terms if v == variable] == [1]
 
 
 def _only_store(body: Block) -> Store | None:

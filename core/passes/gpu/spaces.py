@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
@@ -140,7 +140,7 @@ def _wide(program: Program, body: Block, number: int) -> int:
             continue
         whole = (program.sizes[loop.size].fixed or 1) % vector == 0
         for buffer, index in accesses(loop.body):
-            if whole and buffer == number and (1, loop.variable) in index[-1].terms:
+            if whole and buffer == number and index[-1].coefficient(loop.variable) == 1:
                 return vector
     return 1
 
@@ -238,9 +238,7 @@ def _is_told_apart(spread: Spread, number: int) -> bool:
     """Whether a buffer is indexed by the variables of the loops of a spread: it is not one iteration's."""
     shared = {loop.variable for loop in spread.loops}
     return any(
-        shared & {v for part in index for _, v in part.terms}
-        for buffer, index in accesses(spread.body)
-        if buffer == number
+        shared & variables_of(index) for buffer, index in accesses(spread.body) if buffer == number
     )
 
 
@@ -272,11 +270,11 @@ def owned_dimensions(program: Program, spreads: Sequence[Spread], number: int) -
 
 def _dimension_of(index: Sequence[Affine], variable: int) -> int | None:
     """The one dimension that a variable is the index of; None where there is another, or none."""
-    mentions = [d for d, part in enumerate(index) if any(v == variable for _, v in part.terms)]
+    mentions = [d for d, part in enumerate(index) if variable in part.variables()]
     if len(mentions) != 1:
         return None
     part = index[mentions[0]]
-    alone = part.terms == ((1, variable),) and part.offset == 0 and not part.sizes
+    alone = part.axis() == variable
     return mentions[0] if alone else None
 
 

@@ -217,8 +217,8 @@ class _Storing:
         if row is not None and each == lanes and row % lanes == 0 and results.test is None:
             return False
         *_, end = store.index
-        steps = {variable: step for step, variable in end.terms}
-        return 1 < each and steps.get(last.variable) == 1 and steps.get(along.variable) == each
+        steps = end.coefficient(last.variable), end.coefficient(along.variable)
+        return 1 < each and steps == (1, each)
 
 
 def _around(loops: Sequence[For], body: Block) -> Block:

@@ -39,7 +39,7 @@ from ilang.core.ir.kernel import (
     map_blocks,
     statements_within,
 )
-from ilang.core.ir.rewriting import accesses, step_of, unless_same, with_bodies
+from ilang.core.ir.rewriting import accesses, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 from ilang.core.passes.gpu.blocks import COMBINED
 from ilang.core.record import record, replace
@@ -116,7 +116,7 @@ def trim_of(program: Program, kernel: Kernel, loop: For) -> Trim | None:
     least, most = [], []
     for (terms, sizes), offset in needed.unmet.items() if needed.unmet else ():
         index = Affine(terms, offset, window=True, sizes=sizes)
-        step = step_of(index, loop.variable)
+        step = index.coefficient(loop.variable)
         others = tuple((c, v) for c, v in terms if v != loop.variable)
         if step > 0:
             negative = tuple((-c, v) for c, v in others), tuple((-c, n) for c, n in sizes)

@@ -123,6 +123,6 @@ def _meaning(condition: Within, site: StatementSite, index: Sequence[Affine]) ->
         known[loop.variable] = ("thread", number, shared)
     for dim, variable in _dimensions(index):
         known[variable] = ("dimension", dim)
-    terms = frozenset((c, known.get(variable, variable)) for c, variable in condition.index.terms)
+    terms = frozenset((c, known.get(variable, variable)) for c, variable in condition.index.steps())
     rest = condition.index.offset, condition.index.sizes, condition.index.looked
     return terms, rest, condition.size

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ilang.core.calculus.affine import Affine, axis_index
+from ilang.core.calculus.affine import Affine, axis_index, row_step
 from ilang.core.dtype import HELD_FLOATS
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
@@ -180,17 +180,12 @@ class _Moving:
         lanes, dims = self._lanes(number), self.program.buffers[number].dims
         if not index or any(part.looked or part.sizes for part in index):
             return False
-        *others, last = index
-        if any(v == variable for part in others for _, v in part.terms):
-            return False
-        if [c for c, v in last.terms if v == variable] != [1]:
+        if row_step(index, variable) != 1:
             return False
         length = self.numbering.sizes[dims[-1]].fixed
         if len(dims) > 1 and length is not None and length % lanes:
             return False
-        return not last.offset % lanes and all(
-            c % lanes == 0 for c, v in last.terms if v != variable
-        )
+        return index[-1].without((variable,)).is_multiple(lanes)
 
     def _lanes(self, number: int) -> int:
         return self.program.machine.vector_lanes(self.program.buffers[number].dtype)

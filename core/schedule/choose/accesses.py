@@ -87,7 +87,7 @@ def loop_order(node: Assignment, accesses: Accesses, machine: Machine) -> tuple[
         for distance, index in enumerate(reversed(access)):
             for axis in index.rests_on():
                 cost[axis] += weight * (strides.wide + distance)
-            for coefficient, axis in index.terms:
+            for coefficient, axis in index.steps():
                 along = strides.unit * abs(coefficient)
                 step = strides.wide + distance if distance else along
                 cost[axis] += weight * step

@@ -148,15 +148,15 @@ def is_strided(index: Access, last: int, known: Mapping[int, int]) -> bool:
         last: the axis along which threads are neighbors.
         known: the extents of the axes that a block has all of.
     """
-    axes = [axis for part in index for _, axis in part.terms]
+    axes = [axis for part in index for axis in part.variables()]
     if last not in axes or len(set(axes)) < len(axes):
         return False
-    if any(part.sizes or any(c < 0 for c, _ in part.terms) for part in index):
+    if any(part.sizes or any(c < 0 for c, _ in part.steps()) for part in index):
         return False
     place = _place(index, last)
     if not {axis for part in index[place:] for axis in part.axes()} <= {last, *known}:
         return False
-    step, span = _step(index[place], last), _span(index[place], {**known, last: 1})
+    step, span = index[place].coefficient(last), _span(index[place], {**known, last: 1})
     return 1 < step * _row(index, last, known) and step <= MOST_APART * span
 
 
@@ -165,14 +165,10 @@ def _place(index: Access, axis: int) -> int:
     return next(n for n, part in enumerate(index) if axis in part.axes())
 
 
-def _step(part: Affine, axis: int) -> int:
-    """The step by which an axis moves an index."""
-    return next(c for c, moving in part.terms if moving == axis)
-
-
 def _span(part: Affine, extents: Mapping[int, int]) -> int:
     """The number of elements of a dimension from the first to the last one that a block reads."""
-    return 1 + sum(c * (extents.get(axis, 1) - 1) for c, axis in part.terms)
+    last = {axis: extent - 1 for axis, extent in extents.items()}
+    return 1 + part.value(last) - part.offset
 
 
 def _row(index: Access, last: int, known: Mapping[int, int]) -> int:
@@ -185,7 +181,7 @@ def _moves_windows(copied: Sequence[Access], axis: int, known: Mapping[int, int]
     parts = [part for index in copied for part in index if axis in part.axes()]
     windows = [part for part in parts if 1 < _span(part, {**known, axis: 1})]
     return len(windows) == len(copied) == len(parts) and all(
-        _step(part, axis) <= _span(part, {**known, axis: 1}) for part in parts
+        part.coefficient(axis) <= _span(part, {**known, axis: 1}) for part in parts
     )
 
 

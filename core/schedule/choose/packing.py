@@ -14,6 +14,7 @@ from collections.abc import Container, Mapping
 from itertools import takewhile
 from math import prod
 
+from ilang.core.calculus.affine import variables_of
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Read
 from ilang.core.record import record
@@ -63,7 +64,7 @@ def packed_site(packed: TileAxes | Across | None, read: Read, nest: Nest) -> int
         return None
     match packed:
         case Across():
-            outer = {axis for index in read.index[:-1] for _, axis in index.terms}
+            outer = variables_of(read.index[:-1])
             is_across = packed.last in outer and packed.other not in outer
             is_across = is_across and read.index[-1].axis() == packed.other
             blocks = nest.order[-1].part == 1
@@ -76,7 +77,7 @@ def packed_site(packed: TileAxes | Across | None, read: Read, nest: Nest) -> int
 
 def _tiled(packed: TileAxes, read: Read, nest: Nest) -> int | None:
     """The site of a copy that stands beside a tile."""
-    terms = [term for index in read.index for term in index.terms]
+    terms = [term for index in read.index for term in index.steps()]
     axes = [axis for _, axis in terms]
     rows, lanes = packed.rows, packed.lanes
     along = lanes not in axes and read.index[-1].axis() == rows

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import prod
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.schedule import Loop
 from ilang.core.ir.shaped import Assignment
@@ -98,8 +98,8 @@ class _Contraction:
 
     def slides(self, axis: int) -> bool:
         """Whether an axis moves windows forwards, and does nothing else."""
-        parts = [p for index in self.accesses for p in index if any(a == axis for _, a in p.terms)]
-        return all(part.axis() is None and all(c > 0 for c, _ in part.terms) for part in parts)
+        parts = [p for index in self.accesses for p in index if axis in p.variables()]
+        return all(part.axis() is None and all(c > 0 for c, _ in part.steps()) for part in parts)
 
 
 def tiling(
@@ -118,11 +118,11 @@ def tiling(
         return None
     if not 0 < len(reduced) <= max(REDUCED):
         return None
-    if any(part.terms and part.axis() is None for part in node.target):
+    if any(part.variables() and part.axis() is None for part in node.target):
         return None
     if any(part.looked for index in accesses for part in index):
         return None
-    accessed = [{axis for part in index for _, axis in part.terms} for index in accesses]
+    accessed = [variables_of(index) for index in accesses]
     contraction = _Contraction(node, extents, accesses, machine)
     outputs = [axis for axis in node.output_axes() if not contraction.is_small(axis)]
     if not outputs:
@@ -196,7 +196,7 @@ def transposed(
 
 def _is_outside_last(index: tuple[Affine, ...], axis: int) -> bool:
     """Whether an axis walks another dimension than the last."""
-    return any(axis == each for part in index[:-1] for _, each in part.terms)
+    return axis in variables_of(index[:-1])
 
 
 def blocked(
@@ -280,7 +280,7 @@ def _along_memory(contraction: _Contraction, rows: int, lanes: int) -> int | Non
     node, accesses = contraction.node, contraction.accesses
     reduced = node.reduced_axes()
     read = [index for index in accesses if _has(index, rows) and not _has(index, lanes)]
-    along = (axis for index in read for _, axis in index[-1].terms if axis in reduced)
+    along = (axis for index in read for axis in index[-1].variables() if axis in reduced)
     return next((axis for axis in along if not contraction.is_small(axis)), None)
 
 
@@ -296,9 +296,7 @@ def _tiling(contraction: _Contraction, rows: int, lanes: int) -> Tiling:
     factors[rows] = (_height(height, machine.tiles.rows, times),)
     factors[lanes] = (narrow,)
     others = [axis for axis in node.output_axes() if axis not in (rows, lanes)]
-    packed = {
-        a for index in accesses if _has(index, lanes) for part in index for _, a in part.terms
-    }
+    packed = {a for index in accesses if _has(index, lanes) for a in variables_of(index)}
     moved = [axis for axis in others if axis in packed and contraction.slides(axis)]
     around = (Loop(axis) for axis in others if axis in packed and axis not in moved)
     unpacked = (Loop(axis) for axis in others if axis not in packed)
@@ -342,7 +340,7 @@ def _windows(contraction: _Contraction, rows: int, lanes: int) -> Tiling:
         inner = (*inner[:-2], *map(Loop, several), inner[-1])
         return Tiling(rows, lanes, tuple(factors), outer, inner, True)
     packed, moved = (
-        {a for index in accesses for part in index for _, a in part.terms if _has(index, axis)}
+        {a for index in accesses if _has(index, axis) for a in variables_of(index)}
         for axis in (lanes, rows)
     )
     blocks = [axis for axis in others if axis in moved - packed and contraction.slides(axis)]
@@ -386,4 +384,4 @@ def _is_last(index: Access, axis: int) -> bool:
 
 def _has(index: Access, axis: int) -> bool:
     """Whether an access walks an axis."""
-    return any(a == axis for part in index for _, a in part.terms)
+    return axis in variables_of(index)
