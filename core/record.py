@@ -14,7 +14,8 @@ A record that is asked the same again and again keeps answers in slots beside it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, wraps
 from typing import Any, TypeVar, dataclass_transform
 
@@ -225,3 +226,59 @@ def replace(instance: T, **changes: object) -> T:
     copy = object.__new__(type(instance))
     copy.__dict__.update(fields, **changes)
     return copy
+
+
+# -- traversal, derived from the types of fields -----------------------------------------------------------------------
+
+_RECORDS: dict[type, tuple[str, ...]] = {}
+"""The fields of each record that other records may stand in, by its class."""
+_PLAIN = frozenset(("int", "str", "float", "bool", "None", "tuple", "frozenset", "Span"))
+"""The words of an annotation that names no record."""
+
+
+def _nested(cls: type) -> tuple[str, ...]:
+    """The fields of a record that other records may stand in: those whose types are more than numbers and text."""
+    names = _RECORDS.get(cls)
+    if names is None:
+        types = cls.__annotations__ if hasattr(cls, "__match_args__") else {}
+        words = {name: set(re.findall(r"\w+", str(each))) for name, each in types.items()}
+        names = _RECORDS[cls] = tuple(name for name, each in words.items() if each - _PLAIN)
+    return names
+
+
+def mapped(value: T, kinds: type | tuple[type, ...], change: Callable[[Any], Any]) -> T:
+    """A record, or a tuple, in which each outermost instance of some classes is changed; itself where none changes.
+
+    Example: ``mapped(statement, Affine, lambda index: index.substituted(place))``.
+    """
+    if isinstance(value, kinds):
+        return change(value)  # type: ignore[no-any-return]
+    if isinstance(value, tuple):
+        parts = [mapped(part, kinds, change) for part in value]
+        same = all(old is new for old, new in zip(value, parts, strict=True))
+        return value if same else tuple(parts)  # type: ignore[return-value]
+    return mapped_inside(value, kinds, change)
+
+
+def mapped_inside(instance: T, kinds: type | tuple[type, ...], change: Callable[[Any], Any]) -> T:
+    """A record whose fields are ``mapped``: an instance of the classes itself stays, and what stands in it changes."""
+    changes: dict[str, object] = {}
+    for name in _nested(type(instance)):
+        old = instance.__dict__[name]
+        new = mapped(old, kinds, change)
+        if new is not old:
+            changes[name] = new
+    return replace(instance, **changes) if changes else instance
+
+
+def inside(instance: object, kinds: type | tuple[type, ...]) -> Iterator[Any]:
+    """Each outermost instance of some classes that stands in the fields of a record, in the order of the fields."""
+    todo = [getattr(instance, name) for name in reversed(_nested(type(instance)))]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, kinds):
+            yield value
+        elif type(value) is tuple:
+            todo += value[::-1]
+        else:
+            todo += [getattr(value, name) for name in reversed(_nested(type(value)))]

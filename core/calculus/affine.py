@@ -188,7 +188,7 @@ class Affine:
         return axes | self.rests_on() if self.looked else axes
 
     def canonical(self) -> Hashable:
-        """What two expressions have in common that are equal for all values, whatever the order of their terms."""
+        """One value for all expressions that are equal whatever the variables are: the order of terms is left out."""
         once = self.merged()
         return frozenset(once.terms), once.offset, frozenset(once.sizes), frozenset(once.looked)
 

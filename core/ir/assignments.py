@@ -6,53 +6,22 @@ Example, where axis 1 becomes 2·axis 1 + 3 (``reindexed``):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from ilang.core.calculus.affine import Affine, Within, axis_index
-from ilang.core.ir.scalar import Apply, Convert, Position, Scalar
+from ilang.core.calculus.affine import Affine, Looked, axis_index
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, View
-from ilang.core.record import replace
+from ilang.core.record import mapped, mapped_inside, replace
 
 
 def reindexed(node: Assignment, place: Mapping[int, Affine]) -> Assignment:
     """An assignment in which some axes are indices over others, wherever they stand."""
-
-    def put(part: Affine) -> Affine:
-        return substituted(part, place)
-
-    def held(guards: Sequence[Within]) -> tuple[Within, ...]:
-        return tuple(replace(guard, index=put(guard.index)) for guard in guards)
-
-    return replace(
-        node,
-        target=tuple(map(put, node.target)),
-        reads=tuple(
-            Read(read.value, tuple(map(put, read.index)), held(read.guards)) for read in node.reads
-        ),
-        scalar=_positioned(node.scalar, put),
-        guards=held(node.guards),
-    )
+    return mapped(node, Affine, lambda index: substituted(index, place))
 
 
 def substituted(part: Affine, place: Mapping[int, Affine]) -> Affine:
     """An index in which some axes are indices themselves: what was no axis alone stays no axis alone."""
     moved = part.substituted(place)
     return moved if part.is_whole() else replace(moved, window=True)
-
-
-def _positioned(scalar: Scalar, put: Callable[[Affine], Affine]) -> Scalar:
-    """A scalar whose positions are those of changed indices."""
-    match scalar:
-        case Position():
-            return replace(scalar, index=put(scalar.index))
-        case Convert():
-            return replace(scalar, argument=_positioned(scalar.argument, put))
-        case Apply():
-            return replace(
-                scalar, arguments=tuple(_positioned(part, put) for part in scalar.arguments)
-            )
-        case _:
-            return scalar
 
 
 def without_axes(node: Assignment, axes: Sequence[int]) -> Assignment:
@@ -80,28 +49,14 @@ def renumbered(node: Node, number: Mapping[int, int]) -> Node:
 def _reread(node: Assignment, number: Mapping[int, int]) -> Assignment:
     """An assignment whose values have other numbers."""
 
-    def index(part: Affine) -> Affine:
-        if not part.looked:
-            return part
-        looked = tuple(
-            (c, replace(each, source=number[each.source], index=tuple(map(index, each.index))))
-            for c, each in part.looked
-        )
-        return replace(part, looked=looked)
+    def moved(place: Read | Looked) -> Read | Looked:
+        place = mapped_inside(place, Looked, moved)
+        if isinstance(place, Read):
+            return replace(place, value=number[place.value])
+        return replace(place, source=number[place.source])
 
-    def guards(held: Sequence[Within]) -> tuple[Within, ...]:
-        return tuple(replace(guard, index=index(guard.index)) for guard in held)
-
-    return replace(
-        node,
-        target=tuple(map(index, node.target)),
-        reads=tuple(
-            Read(number[read.value], tuple(map(index, read.index)), guards(read.guards))
-            for read in node.reads
-        ),
-        base=None if node.base is None else number[node.base],
-        guards=guards(node.guards),
-    )
+    base = None if node.base is None else number[node.base]
+    return replace(mapped(node, (Read, Looked), moved), base=base)
 
 
 def sources(node: Node) -> tuple[int, ...]:

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from typing import TypeVar
 
-from ilang.core.calculus.affine import Affine, Within
-from ilang.core.ir.cpu import Fetch, Transpose
+from ilang.core.calculus.affine import Affine
 from ilang.core.ir.gpu import (
-    Barrier,
-    CombineThreads,
     MatrixProduct,
-    Neighbors,
-    Spread,
     SwapBuffers,
-    Trim,
 )
 from ilang.core.ir.kernel import (
     Block,
     Change,
     Define,
-    For,
-    HorizontalReduction,
     If,
     Kernel,
     Program,
-    Rest,
     Statement,
     Store,
     Tile,
     statements_within,
 )
 from ilang.core.ir.scalar import (
-    Apply,
     Constant,
-    Convert,
     Load,
     Local,
     Position,
@@ -41,8 +31,9 @@ from ilang.core.ir.scalar import (
     Select,
     scalars_within,
 )
-from ilang.core.record import replace
+from ilang.core.record import mapped, replace
 
+T = TypeVar("T")
 Access = tuple[int, tuple[Affine, ...]]
 """A buffer, and the index of an element of it."""
 Substitution = Mapping[int, Affine]
@@ -126,94 +117,9 @@ def named(body: Sequence[Statement]) -> set[int]:
     return {n for n, _ in accesses(body)} | {n for s in swaps for n in (s.first, s.second)}
 
 
-def substituted(s: Statement, substitution: Substitution) -> Statement:
-    """A statement with other indices for some of the loop variables around it."""
-    match s:
-        case For():
-            rest, fetch = substituted_rest(s.rest, substitution), _fetch(s.fetch, substitution)
-            quotient = None if s.quotient is None else substituted_scalar(s.quotient, substitution)
-            assert quotient is None or isinstance(quotient, Apply)
-            body = _block(s.body, substitution)
-            each = tuple(x for x in _block(s.each, substitution) if isinstance(x, Store))
-            trim = substituted_trim(s.trim, substitution)
-            s = replace(s, rest=rest, fetch=fetch, quotient=quotient, trim=trim)
-            return replace(s, body=body, each=each)
-        case If():
-            body, otherwise = _block(s.body, substitution), _block(s.otherwise, substitution)
-            return replace(
-                s, within=_within(s.within, substitution), body=body, otherwise=otherwise
-            )
-        case Store():
-            at = tuple(index.substituted(substitution) for index in s.index)
-            return replace(s, index=at, value=substituted_scalar(s.value, substitution))
-        case Define() | Change():
-            return replace(s, value=substituted_scalar(s.value, substitution))
-        case Tile():
-            opened = tuple(
-                replace(loop, rest=substituted_rest(loop.rest, substitution)) for loop in s.blocks
-            )
-            body, edge = _block(s.body, substitution), _block(s.edge, substitution)
-            return replace(s, body=body, edge=edge, blocks=opened)
-        case Spread():
-            opened = tuple(
-                replace(
-                    loop,
-                    rest=substituted_rest(loop.rest, substitution),
-                    trim=substituted_trim(loop.trim, substitution),
-                )
-                for loop in s.loops
-            )
-            neighbors = None if s.neighbors is None else _neighbors(s.neighbors, substitution)
-            return replace(s, loops=opened, body=_block(s.body, substitution), neighbors=neighbors)
-        case HorizontalReduction() | Barrier() | CombineThreads() | SwapBuffers():
-            return s
-        case MatrixProduct():
-            left, right = (
-                tuple(substituted_scalar(each, substitution) for each in side)
-                for side in (s.left, s.right)
-            )
-            sums = tuple(substituted_load(each, substitution) for each in s.sums)
-            return MatrixProduct(s.rounding, sums, left, right)
-        case Transpose():
-            loops = substituted(s.loops, substitution)
-            assert isinstance(loops, For)
-            rows, columns = (
-                replace(end, rest=substituted_rest(end.rest, substitution))
-                for end in (s.rows, s.columns)
-            )
-            target, source = (
-                replace(at, first=tuple(index.substituted(substitution) for index in at.first))
-                for at in (s.target, s.source)
-            )
-            return replace(s, loops=loops, target=target, source=source, rows=rows, columns=columns)
-
-
-def _neighbors(neighbors: Neighbors, substitution: Substitution) -> Neighbors:
-    """Neighbors at other indices."""
-    loops = tuple(
-        replace(loop, rest=substituted_rest(loop.rest, substitution)) for loop in neighbors.loops
-    )
-    each = tuple(_block(body, substitution) for body in neighbors.each)
-    return replace(neighbors, loops=loops, each=each)
-
-
-def substituted_rest(rest: Rest | None, substitution: Substitution) -> Rest | None:
-    """The rest of a dimension, for other indices."""
-    if rest is None:
-        return None
-    until = None if rest.until is None else rest.until.substituted(substitution)
-    return replace(rest, start=rest.start.substituted(substitution), until=until)
-
-
-def substituted_trim(trim: Trim | None, substitution: Substitution) -> Trim | None:
-    """The ends between which a loop does anything, for other indices."""
-    if trim is None:
-        return None
-    least, most = (
-        tuple(replace(b, index=b.index.substituted(substitution)) for b in bounds)
-        for bounds in (trim.least, trim.most)
-    )
-    return replace(trim, least=least, most=most)
+def substituted(value: T, substitution: Substitution) -> T:
+    """A statement, or what one is made of, with other indices for some of the loop variables around it."""
+    return mapped(value, Affine, lambda index: index.substituted(substitution))
 
 
 def is_invariant(scalar: Scalar, variable: int, defined: Container[int]) -> bool:
@@ -229,63 +135,6 @@ def is_invariant(scalar: Scalar, variable: int, defined: Container[int]) -> bool
             return False
 
 
-def substituted_load(load: Load, substitution: Substitution) -> Load:
-    """An element at other indices."""
-    return replace(load, index=tuple(part.substituted(substitution) for part in load.index))
-
-
-def substituted_scalar(scalar: Scalar, substitution: Substitution) -> Scalar:
-    """A scalar whose loads have other indices."""
-    match scalar:
-        case Load():
-            return substituted_load(scalar, substitution)
-        case Position():
-            return Position(scalar.index.substituted(substitution), scalar.dtype)
-        case Convert():
-            return Convert(substituted_scalar(scalar.argument, substitution), scalar.dtype)
-        case Apply():
-            arguments = tuple(substituted_scalar(a, substitution) for a in scalar.arguments)
-            return Apply(scalar.primitive, arguments, scalar.dtype)
-        case Select():
-            parts = (
-                substituted_scalar(scalar.then, substitution),
-                substituted_scalar(scalar.otherwise, substitution),
-            )
-            return Select(_within(scalar.within, substitution), *parts, scalar.dtype)
-        case _:
-            return scalar
-
-
-def replaced_loads(scalar: Scalar, change: Callable[[Load], Load]) -> Scalar:
-    """A scalar that reads other elements."""
-    match scalar:
-        case Load():
-            return change(scalar)
-        case Convert():
-            return replace(scalar, argument=replaced_loads(scalar.argument, change))
-        case Apply():
-            arguments = tuple(replaced_loads(a, change) for a in scalar.arguments)
-            return replace(scalar, arguments=arguments)
-        case Select():
-            then = replaced_loads(scalar.then, change)
-            return replace(scalar, then=then, otherwise=replaced_loads(scalar.otherwise, change))
-        case _:
-            return scalar
-
-
-def _fetch(fetch: Fetch | None, substitution: Substitution) -> Fetch | None:
-    if fetch is None:
-        return None
-    lines = (
-        replace(each, loads=tuple(substituted_load(load, substitution) for load in each.loads))
-        for each in fetch.lines
-    )
-    return replace(fetch, lines=tuple(lines))
-
-
-def _block(body: Sequence[Statement], substitution: Substitution) -> tuple[Statement, ...]:
-    return tuple(substituted(s, substitution) for s in body)
-
-
-def _within(within: Sequence[Within], substitution: Substitution) -> tuple[Within, ...]:
-    return tuple(replace(each, index=each.index.substituted(substitution)) for each in within)
+def replaced_loads(value: T, change: Callable[[Load], Load]) -> T:
+    """A scalar, or what has one, that reads other elements."""
+    return mapped(value, Load, change)

@@ -15,7 +15,7 @@ from functools import reduce
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ops import OPS, SLOW
-from ilang.core.record import record
+from ilang.core.record import mapped, record
 
 INFINITY = float("inf")
 GROUP = 16
@@ -129,34 +129,25 @@ def operands_of(scalar: Scalar) -> tuple[int, ...]:
 
 def renumbered(scalar: Scalar, number: Mapping[int, int]) -> Scalar:
     """A scalar expression over operands, conversions and primitives whose operands have other numbers."""
-    match scalar:
-        case Operand():
-            return Operand(number[scalar.number], scalar.dtype)
-        case Convert():
-            return Convert(renumbered(scalar.argument, number), scalar.dtype)
-        case Apply():
-            arguments = tuple(renumbered(argument, number) for argument in scalar.arguments)
-            return Apply(scalar.primitive, arguments, scalar.dtype)
-        case _:
-            return scalar
+    return mapped(scalar, Operand, lambda each: Operand(number[each.number], each.dtype))
 
 
 def with_operands(
     scalar: Scalar, delivered: Sequence[Scalar], indexed: Callable[[Affine], Affine]
 ) -> Scalar:
     """A scalar with its operands replaced, and its positions over other variables."""
-    match scalar:
-        case Operand():
-            return delivered[scalar.number]
-        case Position():
-            return Position(indexed(scalar.index), scalar.dtype)
-        case Convert():
-            return Convert(with_operands(scalar.argument, delivered, indexed), scalar.dtype)
-        case Apply():
-            arguments = tuple(with_operands(a, delivered, indexed) for a in scalar.arguments)
-            return Apply(scalar.primitive, arguments, scalar.dtype)
-        case _:
-            return scalar
+
+    def put(leaf: Operand | Position) -> Scalar:
+        if isinstance(leaf, Operand):
+            return delivered[leaf.number]
+        return Position(indexed(leaf.index), leaf.dtype)
+
+    return mapped(scalar, (Operand, Position), put)
+
+
+def converted(scalar: Scalar, dtype: str) -> Scalar:
+    """A scalar in an element type."""
+    return scalar if scalar.dtype == dtype else Convert(scalar, dtype)
 
 
 def operations(scalar: Scalar) -> int:

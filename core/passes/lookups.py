@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ilang.core.calculus.affine import Affine, Looked, Within
+from ilang.core.calculus.affine import Affine, Looked, Within, size_value
 from ilang.core.ir.graph import Assignment, Axis
-from ilang.core.ir.scalar import Apply, Convert, Extent, Position, Scalar
-from ilang.core.record import record, replace
+from ilang.core.ir.scalar import Extent, Position, Scalar
+from ilang.core.record import mapped, record, replace
 
 
 @record
@@ -48,17 +48,13 @@ class CountedAxes:
 
     def scalar(self, scalar: Scalar) -> Scalar:
         """A scalar whose positions are along those axes, and whose extents are sizes."""
-        match scalar:
-            case Extent():
-                return Position(Affine((), sizes=((1, self.extents[scalar.axis]),)))
-            case Position():
-                return replace(scalar, index=self.index(scalar.index))
-            case Convert():
-                return replace(scalar, argument=self.scalar(scalar.argument))
-            case Apply():
-                return replace(scalar, arguments=tuple(map(self.scalar, scalar.arguments)))
-            case _:
-                return scalar
+
+        def count(leaf: Position | Extent) -> Position:
+            if isinstance(leaf, Extent):
+                return Position(size_value(self.extents[leaf.axis]))
+            return replace(leaf, index=self.index(leaf.index))
+
+        return mapped(scalar, (Position, Extent), count)
 
 
 def counted(node: Assignment, sizes: Sequence[int], sources: Sequence[int]) -> CountedAxes:

@@ -10,12 +10,21 @@ from collections.abc import Callable
 
 from ilang.core.calculus.affine import Affine, Looked, Within, axis_index, inside
 from ilang.core.ir import kernel
-from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select, with_operands
+from ilang.core.ir.scalar import (
+    Apply,
+    Constant,
+    Load,
+    Local,
+    Scalar,
+    Select,
+    converted,
+    with_operands,
+)
 from ilang.core.ir.schedule import UNIT_ROLES, Loop, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS
 from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope, fresh
-from ilang.core.passes.storage import Storage, converted, wraps
+from ilang.core.passes.storage import Storage, wraps
 from ilang.core.record import replace
 
 
@@ -111,8 +120,8 @@ class Loops:
 
     def _indexed(self, frame: Frame, index: Affine, kept: bool = False) -> Affine:
         """An index over axes as one over loop variables; ``kept``: of what is kept, from the origins of axes on."""
-        found = self._found_at(frame, index)
-        position = found.without(found.variables())
+        position = self._found_at(frame, index)
+        position = position.without(position.variables())
         for c, axis in index.steps():
             parts = frame.nest.parts(axis)
             walked = tuple((frame.nest.weight(part), frame.variable(part)) for part in parts)

@@ -23,7 +23,17 @@ from collections.abc import Callable
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel
-from ilang.core.ir.scalar import INFINITY, Apply, Constant, Load, Local, Scalar, Select, finite
+from ilang.core.ir.scalar import (
+    INFINITY,
+    Apply,
+    Constant,
+    Load,
+    Local,
+    Scalar,
+    Select,
+    converted,
+    finite,
+)
 from ilang.core.ir.schedule import (
     THREAD_ROLES,
     Link,
@@ -36,7 +46,7 @@ from ilang.core.ir.schedule import (
 )
 from ilang.core.passes.reductions import Reductions, Steps
 from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope
-from ilang.core.passes.storage import Storage, converted, start_of
+from ilang.core.passes.storage import Storage, start_of
 from ilang.core.record import record, replace
 
 WIDE = "f64"

@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Sequence
 
 from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.ir import kernel
-from ilang.core.ir.scalar import Load, Local, Scalar
+from ilang.core.ir.scalar import Load, Local, Scalar, converted
 from ilang.core.ir.schedule import (
     Accumulation,
     Chunks,
@@ -36,7 +36,7 @@ from ilang.core.ir.schedule import (
 from ilang.core.ir.shaped import Tensor
 from ilang.core.passes.loops import Loops, full
 from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope, fresh
-from ilang.core.passes.storage import Storage, converted, start_of
+from ilang.core.passes.storage import Storage, start_of
 from ilang.core.record import replace
 
 Use = Callable[[Block, Scalar], None]

@@ -8,7 +8,7 @@ from math import prod
 from ilang.core.dtype import INTEGER_ENDS, INTEGERS
 from ilang.core.ir import kernel
 from ilang.core.ir.extent import Extent, FixedExtent, Given, LoopReach, PartCount
-from ilang.core.ir.scalar import Constant, Convert, Scalar
+from ilang.core.ir.scalar import Constant
 from ilang.core.ir.schedule import (
     Chunks,
 )
@@ -199,11 +199,6 @@ class Storage:
         """Whether the factors are known to divide a dimension."""
         fixed = self.sizes[size].fixed
         return fixed is not None and fixed % prod(factors) == 0
-
-
-def converted(scalar: Scalar, dtype: str) -> Scalar:
-    """A scalar in an element type."""
-    return scalar if scalar.dtype == dtype else Convert(scalar, dtype)
 
 
 def start_of(node: Assignment) -> Constant:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
 from ilang.core.ir.shaped import Assignment, Node, Read, Shaped
-from ilang.core.record import replace
+from ilang.core.record import mapped, replace
 from ilang.core.transform.building import pruned, reading
 
 
@@ -45,17 +45,7 @@ def _constant(read: Read, nodes: Sequence[Node]) -> Constant | None:
 
 def _put(scalar: Scalar, constants: Sequence[Constant | None]) -> Scalar:
     """A scalar with constants for some of its operands."""
-    match scalar:
-        case Operand():
-            return constants[scalar.number] or scalar
-        case Convert():
-            return replace(scalar, argument=_put(scalar.argument, constants))
-        case Apply():
-            return replace(
-                scalar, arguments=tuple(_put(part, constants) for part in scalar.arguments)
-            )
-        case _:
-            return scalar
+    return mapped(scalar, Operand, lambda operand: constants[operand.number] or operand)
 
 
 def _folded(scalar: Scalar) -> Scalar:

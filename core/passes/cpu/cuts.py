@@ -31,8 +31,8 @@ from ilang.core.ir.kernel import (
     map_blocks,
 )
 from ilang.core.ir.rewriting import unless_same, with_bodies
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Scalar, Select, scalars_within
-from ilang.core.record import replace
+from ilang.core.ir.scalar import Constant, Load, Scalar, Select, scalars_within
+from ilang.core.record import mapped, mapped_inside, replace
 
 SHORT = 8
 """A loop that is known to have no more iterations is left whole: a compiler writes each of them out."""
@@ -150,20 +150,13 @@ def _settled(body: Sequence[Statement], holds: bool) -> tuple[Statement, ...]:
 
 def _settled_scalar(scalar: Scalar, holds: bool) -> Scalar:
     """A scalar where all conditions of its reads hold, or none of them does."""
-    match scalar:
-        case Select() if _is_guarded(scalar):
-            return scalar.then if holds else scalar.otherwise
-        case Select():
-            then = _settled_scalar(scalar.then, holds)
-            otherwise = _settled_scalar(scalar.otherwise, holds)
-            return Select(scalar.within, then, otherwise, scalar.dtype)
-        case Convert():
-            return Convert(_settled_scalar(scalar.argument, holds), scalar.dtype)
-        case Apply():
-            arguments = tuple(_settled_scalar(part, holds) for part in scalar.arguments)
-            return Apply(scalar.primitive, arguments, scalar.dtype)
-        case _:
-            return scalar
+
+    def side(choice: Select) -> Scalar:
+        if _is_guarded(choice):
+            return choice.then if holds else choice.otherwise
+        return mapped_inside(choice, Select, side)
+
+    return mapped(scalar, Select, side)
 
 
 def _parts(

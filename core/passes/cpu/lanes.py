@@ -43,7 +43,7 @@ from ilang.core.ir.kernel import (
     map_blocks,
     statements_within,
 )
-from ilang.core.ir.rewriting import parts_of, substituted, substituted_load, unless_same
+from ilang.core.ir.rewriting import parts_of, substituted, unless_same
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar
 from ilang.core.ir.shaped import Size
 from ilang.core.names import Names
@@ -146,7 +146,7 @@ class _Lanes:
             if isinstance(p, Load) and _of_any(p, loop.variable) in read
         ]
         moves = [p for p in again if around in variables_of(p.index)]
-        next_rows = (substituted_load(p, following) for p in moves)
+        next_rows = (substituted(p, following) for p in moves)
         rows_to_fetch = dict.fromkeys((*next_rows, *self._wanted(loop, rows, position)))
         array_rows = [p for p in rows_to_fetch if self._is_row(p, loop.variable)]
         if not array_rows:
@@ -289,7 +289,7 @@ class _Rows:
 
 def _of_any(load: Load, variable: int) -> Load:
     """A load with the variable of its loop as that of any loop: two loops that read alike have equal ones."""
-    return substituted_load(load, {variable: axis_index(ANY)})
+    return substituted(load, {variable: axis_index(ANY)})
 
 
 def _constants(sizes: Sequence[Size]) -> dict[int, int]:

@@ -38,14 +38,13 @@ from ilang.core.ir.rewriting import (
     parts_of,
     reads_of,
     substituted,
-    substituted_rest,
     unless_same,
     with_bodies,
 )
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
+from ilang.core.ir.scalar import Constant, Load, Local, Scalar
 from ilang.core.passes.cpu.accumulations import accumulations, short_sizes
 from ilang.core.passes.scope import fresh
-from ilang.core.record import replace
+from ilang.core.record import mapped, replace
 
 Index = tuple[Affine, ...]
 
@@ -130,7 +129,7 @@ class _Merging:
     def _merged(self, first: For, second: For, between: Sequence[Statement]) -> For | None:
         """Two loops as one, after the definitions between them; None where they stay two."""
         instead = {second.variable: axis_index(first.variable)}
-        rest = substituted_rest(second.rest, instead)
+        rest = substituted(second.rest, instead)
         if (second.size, rest) != (first.size, first.rest) or first.role != second.role:
             return None
         body = tuple(substituted(s, instead) for s in second.body)
@@ -289,16 +288,4 @@ def _without(body: Sequence[Statement], unread: set[int]) -> Block:
 
 def _loaded(scalar: Scalar, known: Mapping[int, Mapping[Index, Scalar]]) -> Scalar:
     """A scalar with elements that are known."""
-    match scalar:
-        case Load():
-            return known.get(scalar.buffer, {}).get(scalar.index, scalar)
-        case Convert():
-            return Convert(_loaded(scalar.argument, known), scalar.dtype)
-        case Apply():
-            arguments = tuple(_loaded(a, known) for a in scalar.arguments)
-            return Apply(scalar.primitive, arguments, scalar.dtype)
-        case Select():
-            then, otherwise = _loaded(scalar.then, known), _loaded(scalar.otherwise, known)
-            return Select(scalar.within, then, otherwise, scalar.dtype)
-        case _:
-            return scalar
+    return mapped(scalar, Load, lambda load: known.get(load.buffer, {}).get(load.index, load))

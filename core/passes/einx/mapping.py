@@ -26,11 +26,11 @@ from ilang.core.ir.graph import (
     rewired,
 )
 from ilang.core.ir.operation import Amount, Einsum, Operation, Sized
-from ilang.core.ir.scalar import Apply, Convert, Extent, Operand, Position, Scalar
+from ilang.core.ir.scalar import Extent, Operand, Position, Scalar
 from ilang.core.ir.spec import AxisLabel, ShapeSpec
 from ilang.core.names import Names
 from ilang.core.passes.einx.building import EinxBuilding, LeafDimension, LeafTensor
-from ilang.core.record import replace
+from ilang.core.record import mapped, replace
 
 T = TypeVar("T")
 
@@ -273,14 +273,10 @@ def _text_along(text: str, along: Sequence[LeafDimension]) -> str:
 
 def _moved(scalar: Scalar, axes: Mapping[int, int]) -> Scalar:
     """A scalar whose positions and extents are those of other axes."""
-    match scalar:
-        case Position():
-            return replace(scalar, index=scalar.index.renamed(axes))
-        case Extent():
-            return replace(scalar, axis=axes[scalar.axis])
-        case Convert():
-            return replace(scalar, argument=_moved(scalar.argument, axes))
-        case Apply():
-            return replace(scalar, arguments=tuple(_moved(a, axes) for a in scalar.arguments))
-        case _:
-            return scalar
+
+    def move(leaf: Position | Extent) -> Position | Extent:
+        if isinstance(leaf, Extent):
+            return replace(leaf, axis=axes[leaf.axis])
+        return replace(leaf, index=leaf.index.renamed(axes))
+
+    return mapped(scalar, (Position, Extent), move)

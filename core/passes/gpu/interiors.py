@@ -37,10 +37,10 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.rewriting import parts_of, with_bodies
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
+from ilang.core.ir.scalar import Constant, Load, Local, Scalar, Select
 from ilang.core.occupancy import resources_of
 from ilang.core.passes.gpu.unread import Unread, end_of
-from ilang.core.record import replace
+from ilang.core.record import mapped, mapped_inside, replace
 
 Extents = Mapping[int, int | None]
 """Iterations of the loops that are open inside of a region that all threads of a block enter; None where unknown."""
@@ -294,22 +294,14 @@ class _Freeing:
 
     def _chosen(self, scalar: Scalar, inner: Extents, ask: Free) -> Scalar:
         """A scalar without those of its conditions that hold for all elements."""
-        match scalar:
-            case Select():
-                left = tuple(part for each in scalar.within for part in ask(each, inner))
-                then = self._chosen(scalar.then, inner, ask)
-                if not left:
-                    return then
-                other = self._chosen(scalar.otherwise, inner, ask)
-                return replace(scalar, within=left, then=then, otherwise=other)
-            case Convert():
-                argument = self._chosen(scalar.argument, inner, ask)
-                return replace(scalar, argument=argument)
-            case Apply():
-                arguments = tuple(self._chosen(each, inner, ask) for each in scalar.arguments)
-                return replace(scalar, arguments=arguments)
-            case _:
-                return scalar
+
+        def side(choice: Select) -> Scalar:
+            left = tuple(part for each in choice.within for part in ask(each, inner))
+            if not left:
+                return mapped(choice.then, Select, side)
+            return replace(mapped_inside(choice, Select, side), within=left)
+
+        return mapped(scalar, Select, side)
 
     def _to_end(self, loop: For, inner: Extents, ask: Free) -> For:
         """A loop that does not end before its last iteration where a condition says so."""

@@ -39,7 +39,7 @@ from ilang.core.ir.kernel import (
     map_blocks,
 )
 from ilang.core.ir.rewriting import (
-    substituted_scalar,
+    substituted,
     unless_same,
     with_body,
 )
@@ -217,20 +217,20 @@ def product_of(
     group, place = (loop.variable for loop in lanes[-2:])
     unit = unit_of(program, nest)
     sums = tuple(
-        substituted_scalar(old, {row: Affine((), r), column: Affine((), c)})
+        substituted(old, {row: Affine((), r), column: Affine((), c)})
         for r in range(rows)
         for c in range(columns)
     )
     shares = [Affine(((unit.packed, place),), n) for n in unit.terms_of(0)]
     packed = [shares[n : n + unit.packed] for n in range(0, len(shares), unit.packed)]
     lefts = tuple(
-        substituted_scalar(left, {terms: term, row: Affine((), r)})
+        substituted(left, {terms: term, row: Affine((), r)})
         for several in packed
         for r in range(rows)
         for term in several
     )
     turned = Affine(((1, group), (-columns, place)))
-    rights = tuple(substituted_scalar(right, {terms: term, column: turned}) for term in shares)
+    rights = tuple(substituted(right, {terms: term, column: turned}) for term in shares)
     lefts, rights = (tuple(converted(x, unit.dtype) for x in side) for side in (lefts, rights))
     held = tuple(x for x in sums if isinstance(x, Load))
     return within, MatrixProduct(unit.rounding, held, lefts, rights)

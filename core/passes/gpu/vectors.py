@@ -122,9 +122,8 @@ class _Moving:
         wide = [*self._runs(store, loop.variable, ""), *self._runs(store, loop.variable, "shared")]
         if any(self._lanes(number) != extent for number in wide):
             return loop
-        each = [substituted(store, {loop.variable: Affine((), lane)}) for lane in range(extent)]
-        written = tuple(s for s in each if isinstance(s, Store))
-        return replace(loop, wide=tuple(sorted(wide)), each=written)
+        each = (substituted(store, {loop.variable: Affine((), lane)}) for lane in range(extent))
+        return replace(loop, wide=tuple(sorted(wide)), each=tuple(each))
 
     def _grouped(self, spread: Spread) -> Spread:
         """A copy of single elements in groups of neighbors; whichever threads copy them, the block shares them."""
