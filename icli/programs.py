@@ -103,7 +103,7 @@ def chosen(program: Tree | Module, names: Sequence[str]) -> list[Definition] | N
             raise CommandError(
                 "E0809",
                 f"--def {names[0]} names a definition, and this is an expression",
-                help="leave --def out: an expression is what it is",
+                help="leave --def out: an expression has no definitions",
             )
         return None
     from ilang.core.notation.module import exports, no_component
@@ -210,5 +210,5 @@ def flag_shapes(graph: Graph, shapes: Sequence[tuple[int, ...]] | None) -> None:
     given = f"{len(shapes)} shape{'' if len(shapes) == 1 else 's'}"
     owner = "the program" if graph.name == UNNAMED else graph.name
     takes = f"{owner} takes {len(inputs)}" + (f": {', '.join(inputs[:20])}" if inputs else "")
-    help_line = "one shape for each input, divided by `,`: --shape 32x64,64x16; a scalar is `.`"
+    help_line = "one shape for each input, separated by `,`: --shape 32x64,64x16; a scalar is `.`"
     raise CommandError("E0811", f"--shape gives {given}, and {takes}", help=help_line)

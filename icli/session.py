@@ -248,7 +248,7 @@ class ReplSession:
         """Bind results to names, in order."""
         if len(results) != len(names):
             outputs, bound = counted(len(results), "output"), counted(len(names), "name")
-            help_line = "name every output, in order, as in `y, z = f x`; `_` stands for one that is not wanted"
+            help_line = "name every output, in order, as in `y, z = f x`; `_` stands for one that is not needed"
             raise CommandError("E0815", f"{outputs} cannot be bound to {bound}", help=help_line)
         replies = [
             self._keep(name, array)

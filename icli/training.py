@@ -136,7 +136,8 @@ class Training:
             )
         node = session.first_not_finite(batch, *before)
         if node is None:
-            raise DataError("E0763", message, help="in the order of NumPy it is a number")
+            help_line = "the reference evaluator, with another order of additions, gives a number"
+            raise DataError("E0763", message, help=help_line)
         raise DataError(
             "E0763", f"{message}; it appears first here", node.span, "its operands have none"
         )

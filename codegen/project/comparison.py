@@ -71,7 +71,7 @@ def compare(shaped: Shaped) -> Comparison:
         raise InternalError(
             "E9905",
             f"{shaped.name}, scheduled, does not give what it means: {trouble}",
-            help="the schedule is legal and the code is wrong; run it without the schedule, and report it",
+            help="this is a bug in i: run the program without the schedule, and report it",
         )
     return Comparison(len(runs), sanitized)
 

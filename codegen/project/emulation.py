@@ -87,7 +87,7 @@ def _wrong(shaped: Shaped, fault: str) -> InternalError:
     return InternalError(
         "E9912",
         f"the CUDA of {shaped.name} is wrong: {fault}",
-        help="the program is right and the code is wrong; run it with target c, and report it",
+        help="this is a bug in i: run the program with target c, and report it",
     )
 
 
@@ -104,7 +104,7 @@ def _check_results(shaped: Shaped, case: Case, results: Sequence[Any]) -> None:
             "E9905",
             f"{shaped.name} in CUDA does not give what it means: {name}[{wrong * stored.step}] is {got}, "
             f"expected {want}, at extents {list(case.extents)}",
-            help="the program is right and the code is wrong; run it with target c, and report it",
+            help="this is a bug in i: run the program with target c, and report it",
         )
 
 

@@ -221,7 +221,7 @@ def _with_extent(size: Size, given: Sequence[tuple[int, ...] | None], names: Seq
             raise ShapeError("E0506", message, place.span, f"write extent {size.fixed} there")
         if first is not None and extent != first[0]:
             message = f"--shape makes axis {size.name} {first[0]} ({first[1]}) and {extent} ({dimension_text})"
-            help_line = "both dimensions are walked by one axis: give them the same extent"
+            help_line = "one axis goes along both dimensions: give them the same extent"
             labels = [Label(place.span, f"{extent} here, in {name}"), first[2]]
             raise ShapeError("E0505", message, place.span, help_line, labels)
         if first is None:

@@ -112,7 +112,7 @@ def solved(
         message = (
             f"{name} is built for any number of ranks, and this must be known when it is built"
         )
-        help_line = "use `ranks` in arithmetic alone; of a single rank `x.merge` is 0"
+        help_line = "use `ranks` in arithmetic only; in a single process `x.merge` is 0"
         raise MeaningError("E0286", message, place, help_line)
     for cell in one.number:
         if cell.kind != "input" and None in one.open_dims(cell):
@@ -120,7 +120,7 @@ def solved(
             raise DataError("E0766", message, cell.span, "give a number for it in --shape")
     if not one.results:
         message = f"a run of {name} gives nothing, and there is nothing to compute"
-        help_line = "`return` a tensor, or assign one that lasts"
+        help_line = "`return` a tensor, or assign a parameter or state"
         raise DataError("E0765", message, model.head(name).span, help_line)
     return one
 

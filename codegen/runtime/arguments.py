@@ -157,7 +157,7 @@ def read_array(name: str, value: object) -> Array:
     """
     ma = sys.modules.get("numpy.ma")
     if ma is not None and _is_of(value, ma.MaskedArray):
-        help_line = "fill what is masked, x.filled(0), or take the data, x.data"
+        help_line = "fill the masked elements, x.filled(0), or use the data, x.data"
         raise DataError("E0704", f"{name} is a masked array", help=help_line)
     try:
         return np.asarray(value)
@@ -432,7 +432,7 @@ def checked_outs(
                 raise DataError(
                     "E0709",
                     f"the output array for {name} overlaps {other}",
-                    help="nothing is computed in place: pass an array of its own memory",
+                    help="pass an array that shares no memory with another one",
                 )
         taken.append((f"the one for {name}", checked))
         outs_checked.append(checked)

@@ -173,7 +173,7 @@ def failure(
     return ToolError(
         "E0903",
         f"the {language.name} compiler failed with exit status {status}{first_lines(output)}",
-        help=f"the program is right, its compilation is not; to see it again: {again(command, folder)}",
+        help=f"this is a bug in i or in the compiler; to see it again: {again(command, folder)}",
     )
 
 

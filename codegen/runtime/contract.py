@@ -411,7 +411,7 @@ def miscounted(wanted: int, given: int, span: Span | None) -> NotationError:
     """The error for another number of arrays than a specification has operands."""
     arrays = f"{counted(given, 'array')} {'is' if given == 1 else 'are'} given"
     message = f"the specification has {counted(wanted, 'operand')}, and {arrays}"
-    help_line = "operands are divided by `,` or `;`: pass an array for each"
+    help_line = "operands are separated by `,` or `;`: pass an array for each"
     return NotationError("E0150", message, span, help_line)
 
 

@@ -256,7 +256,7 @@ def _refuse_function(form: str, op: object) -> None:
             f"{op.name} is a definition with `op` or `cd`, and einx.{form} is told a component"
         )
         help_line = (
-            "a tensor function goes along batch axes as it is: run it on arrays with more of them"
+            "a tensor function is repeated along batch axes: run it on arrays with more of them"
         )
         raise ModuleError("E0441", message, help=help_line)
 
@@ -354,5 +354,5 @@ def completed(shapes: Sequence[Sequence[int]], total: int) -> list[list[int]]:
     count = sum(map(prod, whole))
     if count != total or any(size < 0 for shape in whole for size in shape):
         message = f"{total} elements along `*` are not those of the shapes {visible(str(shapes))}"
-        raise ShapeError("E0518", message, help="the sizes of what is unpacked add up to the axis")
+        raise ShapeError("E0518", message, help="the sizes of the parts add up to that of the axis")
     return whole

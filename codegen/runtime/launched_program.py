@@ -137,6 +137,6 @@ def _loaded(driver: Driver, given: tuple[int, int]) -> int:
         raise ToolError(
             "E0922",
             f"the GPU does not take the kernels: {driver.error(status)} (status {status} of CUDA)",
-            help="a driver takes what a compiler of its own release or an older one makes: see what nvidia-smi says",
+            help="the compiler is newer than the driver: nvidia-smi shows the release of CUDA that the driver supports",
         )
     return handle

@@ -161,7 +161,7 @@ def rows_of(name: str, text: str, words: bool = False) -> Rows:
     Raises:
         DataError: E0752.
     """
-    help_line = "a shape is `batch|input->output`, sizes divided by commas: 64|784"
+    help_line = "a shape is `batch|input->output`, sizes separated by commas: 64|784"
     if not isinstance(text, str):
         raise DataError("E0752", f"{text!r} is no shape for {name}", help=help_line)
     batch, bar, rest = text.rpartition("|")

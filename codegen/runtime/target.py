@@ -34,5 +34,5 @@ def source_of(shaped: Shaped, target: object) -> str:
         return c.emit(pipeline.lower(shaped))
     if target == "cuda":
         return cuda.emit(pipeline.lower(shaped, GPU))
-    help_line = 'texts are of "c" and "cuda"'
+    help_line = 'source takes "c" or "cuda"'
     raise DataError("E0712", f"there is no text for target {target!r}", help=help_line)

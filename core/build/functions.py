@@ -133,7 +133,7 @@ class Functions(Configuration):
         if len(spec.operands) != count:
             wanted = "one tensor" if count == 1 else f"{count} tensors"
             counted_operands = counted(len(spec.operands), "operand")
-            help_line = "operands are divided by `;`: `ij; jk => ik`"
+            help_line = "operands are separated by `;`: `ij; jk => ik`"
             message = f"the specification has {counted_operands}, and stands between {wanted}"
             if count == 1:
                 message = f"the specification has {counted_operands}, and is that of {wanted}"

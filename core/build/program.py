@@ -322,5 +322,5 @@ def _refuse_equal(paths: Mapping[Stored, str]) -> None:
             message = (
                 f"{owners[1].definition} has state, {path}, and is called twice for one tensor"
             )
-            help_line = "call it once in a run: what it keeps would be that of both calls"
+            help_line = "call it once in a run: both calls would have the same state"
         raise MeaningError("E0279", message, place, help_line, labels)

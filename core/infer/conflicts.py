@@ -40,9 +40,9 @@ def sizes_differ(one: Known, other: Known, origin: Origin, relation: Relation) -
     )
     places = [(one.origin, f"{one.size} here"), (other.origin, f"{other.size} here")]
     places.append((origin, "meets both here"))
-    help_line = "give both the same size; only a literal, a kept unit axis or a guessed axis of size 1 stretches"
+    help_line = "give both the same size; only a number, an axis of index 0 or an axis of open size is repeated"
     if 1 in (one.size, other.size):
-        help_line = "a size of 1 that is written does not stretch: leave the axis out, or keep it with an index 0"
+        help_line = "an axis whose size 1 is written is not repeated: leave the axis out, or write the index 0"
     return refusal(relation.code, message, places, help_line)
 
 
@@ -105,7 +105,7 @@ def _meeting(origin: Origin) -> str:
 def infinite(row: str, origin: Origin) -> ShapeError:
     """Rows that would have to be longer than themselves."""
     message = f"{origin.says}: the row {row} would need more axes than it has, without end"
-    help_line = "a tensor flows into a place that adds axes to it; name the axes, or give its shape"
+    help_line = "the tensor is used where it would get more axes: name the axes, or give its shape"
     return refusal("E0514", message, [(origin, "here")], help_line)
 
 
@@ -130,7 +130,7 @@ def not_whole(
     """An affine axis whose size leaves a remainder; ``source`` is the axis it is computed from."""
     total, divisor = quotient
     message = f"{origin.says}: {_given(source)}{axis} would be {total}/{divisor}, which is no whole number"
-    help_line = "a stride divides what it walks exactly: pad (`=`), crop, or change the stride or the window"
+    help_line = "the stride must divide the axis exactly: pad (`=`), crop, or change the stride or the window"
     return refusal("E0517", message, _places(origin, source), help_line)
 
 
@@ -143,7 +143,7 @@ def too_short(
         f"{origin.says}: {_given(source)}{size} elements would be left for {axis}, "
         f"which has at least {least}"
     )
-    help_line = "the parts of a concatenation, or the window, are larger than the axis they share"
+    help_line = "make the axis longer, or the parts or the window smaller"
     return refusal("E0518", message, _places(origin, source), help_line)
 
 
@@ -162,7 +162,7 @@ def _places(origin: Origin, source: Known | None) -> list[tuple[Origin, str]]:
 def counts_differ(left: int, right: int, origin: Origin) -> ShapeError:
     """Rows whose number of elements is known to be another."""
     message = f"{origin.says}, but the sizes multiply to {left}, not {right}"
-    help_line = "give sizes whose product is the number of elements"
+    help_line = "give one value for each element of the output axes, or of all axes"
     return refusal("E0519", message, [(origin, "here")], help_line)
 
 
@@ -177,7 +177,7 @@ def undetermined(
             f"give the sizes of {subject}, or of what has the same axes: {', '.join(others[:4])}"
         )
     else:
-        help_line = f"give the sizes of {subject}: nothing that it meets has any"
+        help_line = f"give the sizes of {subject}: no operand beside it has any"
         written = origin.span.text() if origin.span is not None else ""
         if written.startswith('"') and "output row" in subject:
             help_line += f"; {written} 16 has an output axis of 16"

@@ -74,7 +74,7 @@ def check_reach(reach: Reach, extents: Mapping[int, int | None] | Sequence[int])
                 f"`{reach.span.text()}`: positions reach {position}, "
                 f"and {reach.dtype} holds all whole numbers to {reach.limit}"
             )
-            help_line = "convert what the position meets to f64 or i64"
+            help_line = "convert the operand beside the position to f64 or i64"
             raise ShapeError("E0576", message, reach.span, help_line)
 
 
@@ -131,7 +131,7 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
         message = (
             f"`{text}`: axis {name} would be {total}/{derived.divisor}, which is no whole number"
         )
-        help_line = "a stride divides what it walks exactly: pad (`=`), crop, or change the stride or the window"
+        help_line = "the stride must divide the axis exactly: pad (`=`), crop, or change the stride or the window"
         raise ShapeError("E0517", message, derived.span, help_line)
     if extent < derived.least and derived.padding is None:
         message = f"`{text}`: {extent} elements would be left for {name}, which has at least {derived.least}"
@@ -139,9 +139,7 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
         if len(whole) == 1 and whole[0][0] == derived.divisor == 1:
             among, total = whole[0][1], extents[whole[0][1]] or 0
             message += f": {shaped.sizes[among].name} is {total}, the others {total - extent}"
-        help_line = (
-            "the parts of a concatenation, or the window, are larger than the axis they share"
-        )
+        help_line = "make the axis longer, or the parts or the window smaller"
         raise ShapeError("E0518", message, derived.span, help_line)
     if extent < least_positions(derived, extents):
         raise _misfit(derived, extents)
@@ -310,5 +308,5 @@ def _unequal(
         Label(b.span, f"{right} here, in {names[b.number]}"),
         Label(a.span, f"{left} here, in {names[a.number]}"),
     ]
-    help_line = "both dimensions are walked by one axis: give them the same extent"
+    help_line = "one axis goes along both dimensions: give them the same extent"
     return ShapeError("E0505", message, b.span, help_line, labels)

@@ -148,7 +148,9 @@ def _check_lookups(e: Expression) -> None:
         known.add(letter)
         if letter in e.output.letters() and e.right is not None:
             message = f"axis {letter} of the output is looked up, and `{e.op}` has two inputs"
-            help_line = "what is written to places is one input: compute it before"
+            help_line = (
+                "the operand that is scattered is one input: compute it in an expression before"
+            )
             raise MeaningError("E0210", message, lookup.span, help_line)
         if isinstance(lookup.table, Position) and letter in lookup.table.letters():
             message = f"axis {letter} is looked up in a position, which is the number itself"

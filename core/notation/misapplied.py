@@ -85,7 +85,7 @@ def _misnamed(binding: Binding, known: Mapping[str, Wires]) -> list[ModuleError]
     outputs, verb = counted(wires.outputs, "output"), "is" if count == 1 else "are"
     message = f"{shown} has {outputs}, and {counted(count, 'name')} {verb} bound"
     span = binding.targets[0].span.to(binding.targets[-1].span)
-    help_line = "name every output, in order; `_` stands for one that is not wanted"
+    help_line = "name every output, in order; `_` stands for one that is not needed"
     labels = (Label(span, "names"), Label(binding.application.span, "outputs"))
     return [ModuleError("E0421", message, span, help_line, labels)]
 

@@ -242,7 +242,7 @@ def _wired(definitions: list[Definition], kinds: dict[str, str]) -> list[Error]:
                 continue
             kind = "tensor function" if kinds[node.name] == "op" else "routine"
             message = f"`{node.name}` is a {kind}, and a component is wired of components"
-            help_line = f"write what uses it so too: `op {definition.name}(x) = {node.name}(x)`"
+            help_line = f"make the definition that uses it an `op`, too: `op {definition.name}(x) = {node.name}(x)`"
             if kinds[node.name] == "cd":
                 help_line = "routines are called by routines: `cd step(x) { ... }`"
             refused.append(ModuleError("E0440", message, node.span, help_line))

@@ -174,7 +174,7 @@ class Terms:
             counted_operands = counted(len(spec.operands), "operand")
             stand = "stands" if count == 1 else "stand"
             message = f"the specification has {counted_operands}, and {counted(count, 'operand')} {stand} here"
-            help_line = 'operands are divided by `;`: `x *+ "ij; jk => ik" y`, `x ++ "ij => ji"`'
+            help_line = 'operands are separated by `;`: `x *+ "ij; jk => ik" y`, `x ++ "ij => ji"`'
             self.refused.append(ModuleError("E0442", message, spec.span, help_line))
 
     # -- calls -----------------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ class Terms:
         takes = PRIMITIVES[name]
         if term.settings is not None:
             message = f"`{name}` has no configuration"
-            help_line = "values are divided by commas: `values(1, 2, 3)`"
+            help_line = "values are separated by commas: `values(1, 2, 3)`"
             self.refused.append(ModuleError("E0444", message, term.span, help_line))
         if takes is not None:
             shown = f"`{name}`"

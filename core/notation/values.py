@@ -137,5 +137,5 @@ def _unused(name: str, span: Span, end: Span, is_input: bool) -> ModuleError:
     if is_input:
         help_line = "an input is read at least once: leave it out, or read it"
         return ModuleError("E0422", f"nothing reads the input `{name}`", span, help_line, labels)
-    help_line = "leave the statement out; an output that is not wanted is bound to `_`"
+    help_line = "leave the statement out; `_` stands for an output that is not needed"
     return ModuleError("E0422", f"nothing reads the value `{name}`", span, help_line, labels)

@@ -394,9 +394,7 @@ def _identity(b: EinxBuilding, solved: FusedOperation, values: Sequence[int], ou
             Label(each.span, counted(_pieces(each), "piece"))
             for each in (*solved.inputs, *solved.outputs)
         ]
-        help_line = (
-            "each part of a concatenation is a piece, and pieces go from inputs to outputs in order"
-        )
+        help_line = "parts go from inputs to outputs in order, so both sides have equally many"
         raise MeaningError("E0224", message, b.span, help_line, labels)
     first = sum(counts[:output])
     wanted = range(first, first + counts[output])

@@ -257,7 +257,7 @@ def _head(module: Module, name: str | None) -> Head:
             raise unknown_definition(file_name, name, list(heads))
         if name not in {each.head.name for each in module.routines}:
             message = f"{name} is a tensor function, and i train runs a routine"
-            help_line = "write one that goes back from its loss: `cd step(x, y) { ... }`"
+            help_line = "write one that computes gradients of its loss: `cd step(x, y) { ... }`"
             raise CommandError("E0818", message, help=help_line)
         return heads[name]
     used = used_in(module)

@@ -232,7 +232,7 @@ class _System:
         ]
         says = " and ".join(f"`{item.span.text()}` be {size}" for item, size in composed)
         labels = [Label(item.span, str(size)) for item, size in known]
-        help_line = "look for an extent that is not what the expression says"
+        help_line = "compare the extents with the expression"
         return ShapeError(
             "E0544", f"no sizes of axes let {says}", labels[0].span, help_line, labels
         )

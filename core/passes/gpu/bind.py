@@ -62,7 +62,7 @@ def _without_room(program: Program, full: Full) -> Refusal:
     """The refusal of buffers that do not fit."""
     named = [(program.buffers[number].name, number in full.double) for number in full.buffers]
     names = ", ".join(f"{name} twice" if double else name for name, double in named)
-    help_line = "split what they walk into smaller parts, or stage it further inside"
+    help_line = "split their axes into smaller parts, or stage it further inside"
     if full.bytes is None:
         problem = f"the threads of a block share {names}, of a size known only at run time"
         return Refusal("E0333", problem, help_line)

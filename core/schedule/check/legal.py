@@ -144,7 +144,7 @@ def _check_registers(
                 f"input {digit} of {unscheduled(node)} stands in registers, but keeps "
                 f"{extent_name(shaped.sizes, extent)} elements, known only at run time",
                 _span(node),
-                f"split what it walks and stage it inside the outer parts, or leave out `{digit}:r`",
+                f"split its axes and stage it inside the outer loops, or leave out `{digit}:r`",
             )
 
 

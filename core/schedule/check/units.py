@@ -88,13 +88,13 @@ def _check_around(
         help_line = "give loops for warps the role t"
     elif instance.chain or instance.home:
         problem = "it is staged inside of what reads it"
-        help_line = "leave out the digit that stages it: what a matrix unit adds is stored"
+        help_line = "leave out the digit that stages it: the sums of a matrix unit are stored"
     elif number in group.plan.online:
-        problem = "it is corrected while it runs"
+        problem = "it is an online reduction, which is corrected"
         help_line = "leave out its roles"
     elif not _is_held(instance.accumulation, loops):
         problem = f"its sums are not in registers, {RUN} terms at a time at most"
-        help_line = f"split what is reduced so that the loops inside add {RUN} terms or fewer, and stand outside those"
+        help_line = f"split the reduced axis so that the loops inside add {RUN} terms or fewer, outside the loops"
         help_line += " of the tile, whose extents are known"
     else:
         return
