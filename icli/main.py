@@ -22,14 +22,14 @@ COMMANDS = {
     "train": ("ilang.icli.commands.train", "Train a model on data"),
     "check": (
         "ilang.icli.commands.check",
-        "Find mistakes; print the inputs and outputs of each definition",
+        "Find mistakes, and print the inputs and outputs of each definition",
     ),
     "test": (
         "ilang.icli.commands.test",
-        "Run the examples in the comments of files, and compare",
+        "Run the examples in the comments of files",
     ),
     "grad": ("ilang.icli.commands.grad", "Print the gradient of a program, as a program"),
-    "repl": ("ilang.icli.commands.repl", "Type programs line by line and see their results"),
+    "repl": ("ilang.icli.commands.repl", "Run programs line by line"),
     "fmt": ("ilang.icli.commands.fmt", "Format a file"),
     "completion": (
         "ilang.icli.commands.completion",
@@ -151,10 +151,13 @@ def overview() -> str:
     """The page of ``i --help``."""
     rows = "".join(f"  {name:<12}{summary}\n" for name, (_, summary) in COMMANDS.items())
     return (
-        "A compiler for tensor index expressions.\n\n"
+        "Array programs, compiled to C or CUDA.\n\n"
         "Usage: i COMMAND ...\n\n"
         f"{rows}\n"
-        "Try:   i explain 'ik*kj~ijk >> +ijk~ij' --shape 64x32,32x16\n"
+        "In a program each letter is an axis, and `~` stands before the axes of the\n"
+        "result. `>>` passes a result on to the next expression.\n\n"
+        "Try:   i run '+ij~i' '[[1, 2], [3, 4]]'    the sum of each row\n"
+        "       i explain 'ik*kj~ijk >> +ijk~ij'    a matrix product\n"
         "Help:  i COMMAND --help, or i explain CODE for an error code; i --version\n"
     )
 

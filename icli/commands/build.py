@@ -211,13 +211,13 @@ COMMAND = Command(
         Option(
             ("--shape",),
             "NAME=SHAPE",
-            "Compile for this shape of an input; repeat for several",
+            "Compile for this shape of an input: x=64x32; for an `op` or `cd` x=64|784; repeat for several",
             many=True,
         ),
         Option(
             ("--prefix",),
             "NAME",
-            "Begin the names in C with NAME_ (the file's name); none: with nothing",
+            "Begin the names in C with NAME_; default: the name of the file; none: no prefix",
         ),
         Option(
             ("--config",),

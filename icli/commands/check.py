@@ -217,7 +217,7 @@ COMMAND = Command(
     (CommandOperand("program", "TEXT|FILE|FOLDER|-...", "program", required=True, nargs=-1),),
     (
         JSON,
-        Option(("--target",), "TARGET", "cuda: also run the CUDA on an emulated GPU, and look for races",
+        Option(("--target",), "TARGET", "cuda: also run the CUDA on an emulated GPU, and find races",
                ("c", "cuda")),
         Option(("--shape",), "NAME=SHAPE", "Shape of an input of an `op` or `cd`, batch|features: x=64|784", many=True),
         CONFIG,

@@ -232,7 +232,7 @@ def emitted(graph: Graph, shapes: Shapes, stage: str, target: str = "c") -> str:
 
 COMMAND = Command(
     "explain",
-    "Show what a program computes: shapes, loops, cost; or what an error code means.",
+    "Show what a program computes, with its loops and its work; or explain an error code.",
     run,
     (CommandOperand("program", "TEXT|FILE|-", "program or code"),),
     (
@@ -265,5 +265,8 @@ COMMAND = Command(
         ),
         JSON,
     ),
-    "i explain E0103 describes an error; i explain codes lists all errors.",
+    "TEXT is a program, FILE a file of definitions, and `-` standard input.\n\n"
+    "\b\nExamples:\n  i explain 'ik*kj~ijk >> +ijk~ij' --shape 64x32,32x16\n"
+    "  i explain model.i --emit c\n"
+    "  i explain E0103    an error; `i explain codes` lists all",
 )

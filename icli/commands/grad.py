@@ -94,7 +94,7 @@ def _text(shaped: Shaped, stage: str | None) -> str:
 
 COMMAND = Command(
     "grad",
-    "Print the gradient of a program: a definition where one can be written, else a list of assignments.",
+    "Print the gradient of a program: as a definition if possible, else as a list of assignments.",
     run,
     (CommandOperand("program", "TEXT|FILE|-", "program"),),
     (

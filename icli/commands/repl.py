@@ -87,5 +87,5 @@ COMMAND = Command(
     run,
     (CommandOperand("program", "[FILE]", "program", required=False),),
     (),
-    "FILE is loaded first. Where standard input is no terminal, its lines are read and answered plainly.",
+    "The definitions of FILE are loaded first. If standard input is a pipe, each of its lines is answered.",
 )

@@ -158,7 +158,8 @@ COMMAND = Command(
         CommandOperand("arrays", "[ARRAY...]", "array", required=False, nargs=-1),
     ),
     (
-        Option(("--def",), "NAME", "Run this definition of the file", "definition"),
+        Option(("--def",), "NAME", "Run this definition of the file; default: the one that no other definition uses",
+               "definition"),
         Option(("--shape",), "NAME=SHAPE", "Shape of an input of an `op` or `cd`, batch|features: x=64|784; without it,"
                " axis 0 is the batch", many=True),
         CONFIG,
@@ -168,7 +169,9 @@ COMMAND = Command(
         TARGET,
         EMULATE,
     ),
-    "ARRAY is x.npy, x.npz:name, a literal such as [[1,2],[3,4]] or 0.5, or rand:32x64: float32"
-    " numbers in [0,1), the same ones every time. A literal takes the type that the program"
-    " writes, else f32; i64:[1,2] and f64:rand:8 write one.",
+    "TEXT is a program, FILE a file of definitions, and `-` standard input.\n\n"
+    "ARRAY is x.npy, x.npz:name, a literal such as [[1,2],[3,4]] or 0.5, or rand:32x64: random"
+    " numbers in [0,1), the same every time. Literals and random numbers have the type that the"
+    " program writes, else f32; i64:[1,2] and f64:rand:8 give the type.\n\n"
+    "\b\nExamples:\n  i run '+ij~i' '[[1,2],[3,4]]'\n  i run model.i x.npy y.npy -o out.npy",
 )  # fmt: skip

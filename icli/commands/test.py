@@ -124,16 +124,16 @@ def _runner(module: Module, name: str | None, target: str) -> Callable[[Example]
 
 COMMAND = Command(
     "test",
-    "Run the examples in the comments of files, and compare.",
+    "Run the examples in the comments of files, and compare the results.",
     run,
     (CommandOperand("program", "FILE|FOLDER...", "program", required=True, nargs=-1),),
     (
         JSON,
         Option(("--def",), "NAME", "Run this definition of the files", "definition"),
-        Option(("--update",), None, "Write what comes out into the files, where it differs"),
+        Option(("--update",), None, "Write results that differ into the files"),
         TARGET,
         EMULATE,
     ),
-    "An example is `# in x = [[1, 2], [3, 4]]`, a line for each input, then `# out = [3, 7]`, a line for each"
-    " result. Arrays are written as for `i run`; results agree within 1e-5 of the number written.",
+    "An example is a line `# in x = [[1, 2], [3, 4]]` for each input, then a line `# out = [3, 7]` for each"
+    " result. Arrays are written as for `i run`. Results may differ by 1e-5 of the written number.",
 )
