@@ -60,12 +60,12 @@ def _help(_session: ReplSession, rest: str) -> Reply:
         also = [("also", ", ".join(short))] if short else []
         return Reply((table([usages[name], *also], "    "),))
     lines = [
-        ("ik*kj~ijk >> +ijk~ij", "show a program: shapes, projections, loops"),
-        ("x = rand:4x8", "bind an array; also [[1,2],[3,4]], x.npy, x.npz:name"),
+        ("ik*kj~ijk >> +ijk~ij", "explain a program: formula, loops, work"),
+        ("x = rand:4x8", "name an array; also [[1,2],[3,4]], x.npy, x.npz:name"),
         ("sums = +ij~i", "define a component; also sums(x[m,n]) = +ij~i"),
-        ("op net(x) = ...", "define a tensor function; cd step(x, y) { ... } a routine"),
+        ("op net(x) = ...", "define a tensor function; cd step(x, y) { ... } defines a routine"),
         ("sums x    +ij~i x", "apply one; the result is _, or y with y = sums x"),
-        ("x    sums", "show an array; the page of a component"),
+        ("x    sums", "show an array; explain a component"),
         *usages.values(),
     ]
     return Reply((table(lines, "    "),))
