@@ -108,14 +108,19 @@ class MeaningError(Error, ValueError):
 
 
 class ScheduleError(Error, ValueError):
-    """E03: a schedule that is not well formed or not legal; ``fix`` is the nearest legal one, where one is known."""
+    """E03: a schedule that is not well formed or not legal.
+
+    Attributes: ``fix`` (the nearest legal one, where one is known), ``within`` (whether a definition that uses the
+    refused one may make it legal, by summing its result).
+    """
 
     fix: Fix | None = None
+    within = False
 
     def __reduce__(self) -> tuple[object, ...]:
         """As any error, with what would be legal."""
         given = (self.code, self.message, self.span, self.help, self.labels)
-        return type(self), given, {"others": self.others, "fix": self.fix}
+        return type(self), given, {"others": self.others, "fix": self.fix, "within": self.within}
 
 
 class ModuleError(Error, ValueError):

@@ -71,7 +71,7 @@ def _with_fix(error: ScheduleError, candidate: Candidate) -> ScheduleError:
     example = f"write `{text}` in place of `{old}`"
     help_line = f"{error.help}; for example, {example}" if error.help else example
     fixed = ScheduleError(error.code, error.message, error.span, help_line, error.labels)
-    fixed.fix = Fix(span, text)
+    fixed.fix, fixed.within = Fix(span, text), error.within
     return fixed
 
 

@@ -427,9 +427,13 @@ class _Planning:
         instance, text = self.instances.by_number[number], unscheduled(self.instances.node(number))
         for partial in state.all():
             if not set(self.instances.partial(partial)) <= set(instance.home.values()):
-                why = f"{text} keeps values of several iterations"
-                why = f"{text} stores what is made of it" if number == 0 else why
-                raise unfinished(self.instances, partial, number, why)
+                is_stored = number == 0
+                how = (
+                    "stores what is made of it"
+                    if is_stored
+                    else "keeps values of several iterations"
+                )
+                raise unfinished(self.instances, partial, number, f"{text} {how}", is_stored)
 
     def _summed(self, number: int, state: _State) -> _State:
         """The debts of a sum of values that have debts: its own guards leave terms out."""

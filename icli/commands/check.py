@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 Checked = tuple[str, "dict[str, ScheduleCheck | CudaCheck]"]
 """A definition in one line, with what it takes and gives, and the checks of its schedule and its CUDA."""
 
+USERS_DECIDE = ("E0325", "E0332", "E0333", "E0334", "E0335", "E0336", "E0337", "E0338")
+"""Schedules that other extents, other types, or loops around may make legal."""
 MOST_OF_PARTS = 10_000
 """Expressions that are checked of definitions that others use, all together: what uses the rest checks them anyway."""
 
@@ -188,6 +190,9 @@ def describe(graph: Graph, is_part: bool, target: str = "c") -> tuple[str, Shape
     """A component in one line, ``attention(q[m,d], k[n,d], v[n,d]) -> [m,d]``, and what was inferred of it.
 
     A part of others may be of any rank, and its schedule legal only inside its users: they decide.
+
+    Raises:
+        Error: what is wrong with it, whoever uses it.
     """
     from ilang.codegen.project.checking import has_schedules
     from ilang.core.explain.page import signature
@@ -203,10 +208,13 @@ def describe(graph: Graph, is_part: bool, target: str = "c") -> tuple[str, Shape
     try:
         if has_schedules(shaped):
             lower(shaped, MACHINES[target])
-    except ScheduleError:
-        if not is_part:
+    except ScheduleError as error:
+        if not is_part or not (error.within or error.code in USERS_DECIDE):
             raise
-        return f"{signature(shaped)}   schedule for its users alone", None
+        return (
+            f"{signature(shaped)}   schedule for its users alone: {error.code} without them",
+            None,
+        )
     return signature(shaped), shaped
 
 

@@ -9,8 +9,13 @@ from ilang.core.schedule.instances import Instances
 OUTSIDE = "stage it outside that loop"
 
 
-def unfinished(instances: Instances, partial: int, blamed: int | None, why: str) -> ScheduleError:
-    """E0323: the value of a partial reduction is used where it is not final, in a way that nothing corrects."""
+def unfinished(
+    instances: Instances, partial: int, blamed: int | None, why: str, is_stored: bool = False
+) -> ScheduleError:
+    """E0323: the value of a partial reduction is used where it is not final, in a way that nothing corrects.
+
+    What is made of it ``is_stored``: where that is a result of the program, a user of the program may correct it.
+    """
     node = instances.node(partial)
     name = _name(instances, instances.outermost(partial))
     message = (
@@ -19,7 +24,9 @@ def unfinished(instances: Instances, partial: int, blamed: int | None, why: str)
     )
     span = node.span if blamed is None else instances.node(blamed).span
     labels = [] if blamed is None else [Label(node.span, "staged here")]
-    return ScheduleError("E0323", message, span, OUTSIDE, labels)
+    error = ScheduleError("E0323", message, span, OUTSIDE, labels)
+    error.within = is_stored and instances.by_number[0].value in instances.shaped.outputs
+    return error
 
 
 def interleaved(instances: Instances, partial: int, opened: Opened) -> ScheduleError:
