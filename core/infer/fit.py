@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from math import prod
 
@@ -138,7 +139,8 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
         whole = [(c, size) for c, size in derived.terms if c > 0]
         if len(whole) == 1 and whole[0][0] == derived.divisor == 1:
             among, total = whole[0][1], extents[whole[0][1]] or 0
-            message += f": {shaped.sizes[among].name} is {total}, the others {total - extent}"
+            whole_text = _written(shaped.sizes[among].name, text) or "the whole"
+            message += f": {whole_text} is {total}, the others {total - extent}"
         help_line = "make the axis longer, or the parts or the window smaller"
         raise ShapeError("E0518", message, derived.span, help_line)
     if extent < least_positions(derived, extents):
@@ -175,36 +177,47 @@ def _contradiction(shaped: Shaped, derived: Derivation, extent: int, known: int)
 
 def _compose(shaped: Shaped, rule: ExtentProduct, extents: list[int | None]) -> None:
     """Compute an extent of a view, or check it where it is known already."""
-    text, name = rule.span.text(), shaped.sizes[rule.size].name
-    over, under = (_factors(shaped, sizes, extents) for sizes in (rule.over, rule.under))
+    text = rule.span.text()
+    name = _written(shaped.sizes[rule.size].name, text)
+    axis = f"axis {name}" if name else "an axis"
+    over, under = (_factors(shaped, sizes, extents, text) for sizes in (rule.over, rule.under))
     whole, parts = (prod(extent for _, extent in each) for each in (over, under))
     if not parts:
-        message = f"`{text}`: of {_made_of(under)}, one is empty, so {name} may have any extent"
-        raise ShapeError("E0578", message, rule.span, f"give the extent of {name}")
+        message = f"`{text}`: of {_made_of(under)}, one is empty, so {axis} may have any extent"
+        raise ShapeError("E0578", message, rule.span, f"give the extent of {axis}")
     extent, rest = divmod(whole, parts)
     if rest:
         message = (
             f"`{text}`: {_made_of(over)} is not divided by {_made_of(under)}: "
-            f"axis {name} would be {whole}/{parts}, which is no whole number"
+            f"{axis} would be {whole}/{parts}, which is no whole number"
         )
-        names = " x ".join(shaped.sizes[size].name for size in rule.under)
-        help_line = f"give an extent that {names} divides, or another size of {names}"
+        help_line = f"give an extent that {parts} divides"
+        names = " x ".join(
+            filter(None, (_written(shaped.sizes[size].name, text) for size in rule.under))
+        )
+        help_line += f", or another size of {names}" if names else ""
         raise ShapeError("E0577", message, rule.span, help_line)
     if extent >= LARGEST_EXTENT:
-        message = f"the extent of axis {name} would be {extent}; an extent is below 2^62"
+        message = f"the extent of {axis} would be {extent}; an extent is below 2^62"
         raise ShapeError("E0507", message, rule.span, None)
     known = extents[rule.size]
     if known is not None and known != extent:
-        message = f"`{text}`: axis {name} is {known}, and {_made_of(over)} make {extent}"
+        message = f"`{text}`: {axis} is {known}, and {_made_of(over)} make {extent}"
         help_line = "pass arrays whose extents multiply to the one that they are parts of"
         raise ShapeError("E0577", message, rule.span, help_line)
     extents[rule.size] = extent
 
 
+def _written(name: str, text: str) -> str:
+    """The name of a size as a text has it, ``s`` of ``s_0``; nothing for that of a number or of a whole dimension."""
+    stem = re.sub(r"(_\d+)+$", "", name)
+    return next((each for each in (name, stem) if re.search(rf"\b{each}\b", text)), "")
+
+
 def _factors(
-    shaped: Shaped, sizes: Sequence[int], extents: Sequence[int | None]
+    shaped: Shaped, sizes: Sequence[int], extents: Sequence[int | None], text: str
 ) -> list[tuple[str, int]]:
-    """The name of each size, with a dimension that has it, and its extent."""
+    """Each size in words, its name in a text or a dimension that has it, and its extent."""
     inputs = [shaped.tensors[value].name for value in shaped.inputs]
     factors = []
     for size in sizes:
@@ -212,13 +225,14 @@ def _factors(
         if extent is None:
             raise InternalError("E9906", f"nothing gives size {size}")
         places = [f"dimension {p.dim} of {inputs[p.number]}" for p in shaped.sizes[size].places]
-        place_text = f" ({places[0]})" if places else ""
-        factors.append((f"{shaped.sizes[size].name} = {extent}{place_text}", extent))
+        name = _written(shaped.sizes[size].name, text)
+        words = f"{name} = {extent}" if name else str(extent)
+        factors.append((f"{words} ({places[0]})" if places else words, extent))
     return factors
 
 
 def _made_of(factors: Sequence[tuple[str, int]]) -> str:
-    """``a = 4 (dimension 0 of x) and b = 2``."""
+    """``a = 4 (dimension 0 of x) and b = 2``; numbers have no name: ``7 (dimension 1 of x)``."""
     return " and ".join(text for text, _ in factors)
 
 
@@ -284,9 +298,14 @@ def _extent(size: Size, names: Sequence[str], shapes: Sequence[tuple[int, ...]])
         place_extent = shapes[place.number][place.dim]
         if size.fixed is not None and place_extent != size.fixed:
             dimension_text = f"dimension {place.dim} of {names[place.number]}"
+            name, text = size.name, place.span.text()
             message = (
-                f"axis {size.name} is fixed at {size.fixed}, but {dimension_text} is {place_extent}"
+                f"axis {name} is fixed at {size.fixed}, but {dimension_text} is {place_extent}"
             )
+            if 1 < len(name) and not _written(name, text):
+                message = (
+                    f"`{text}` fixes {dimension_text} at {size.fixed}, and it is {place_extent}"
+                )
             raise ShapeError("E0506", message, place.span, f"pass extent {size.fixed} there")
         if place_extent != extent:
             raise _unequal(size, names, (first, extent), (place, place_extent))

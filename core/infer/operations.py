@@ -13,6 +13,7 @@ C is the result, A and B the operands; ⊑ an inequality (the operand may be rep
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal, assert_never
 
@@ -27,6 +28,7 @@ from ilang.core.ir import spec as notation
 from ilang.core.ir.graph import (
     Annotation,
     Assignment,
+    Axis,
     Einx,
     Elementwise,
     Graph,
@@ -242,12 +244,12 @@ class Collecting:
                 self.constraints.append(DimEqual(held, dim, origin))
         for number, axis in enumerate(node.axes):
             if number not in axes:
-                axes[number] = self._fresh(f"axis {axis.name} of {says}")
+                axes[number] = self._fresh(f"axis {_word(axis)} of {says}")
         for group in node.groups():
             if group not in whole:
                 whole[group] = self._fresh(f"{node.group_text(group)} of {says}")
             parts = tuple(axes[axis] for axis in group)
-            names = tuple(node.axes[axis].name for axis in group)
+            names = tuple(_word(node.axes[axis]) for axis in group)
             self.constraints.append(Composed(whole[group], parts, names, origin))
         self.node_axes[value] = [axes[number] for number in range(len(node.axes))]
         return [axes[group[0]] if len(group) == 1 else whole[group] for group in node.target]
@@ -503,6 +505,11 @@ class Collecting:
         return window(axis.stride, over, axis.dilation, None if axis.padded else kernel, place)
 
     # -- constraints of sizes ----------------------------------------------------------------------------------------
+
+
+def _word(axis: Axis) -> str:
+    """An axis of a view as its text has it: ``3`` and not ``n3``, ``s`` and not ``s_0``."""
+    return axis.span.text() if re.search(r"\d", axis.name) else axis.name
 
 
 def _uses(graph: Graph) -> tuple[set[int], set[int]]:

@@ -124,3 +124,23 @@ def test_other_numbers_are_axes_of_their_own(text: str, shape: tuple[int, ...], 
     with pytest.raises(ShapeError) as caught:
         einx.id(text, np.zeros(shape))
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("op", "text", "shape", "sizes", "words", "place"),
+    [
+        ("id", "a (3 b) -> (3 b) a", (2, 7), {}, "7 (dimension 1 of in0) is not divided by 3: axis b", "a (3 b)"),
+        ("id", "(a b) c -> a b c", (7, 2), {"a": 2}, "7 (dimension 0 of in0) is not divided by a = 2:", "(a b) c"),
+        ("sum", "b (s [2])... c", (2, 7, 4, 3), {}, "7 (dimension 1 of in0) is not divided by 2:", "b (s [2])... c"),
+        ("id", "(a + b) -> a, b", (7,), {"a": 9}, "the whole is 7, the others 9", "(a + b) -> a, b"),
+        ("id", "(a b) -> a b", (7,), {"a": 2, "b": 3}, "`(a b)` fixes dimension 0 of in0 at 6, and it is 7", "(a b)"),
+    ],
+)  # fmt: skip
+def test_sizes_are_refused_in_the_words_of_the_text(
+    op: str, text: str, shape: tuple[int, ...], sizes: dict[str, int], words: str, place: str
+) -> None:
+    with pytest.raises(ShapeError) as caught:
+        getattr(einx, op)(text, np.zeros(shape), **sizes)
+    assert words in caught.value.message
+    assert caught.value.span is not None
+    assert caught.value.span.text() == place

@@ -129,7 +129,7 @@ def _replaced(items: Sequence[Item], whole: Mapping[Whole, Composition]) -> tupl
     for item in items:
         match item:
             case Composition():
-                replaced.append(whole.get(_key(item), item))
+                replaced.append(replace(whole.get(_key(item), item), span=item.span))
             case Concatenation():
                 replaced.append(Concatenation(_replaced(item.parts, whole), item.span))
             case Bracket():
