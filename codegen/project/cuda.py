@@ -60,7 +60,7 @@ def render_cuda(
     return {
         f"{stem}.h": "\n".join(_header_comment(functions, written, stem))
         + "\n"
-        + emit_header(programs, stem, declared),
+        + emit_header(programs, declared),
         f"{stem}.cu": "\n".join(source_comment(source_text, f"{stem}.cu"))
         + "\n"
         + emit_source(programs, stem, written),

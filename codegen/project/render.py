@@ -253,7 +253,7 @@ def render(
     return {
         f"{stem}.h": "\n".join(_header_comment(functions, written, stem))
         + "\n"
-        + emit_header(programs, stem, declared),
+        + emit_header(programs, declared),
         f"{stem}.c": "\n".join(source_comment(source_text, f"{stem}.c"))
         + "\n"
         + emit_source(programs, stem, written),

@@ -11,9 +11,18 @@ from ilang.core.ir.kernel import Program
 from ilang.core.lower.host import arguments_of
 
 
-def emit_header(programs: Sequence[Program], stem: str, more: Sequence[str] = ()) -> str:
+def guard_of(programs: Sequence[Program]) -> str:
+    """The macro of a header: its first function has a name that no other header of one program has.
+
+    The name of the file is no such name: two folders may have a file of one name.
+    """
+    name = function_identifier(programs[0].name)
+    return f"{name.upper() if name.islower() else name}_H"
+
+
+def emit_header(programs: Sequence[Program], more: Sequence[str] = ()) -> str:
     """The header of a file of programs, and of what ``more`` declares, usable from C and C++."""
-    guard = f"{stem.upper()}_H"
+    guard = guard_of(programs)
     lines = [
         f"#ifndef {guard}",
         f"#define {guard}",

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.c_entry import STATUS, wrapped
-from ilang.codegen.targets.c_header import argument_lines, parameters, sizes_lines, work_lines
+from ilang.codegen.targets.c_header import (
+    argument_lines,
+    guard_of,
+    parameters,
+    sizes_lines,
+    work_lines,
+)
 from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.ir.kernel import Program
 from ilang.core.pipeline import host_of
@@ -17,9 +23,9 @@ LOOKS = "Looks at all indices that it reads from arrays before it uses them, and
 """The sentence on what a run of a session does before anything else, where it reads indices."""
 
 
-def emit_header(programs: Sequence[Program], stem: str, more: Sequence[str] = ()) -> str:
+def emit_header(programs: Sequence[Program], more: Sequence[str] = ()) -> str:
     """The header of a file of programs, and of what ``more`` declares, usable from C and C++."""
-    guard = f"{stem.upper()}_H"
+    guard = guard_of(programs)
     lines = [f"#ifndef {guard}", f"#define {guard}", "", *HEAD]
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     for program in programs:

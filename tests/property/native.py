@@ -196,7 +196,7 @@ def _compiled(batch: Sequence[Program], mode: str, folder: Path) -> Path:
     Raises:
         CompileError: the compiler refuses the text, or warns.
     """
-    text, header = source(batch, mode), c_header.emit_header(batch, "batch")
+    text, header = source(batch, mode), c_header.emit_header(batch)
     where = os.environ.get(KEPT)
     if not where:
         return _compile(text, header, mode, folder)

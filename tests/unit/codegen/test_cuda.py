@@ -117,7 +117,7 @@ def test_samples_compile_without_a_warning(tmp_path: Path) -> None:
     """
     lowered = {path: exported(path) for path in SAMPLES}
     every = [each for programs in lowered.values() for each in programs]
-    (tmp_path / "all.h").write_text(cuda_header.emit_header(every, "all"), "ascii")
+    (tmp_path / "all.h").write_text(cuda_header.emit_header(every), "ascii")
     text = cuda.emit_source(every, "all")
     assert "__CUDA_ARCH__" not in text
     (tmp_path / "all.cu").write_text(text, "ascii")
@@ -125,7 +125,7 @@ def test_samples_compile_without_a_warning(tmp_path: Path) -> None:
     for number, (names, options) in enumerate(TARGETS):
         paths = share(SAMPLES, 4 - 4 * number)
         programs = [each for path in paths for each in lowered[path]]
-        (tmp_path / "all.h").write_text(cuda_header.emit_header(programs, "all"), "ascii")
+        (tmp_path / "all.h").write_text(cuda_header.emit_header(programs), "ascii")
         text = of_share(number, programs, cuda.emit_source(programs, "all"))
         (tmp_path / "all.cu").write_text(text, "ascii")
         lines = compiled(tmp_path, *options, "-Xptxas", "-v")
@@ -241,7 +241,7 @@ def test_headers_are_plain_c() -> None:
     assert "f_wait" not in header
     graph = graph_of(text_component("bt@vd~btd"), "embed")
     embedding = lower(infer(graph, ["i64", "f32"]), GPU)
-    assert "int embed_wait(" in cuda_header.emit_header([embedding], "model")
+    assert "int embed_wait(" in cuda_header.emit_header([embedding])
 
 
 @needs_nvcc

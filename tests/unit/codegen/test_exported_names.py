@@ -96,6 +96,23 @@ def test_two_libraries_may_be_one_translation_unit(tmp_path: Path) -> None:
     assert subprocess.run([tmp_path / "both"], check=False).returncode == 0
 
 
+def test_headers_of_files_of_one_name_stand_together(tmp_path: Path) -> None:
+    for folder, text in (("one", "f = -i~i\n"), ("two", "g = +i~.\n")):
+        (tmp_path / folder).mkdir()
+        built(tmp_path / folder, text)
+        compiled(tmp_path / folder, *find_compiler().command, "-c", "out/mm.c", "-o", "mm.o")
+    (tmp_path / "main.c").write_text(
+        '#include "one/out/mm.h"\n#include "two/out/mm.h"\n'
+        "int main(void)\n{\n    const mm_f_sizes one = {1};\n    const mm_g_sizes two = {1};\n"
+        "    const float x = 1;\n    float y, z;\n    static char work[1 << 20];\n"
+        "    return mm_f(&one, &x, &y, work) || mm_g(&two, &x, &z, work) || y != -z;\n}\n"
+    )
+    compiled(
+        tmp_path, *find_compiler().command, "main.c", "one/mm.o", "two/mm.o", "-lm", "-o", "both"
+    )
+    assert subprocess.run([tmp_path / "both"], check=False).returncode == 0
+
+
 @pytest.mark.parametrize("target", ["c", "cuda"])
 def test_no_common_word_is_taken(
     target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
