@@ -54,6 +54,8 @@ class Error(Exception):
 
     status = 1
     """Exit status of the command line for this family."""
+    word = "error"
+    """The word before the code."""
 
     def __init__(
         self,
@@ -155,6 +157,17 @@ class ToolError(Error):
     status = 3
 
 
+class Note(Error):
+    """What a program does that may not be meant: printed as errors are, and never raised."""
+
+    status = 0
+    word = "note"
+
+
+class LossWarning(UserWarning):
+    """A run of a session goes back from a loss of several elements, as if it was their sum."""
+
+
 class InternalError(Error):
     """E99: our own bug: an invariant of the compiler does not hold."""
 
@@ -217,7 +230,7 @@ def gathered(errors: Sequence[Error]) -> Error:
 
 def plain(error: Error) -> str:
     """The diagnostic as text: header, place, marked line, help. No control bytes, no color."""
-    lines = [f"error[{error.code}]: {shorten(visible(error.message))}"]
+    lines = [f"{error.word}[{error.code}]: {shorten(visible(error.message))}"]
     places = [] if error.span is None else [Label(error.span, "")]
     places += error.labels
     for at, first in _by_line(places):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING
 
 from ilang.codegen.runtime.given_shapes import batch_remark, rows_of_extents, text_of_rows
-from ilang.core.diagnostic import counted
+from ilang.core.diagnostic import Note, counted
 from ilang.core.ir.syntax import Module
 from ilang.core.machine import CPU
 from ilang.core.record import record
@@ -164,9 +164,11 @@ class Calls:
 
     def run(
         self, call: RunRequest, arrays: Sequence[Array]
-    ) -> tuple[list[tuple[str, Array]], tuple[str, ...]]:
-        """The results of a run, by name, and remarks on batches and parameters."""
+    ) -> tuple[list[tuple[str, Array]], tuple[str | Note, ...]]:
+        """The results of a run, by name, and remarks on batches, parameters and losses."""
         session = self.session(call, arrays)
+        is_whole = len(arrays) == len(head_of(call.function).tensors)
+        notes = session.loss_notes() if is_whole else []
         new = 0
         for kept, path, name in self._paths(call, session):
             values = self.values.get(name)
@@ -180,7 +182,7 @@ class Calls:
         remarks = self._batches(call, arrays)
         if new:
             remarks.append(f"{counted(new, 'parameter')} with random values")
-        return named_results(session, answer), tuple(remarks)
+        return named_results(session, answer), (*remarks, *notes)
 
     def _batches(self, call: RunRequest, arrays: Sequence[Array]) -> list[str]:
         """Lines that say which axes of arrays are batches, each line once."""

@@ -25,6 +25,7 @@ from ilang.core.diagnostic import (
     Error,
     ModuleError,
     NotationError,
+    Note,
     ScheduleError,
     ShapeError,
     counted,
@@ -244,7 +245,9 @@ class ReplSession:
             return self.define({first: line})
         return self._keep_all(names, self.apply(subject, arguments or []), ())
 
-    def _keep_all(self, names: Sequence[str], results: Results, remarks: tuple[str, ...]) -> Reply:
+    def _keep_all(
+        self, names: Sequence[str], results: Results, remarks: tuple[str | Note, ...]
+    ) -> Reply:
         """Bind results to names, in order."""
         if len(results) != len(names):
             outputs, bound = counted(len(results), "output"), counted(len(names), "name")
@@ -393,7 +396,7 @@ class ReplSession:
         names = subject.graph.output_names(subject.graph.outputs)
         return list(zip(names, answers, strict=True))
 
-    def called(self, call: RunRequest) -> tuple[Results, tuple[str, ...]]:
+    def called(self, call: RunRequest) -> tuple[Results, tuple[str | Note, ...]]:
         """Run a tensor function or a routine: what it gives by name, and remarks."""
         arrays = self.given(call)
         self.last = self.calls.seen(call, arrays)

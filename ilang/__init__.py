@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ElementTypeError,
         Error,
         InternalError,
+        LossWarning,
         MeaningError,
         ModuleError,
         NotationError,
@@ -51,6 +52,7 @@ __all__ = [
     "Error",
     "I",
     "InternalError",
+    "LossWarning",
     "MeaningError",
     "ModuleError",
     "NotationError",
@@ -173,7 +175,7 @@ def __getattr__(name: str) -> Any:
         value = importlib.import_module("ilang.einx")
     elif name == "Component":
         from ilang.codegen.runtime.component import Component as value  # noqa: N813
-    elif name.endswith("Error") and name in __all__:
+    elif name.endswith(("Error", "Warning")) and name in __all__:
         from ilang.core import diagnostic
 
         value = getattr(diagnostic, name)

@@ -12,6 +12,7 @@ that fails changes nothing.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,14 @@ from ilang.codegen.runtime.stored import Arrays, LastingTensor, fitted
 from ilang.codegen.runtime.target import check_target
 from ilang.core.build.routines import Result
 from ilang.core.build.values import Stored
-from ilang.core.diagnostic import DataError, MeaningError, ShapeError, counted
+from ilang.core.diagnostic import (
+    DataError,
+    LossWarning,
+    MeaningError,
+    Note,
+    ShapeError,
+    counted,
+)
 from ilang.core.ir.assignments import sources
 from ilang.core.record import replace
 from ilang.core.suggestion import did_you_mean, nearest
@@ -170,15 +178,29 @@ class Session:
         Raises:
             MeaningError: E0288.
         """
-        loss = self._solved.loss()
-        if loss is None or loss[0] == 1:
-            return
-        count, span = loss
-        message = f"the loss has {count:,} elements, and training goes back from one"
-        name = span.text().removeprefix("backprop(").removesuffix(")")
-        squares = f'`error = {name} *. {name} ++ "...|... => 0"`'
-        help_line = f"give `backprop` one number: {squares} is the sum of its squares"
-        raise MeaningError("E0288", message, span, help_line)
+        for count, span in self._solved.long_losses():
+            message = f"the loss has {count:,} elements, and training goes back from one"
+            name = span.text().removeprefix("backprop(").removesuffix(")")
+            squares = f'`error = {name} *. {name} ++ "...|... => 0"`'
+            help_line = f"give `backprop` one number: {squares} is the sum of its squares"
+            raise MeaningError("E0288", message, span, help_line)
+
+    def loss_notes(self) -> list[Note]:
+        """Notes on losses of several elements, which a run adds up: once for each definition of a file."""
+        told, name = self._model.told, self._options.name
+        if name in told:
+            return []
+        told.add(name)
+        help_line = 'a loss that ends with `++ "...|... => 0"` is one number, their sum'
+        return [
+            Note(
+                "E0288",
+                f"the loss has {count:,} elements, and `backprop` adds them up",
+                span,
+                help_line,
+            )
+            for count, span in self._solved.long_losses()
+        ]
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Run once. Before the first run, ``fit`` takes shapes that are not known from the arrays.
@@ -207,6 +229,8 @@ class Session:
         if step is None or not step.fits(arrays):
             self._fit(arrays)
             arrays = tuple(map(_input, self._inputs, arrays))
+            for note in self.loss_notes():
+                warnings.warn(str(note), LossWarning, stacklevel=3)
             self._compile()
             step = self._step
         try:

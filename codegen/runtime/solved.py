@@ -169,11 +169,13 @@ class SolvedDefinition:
                 constants[cell] = np.ascontiguousarray(stored_values(cell, dims, self.float))
         return constants
 
-    def loss(self) -> tuple[int, Span] | None:
-        """The number of elements that a run goes back from, and the statement; None where it goes back from none."""
-        for each in self.built.graph.backward:
-            return prod(sizes_of(self.inferred.shapes[each.of])), each.span
-        return None
+    def long_losses(self) -> list[tuple[int, Span]]:
+        """Losses of other than one element that a run goes back from: how many, and the statement."""
+        losses = [
+            (prod(sizes_of(self.inferred.shapes[each.of])), each.span)
+            for each in self.built.graph.backward
+        ]
+        return [each for each in losses if each[0] != 1]
 
     def merged(self) -> list[tuple[int, int, bool]]:
         """The inputs that are sums over ranks: position, that of the result that is summed, whether over all ranks."""

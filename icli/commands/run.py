@@ -97,6 +97,8 @@ def _function(
         remark = batch_remark(each.name, array.shape, each.shape)
         if remark and each.name not in shapes:
             screen.note(remark)
+    for note in session.loss_notes():
+        screen.complain(note)
     _check_place(request.one("-o"), len(session.outputs))
     checkpoint = request.one("--load")
     if checkpoint is not None:

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -18,7 +19,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from ilang import Error
+from ilang import Error, LossWarning, load
 from ilang.codegen.runtime.batches import Batches
 from ilang.codegen.runtime.checkpoint import read
 from ilang.codegen.runtime.mpi import FAILURE, MARK, relayed
@@ -265,6 +266,29 @@ def silent(here: Path, loss: str, t: Any, last: str = "return loss") -> Any:
     )
     np.savez(here / "s.npz", x=np.ones((8, 2), np.float32), t=t)
     return i("train", "s.i", "--data", "s.npz", "--batch", "8", cwd=here)
+
+
+def test_a_sum_of_losses_is_told_once(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`i run` and the REPL say it on standard error, Python warns at the line of the run."""
+    (here / "s.i").write_text(SILENT.replace("LOSS", "d").replace("RETURN", "return loss"))
+    lines = "x = rand:8x2\nt = rand:8x3\nstep x t\nstep x t\nq = step(x, t; lr = 0.1)\n"
+    done = i("repl", "s.i", cwd=here, input=lines)
+    run = i("run", "s.i", "rand:8x2", "rand:8x3", cwd=here)
+    for each in (done, run):
+        assert each.returncode == 0
+        assert each.stderr.count("note[E0288]: the loss has 24 elements") == 1
+        assert "  backprop(loss)" in each.stderr
+        assert "E0288" not in each.stdout
+    monkeypatch.chdir(here)
+    model = load("s.i")
+    session = model.session("step")
+    x, t = np.ones((8, 2), np.float32), np.ones((8, 3), np.float32)
+    with pytest.warns(LossWarning, match="24 elements") as caught:
+        session(x=x, t=t)
+    with warnings.catch_warnings(action="error"):
+        session(x=x, t=t)
+        model.session("step", seed=1)(x=x[:4], t=t[:4])
+    assert [each.filename for each in caught] == [__file__]
 
 
 def test_a_loss_of_several_elements_is_refused(here: Path) -> None:
