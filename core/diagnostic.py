@@ -75,9 +75,10 @@ class Error(Exception):
         self.labels = tuple(labels)
         self.others: tuple[Error, ...] = ()
         places = [label.span for label in self.labels] + ([] if span is None else [span])
-        callers = [each.source.caller for each in places if each.source.caller is not None]
-        if callers:
-            at_caller(self, callers[0])
+        for each in places:
+            if each.source.caller is not None:
+                at_caller(self, each.source.caller, each.source.given)
+                break
 
     def __reduce__(self) -> tuple[object, ...]:
         """Errors survive copying and pickling: a worker process hands them to its caller."""
@@ -89,16 +90,22 @@ class Error(Exception):
         return plain(self)
 
 
-def at_caller(error: Error, caller: Span) -> None:
-    """Have an error whose places are in a library begin with the place where the user's text calls it."""
+def at_caller(error: Error, caller: Span, given: str) -> None:
+    """Have an error whose first place is in a library begin with a place of the user's text: the call, if no other.
+
+    At the call it says what is ``given`` for the names of the library.
+    """
     file = caller.source.name
     places = [label.span for label in error.labels]
     places += [] if error.span is None else [error.span]
-    if any(each.source.name == file for each in places):
+    if error.span is not None and error.span.source.name == file:
         return
-    labels = error.labels or tuple(Label(each, "here") for each in places)
-    error.labels = (Label(caller, "called here"), *labels)
-    error.span = caller
+    first = next((label for label in error.labels if label.span.source.name == file), None)
+    if first is None:
+        first = Label(caller, f"called here: {given}" if given else "called here")
+        error.labels = error.labels or tuple(Label(each, "here") for each in places)
+    error.labels = (first, *(label for label in error.labels if label is not first))
+    error.span = first.span
 
 
 class NotationError(Error, ValueError):
@@ -158,7 +165,7 @@ class ToolError(Error):
 
 
 class Note(Error):
-    """What a program does that may not be meant: printed as errors are, and never raised."""
+    """A remark on a program that may mean something else: printed as errors are, and never raised."""
 
     status = 0
     word = "note"

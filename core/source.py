@@ -12,12 +12,14 @@ from ilang.core.record import record
 class Source:
     """A program's text as the user gave it, and the name messages call it by (``<text>``, ``model.i``).
 
-    ``caller`` is where a user's text calls the definition of a library whose text this is.
+    ``caller`` is where a user's text calls the definition of a library whose text this is, and ``given`` says what it
+    gives for the names of its head: ``y is a, t is b``.
     """
 
     name: str
     text: str
     caller: Span | None = None
+    given: str = ""
 
 
 @record

@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ilang.core.diagnostic import MeaningError, at_caller
-from ilang.core.source import Source, Span
+from ilang.core.ir.graph import Graph
+from ilang.core.ir.operation import Logic
+from ilang.core.library.places import LibraryCall
+from ilang.core.source import Span
 
 
 class Callers:
@@ -17,29 +20,45 @@ class Callers:
 
     def __init__(self) -> None:
         """No call is followed."""
-        self._call: Span | None = None
-        self._sources: dict[str, Source] = {}
+        self._call: LibraryCall | None = None
 
     @contextmanager
-    def called(self, definition: Span, place: Span) -> Iterator[None]:
-        """Follow a definition that is called at a place; what is refused inside a library is told at the place."""
-        before = self._call, self._sources
+    def called(self, definition: Span, place: Span, given: str) -> Iterator[None]:
+        """Follow a definition that is called at a place; what is refused inside a library is told at the place.
+
+        There, what is ``given`` for the names of its head is said, too.
+        """
+        before = self._call
         if self._call is None and definition.source.name != place.source.name:
-            self._call, self._sources = place, {}
+            self._call = LibraryCall(place, given, {})
         try:
             yield
         except MeaningError as error:
             if self._call is not None:
-                at_caller(error, self._call)
+                at_caller(error, self._call.place, self._call.given)
             raise
         finally:
-            self._call, self._sources = before
+            self._call = before
+
+    def component(self, graph: Graph, place: Span, given: str) -> Graph:
+        """The graph of a component that is called at a place; in a library, its spans know the call."""
+        call = self._call or LibraryCall(place, given, {})
+        file = call.place.source.name
+        if all(node.span.source.name == file for node in graph.nodes):
+            return graph
+        placed: Graph = call.placed(graph)
+        return placed
+
+    def logic(self, logic: Logic) -> Logic:
+        """The specification of an operation, whose spans know the call where they are in a library."""
+        if self._call is None:
+            return logic
+        placed: Logic = self._call.placed(logic)
+        return placed
 
     def placed(self, span: Span) -> Span:
         """A span of the text that is followed; in a library it knows the call."""
-        call, source = self._call, span.source
-        if call is None or source.name == call.source.name:
+        if self._call is None:
             return span
-        if source.name not in self._sources:
-            self._sources[source.name] = Source(source.name, source.text, call)
-        return Span(self._sources[source.name], span.start, span.end)
+        placed: Span = self._call.placed(span)
+        return placed

@@ -47,6 +47,7 @@ from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar
 from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import Schedule
+from ilang.core.library.places import given_for
 from ilang.core.limits import check_expressions
 from ilang.core.record import replace
 from ilang.core.source import Span
@@ -218,6 +219,7 @@ class Functions(Configuration):
     ) -> Tensor:
         """The result of an operation."""
         place = self.callers.placed(span)
+        logic = self.callers.logic(logic)
         return Computed(tuple(operands), scalar, acc, logic, shortened(span), schedule, place)
 
     def pointwise(self, scalar: Scalar, operands: Sequence[Tensor], span: Span) -> Tensor:
@@ -404,7 +406,9 @@ class Functions(Configuration):
         graph = self.component(term.component)
         given = self.arguments(frame, term.arguments)
         self._count(name or "the component", len(graph.inputs), len(given), term.span)
-        return self._outputs(graph, given, term.span)
+        names = [graph.input_name(number) for number in range(len(graph.inputs))]
+        words = given_for(names, [each.span.text() for each in term.arguments])
+        return self._outputs(graph, given, term.span, words)
 
     def arguments(self, frame: Evaluation, terms: Sequence[ast.Term]) -> list[Tensor]:
         """The tensors of arguments; a call stands for all of its outputs."""
@@ -416,8 +420,10 @@ class Functions(Configuration):
                 given.append(self.tensor(frame, term))
         return given
 
-    @staticmethod
-    def _outputs(graph: Graph, given: Sequence[Tensor], span: Span) -> list[Tensor]:
+    def _outputs(
+        self, graph: Graph, given: Sequence[Tensor], span: Span, words: str = ""
+    ) -> list[Tensor]:
+        graph = self.callers.component(graph, span, words)
         component = ComponentCall(graph, tuple(given), span)
         return [Output(component, number, span) for number in range(len(graph.outputs))]
 
@@ -434,7 +440,7 @@ class Functions(Configuration):
         given = self.arguments(frame, term.arguments)
         settings, label = self.settings(frame, function.head, term.settings, term.span)
         owner, kept = self._owner(frame, function, label or name, term)
-        return self.applied(function, owner, given, settings, term.span, kept)
+        return self.applied(function, owner, given, settings, term, kept)
 
     def bound(self, frame: Evaluation, name: str, term: ast.Term) -> Meaning:
         """The meaning that ``name = term`` binds: a tensor, or an instance of a definition."""
@@ -458,9 +464,7 @@ class Functions(Configuration):
             labels = [Label(instance.span, "here"), Label(term.settings[0].span, "again here")]
             raise MeaningError("E0444", message, term.settings[0].span, None, labels)
         given = self.arguments(frame, term.arguments)
-        return self.applied(
-            instance.function, instance.owner, given, instance.settings, term.span, {}
-        )
+        return self.applied(instance.function, instance.owner, given, instance.settings, term, {})
 
     def _owner(
         self, frame: Evaluation, function: ast.Function, base: str, term: ast.Called
@@ -488,17 +492,19 @@ class Functions(Configuration):
         owner: Owner,
         given: Sequence[Tensor],
         settings: Mapping[str, Setting],
-        span: Span,
+        term: ast.Called,
         kept: dict[object, Owner] | None,
     ) -> Tensor:
-        """The result of a tensor function of some tensors."""
-        head = function.head
+        """The result of a tensor function of some tensors, which a call gives it."""
+        head, span = function.head, term.span
         self._count(head.name, len(head.tensors), len(given), span)
         if head in self.active:
             circle = " -> ".join([each.name for each in self.active] + [head.name])
             raise MeaningError("E0403", f"{head.name} needs itself: {circle}", span)
         self.active.append(head)
-        with self.callers.called(head.span, span):
+        texts = [each.span.text() for each in term.arguments]
+        words = given_for([each.name for each in head.tensors], texts)
+        with self.callers.called(head.span, span, words):
             names = self.noted(head.tensors, given)
             names.update(settings)
             if isinstance(function.body, ast.CustomOperation):

@@ -92,7 +92,7 @@ class DefinitionNames:
             self.refused.append(ModuleError("E0404", message, span, help_line))
         elif known is not None:
             self._again(name, span, KINDS[known[0].kind], known[0].span)
-        elif name in self.file.taken:
+        elif name in self.file.taken and self.file.taken[name].source.name == span.source.name:
             self._again(name, span, "a definition", self.file.taken[name])
         for each in known or ():  # one mistake is told once
             each.used = entry.used = True

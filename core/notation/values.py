@@ -66,14 +66,16 @@ class BodyNames:
         self.ready[name] = ready
 
     def refuse_definition(self, name: str, span: Span) -> None:
-        """Refuse a value that has the name of a definition.
+        """Refuse a value that has the name of a definition; one of a library knows nothing of a file's.
 
         Raises:
             ModuleError: E0423.
         """
         if name in self.definitions:
             places = self.definitions if isinstance(self.definitions, Mapping) else {}
-            raise _bound_again(name, span, "a definition", places.get(name))
+            first = places.get(name)
+            if first is None or first.source.name == span.source.name:
+                raise _bound_again(name, span, "a definition", first)
 
     def read(self, name: str, span: Span) -> Value | Name:
         """The meaning of a word among arguments.

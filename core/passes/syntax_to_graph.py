@@ -31,6 +31,7 @@ from ilang.core.diagnostic import (
 )
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.scalar import Convert, Operand
+from ilang.core.library.places import LibraryCall
 from ilang.core.limits import check_expressions
 from ilang.core.notation.printer import print_tree
 from ilang.core.ops import ARGUMENTS
@@ -148,6 +149,8 @@ class _Wiring:
         """The values of each definition that is being wired, by name, the outermost first."""
         self.called: list[tuple[int, graph.ValueName]] = []
         """The values that names were bound to, and how deep inside other definitions."""
+        self.library: tuple[LibraryCall, int, int, int] | None = None
+        """The call of a library that is followed, with how many definitions, items and annotations were before it."""
         self.defined: list[graph.ValueName] = []
         """The results of the definitions that the outermost one uses."""
 
@@ -168,7 +171,9 @@ class _Wiring:
             elif ready:
                 self._combine(node, finished)
             elif isinstance(node, syntax.Name):
-                todo.append((self.definitions[node.name], False))
+                definition = self.definitions[node.name]
+                self._call(node, definition)
+                todo.append((definition, False))
             elif isinstance(node, syntax.Value):
                 finished.append(_Wires([], [self.values[-1][node.name]]))
             elif below := _parts(node):
@@ -177,6 +182,22 @@ class _Wiring:
             else:
                 finished.append(self._leaf(node))
         return finished[0]
+
+    def _call(self, name: syntax.Name, definition: syntax.Definition) -> None:
+        """Note that a file uses a definition of a library: its parts will know where."""
+        file = name.span.source.name
+        if self.library is None and definition.span.source.name != file:
+            call = LibraryCall(name.span, "", {})
+            self.library = call, len(self.values), len(self.items), len(self.annotations)
+
+    def _leave(self) -> None:
+        """End what a file uses of a library."""
+        if self.library is None or self.library[1] < len(self.values):
+            return
+        call, _, first, noted = self.library
+        self.items[first:] = map(call.placed, self.items[first:])
+        self.annotations[noted:] = map(call.placed, self.annotations[noted:])
+        self.library = None
 
     def _open(self, definition: syntax.Definition) -> None:
         """Begin a definition: one over names has its inputs as values."""
@@ -193,6 +214,7 @@ class _Wiring:
         if len(self.values) == 1 and len(wires.outputs) == 1:
             result = graph.ValueName(wires.outputs[0], definition.name, definition.span)
             self.defined.append(result)
+        self._leave()
 
     def _name(self, binding: syntax.Binding, wires: _Wires) -> None:
         """Bind names to the outputs of an application."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -412,3 +413,72 @@ def test_the_tidy_layout_keeps_the_libraries() -> None:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_library_has_a_tidy_layout(library: str) -> None:
     assert text_of(library) == format_module(Source(f"{library}.i", text_of(library)))
+
+
+CALLS = (
+    "linear(a; 3)", "mlp(a; [4], 3)", "conv3(a; 3)", "conv5(a; 3)", "convolve(a, b)", "max_pool2(a)",
+    "mean_pool(a)", "softmax(a)", "layer_norm(a)", "batch_norm(a)", "batch_norm2d(a)", "dropout(a, b; 0.5)",
+    "cross_entropy(a, b)", "cross_entropy_sum(a, b)", "cross_entropy_at(a, b)", "cross_entropy_sum_at(a, b)",
+    "squared_error(a, b)", "attention(a; 2, 3, 4)", "causal_attention(a; 2, 3, 4)", "attention_scores(a, b; 3)",
+    "attention_mix(a, b)", "causal_softmax(a)", "transformer_block(a; 4, 2, 8)", "rows_of(a, b)",
+    "embedding(a; 5, 4)", "lstm_cell(a, b; 3)",
+)  # fmt: skip
+SHAPES = ("4|3", "2|2,4", "|", "4,2|3", "5|3->2")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_wrong_shape_or_type_is_told_at_the_call(call: str, tmp_path: Path) -> None:
+    """At the line of the user, and with the user's argument beside the library's name for it."""
+    names = [name for name in "ab" if re.search(rf"\b{name}\b", call)]
+    errors: list[Error] = []
+    for dtype in ("", ": i64", ": bool"):
+        for number, shape in enumerate(SHAPES):
+            given = {"a": shape, "b": SHAPES[number - 1]}
+            heads = ", ".join(f"{name}{dtype}" for name in names)
+            (tmp_path / "m.i").write_text(f"use nn\nop f({heads}) = {call}\n", encoding="utf-8")
+            try:
+                explained(tmp_path / "m.i", "f", {name: given[name] for name in names})
+            except Error as refused:
+                errors.append(refused)
+    assert errors
+    for error in errors:
+        assert error.span is not None
+        assert error.span.source.name.endswith("m.i"), str(error)
+        told = " ".join([error.message, *(label.text for label in error.labels)])
+        assert any(re.search(rf"\b{name}\b", told) for name in names), str(error)
+
+
+def explained(file: Path, name: str, *shapes: Any) -> None:
+    module: Any = load(file)
+    module[name].explain(*shapes)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ("p(x: i64[b,h,t,s]) = causal_softmax(x)", "E0602", "causal_softmax"),
+        ("p = -bhts~bhts >> rows_of", "E0501", "-bhts~bhts"),
+        ("op f(a) = softmax(a, a)", "E0420", "softmax(a, a)"),
+        ("op f(a) = linear(a)", "E0444", "linear(a)"),
+        ("op f(a) = linear(a; out = 3, in = 2)", "E0444", "in = 2"),
+        ("op f(a) = attention(a; 1.5, 3, 4)", "E0270", "1.5"),
+        ("op f(a) = linear(a; [3])", "E0445", "linear(a; [3])"),
+    ],
+)
+def test_a_wrong_call_is_told_where_it_is(text: str, code: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "m.i").write_text(f"use nn\n{text}\n", encoding="utf-8")
+    arguments = ["f", {"a": "4,5|3"}] if text.startswith("op") else ["p"]
+    with pytest.raises(Error) as caught:
+        explained(tmp_path / "m.i", *arguments)
+    assert caught.value.code == code
+    assert caught.value.span is not None
+    assert caught.value.span.text() == words
+
+
+def test_a_file_may_use_the_words_of_a_library(tmp_path: Path) -> None:
+    """Names in heads and bodies of a library are its own."""
+    text = "use nn\nx = -i~i\nd(table[n]) = x(table)\ntable = +i~.\nids(t[v,d], k: i64[b,t]) = rows_of(t, k)\n"
+    (tmp_path / "m.i").write_text(text.replace("table[n]", "y[n]").replace("x(table)", "x(y)"))
+    assert load(tmp_path / "m.i")["ids"](np.eye(2), np.array([[1]])).shape == (1, 1, 2)
+    (tmp_path / "m.i").write_text("use nn\nz = -i~i\nm = +i~.\nop f(a) = softmax(layer_norm(a))\n")
+    assert load(tmp_path / "m.i").session("f", {"a": "4|3"})(np.ones((4, 3))).shape == (4, 3)
