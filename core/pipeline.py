@@ -49,6 +49,7 @@ __all__ = [
     "einx_to_graph",
     "explain",
     "explain_shaped",
+    "extents_text",
     "fit",
     "graph_of",
     "graph_text",
@@ -67,6 +68,7 @@ __all__ = [
     "stage_texts",
     "story",
     "tensors_shaped",
+    "tensors_solved",
     "text_component",
     "text_program",
 ]
@@ -212,16 +214,25 @@ def story(graph: Graph, limit: int | None) -> Story:
     return tell(graph, limit)
 
 
-def tensors_shaped(inferred: Inferred, dtypes: Sequence[str], outputs: Sequence[int]) -> Shaped:
+def tensors_solved(inferred: Inferred, outputs: Sequence[int]) -> Solved:
+    """The extents of what some values of a graph of operations between tensors are computed from."""
+    from ilang.core.check.solved import verify
+    from ilang.core.infer.solved import Solved
+    from ilang.core.passes.solved_to_shaped import needed_values
+
+    solved = Solved(inferred, needed_values(inferred.graph, outputs))
+    verify(solved)
+    return solved
+
+
+def tensors_shaped(solved: Solved, dtypes: Sequence[str], outputs: Sequence[int]) -> Shaped:
     """The assignments that compute some values of a solved graph, without inputs that these do not need.
 
     Numbers that meet no value are f64 where an input is.
     """
     from ilang.core.check.shaped import verify
-    from ilang.core.infer.solved import Solved
-    from ilang.core.passes.solved_to_shaped import needed_values, solved_to_shaped
+    from ilang.core.passes.solved_to_shaped import solved_to_shaped
 
-    solved = Solved(inferred, needed_values(inferred.graph, outputs))
     shaped = solved_to_shaped(solved, dtypes, outputs, "f64" if "f64" in dtypes else "f32")
     verify(shaped)
     return shaped

@@ -194,21 +194,22 @@ def signature(function: Function) -> str:
 def stage_text(
     function: Function, shapes: Mapping[str, str], config: Config, stage: str, target: str
 ) -> str:
-    """The text of a run at one stage of its way down to a target.
-
-    Raises:
-        CommandError: E0804 (a stage that only components have).
-    """
+    """The text of a run at one stage of its way down to a target."""
     from ilang.core import pipeline
     from ilang.core.machine import MACHINES
 
     machine = MACHINES[target]
-    if stage == "graph":
+    if stage in (
+        "graph",
+        "expanded",
+    ):  # functions are written without notations that leave ranks open
         return pipeline.graph_text(function.graph(shapes, config))
-    if stage in ("expanded", "extents"):
-        message = f"{function.name} has no stage {stage}, which components have"
-        raise CommandError("E0804", message, help="--emit graph, or --emit shapes")
-    shaped = function.shaped(shapes, config)
+    definition = function.definition(shapes, config)
+    if stage == "extents":
+        return pipeline.extents_text(definition.solved)
+    if stage == "shapes":
+        return pipeline.shapes_text(definition.typed())
+    shaped = definition.shaped()
     if stage == pipeline.GRADIENTS:
         from ilang.core.explain.assignments import assignments_text
 

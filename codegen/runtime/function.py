@@ -141,7 +141,7 @@ class Function:
         Raises:
             Error: what is wrong with the text, the shapes or the configuration, and where.
         """
-        solved = self._solved(shapes, config)
+        solved = self.definition(shapes, config)
         return {each.path: each.extents for each in _lasting(solved, "parameter")}
 
     def shape_so_far(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> SoFar:
@@ -160,7 +160,7 @@ class Function:
 
     def shaped(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> Shaped:
         """The program of a run, typed, gradients attached."""
-        shaped: Shaped = self._solved(shapes, config).shaped()
+        shaped: Shaped = self.definition(shapes, config).shaped()
         return shaped
 
     def explain(
@@ -176,7 +176,7 @@ class Function:
         Raises:
             Error: what is wrong with the text, the shapes or the configuration, and where.
         """
-        solved = self._solved(shapes, config)
+        solved = self.definition(shapes, config)
         program = pipeline.explain_shaped(
             solved.built.graph, solved.shaped(), verbose, given=True, machine=machine
         )
@@ -196,7 +196,10 @@ class Function:
 
         return check(self.shaped(shapes, config), target)
 
-    def _solved(self, shapes: Mapping[str, str] | None, config: Config) -> SolvedDefinition:
+    def definition(
+        self, shapes: Mapping[str, str] | None = None, config: Config = None
+    ) -> SolvedDefinition:
+        """The definition with its shapes inferred, for what a run of it goes through."""
         return SolvedDefinition(self.model, options_of(self.name, shapes or {}, config or {}, {}))
 
 

@@ -20,7 +20,7 @@ from ilang.core.ir.scalar import Apply, Operand
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.solved import SolvedDefinition
-    from ilang.codegen.runtime.stored import LastingTensor
+    from ilang.core.definition import LastingTensor
 
 
 def initial_values(solved: SolvedDefinition, cell: Stored, tensor: LastingTensor, seed: int) -> Any:

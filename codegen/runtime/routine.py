@@ -235,7 +235,9 @@ class Routine:
         every = ["f32"] * len(self._inferred.graph.inputs)
         for each, dtype in zip(self._inputs, dtypes, strict=True):
             every[each.number] = dtype
-        shaped = pipeline.tensors_shaped(self._inferred, every, self._values)
+        shaped = pipeline.tensors_shaped(
+            pipeline.tensors_solved(self._inferred, self._values), every, self._values
+        )
         if self._wrt is None:
             return shaped
         from ilang.core.transform.reverse import gradient

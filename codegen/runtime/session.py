@@ -39,10 +39,11 @@ from ilang.codegen.runtime.sharing import matched
 from ilang.codegen.runtime.solved import SolvedDefinition
 from ilang.codegen.runtime.specialization import Specialization
 from ilang.codegen.runtime.step import NOTHING, BoundProgram
-from ilang.codegen.runtime.stored import Arrays, LastingTensor, fitted
+from ilang.codegen.runtime.stored import Arrays, fitted
 from ilang.codegen.runtime.target import check_target
 from ilang.core.build.routines import Result
 from ilang.core.build.values import Stored
+from ilang.core.definition import LastingTensor
 from ilang.core.diagnostic import (
     DataError,
     LossWarning,

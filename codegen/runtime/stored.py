@@ -6,39 +6,20 @@ enough: what was read is written the next time, but for arrays that a caller has
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.runtime.arguments import NUMPY_TYPES, rounded, widened_array
-from ilang.core.build.tensor import Shape
+from ilang.codegen.runtime.arguments import rounded, widened_array
+from ilang.core.definition import LastingTensor
 from ilang.core.diagnostic import DataError
-from ilang.core.record import record
 from ilang.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     import _thread
 
     from ilang.codegen.runtime.arguments import Array
-
-
-@record
-class LastingTensor:
-    """A parameter, or state: its path, its shape, its element type, how it begins."""
-
-    path: str
-    shape: Shape
-    dtype: str
-
-    def count(self) -> int:
-        """The number of elements."""
-        return math.prod(self.shape.memory())
-
-    def space(self) -> int:
-        """The number of bytes."""
-        return self.count() * NUMPY_TYPES[self.dtype].itemsize
 
 
 class Arrays(MutableMapping[str, "Array"]):

@@ -18,8 +18,9 @@ from ilang.core.ir.graph import Backprop, Custom
 from ilang.core.ir.shaped import Assignment, Input, InputDimension, Shaped
 from ilang.core.record import replace
 from ilang.core.transform.building import Building
-from ilang.core.transform.copies import is_copy, see_through
+from ilang.core.transform.copies import is_copy
 from ilang.core.transform.reverse import Reverse
+from ilang.core.transform.simplified import simplified
 
 
 def attached(shaped: Shaped) -> Shaped:
@@ -78,7 +79,7 @@ class _Attaching(Reverse):
             )
             for size in self.new.sizes
         )
-        result = see_through(
+        result = simplified(
             replace(
                 self.shaped,
                 nodes=tuple(self.new.nodes),

@@ -4,17 +4,18 @@ Example:
     in:   g[i] = 1;  d[i] = t[i] * g[i]
     out:  d[i] = t[i]
 
-No bit changes: of arithmetic on constants, factors of 1 and quotients by 1 alone are left out.
+Factors of 1 go with them (``scalars.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.ir.scalar import Constant, Operand, Scalar
 from ilang.core.ir.shaped import Assignment, Node, Read, Shaped
 from ilang.core.record import mapped, replace
 from ilang.core.transform.building import pruned, reading
+from ilang.core.transform.scalars import short_scalar
 
 
 def constants_in_place(shaped: Shaped) -> Shaped:
@@ -30,7 +31,7 @@ def _direct(node: Assignment, nodes: Sequence[Node]) -> Assignment:
     constants = [_constant(read, nodes) for read in node.reads]
     if not any(constants):
         return node
-    return reading(node, node.reads, _folded(_put(node.scalar, constants)))
+    return reading(node, node.reads, short_scalar(_put(node.scalar, constants)))
 
 
 def _constant(read: Read, nodes: Sequence[Node]) -> Constant | None:
@@ -46,21 +47,3 @@ def _constant(read: Read, nodes: Sequence[Node]) -> Constant | None:
 def _put(scalar: Scalar, constants: Sequence[Constant | None]) -> Scalar:
     """A scalar with constants for some of its operands."""
     return mapped(scalar, Operand, lambda operand: constants[operand.number] or operand)
-
-
-def _folded(scalar: Scalar) -> Scalar:
-    """A scalar without factors of 1 and quotients by 1."""
-    match scalar:
-        case Convert():
-            return replace(scalar, argument=_folded(scalar.argument))
-        case Apply():
-            parts = tuple(map(_folded, scalar.arguments))
-            match scalar.primitive, parts:
-                case "mul", (Constant(value=1), other):
-                    return other
-                case "mul" | "div", (other, Constant(value=1)):
-                    return other
-                case _:
-                    return replace(scalar, arguments=parts)
-        case _:
-            return scalar

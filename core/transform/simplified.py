@@ -4,6 +4,7 @@
     copies.py          values that only move others are seen through
     duplicates.py      what is computed twice is computed once
     recomputed.py      what is as cheap to compute as to read is not stored
+    scalars.py         what an iteration computes is made shorter by rules
 
 Each step leaves out what nothing needs any more.
 """
@@ -15,8 +16,9 @@ from ilang.core.transform.constants import constants_in_place
 from ilang.core.transform.copies import see_through
 from ilang.core.transform.duplicates import computed_once
 from ilang.core.transform.recomputed import recomputed
+from ilang.core.transform.scalars import shortened
 
 
 def simplified(shaped: Shaped) -> Shaped:
     """The same program, shorter; inputs and outputs are as they were."""
-    return recomputed(computed_once(see_through(constants_in_place(shaped))))
+    return shortened(recomputed(computed_once(see_through(constants_in_place(shaped)))))

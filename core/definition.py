@@ -1,0 +1,230 @@
+"""A tensor function or a routine on its way down: shapes, then element types, then gradients in their places.
+
+``build/program.py`` follows the text and gives a graph. The graph of a definition goes through the steps that the
+graph of a component goes through. Two steps come on top: element types of state follow from what runs assign to it, and
+what stands for gradients is replaced by what computes them (``transform/attached.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING
+
+from ilang.core import pipeline
+from ilang.core.build.tensor import Shape
+from ilang.core.build.values import Measured, Stored
+from ilang.core.diagnostic import ElementTypeError, MeaningError, ShapeError
+from ilang.core.dtype import BYTES
+from ilang.core.infer.measured import extent_of_axis
+from ilang.core.infer.projections import sizes_of
+from ilang.core.ir.rows import MEMORY_ORDER, extent_of, known_axes
+from ilang.core.library.targets import advised
+from ilang.core.record import record, replace
+from ilang.core.transform.attached import attached
+
+if TYPE_CHECKING:
+    from ilang.core.build.routines import Built
+    from ilang.core.infer.inferred import Inferred
+    from ilang.core.infer.solved import Solved
+    from ilang.core.ir.shaped import Shaped
+    from ilang.core.ir.syntax import Module
+    from ilang.core.source import Span
+
+
+@record
+class LastingTensor:
+    """A parameter, or state: its path, its shape, its element type."""
+
+    path: str
+    shape: Shape
+    dtype: str
+
+    def count(self) -> int:
+        """The number of elements."""
+        return prod(self.shape.memory())
+
+    def space(self) -> int:
+        """The number of bytes."""
+        return self.count() * BYTES[self.dtype]
+
+
+class TypedDefinition:
+    """A definition whose shapes are inferred."""
+
+    def __init__(self, name: str, built: Built, module: Module) -> None:
+        """Infer the shapes of what was built of a definition of a module.
+
+        Raises:
+            Error: whatever is wrong with the text, the shapes or the configuration.
+        """
+        self.name = name
+        self.built = built
+        try:
+            self.inferred: Inferred = pipeline.infer_rows(built.graph)
+        except ShapeError as error:
+            raise advised(error, module) from None
+        inputs = [cell for cell, _ in built.inputs if cell.kind == "input"]
+        wide = any(cell.dtype == "f64" for cell in inputs)
+        self.dtype = "f64" if wide else "f32"
+        self.results = built.results
+        self.number = dict(built.inputs)
+        from ilang.core.passes.solved_to_shaped import needed_values
+
+        wanted = needed_values(built.graph, [each.number for each in self.results])
+        self.needed = [cell for cell, number in built.inputs if number in wanted]
+
+    @cached_property
+    def solved(self) -> Solved:
+        """The extents of everything that a run computes."""
+        return pipeline.tensors_solved(self.inferred, [each.number for each in self.results])
+
+    def dims(self, cell: Stored) -> tuple[int, ...]:
+        """The extents of what a tensor keeps, in memory order."""
+        return tuple(sizes_of(self.inferred.shapes[self.number[cell]]))
+
+    def shape(self, cell: Stored) -> Shape:
+        """The rows of the tensor."""
+        rows = self.inferred.shapes[self.number[cell]]
+        batch, inner, output = (tuple(map(extent_of, known_axes(row))) for row in rows)
+        return Shape(batch, inner, output)
+
+    def type_of(self, cell: Stored) -> str:
+        """The element type: for state that of what a run assigns to it, for a sum over ranks that of its terms."""
+        if cell.kind in ("declared", "merged"):
+            return self._typed[1][cell]
+        return cell.dtype or (self.dtype if cell.kind != "input" else "f32")
+
+    def measured(self, cell: Stored) -> int:
+        """The extent that a constant has, which the text asks of an axis."""
+        asked = cell.initial
+        assert isinstance(asked, Measured)
+        return extent_of_axis(self.inferred, self.built.measured[cell], asked.axis, asked.span)
+
+    @cached_property
+    def _typed(self) -> tuple[Shaped, Mapping[Stored, str]]:
+        """The typed graph, and the types of state and of sums over ranks.
+
+        Raises:
+            ElementTypeError: E06; E0604 (a parameter or state gets another type than it has). MeaningError: E0287.
+        """
+        for cell in self.built.measured:
+            self.measured(cell)
+        kept = {self.built.paths[cell]: cell for cell in self.number if cell in self.built.paths}
+        state = {cell: self.dtype for cell in kept.values() if cell.kind == "declared"}
+        sums = [each.cell for each in self.built.merged]
+        state |= dict.fromkeys(sums, self.dtype)
+        try:
+            shaped = self._shaped(state)
+        except ElementTypeError as error:  # an integer beside what is no float after all?
+            state = dict.fromkeys(state, "bool")
+            try:
+                shaped = self._shaped(state)
+            except ElementTypeError:
+                raise error from None
+        for last in (False, False, *(False for _ in sums), True):
+            wrong = self._changed(shaped, kept, state)
+            for cell, dtype in wrong.items():
+                if last or cell not in state:
+                    path = self.built.paths.get(cell, cell.name)
+                    raise _of_another_type(cell, path, self.dtype, dtype)
+            if not wrong:
+                break
+            state.update(wrong)
+            shaped = self._shaped(state)
+        for cell in sums:
+            if state[cell] == "bool":
+                message = f"`{cell.name}` would be a sum of truth values"
+                help_line = "a product with 1 is a number: `hits *. 1`"
+                raise MeaningError("E0287", message, cell.span, help_line)
+        return shaped, state
+
+    def _changed(
+        self, shaped: Shaped, kept: Mapping[str, Stored], state: Mapping[Stored, str]
+    ) -> dict[Stored, str]:
+        """Tensors that a run gives values of another type than they have, with that type."""
+        changed: dict[Stored, str] = {}
+        sums = iter(self.built.merged)
+        for each, number in zip(self.results, shaped.outputs, strict=True):
+            cell = kept.get(each.path) if each.role in ("parameter", "state") else None
+            cell = next(sums).cell if each.role == "merged" else cell
+            dtype = shaped.tensors[number].dtype
+            if cell is not None and dtype != state.get(cell, self.dtype):
+                changed[cell] = dtype
+        return changed
+
+    def _shaped(self, state: Mapping[Stored, str]) -> Shaped:
+        """The typed graph where state has these types."""
+        dtypes = [self.dtype] * len(self.built.graph.inputs)
+        for cell, number in self.built.inputs:
+            dtypes[number] = state[cell] if cell in state else self.type_of(cell)
+        outputs = [each.number for each in self.results]
+        return pipeline.tensors_shaped(self.solved, dtypes, outputs)
+
+    def cells(self, kind: str) -> list[tuple[Stored, LastingTensor]]:
+        """The tensors of one kind that a run keeps, in the order of evaluation; inputs in the order of the head."""
+        paths = self.built.paths
+        others = [cell for cell, _ in self.built.inputs if cell not in paths]
+        return [
+            (cell, LastingTensor(paths.get(cell, cell.name), self.shape(cell), self.type_of(cell)))
+            for cell in (*paths, *others)
+            if cell.kind == kind
+        ]
+
+    def tensors(self, kind: str) -> list[LastingTensor]:
+        """The tensors of a kind, without the cells that the text has of them."""
+        return [tensor for _, tensor in self.cells(kind)]
+
+    def long_losses(self) -> list[tuple[int, Span]]:
+        """Losses of other than one element that a run goes back from: how many, and the statement."""
+        losses = [
+            (prod(sizes_of(self.inferred.shapes[each.of])), each.span)
+            for each in self.built.graph.backward
+        ]
+        return [each for each in losses if each[0] != 1]
+
+    def merged(self) -> list[tuple[int, int, bool]]:
+        """The inputs that are sums over ranks: position, that of the result that is summed, whether over all ranks."""
+        sources = [n for n, each in enumerate(self.results) if each.role == "merged"]
+        return [
+            (self.needed.index(each.cell), source, each.whole)
+            for each, source in zip(self.built.merged, sources, strict=True)
+            if each.cell in self.needed
+        ]
+
+    def typed(self) -> Shaped:
+        """The typed graph, gradients still inputs that stand for them."""
+        return self._typed[0]
+
+    def shaped(self) -> Shaped:
+        """The typed graph, gradients attached; sizes that come at run time are called as the shapes say."""
+        shaped = attached(self.typed())
+        words = {
+            (number, dim): size
+            for number, cell in enumerate(self.needed)
+            for dim, (size, _) in enumerate(
+                axis for k in MEMORY_ORDER for axis in cell.rows[k] or ()
+            )
+            if isinstance(size, str)
+        }
+        names = [size.name for size in shaped.sizes]
+        for n, size in enumerate(shaped.sizes if words else ()):
+            word = next(filter(None, (words.get((p.number, p.dim)) for p in size.places)), None)
+            if size.fixed is None and word is not None:
+                if word in names:  # which another one has, maybe
+                    names[names.index(word)] = names[n]
+                names[n] = word
+        sizes = zip(shaped.sizes, names, strict=True)
+        return replace(shaped, sizes=tuple(replace(size, name=name) for size, name in sizes))
+
+    def open_dims(self, cell: Stored) -> tuple[int | None, ...]:
+        """The extents of what a tensor keeps, in memory order; None where one comes at run time."""
+        rows = self.inferred.shapes[self.number[cell]]
+        sizes = [axis.size for k in MEMORY_ORDER for axis in known_axes(rows[k])]
+        return tuple(size if isinstance(size, int) else None for size in sizes)
+
+
+def _of_another_type(cell: Stored, path: str, dtype: str, other: str) -> ElementTypeError:
+    message = f"`{path}` is {dtype}, and what is assigned to it is {other}"
+    return ElementTypeError("E0604", message, cell.span, f"convert it: `{dtype}(...)`")
