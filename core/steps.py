@@ -85,6 +85,10 @@ def _gpu_pass(name: str, function: str, says: str, verify: str = "verify") -> St
     return replace(step, gives="core/ir/gpu.py", verify=later("check.gpu", verify))
 
 
+GUARDS = _kernel_pass(
+    "guards", "kernel_to_guarded", "guarded", "loops left where they would do nothing"
+)
+
 CPU_PASSES = (
     _kernel_pass(
         "cpu.trims", "kernel_to_trimmed", "trimmed", "loops that begin and end where conditions do"
@@ -106,6 +110,7 @@ CPU_PASSES = (
     ),
     _kernel_pass("cpu.outline", "kernel_to_outlined", "outlined", "functions of parallel loops"),
     _kernel_pass("cpu.cuts", "kernel_to_cuts", "cuts", "loops cut where conditions hold"),
+    GUARDS,
 )
 """The passes of a processor over loops: vectors, threads, copies."""
 
@@ -146,6 +151,7 @@ GPU_PASSES = (
         "where threads of a block wait for each other",
         "verify_ordered",
     ),
+    replace(GUARDS, gives="core/ir/gpu.py", verify=later("check.gpu", "verify_ordered")),
 )
 """The passes of a GPU over loops: launches, grids and threads."""
 

@@ -30,7 +30,7 @@ from ilang.codegen.targets.c_ends import Ends
 from ilang.codegen.targets.c_entry import Entry
 from ilang.codegen.targets.c_header import declarations, signature
 from ilang.codegen.targets.c_parallel import KernelFunctions, outlined
-from ilang.codegen.targets.c_tile import TileText, late_name, stored_name
+from ilang.codegen.targets.c_tile import TileText, end_of_block, late_name, stored_name
 from ilang.codegen.targets.cfamily import (
     C_TYPES,
     INDENT,
@@ -256,7 +256,7 @@ class _Emission:
             yield f"{indent}double sums[{self._elements(s)}];"
             yield f"{indent}{each} sums[element] = 0.0;"
         for loop in s.blocks:
-            yield spelling.opened(loop, indent)
+            yield spelling.opened(loop, indent, end=end_of_block(s, loop, spelling))
             indent += INDENT
         yield f"{indent}{each} {name}[element] = {start};"
         added = f"sums[element] += {name}[element];"

@@ -343,4 +343,5 @@ class Entry:
         words += ["base + plan.scratch"] if launch.scratch else []
         words += ["plan.scratch_bytes"] if launch.divided else []
         kernel = f"{self.name}_{self.program.kernels[launch.kernel].name}"
-        return wrapped(f"{INDENT}{kernel}(", words, ");")
+        tests = " && ".join(f"{self.spelling.size(n)} > 0" for n in launch.needs)
+        return wrapped(f"{INDENT}{f'if ({tests}) ' if tests else ''}{kernel}(", words, ");")

@@ -35,6 +35,19 @@ def stored_name(program: Program, tile: int) -> str:
     return f"stored_{identifier(program.buffers[tile].name)}"
 
 
+def end_of_block(tile: Tile, loop: For, spelling: Spelling) -> str:
+    """The end of the outermost loop over blocks of a tile, at 0 where one inside is empty; "" where none may be."""
+    first, *inner = tile.blocks
+    tests = [
+        f"{spelling.size(each.size)} > 0"
+        for each in inner
+        if not spelling.program.sizes[each.size].fixed
+    ]
+    if loop is not first or not tests:
+        return ""
+    return f"({' && '.join(tests)} ? {spelling.size(loop.size)} : 0)"
+
+
 class TileText:
     """The functions of one tile that registers hold, and the calls of them."""
 
@@ -353,7 +366,7 @@ class TileText:
         yield f"{INDENT}{INDENT}{each} sums[element] = given[element] = {last} = 0;"
         indent = INDENT
         for loop in self.tile.blocks:
-            yield self.plain.opened(loop, indent)
+            yield self.plain.opened(loop, indent, end=end_of_block(self.tile, loop, self.plain))
             indent += INDENT
         first = f"blocks == 1 ? {name} : given"
         yield f"{indent}{kind} *const filled = block > 0 ? given + {elements} : {first};"

@@ -398,9 +398,8 @@ class _Caller:
         """The launch of a kernel, unless it has nothing to do."""
         grid, kernel = launch.grid, self.program.kernels[launch.kernel]
         assert grid is not None
-        counts = [
-            self.extents[n] for n in (*grid.sizes, *(n for n in grid.across if n is not None))
-        ]
+        across = (n for n in grid.across if n is not None)
+        counts = [self.extents[n] for n in (*grid.sizes, *across, *launch.needs)]
         if min(counts, default=1) < 1:
             return
         if launch.parts is not None and self.extents[launch.parts] < 2:

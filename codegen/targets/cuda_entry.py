@@ -190,11 +190,9 @@ class Entry(c_entry.Entry):
         sizes = product(self.spelling.size(n) for n in grid.sizes) if grid.sizes else ""
         across = [None if n is None else self.spelling.size(n) for n in grid.across]
         every = [f"{sizes} > 0"] if any(map(self._may_be_empty, grid.sizes)) else []
-        every += [
-            f"{self.spelling.size(n)} > 0"
-            for n in grid.across
-            if n is not None and self._may_be_empty(n)
-        ]
+        further = [n for n in grid.across if n is not None and self._may_be_empty(n)]
+        further += launch.needs
+        every += [f"{self.spelling.size(n)} > 0" for n in further]
         if launch.parts is not None:
             every.append(f"{self.spelling.size(launch.parts)} > 1")
         takes_scratch = launch.scratch and sizes
@@ -210,8 +208,8 @@ class Entry(c_entry.Entry):
         each = {"grid": grid_each, "warps": str(grid.threads // self.warp)}.get(grid.over, "1")
         blocks = f"blocks_of({sizes}, {each}, {most})" if sizes else "1"
         if any(across):
-            further = [f"blocks_of({n}, 1, {grid.most_across})" if n else "1" for n in across]
-            blocks = f"dim3({', '.join([blocks, *further])})"
+            others = [f"blocks_of({n}, 1, {grid.most_across})" if n else "1" for n in across]
+            blocks = f"dim3({', '.join([blocks, *others])})"
         threads = f"dim3({', '.join(map(str, grid.shape))})" if grid.shape else threads
         kernel = f"{self.name}_{self.program.kernels[launch.kernel].name}"
         spans = self.program.kernels[launch.kernel].spans

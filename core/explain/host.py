@@ -190,6 +190,8 @@ def _launch(program: Program, launch: Launch, finite: Sequence[Finite]) -> Itera
     yield "writes " + " ".join(name for n, name in names.items() if n in launch.writes)
     if launch.parts is not None:
         yield f"where 1 < {_size(program, launch.parts)}"
+    if launch.needs:
+        yield f"where {' and '.join(f'0 < {_size(program, n)}' for n in launch.needs)}"
     if launch.finite is not None:
         arrays = [program.buffers[n].name for n in finite[launch.finite].buffers]
         yield f"told whether {' and '.join(arrays)} are finite"

@@ -451,7 +451,8 @@ class _Loops:
                 left, relation, right = at_least_0(each.index)
                 words.append(f"{self._affine(left)} {relation} {self._affine(right)}")
             else:
-                words.append(f"0 <= {self._affine(each.index)} < {self._end(each.size)}")
+                least = "" if each.index == Affine(()) else f"0 <= {self._affine(each.index)}"
+                words.append(f"{least or 0} < {self._end(each.size)}")
         return " and ".join(words)
 
     def _end(self, number: int) -> str:

@@ -156,7 +156,8 @@ class Launch:
 
     With ``scratch`` it takes scratch storage, with ``divided`` so that its threads have parts of their own. ``grid``
     says how many threads of a GPU run it. A launch that combines ``parts`` is left out where that size is 1: there is
-    one. The kernel is told whether the arrays of number ``finite`` are.
+    one; and where one of the sizes that it ``needs`` is 0. The kernel is told whether the arrays of number ``finite``
+    are.
     """
 
     kernel: int
@@ -168,6 +169,7 @@ class Launch:
     grid: Grid | None = None
     parts: int | None = None
     finite: int | None = None
+    needs: tuple[int, ...] = ()
 
 
 @record

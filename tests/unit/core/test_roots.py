@@ -46,13 +46,15 @@ def test_kernels(text: str, count: int) -> None:
 
 
 def test_outer_loops_only() -> None:
-    """Three roots: two share both output loops, the third the outer one."""
+    """Three roots: two share both output loops, the third the outer one, where it has elements to compare."""
     found = kernels("+ijk~ij || i j k & >ijk~ij || i j k & <ijk~ik || i j k")
     assert len(found) == 1
-    assert [line for line in found[0].split("\n") if re.match(" *(parallel )?for [ij] ", line)] == [
+    opens = " *((parallel )?for [ij]|if) "
+    assert [line for line in found[0].split("\n") if re.match(opens, line)] == [
         "parallel for i in 0..n_i",
         "  parallel for j in 0..n_j",
-        "  for j in 0..n_j",
+        "  if 0 < n_k",
+        "    for j in 0..n_j",
     ]
 
 

@@ -1,0 +1,49 @@
+"""Loops that are left before their first iteration where an extent inside them is 0.
+
+Example, of an array of 17179869184 by 0 elements:
+    in:   for i in 0..n_i: for j in 0..n_j: acc += in0[i,j]
+    out:  if 0 < n_j: for i in 0..n_i: for j in 0..n_j: acc += in0[i,j]
+
+Only the outermost loop that an extent leaves nothing to do is guarded, and those that follow each other as one. Of a
+kernel that does nothing at all without an extent, the launch is left out instead (``core/lower/host.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from ilang.core.calculus.affine import Affine, Within
+from ilang.core.ir.kernel import Block, For, If, Kernel, Program, Statement, blocks_of, map_blocks
+from ilang.core.ir.rewriting import unless_same, with_bodies
+from ilang.core.lower.needs import NOTHING, Sizes, needs_of
+
+
+def kernel_to_guarded(program: Program) -> Program:
+    """The program whose loops are left at once where they would do nothing."""
+    return with_bodies(program, partial(_guarded, program))
+
+
+def _guarded(program: Program, kernel: Kernel) -> Block:
+    needs = needs_of(program, kernel)
+    if not needs.loops:
+        return kernel.body
+    return _block(needs.loops, needs.whole, kernel.body)
+
+
+def _block(needs: Mapping[int, Sizes], met: Sizes, block: Block) -> Block:
+    """A block where some sizes are known not to be 0."""
+    out: list[Statement] = []
+    guard: tuple[Within, ...] = ()
+    for s in block:
+        is_late = isinstance(s, For) and s.late is not None  # what fills its copy asks for it
+        further = NOTHING if is_late else needs.get(id(s), met) - met
+        opened = {s.size} if isinstance(s, For) else set()
+        inner = map_blocks(s, partial(_block, needs, met | further | opened))
+        within = tuple(Within(Affine(()), size) for size in sorted(further))
+        if within and within == guard:
+            out[-1] = If(within, (*blocks_of(out[-1])[0], inner))
+        else:
+            out.append(If(within, (inner,)) if within else inner)
+        guard = within
+    return unless_same(block, out)
