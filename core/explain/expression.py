@@ -33,22 +33,31 @@ def affine_text(
 
     ``size`` names the sizes in it, or gives their numbers; ``source`` names what is looked up.
     """
-    text, offset = "", index.offset
-    words = [(c, name(axis)) for c, axis in index.steps()]
+    text = ""
+    for coefficient, word in affine_terms(index, name, size, source):
+        sign = "-" if coefficient < 0 else ("+" if text else "")
+        text += f"{sign}{'' if abs(coefficient) == 1 and word else abs(coefficient)}{word}"
+    return text or "0"
+
+
+def affine_terms(
+    index: Affine,
+    name: Callable[[int], str],
+    size: Callable[[int], str] = str,
+    source: Callable[[int], str] = str,
+) -> list[tuple[int, str]]:
+    """The terms of an affine index: a coefficient and a word each; the number comes last, with an empty word."""
+    offset = index.offset
+    terms = [(c, name(axis)) for c, axis in index.steps()]
     for c, each in index.looked:
         at = ",".join(affine_text(part, name, size, source) for part in each.index)
-        words.append((c, f"{source(each.source)}[{at}]" if at else source(each.source)))
+        terms.append((c, f"{source(each.source)}[{at}]" if at else source(each.source)))
     for coefficient, number in index.sizes:
         if size(number).isdigit():
             offset += coefficient * int(size(number))
         else:
-            words.append((coefficient, size(number)))
-    for coefficient, word in words:
-        sign = "-" if coefficient < 0 else ("+" if text else "")
-        text += f"{sign}{'' if abs(coefficient) == 1 else abs(coefficient)}{word}"
-    if offset or not text:
-        text += f"{offset:+d}" if text else str(offset)
-    return text
+            terms.append((coefficient, size(number)))
+    return [*terms, (offset, "")] if offset else terms
 
 
 def stored_text(order: Sequence[int]) -> str:

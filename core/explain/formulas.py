@@ -8,12 +8,13 @@ Any other value stands in the formula that reads it. Conversions between element
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 
-from ilang.core.calculus.affine import Affine, Within, sides, variables_of
+from ilang.core.calculus.affine import Affine, Within, variables_of
 from ilang.core.dtype import FLOATS
-from ilang.core.explain.expression import affine_text, number_text, size_text, view_text
+from ilang.core.explain.expression import affine_terms, affine_text, number_text, size_text
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped, View
 from ilang.core.names import Names
@@ -28,14 +29,15 @@ CUT = 2000
 """Characters of a formula that are shown, at most."""
 LONGEST = 72
 """Characters of a formula; a longer one is divided where it reads another value."""
-SUM, PRODUCT, POWER, ATOM = range(4)
+LOGIC, COMPARISON, SUM, PRODUCT, POWER, ATOM = range(6)
 """Levels of precedence of a piece of a formula, from the loosest to the tightest."""
 INFIX = {
     "add": (" + ", SUM), "sub": (" − ", SUM), "mul": ("·", PRODUCT), "div": (" / ", PRODUCT), "pow": ("^", POWER),
 }  # fmt: skip
-COMPARED = {
-    "gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "eq": "==", "neq": "!=", "and": "and", "or": "or", "xor": "xor",
-}  # fmt: skip
+COMPARED = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "eq": "==", "neq": "!="}
+JOINED = ("and", "or", "xor")
+WIDENING = ("bool", "i32", "i64")
+"""Types of which each holds what those before it hold; floats follow."""
 FOLDS = {"+": "Σ", "*": "Π", ">": "max", "<": "min", "&&": "all", "||": "any", "^^": "odd"}
 """The word of an accumulator before the axes that it folds."""
 ASCII = {"Σ": "sum", "Π": "prod", "·": "*", "−": "-", "×": "x"}
@@ -44,10 +46,14 @@ ASCII = {"Σ": "sum", "Π": "prod", "·": "*", "−": "-", "×": "x"}
 
 @record
 class Formula:
-    """The value of an element: ``definition`` is the one of the file that it is of, or empty."""
+    """The value of an element: ``definition`` is the one of the file that it is of, or empty.
+
+    ``extents`` are those of the value.
+    """
 
     definition: str
     text: str
+    extents: tuple[str, ...]
 
 
 @record
@@ -88,6 +94,14 @@ class Formulas:
         )
         self.needed = _needed(shaped)
         self.viewed = {node.value for node in shaped.nodes if isinstance(node, View)}
+        nodes = [node for node in shaped.nodes if isinstance(node, Assignment)]
+        self.looked = {each.source for node in nodes for each in node.lookups()}
+        self.surrounded = {
+            read.value
+            for node in nodes
+            for read in node.reads
+            if any(guard.size is not None for guard in read.guards)
+        }
         self.kept = set[int]()
         depth: dict[int, int] = {}
         for value in sorted(self.needed):
@@ -95,19 +109,22 @@ class Formulas:
             depth[value] = 1 + max((depth.get(s, 0) for s in inside), default=0)
             if self._is_kept(value) or DEEPEST < depth[value]:
                 self.kept.add(value)
-        self.in_loops: set[int] = set()
+        self.along: dict[str, set[str]] = {}
         self.notes: dict[str, None] = {}
         self.letters: list[str] = []
         self.local: frozenset[int] = frozenset()
         self.dropped = 0
         taken = {shaped.tensors[v].name for v in (*shaped.inputs, *shaped.outputs)}
         self.unique = Names(frozenset(taken))
+        scalars = [v for v in self.needed if not shaped.tensors[v].dims]
         self.names = {
             v: shaped.tensors[v].name
             if v in shaped.inputs or v in shaped.outputs
             else self.unique.fresh(shaped.tensors[v].definition or shaped.tensors[v].name)
             for v in sorted(self.needed)
         }
+        sizes = {n for node in nodes for n in _sizes_in(node)}
+        self.reserved = {self.names[v] for v in scalars} | {shaped.sizes[n].name for n in sizes}
 
     def steps(self) -> tuple[Formula, ...]:
         """The formula of every expression; none of long programs, and of those that texts do not show."""
@@ -116,7 +133,7 @@ class Formulas:
         if not 1 < len(shown) <= MOST_STEPS or len(shown) < len(nodes):
             return ()
         self.kept |= {value for value, _ in shown}
-        return tuple(Formula(" ".join(n.text.split()), self._formula(v)) for v, n in shown)
+        return tuple(replace(self._told(v), definition=" ".join(n.text.split())) for v, n in shown)
 
     # -- values ------------------------------------------------------------------------------------------------------
 
@@ -127,11 +144,15 @@ class Formulas:
             return False
         if value in self.shaped.outputs or tensor.definition or isinstance(node, View):
             return True
-        if value in self.viewed:
+        if self._is_named(value):
             return True
         if node.base is not None or value in self.successor or node.scatters():
             return True
         return 1 < self.reads[value]
+
+    def _is_named(self, value: int) -> bool:
+        """Whether something that reads a value needs a name for it: a view, an index, or zeros around it."""
+        return value in self.viewed or value in self.looked or value in self.surrounded
 
     def _divided(self, value: int) -> bool:
         """Give the longest part of a formula a formula of its own; False where there is none."""
@@ -153,7 +174,9 @@ class Formulas:
         """The letters of the axes of a value, as they are written."""
         node = self.shaped.nodes[value]
         assert isinstance(node, Assignment)
-        letters = {axis: each.name for axis, each in enumerate(node.axes)}
+        letters: dict[int, str] = {}
+        for axis, each in enumerate(node.axes):
+            letters[axis] = fresh_letter(each.name, {*letters.values(), *self.reserved})
         return Item(value, letters, node.output_axes())
 
     def _letter(self, name: str) -> Affine:
@@ -173,14 +196,38 @@ class Formulas:
 
     # -- formulas ----------------------------------------------------------------------------------------------------
 
+    def _told(self, value: int) -> Formula:
+        """The formula of a value."""
+        tensor = self.shaped.tensors[value]
+        extents = tuple(self._size(number) for number in tensor.dims)
+        return Formula(tensor.definition, self._formula(value), extents)
+
     def _formula(self, value: int) -> str:
         node = self.shaped.nodes[value]
         if isinstance(node, View):
-            seen = view_text(node.axes, node.source, node.target)
-            return f"{self.names[value]} = {self.names[node.value]} as {seen}"
+            extents = ",".join(self._size(n) for n in self.shaped.tensors[value].dims)
+            return f"{self.names[value]} = reshape({self.names[node.value]}, [{extents}])"
         item = self._item(value)
-        text = f"{self._place(item)} {self._assigned(item)}"
+        self.along = {}
+        place, assigned = self._place(item), self._assigned(item)
+        text = f"{place} {assigned}{self._ranges(item)}"
         return text if len(text) <= CUT else f"{text[:CUT]} …"
+
+    def _ranges(self, item: Item) -> str:
+        """The ranges of the letters of a part that is stored, where its formula does not show them."""
+        node = self._node(item.value)
+        if node.base is None:
+            return ""
+        kept = [
+            axis for axis in range(len(node.axes)) if axis in node.output_axes() or node.scatters()
+        ]
+        letters = [(item.letters[axis], self._size(node.sizes[axis])) for axis in kept]
+        told = [
+            f"{letter} in 0..{extent}"
+            for letter, extent in letters
+            if self.along.get(letter) != {extent}
+        ]
+        return f" for {' and '.join(told)}" if told else ""
 
     def _place(self, item: Item) -> str:
         """The element that an assignment stores."""
@@ -191,10 +238,10 @@ class Formulas:
     def _assigned(self, item: Item) -> str:
         """The operator of an assignment and its right side."""
         node = self._node(item.value)
-        sign = "="
-        if node.base is not None and node.acc is not None:
-            sign = {"+": "+=", "*": "*="}.get(node.acc, f"{FOLDS[node.acc]}=")
-        return f"{sign} {self._value(item, folded=node.base is None).text}"
+        value = self._value(item, folded=node.base is None)
+        if node.base is None or node.acc is None:
+            return f"= {value.text}"
+        return updated(node.acc, self._place(item), value)
 
     def _node(self, value: int) -> Assignment:
         node = self.shaped.nodes[value]
@@ -204,28 +251,39 @@ class Formulas:
     def _value(self, item: Item, folded: bool) -> Piece:
         """The value of an assignment; ``folded`` with its accumulator before it."""
         node = self._node(item.value)
-        if node.text[:2] in ARGUMENTS:
-            return self._argument(node, item)
         env = {axis: self._letter(letter) for axis, letter in item.letters.items()}
-        piece = self._scalar(node, node.scalar, env, frozenset(item.letters.values()))
-        return self._fold(node, env, piece) if folded and node.acc is not None else piece
+        taken = frozenset(item.letters.values())
+        if folded and node.acc is not None:
+            return self._fold(node, env, taken)
+        return self._scalar(node, node.scalar, env, taken)
 
-    def _argument(self, node: Assignment, item: Item) -> Piece:
-        """The position of an extreme: the first read is what it is of."""
-        env = {axis: self._letter(letter) for axis, letter in item.letters.items()}
-        piece = self._read(node.reads[0], env, frozenset(item.letters.values()))
-        axes = "".join(self._one(env[axis]) for axis in node.reduced_axes())
-        word = "argmax" if node.text.startswith(">") else "argmin"
-        return Piece(f"{word}_{axes} {piece.within(PRODUCT)}", PRODUCT)
+    def _fold(self, node: Assignment, env: Mapping[int, Affine], taken: frozenset[str]) -> Piece:
+        """A reduction over the axes that the target lacks, where its guards hold.
 
-    def _fold(self, node: Assignment, env: Mapping[int, Affine], piece: Piece) -> Piece:
-        """A reduction of a piece, over the axes that the target lacks, where its guards hold."""
-        axes = "".join(self._one(env[axis]) for axis in node.reduced_axes())
-        guards = self._guards(node.guards, env)
-        condition = f"[{', '.join(guards)}]" if guards else ""
-        if len(guards) < len(node.guards):
-            self.notes["positions outside of an array are left out"] = None
+        How far an axis goes is a condition, too, unless it stands alone in an index, or its extent has its name.
+        """
         word = FOLDS[node.acc or "+"]
+        around, self.along = self.along, {}
+        if node.text[:2] in ARGUMENTS:  # the first read is what the position is of
+            word = "argmax" if node.text.startswith(">") else "argmin"
+            piece = self._read(node.reads[0], env, taken)
+        else:
+            piece = self._scalar(node, node.scalar, env, taken)
+        letters = {self._one(env[axis]): axis for axis in node.reduced_axes()}
+        guards = list[str]()
+        for letter, axis in letters.items():
+            extent = self._size(node.sizes[axis])
+            if self.along.pop(letter, {letter}) != {extent}:
+                guards.append(f"{letter} in 0..{extent}")
+        for letter, extents in self.along.items():
+            around.setdefault(letter, set()).update(extents)
+        self.along = around
+        written = self._guards(node.guards, env)
+        if len(written) < len(node.guards):
+            self.notes["positions outside of an array are left out"] = None
+        guards += written
+        condition = f"[{', '.join(guards)}]" if guards else ""
+        axes = ("," if any(len(letter) > 1 for letter in letters) else "").join(letters)
         return Piece(f"{word}_{axes}{condition} {piece.within(PRODUCT)}", PRODUCT)
 
     def _guards(self, guards: Sequence[Within], env: Mapping[int, Affine]) -> list[str]:
@@ -235,8 +293,10 @@ class Formulas:
             if guard.size is not None:
                 continue
             index = substituted_letters(guard.index, env)
-            lesser, greater = sides(index)
-            words.append(f"{affine_text(lesser, self._name)} <= {affine_text(greater, self._name)}")
+            terms = affine_terms(index, self._name, self._size, self._called)
+            lesser = _position([(-c, word) for c, word in terms if c < 0])
+            greater = _position([(c, word) for c, word in terms if 0 < c])
+            words.append(f"{lesser.text} <= {greater.text}")
         return words
 
     def _scalar(
@@ -267,19 +327,23 @@ class Formulas:
         """A scalar of pieces."""
         match scalar:
             case Constant():
-                text = number_text(scalar.value)
-                return Piece(text, SUM if text.startswith("-") else ATOM)
+                text = number_text(scalar.value).replace("-", "−", 1 if scalar.value < 0 else 0)
+                return Piece(text, SUM if text.startswith("−") else ATOM)
             case Convert():
                 (inner,) = parts
-                wide = scalar.dtype in FLOATS or scalar.argument.dtype not in FLOATS
+                place = isinstance(scalar.argument, Position)  # which any integer type holds
+                wide = (place and scalar.dtype != "bool") or _is_wider(
+                    scalar.dtype, scalar.argument.dtype
+                )
                 return inner if wide else Piece(f"{scalar.dtype}({inner.text})", ATOM)
             case Position():
-                text = affine_text(
-                    substituted_letters(scalar.index, env), self._name, self._size, self._called
-                )
-                return Piece(text, ATOM if text.isalnum() else SUM)
+                index = substituted_letters(scalar.index, env)
+                terms = affine_terms(index, self._name, self._size, self._called)
+                return _position(terms)
             case Operand():
                 return self._read(node.reads[scalar.number], env, taken)
+            case Apply(primitive="truth") if scalar.arguments[0].dtype == "bool":
+                return parts[0]
             case Apply():
                 return _applied(scalar.primitive, parts)
             case _:
@@ -304,22 +368,32 @@ class Formulas:
             axis = part.axis()
             if axis is not None:
                 inner[axis] = substituted_letters(index, env)
-        used = {*taken, *map(self._name, variables_of(inner.values()))}
+        used = {*taken, *self.reserved, *map(self._name, variables_of(inner.values()))}
         for axis in range(len(node.axes)):
             if axis not in inner:
                 inner[axis] = self._letter(fresh_letter(node.axes[axis].name, used))
                 used.add(self._one(inner[axis]))
-        piece = self._scalar(node, node.scalar, inner, frozenset(used))
-        return piece if node.acc is None else self._fold(node, inner, piece)
+        if node.acc is not None:
+            return self._fold(node, inner, frozenset(used))
+        return self._scalar(node, node.scalar, inner, frozenset(used))
 
     def _element(self, value: int, index: Sequence[Affine], env: Mapping[int, Affine]) -> str:
         """``name[i,j]``; of a value that only an iteration of shared loops has, without their indices."""
-        parts = [
-            affine_text(substituted_letters(part, env), self._name, self._size, self._called)
-            for part in index
-        ]
-        shown = parts[self.dropped :] if value in self.local else parts
+        whole = [substituted_letters(part, env) for part in index]
+        skipped = self.dropped if value in self.local else 0
+        self._see(value, whole, skipped)
+        shown = [affine_text(p, self._name, self._size, self._called) for p in whole[skipped:]]
         return f"{self._called(value)}[{','.join(shown)}]" if shown else self._called(value)
+
+    def _see(self, value: int, index: Sequence[Affine], skipped: int = 0) -> None:
+        """Note the extents along which letters stand alone, in an index or in one that is looked up."""
+        for dim, part in enumerate(index):
+            number = part.axis()
+            if number is not None and skipped <= dim:
+                extent = self._size(self.shaped.tensors[value].dims[dim])
+                self.along.setdefault(self._name(number), set()).add(extent)
+            for _, each in part.looked:
+                self._see(each.source, each.index)
 
     def _called(self, value: int) -> str:
         """The name of a value: one that another stores anew has its name."""
@@ -368,21 +442,69 @@ def fresh_letter(name: str, taken: Container[str]) -> str:
     return next((each for each in candidates if each not in taken), f"{name}'")
 
 
+def updated(acc: str, place: str, value: Piece) -> str:
+    """The operator and the right side by which a place takes one more value: ``+= x``, ``= max(most, x)``."""
+    match acc:
+        case "+" | "*":
+            return f"{acc}= {value.text}"
+        case ">" | "<":
+            return f"= {FOLDS[acc]}({place}, {value.text})"
+        case _:
+            word = {"&&": "and", "||": "or"}.get(acc, "xor")
+            return f"= {place} {word} {value.within(COMPARISON)}"
+
+
+def _is_wider(dtype: str | None, source: str | None) -> bool:
+    """Whether a type holds every value of another, or is a float."""
+    if dtype in FLOATS or source in FLOATS:
+        return dtype in FLOATS
+    return WIDENING.index(source or "") <= WIDENING.index(dtype or "")
+
+
+def _sizes_in(node: Assignment) -> set[int]:
+    """The sizes that indices of an assignment are sums of."""
+    return {number for index in node.indices() for _, number in index.sizes}
+
+
+def _position(terms: Sequence[tuple[int, str]]) -> Piece:
+    """A position as a value: ``2·i + 1``."""
+    text = ""
+    for coefficient, word in terms:
+        factor = "" if abs(coefficient) == 1 and word else str(abs(coefficient))
+        term = "·".join(filter(None, (factor, word)))
+        sign = "−" if coefficient < 0 else "+"
+        text += f" {sign} {term}" if text else f"{'−' * (coefficient < 0)}{term}"
+    return Piece(text or "0", SUM if len(terms) > 1 or text.startswith("−") else PRODUCT)
+
+
 def _applied(primitive: str, parts: Sequence[Piece]) -> Piece:
     """A primitive of pieces, in the usual notation."""
-    if primitive == "copy":
+    if primitive in (
+        "copy",
+        "tf32",
+        "bf16",
+    ):  # roundings of floats are not shown, as their conversions are not
         return parts[0]
     if primitive in INFIX:
         return _infix(primitive, *parts)
-    if primitive in COMPARED and len(parts) == 2:
-        both = (part.within(SUM + 1) if _is_compared(part) else part.text for part in parts)
-        return Piece(f" {COMPARED[primitive]} ".join(both), SUM)
+    if primitive in COMPARED:
+        both = (part.within(SUM) for part in parts)
+        return Piece(f" {COMPARED[primitive]} ".join(both), COMPARISON)
+    if primitive in JOINED:
+        return Piece(f" {primitive} ".join(part.within(COMPARISON) for part in parts), LOGIC)
     return _called(primitive, parts)
 
 
 def _infix(primitive: str, first: Piece, second: Piece) -> Piece:
     """Two pieces with an operator of arithmetic between them; a number stands first in a product."""
     sign, level = INFIX[primitive]
+    if primitive == "add" and second.text.startswith("−") and second.level == SUM:
+        return Piece(f"{first.within(SUM)} − {second.text[1:]}", SUM)
+    if primitive == "mul" and (_is_negative(first) or _is_negative(second)):
+        number, other = (first, second) if _is_negative(first) else (second, first)
+        if not _is_negative(other):
+            product = _infix("mul", Piece(number.text[1:], ATOM), other)
+            return Piece(f"−{product.text}", SUM)
     numbers = [part.text[0].isdigit() for part in (first, second)]
     turned = numbers == [False, True] or (_is_fold(first) and second.level == ATOM)
     if primitive == "mul" and turned:
@@ -392,6 +514,15 @@ def _infix(primitive: str, first: Piece, second: Piece) -> Piece:
     right = level + (primitive in ("sub", "div", "pow") and not _is_fold(second))
     left = level + (primitive == "pow" or (level == PRODUCT and _is_fold(first)))
     return Piece(f"{first.within(left)}{sign}{second.within(right)}", level)
+
+
+def _is_negative(piece: Piece) -> bool:
+    """Whether a piece is a number below zero."""
+    return piece.text.startswith("−") and piece.text[1:2].isdigit() and _is_number(piece.text[1:])
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"[\d.]+(e[+-]?\d+)?", text) is not None
 
 
 def _called(primitive: str, parts: Sequence[Piece]) -> Piece:
@@ -411,7 +542,11 @@ def _called(primitive: str, parts: Sequence[Piece]) -> Piece:
         case "log":
             return Piece(f"log({texts[1]}) / log({texts[0]})", PRODUCT)
         case "not":
-            return Piece(f"not {parts[0].within(ATOM)}", SUM)
+            return Piece(f"not {parts[0].within(ATOM)}", COMPARISON)
+        case "truth":
+            return Piece(f"{parts[0].within(SUM)} != 0", COMPARISON)
+        case "floor_divide":
+            return Piece(f"{parts[0].within(PRODUCT)} // {parts[1].within(POWER)}", PRODUCT)
         case _:
             return Piece(f"{primitive}({', '.join(texts)})", ATOM)
 
@@ -419,7 +554,3 @@ def _called(primitive: str, parts: Sequence[Piece]) -> Piece:
 def _is_fold(piece: Piece) -> bool:
     """Whether a reduction stands in a product, and would take what follows for its own."""
     return piece.level == PRODUCT and any(f"{word}_" in piece.text for word in FOLDS.values())
-
-
-def _is_compared(piece: Piece) -> bool:
-    return piece.level == SUM and any(f" {word} " in piece.text for word in COMPARED.values())

@@ -20,13 +20,13 @@ from ilang.core.explain.expression import affine_text
 from ilang.core.explain.formulas import (
     DEEPEST,
     LONGEST,
-    PRODUCT,
     Formula,
     Formulas,
     Item,
     fresh_letter,
     sources_of,
     substituted_letters,
+    updated,
 )
 from ilang.core.ir.scalar import Apply, scalars_within
 from ilang.core.ir.shaped import Assignment, Input, Shaped, View
@@ -73,8 +73,7 @@ class _Meaning(Formulas):
             text = self._formula(value)
             while LONGEST < len(text) and self._divided(value):
                 text = self._formula(value)
-        tensors = self.shaped.tensors
-        formulas = [Formula(tensors[v].definition, self._formula(v)) for v in sorted(self.kept)]
+        formulas = [self._told(v) for v in sorted(self.kept)]
         notes = tuple(self.notes)
         if 1 < len(self.kept) or not self._is_fold(*self.kept):
             self._choose_for_loops()
@@ -129,7 +128,7 @@ class _Meaning(Formulas):
         if not (isinstance(node, Assignment) and isinstance(reader, Assignment)):
             return False
         stored = node.base is not None or reader.base is not None or node.scatters()
-        shown = value in self.shaped.outputs or value in self.viewed or value in self.successor
+        shown = value in self.shaped.outputs or self._is_named(value) or value in self.successor
         if stored or shown:
             return False
         once = len(node.target) == len(reader.axes)
@@ -166,16 +165,23 @@ class _Meaning(Formulas):
 
     def _loops(self) -> Iterator[LoopLine]:
         """The plain loops of all formulas."""
-        values = [v for v in sorted(self.kept) if isinstance(self.shaped.nodes[v], Assignment)]
+        views = [v for v in sorted(self.kept) if isinstance(self.shaped.nodes[v], View)]
+        first = [v for v in views if isinstance(self.shaped.nodes[self.shaped.owner(v)], Input)]
+        yield from (LoopLine(0, self._formula(view), "") for view in first)
+        values = [v for v in sorted(self.kept) if v not in views]
         groups: list[tuple[list[Item], int]] = []
         mates = set[int]()
-        for value in values:
+        for value in sorted(self.kept.difference(first)):
+            if value in views:
+                groups.append(([Item(value, {}, ())], 0))
+                mates = set()
+                continue
             item = self._item(value)
-            shared = self._joined(item, *groups[-1], mates) if groups else None
-            mates = {value} if shared is None else mates
-            mates.add(value)
+            shared = self._joined(item, *groups[-1], mates) if mates else None
+            onto = self._node(value).base is not None
+            mates = set() if onto else {*(mates if shared else ()), value}
             if shared is None:
-                groups.append(([item], len(item.dims)))
+                groups.append(([item], 0 if onto else len(item.dims)))
             else:
                 groups[-1][0].append(shared[0])
                 groups[-1] = groups[-1][0], shared[1]
@@ -185,7 +191,11 @@ class _Meaning(Formulas):
             for source, _ in self._all_reads(value):
                 self.readers.setdefault(source, set()).add(value)
         for items, depth in groups:
-            yield from self._group(items, depth, alone)
+            if items[0].value in views:
+                told = items[0].value
+                yield LoopLine(0, self._formula(told), self.shaped.tensors[told].definition)
+            else:
+                yield from self._group(items, depth, alone)
 
     def _joined(
         self, item: Item, items: Sequence[Item], depth: int, mates: Container[int]
@@ -244,6 +254,7 @@ class _Meaning(Formulas):
             for v in mates
             if v not in self.shaped.outputs
             and v not in self.viewed
+            and v not in self.successor
             and self.readers.get(v, set()) <= mates
             and 1 < len(items)
         )
@@ -298,16 +309,7 @@ class _Meaning(Formulas):
             yield LoopLine(inside, self._for(item, axis), "")
             inside += 1
         value = self._value(item, folded=False)
-        step = {
-            "+": f"{word} += {value.text}",
-            "*": f"{word} *= {value.text}",
-            ">": f"{word} = max({word}, {value.text})",
-            "<": f"{word} = min({word}, {value.text})",
-            "&&": f"{word} = {word} and {value.within(PRODUCT)}",
-            "||": f"{word} = {word} or {value.within(PRODUCT)}",
-            "^^": f"{word} = {word} xor {value.within(PRODUCT)}",
-        }[node.acc or "+"]
-        yield LoopLine(inside, step, definition)
+        yield LoopLine(inside, f"{word} {updated(node.acc, word, value)}", definition)
         yield LoopLine(level, f"{self._place(item)} = {word}", "")
 
     def _for(self, item: Item, axis: int) -> str:

@@ -1,0 +1,133 @@
+"""The loops and formulas of ``i explain`` are right: read as text and computed, they give what the program gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ilang.core import pipeline
+from ilang.core.diagnostic import Error
+from ilang.core.explain.meaning import Meaning
+from ilang.core.notation.module import parse_module
+from ilang.core.source import Source
+from tests.golden.test_golden import FOLDER, graph_in
+from tests.property import plain_checking
+from tests.property.plain_checking import DRAWN, check, page_of, wrong
+from tests.property.plain_loops import run_formulas, run_loops
+from tests.property.plain_values import State, Unclear
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = [
+    path
+    for folder in ("samples", "samples/digits", "bench/programs")
+    for path in sorted((ROOT / folder).glob("*.i"))
+]
+GOLDEN = sorted([*FOLDER.glob("*.md"), *(FOLDER / "cuda").glob("*.md")])
+COUNT = {"op, cd": 6}
+"""Programs of a batch; 24 of a notation where it is not said."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_files(path: Path) -> None:
+    module = parse_module(Source(path.name, path.read_text("utf-8")))
+    tried = 0
+    for definition in module.definitions:
+        try:
+            shaped = pipeline.infer(pipeline.module_graph(module, definition.name))
+        except Error:  # a definition that only others give its ranks
+            continue
+        for seed in range(3):
+            found = wrong(shaped, seed)
+            tried += found is not None
+            assert not found, "\n".join([definition.name, *found, page_of(shaped)])
+    assert tried or not module.definitions
+
+
+def test_golden_programs() -> None:
+    tried = 0
+    for path in GOLDEN:
+        shaped = pipeline.infer(graph_in(path))
+        found = wrong(shaped, 0)
+        tried += found is not None
+        assert not found, "\n".join([path.name, *found, page_of(shaped)])
+    assert 0.8 * len(GOLDEN) < tried
+
+
+@pytest.mark.batches(1)
+@pytest.mark.parametrize("notation", DRAWN)
+def test_random_programs(notation: str, batch: int) -> None:
+    size = COUNT.get(notation, 24)
+    count, failures = check(notation, range(size * batch, size * (batch + 1)))
+    assert not failures, "\n\n".join(failures)
+    assert size / 3 < count
+
+
+def drawn(*lines: str, notes: tuple[str, ...] = (), **arrays: object) -> State:
+    state = State({"n": 3, "m": 2}, notes)
+    for name, array in arrays.items():
+        state.give(name, array)
+    run_loops([((len(line) - len(line.lstrip())) // 2, line.lstrip()) for line in lines], state)
+    return state
+
+
+def test_lines_are_read_as_a_person_reads_them() -> None:
+    x = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    state = drawn(
+        "for i in 0..n",
+        "  total = Σ_j x[i,j]",
+        "  for j in 0..m",
+        "    out[i,j] = (x[i,j] if j <= i else 0) − x[i,j]² / total − 2·j",
+        x=x,
+    )
+    j, i = np.meshgrid(range(2), range(3))
+    want = np.where(j <= i, x, 0) - x**2 / x.sum(1, keepdims=True) - 2 * j
+    assert np.allclose(state.array("out", (3, 2)).astype(float), want)
+
+
+def test_a_reduction_takes_the_product_that_follows_it() -> None:
+    x = np.array([1.0, 2.0, 4.0])
+    state = drawn(
+        "a = Σ_i x[i]·x[i] + 1", "b = max_i[1 <= i] (−x[i])", "c = 1 / Σ_i[i in 0..2] x[i]", x=x
+    )
+    assert [float(state.read(name, ())) for name in "abc"] == [22, -2, 1 / 3]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("out = Σ_i x[i+1]", "how far does i go?"),
+        ("out = x[3]", "is outside"),
+        ("out = y[0]", "y is read before it is there"),
+        ("out = x[0] > 1 > 0", "two comparisons"),
+        ("out = x[0] x[1]", "no one reads"),
+        ("out = x[0,0]", "1 dimensions"),
+        ("for i in 0..n 2", "what does this do"),
+    ],
+)
+def test_what_a_reader_cannot_tell(line: str, says: str) -> None:
+    with pytest.raises(Unclear, match=says.replace("?", r"\?")):
+        drawn(line, x=np.zeros(3))
+
+
+def test_a_wrong_page_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sign in the text of a formula, or the range of a loop, makes another program."""
+    shaped = pipeline.infer(pipeline.graph_of(pipeline.text_component("+ij~i >> i*2~i"), "f"))
+    assert wrong(shaped, 0) == []
+    right = plain_checking._run
+
+    def other(kind: str, page: Meaning, state: State) -> None:
+        right(kind, page, state)
+        state.values["out"] = {at: -value - 1 for at, value in state.values["out"].items()}
+
+    monkeypatch.setattr(plain_checking, "_run", other)
+    assert len(wrong(shaped, 0) or ()) == 2
+
+
+def test_formulas_are_read_in_order() -> None:
+    state = State({"n": 3})
+    state.give("x", np.array([0, 2, 2]))
+    formulas = [("t[i] = 0", ("n",)), ("t[x[i]] += i + 1", ("n",)), ("out[i] = 2·t[i]", ("n",))]
+    run_formulas(formulas, state)
+    assert state.array("out", (3,)).tolist() == [2, 0, 10]
