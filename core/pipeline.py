@@ -66,6 +66,7 @@ __all__ = [
     "shapes_text",
     "stage_text",
     "stage_texts",
+    "steps_below",
     "story",
     "tensors_shaped",
     "tensors_solved",
@@ -244,7 +245,7 @@ def lower(shaped: Shaped, machine: Machine = CPU, small: Collection[int] = ()) -
     Raises:
         ScheduleError: E0320 to E0329, with the nearest legal schedule.
     """
-    program: Program = _last(_below(shaped, machine, small))
+    program: Program = _last(steps_below(shaped, machine, small))
     return program
 
 
@@ -279,7 +280,9 @@ def shaped_stage_text(shaped: Shaped, stage: str, machine: Machine = CPU) -> str
         return loops_text(lower(shaped, machine))
     if stage == HOST.stage:
         return HOST.show(host_of(lower(shaped, machine)))
-    return next(step.show(value) for step, value in _below(shaped, machine) if step.stage == stage)
+    return next(
+        step.show(value) for step, value in steps_below(shaped, machine) if step.stage == stage
+    )
 
 
 def explain(
@@ -305,7 +308,9 @@ def explain_shaped(
     from ilang.core.explain import explanation
 
     stages = ("schedule", PASSES[machine.kind][-1].stage)
-    kept = {step.stage: value for step, value in _below(shaped, machine) if step.stage in stages}
+    kept = {
+        step.stage: value for step, value in steps_below(shaped, machine) if step.stage in stages
+    }
     scheduled, program = (kept[stage] for stage in stages)
     return explanation.explain(graph, shaped, scheduled, program, verbose, given)
 
@@ -325,14 +330,14 @@ def graph_texts(graph: Graph, machine: Machine = CPU) -> dict[str, str]:
     for step in FRONT[2:]:
         value = _taken(step, value, machine)
         shown[step.stage] = step.show(value)
-    for step, lowered in _below(value, machine):
+    for step, lowered in steps_below(value, machine):
         value = lowered
         shown[step.stage] = step.show(lowered)
     shown[HOST.stage] = HOST.show(host_of(value))
     return shown
 
 
-def _below(
+def steps_below(
     shaped: Shaped, machine: Machine, small: Collection[int] = ()
 ) -> Iterator[tuple[Step, Any]]:
     """Every step from a shaped program to its kernels for a machine, with what it gives.

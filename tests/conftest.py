@@ -34,6 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="try N times as many random programs and schedules; 6: all that a run takes a sixth of",
     )
+    parser.addoption(
+        "--deep",
+        choices=("none", "only", "all"),
+        help="tests marked deep: none of them, them alone, or all tests; without it those in files that are named",
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -85,7 +90,26 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not asked for, and deal out what is long."""
+    left_out = [item for item in items if not _asked_for(config, item)]
+    config.hook.pytest_deselected(items=left_out)
+    chosen = {*items} - {*left_out}
+    items[:] = [item for item in items if item in chosen]
+    _deal(items)
+
+
+def _asked_for(config: pytest.Config, item: pytest.Item) -> bool:
+    """Whether a run has a test: one that is deep where the option says so, or where its file is named."""
+    is_deep = item.get_closest_marker("deep") is not None
+    deep = config.getoption("--deep")
+    if deep is None:
+        words = (str(word).partition("::")[0] for word in config.args)
+        return not is_deep or item.path in [config.invocation_params.dir / word for word in words]
+    return bool(deep == "all" or is_deep == (deep == "only"))
+
+
+def _deal(items: list[pytest.Item]) -> None:
     """Let each worker begin with its share of the tests marked ``early``, as xdist deals them out in equal parts."""
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     early = [item for item in items if item.get_closest_marker("early") is not None]

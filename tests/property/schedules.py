@@ -153,15 +153,31 @@ def written_back(shaped: Shaped, machine: Machine = CPU) -> Shaped:
         assert text is not None, "the language has no words for it"
         return defined(text, shaped.name)
     nodes = list(shaped.nodes)
+    of_several = _of_several(shaped)
     for value, nest in enumerate(scheduled.nests):
         node = nodes[value]
         plain = isinstance(node, Assignment) and " of " not in node.text and "~" in node.text
+        if value in of_several:
+            continue  # one of several that an argmax became: a schedule would be that of one
         if not isinstance(node, Assignment) or nest is None or not plain:
             continue  # a conversion, or where a scatter starts, has no text of its own
         tree = pipeline.text_component(f"{unscheduled(node)} {schedule_text(node, nest)}")
         if isinstance(tree, Written):
             nodes[value] = record.replace(node, schedule=tree.schedule)
     return record.replace(shaped, nodes=tuple(nodes))
+
+
+def _of_several(shaped: Shaped) -> set[int]:
+    """The values of positions, which become several assignments: one of these reads another."""
+    values: set[int] = set()
+    for value, node in enumerate(shaped.nodes):
+        if not isinstance(node, Assignment) or "@" not in node.text:
+            continue
+        for read in node.reads:
+            source = shaped.nodes[read.value]
+            if isinstance(source, Assignment) and source.span == node.span:
+                values |= {value, read.value}
+    return values
 
 
 def defined(text: str, name: str) -> Shaped:
@@ -186,9 +202,9 @@ def same_code(one: Shaped, other: Shaped, machine: Machine = CPU) -> bool:
     What comes after the loops is a function of them alone, so where the loops are equal, which is so but for a fault,
     those of the other program are not lowered once more.
     """
-    below = {step.stage: value for step, value in pipeline._below(one, machine)}
+    below = {step.stage: value for step, value in pipeline.steps_below(one, machine)}
     text = _uncommented(below[PASSES[machine.kind][-1].stage], machine)
-    loops = next(v for step, v in pipeline._below(other, machine) if step.stage == "lowered")
+    loops = next(v for step, v in pipeline.steps_below(other, machine) if step.stage == "lowered")
     return bool(loops == below["lowered"]) or code(other, machine) == text
 
 

@@ -7,7 +7,7 @@ import pytest
 from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from tests.property import schedules
-from tests.replay.replay import PROGRAMS, shaped_of
+from tests.replay.subjects import Subject, subjects
 from tests.shares import share
 
 FEW = 12
@@ -21,19 +21,24 @@ pytestmark = [
 ]
 
 
+def _programs() -> list[Subject]:
+    """What is replayed of samples and benchmarks, their routines among them, and of random programs."""
+    return subjects("files", "deep_files", "random") + subjects("definitions")[-3:]
+
+
 def test_of_samples_benchmarks_and_random_programs(number: int, machine: Machine) -> None:
-    lines = PROGRAMS.read_text("utf-8").splitlines()
-    assert len(lines) >= 300
-    for line in share(lines, number):
-        shaped = schedules.unwritten(shaped_of(line))
+    programs = _programs()
+    assert 300 <= len(programs)
+    for program in share(programs, number):
+        shaped = schedules.unwritten(program.shaped())
         again = schedules.written_back(shaped, machine)
-        assert schedules.same_code(shaped, again, machine), line
+        assert schedules.same_code(shaped, again, machine), program
 
 
 def test_any_part_of_what_is_chosen(number: int, machine: Machine) -> None:
     """One expression alone with what is chosen for it, or all but one: all others are as they were."""
-    for line in share(PROGRAMS.read_text("utf-8").splitlines()[::6], number):
-        shaped = schedules.unwritten(shaped_of(line))
+    for program in share(_programs()[::6], number):
+        shaped = schedules.unwritten(program.shaped())
         again = schedules.written_back(shaped, machine)
         chosen = shaped_to_schedule(shaped, machine)
         pairs = [*zip(shaped.nodes, again.nodes, strict=True)]
@@ -44,4 +49,4 @@ def test_any_part_of_what_is_chosen(number: int, machine: Machine) -> None:
             rest = schedules.with_node(again, value, node)
             for part in (one, rest):
                 nests = shaped_to_schedule(part, machine).nests
-                assert nests == chosen.nests, (line, value)
+                assert nests == chosen.nests, (program, value)
