@@ -1,8 +1,9 @@
 """Element types: every scalar gets its type, every conversion is made explicit (LANGUAGE.md section 1, "Types").
 
 A constant has no type of its own, with a sign or without: it takes that of what it meets, and f32 where it meets
-nothing; in a program of tensors that begins with an f64, that. A value of constants alone, ``1 / 3``, has the type of
-the number that it meets; in an expression that reads values and uses none, it is as exact as the float among these.
+nothing; in a program of tensors that begins with an f64, that. So does a value of constants, ``1 / 3``, and one of
+constants and truth values, ``where(c, 1, -1)``: it is *open*, its ``dtype`` is None, until it meets a number. In an
+expression that reads values and uses none, it is as exact as the float among these.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.diagnostic import ElementTypeError
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS, LARGEST_FLOAT, arithmetic, join
 from ilang.core.ir.scalar import (
     Apply,
     Constant,
     Convert,
+    Extent,
     Operand,
     Position,
     Scalar,
     constant_last,
-    scalars_within,
 )
 from ilang.core.ops import PRIMITIVES
 from ilang.core.source import Span
@@ -30,27 +32,51 @@ POWERS = {0.5: "sqrt", 2.0: "square", -1.0: "recip"}
 
 
 def type_scalar(
-    scalar: Scalar, operands: Sequence[Scalar], span: Span, least: str = "f32"
+    scalar: Scalar,
+    operands: Sequence[Scalar],
+    span: Span,
+    least: str = "f32",
+    meets: str | None = None,
 ) -> Scalar:
     """The typed form of a scalar.
 
     Args:
         scalar: it, without types.
-        operands: what its reads deliver: typed operands, or constants.
+        operands: what its reads deliver: operands, whose type may be open, or constants.
         span: where it is written.
         least: the float that is a constant which meets nothing.
+        meets: the type that an open scalar meets in its readers, if any.
 
     Raises:
         ElementTypeError: E0601 (integer beside float), E0602 (an operation that needs floats), E0603 (a constant that
             its type cannot hold).
     """
-    return _Typing(operands, span, least).whole(scalar)
+    return _Typing(operands, span, least).whole(scalar, meets)
 
 
-def _is_alone(scalar: Scalar) -> bool:
-    """Whether a scalar is made of constants alone."""
-    leaves = [part for part in scalars_within(scalar) if not isinstance(part, Apply)]
-    return all(isinstance(leaf, Constant) and leaf.dtype is None for leaf in leaves)
+def is_open(scalar: Scalar, operands: Sequence[Scalar]) -> bool:
+    """Whether a scalar has the type of what it meets: it is of constants, open operands and truth values."""
+    return _open_type(scalar, operands) is None
+
+
+def _open_type(scalar: Scalar, operands: Sequence[Scalar]) -> str | None:
+    """None of an open scalar, ``bool`` of a truth value, ``number`` of any other."""
+    match scalar:
+        case Operand() | Constant() | Convert():
+            leaf = operands[scalar.number] if isinstance(scalar, Operand) else scalar
+            return leaf.dtype if leaf.dtype in (None, "bool") else "number"
+        case Apply():
+            kind = PRIMITIVES[scalar.primitive].kind
+            if kind in ("logic", "compare"):
+                return "bool"
+            parts = scalar.arguments[1:] if kind == "select" else scalar.arguments
+            types = {_open_type(part, operands) for part in parts}
+            if "number" in types:
+                return "number"
+            moves = kind in ("move", "select")
+            return None if None in types else "bool" if moves else "number"
+        case _:
+            return "number"
 
 
 class _Typing:
@@ -61,26 +87,18 @@ class _Typing:
         self.span = span
         self.least = least
 
-    def whole(self, scalar: Scalar) -> Scalar:
+    def whole(self, scalar: Scalar, meets: str | None) -> Scalar:
         """The typed form of the scalar."""
-        if not _is_alone(scalar):
-            return self._settle(self._typed(scalar))
-        meets = self._float_of(self.operands)
-        typed = self._typed(scalar, meets)
-        return _brought(typed, meets, self.span) if isinstance(typed, Constant) else typed
+        typed = self._typed(scalar)
+        return self._brought(typed, typed.dtype or meets or self._alone())
 
-    def _float_of(self, arguments: Sequence[Scalar]) -> str:
-        """The float type in which values meet."""
-        return self._common(tuple(each for each in arguments if each.dtype in FLOATS))
+    def _alone(self) -> str:
+        """The type of an open part that meets nothing: the float of what is read, or the least."""
+        floats = tuple(each for each in self.operands if each.dtype in FLOATS)
+        return self._common(floats) or self.least
 
-    def _number_of(self, arguments: Sequence[Scalar]) -> str:
-        """The type in which numbers meet; bools and positions are none, as these follow the others."""
-        return self._common(
-            tuple(each for each in arguments if each.dtype != "bool" and type(each) is not Position)
-        )
-
-    def _typed(self, scalar: Scalar, meets: str | None = None) -> Scalar:
-        """A typed part; a constant that met nothing has no type. ``meets``: what a scalar of constants will meet."""
+    def _typed(self, scalar: Scalar) -> Scalar:
+        """A typed part; an open one has no type."""
         match scalar:
             case Operand():
                 return self.operands[scalar.number]
@@ -88,40 +106,20 @@ class _Typing:
                 return scalar
             case Position():
                 return Position(scalar.index, "i64")
+            case Extent():
+                return Position(Affine(()), "i64")
             case Convert():
                 assert scalar.dtype is not None
-                return _converted(self._typed(scalar.argument), scalar.dtype, self.span)
+                return self._converted(self._typed(scalar.argument), scalar.dtype)
             case Apply():
-                kind = PRIMITIVES[scalar.primitive].kind
-                apart = {"select": 1, "logic": len(scalar.arguments)}.get(kind, 0)
-                tests = [self._typed(a) for a in scalar.arguments[:apart]]
-                beside = scalar.arguments[apart:]
-                alone = [isinstance(a, Apply) and _is_alone(a) for a in beside]
-                pairs = list(zip(beside, alone, strict=True))
-                others = [self._typed(a, meets) for a, constant in pairs if not constant]
-                inner = meets or self._number_of(others)
-                rest = iter(others)
-                values = [
-                    self._typed(a, inner) if constant else next(rest) for a, constant in pairs
-                ]
-                arguments: tuple[Scalar, ...] = (*tests, *values)
+                arguments = tuple(map(self._typed, scalar.arguments))
                 if not isinstance(scalar.arguments[0], Constant):  # a constant is an operand's
                     arguments = constant_last(scalar.primitive, arguments)
-                return self._applied(scalar.primitive, arguments, meets)
+                return self._applied(scalar.primitive, arguments)
             case _:
                 raise AssertionError(scalar)
 
-    def _settle(self, scalar: Scalar) -> Scalar:
-        """A constant that met nothing is a float."""
-        return (
-            _fitted(scalar, self.least, self.span)
-            if isinstance(scalar, Constant) and scalar.dtype is None
-            else scalar
-        )
-
-    def _applied(
-        self, primitive: str, arguments: tuple[Scalar, ...], meets: str | None = None
-    ) -> Scalar:
+    def _applied(self, primitive: str, arguments: tuple[Scalar, ...]) -> Scalar:
         kind = PRIMITIVES[primitive].kind
         match kind:
             case "move":
@@ -133,18 +131,28 @@ class _Typing:
             ):
                 return Constant(-constant.value if constant.value else -0.0)
             case "logic":
-                return Apply(primitive, tuple(self._settle(a) for a in arguments), "bool")
+                return Apply(primitive, tuple(self._settled(a) for a in arguments), "bool")
             case "select":
                 test, *others = arguments
-                dtype = self._common(tuple(others), meets)
-                chosen = tuple(_brought(a, dtype, self.span) for a in others)
-                return Apply(primitive, (self._settle(test), *chosen), dtype)
+                chosen = Apply(primitive, (self._settled(test), *others))
+                dtype = self._common(tuple(others))
+                return chosen if dtype is None else self._finished(chosen, dtype)
             case "compare":
-                dtype = self._common(arguments, meets)
+                dtype = self._common(arguments) or self._alone()
+                return Apply(primitive, tuple(self._brought(a, dtype) for a in arguments), "bool")
             case "arithmetic" | "float":
-                dtype = arithmetic(self._common(arguments, meets), self.least)
+                dtype = self._common(arguments)
+                plain = Apply(primitive, arguments)
+                if dtype is None:
+                    return plain
+                return self._finished(plain, arithmetic(dtype, self.least))
             case _:
                 assert_never(kind)
+
+    def _finished(self, scalar: Apply, dtype: str) -> Apply:
+        """A primitive, not of a test, whose type is found: its arguments are brought to it."""
+        primitive, arguments = scalar.primitive, scalar.arguments
+        kind = PRIMITIVES[primitive].kind
         if kind == "float" and dtype not in FLOATS:
             message = f"{PRIMITIVES[primitive].says} needs floats, but its operand is {dtype}"
             raise ElementTypeError(
@@ -156,13 +164,43 @@ class _Typing:
         exponent = arguments[-1]
         if primitive == "pow" and isinstance(exponent, Constant) and exponent.value in POWERS:
             primitive, arguments = POWERS[exponent.value], arguments[:1]
-        brought = tuple(_brought(a, dtype, self.span) for a in arguments)
-        return Apply(primitive, brought, "bool" if kind == "compare" else dtype)
+        tests = 1 if kind == "select" else 0
+        brought = (self._brought(argument, dtype) for argument in arguments[tests:])
+        return Apply(primitive, (*arguments[:tests], *brought), dtype)
 
-    def _common(self, arguments: tuple[Scalar, ...], meets: str | None = None) -> str:
-        """The type in which arguments meet; constants follow the others, and so do positions, which are i64 alone.
+    def _brought(self, argument: Scalar, dtype: str) -> Scalar:
+        """A part in the type that it meets."""
+        match argument:
+            case Constant(dtype=None):
+                return _fitted(argument, dtype, self.span)
+            case Operand(dtype=None):
+                return Operand(argument.number, dtype)
+            case Apply(dtype=None):
+                return self._finished(argument, dtype)
+            case _:
+                return argument if argument.dtype == dtype else Convert(argument, dtype)
 
-        Constants among themselves have the type that they ``meet`` later, or the least.
+    def _settled(self, scalar: Scalar) -> Scalar:
+        """A part that meets nothing: an open one is a float."""
+        return self._brought(scalar, scalar.dtype or self._alone())
+
+    def _converted(self, argument: Scalar, dtype: str) -> Scalar:
+        """An argument in a type that the user named: the one conversion that may lose."""
+        if not isinstance(argument, Constant):
+            meets = dtype if argument.dtype is None and dtype in FLOATS else None
+            settled = self._settled(argument) if meets is None else self._brought(argument, meets)
+            return settled if settled.dtype == dtype else Convert(settled, dtype)
+        value = _nearest(argument)
+        if argument.dtype == dtype:
+            return argument
+        if dtype == "bool":
+            return Constant(float(value != 0), "bool")
+        return _fitted(Constant(int(value) if dtype in INTEGERS else value), dtype, self.span)
+
+    def _common(self, arguments: tuple[Scalar, ...]) -> str | None:
+        """The type in which arguments meet; None where that is open: none is a number, and not all are truth values.
+
+        Positions, which are i64 alone, follow the others.
         """
         dtype: str | None = None
         for argument in arguments:
@@ -179,22 +217,7 @@ class _Typing:
             dtype = joined
         if dtype in (None, "bool") and any(isinstance(a, Position) for a in arguments):
             return "i64"
-        if dtype is None:
-            return meets or self.least
-        # A bool takes the type of the number beside it; a constant beside a bool is a float.
-        return self.least if dtype == "bool" and any(a.dtype is None for a in arguments) else dtype
-
-
-def _converted(argument: Scalar, dtype: str, span: Span) -> Scalar:
-    """An argument in a type that the user named: the one conversion that may lose."""
-    if argument.dtype == dtype:
-        return argument
-    if not isinstance(argument, Constant):
-        return Convert(argument, dtype)
-    value = _nearest(argument)
-    if dtype == "bool":
-        return Constant(float(value != 0), "bool")
-    return _fitted(Constant(int(value) if dtype in INTEGERS else value), dtype, span)
+        return None if dtype == "bool" and any(a.dtype is None for a in arguments) else dtype
 
 
 def _nearest(constant: Constant) -> float | int:
@@ -204,12 +227,6 @@ def _nearest(constant: Constant) -> float | int:
     from struct import pack, unpack
 
     return float(unpack("f", pack("f", constant.value))[0])
-
-
-def _brought(argument: Scalar, dtype: str, span: Span) -> Scalar:
-    if isinstance(argument, Constant) and argument.dtype is None:
-        return _fitted(argument, dtype, span)
-    return argument if argument.dtype == dtype else Convert(argument, dtype)
 
 
 def _fitted(constant: Constant, dtype: str, span: Span) -> Constant:

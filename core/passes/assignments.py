@@ -74,6 +74,8 @@ class Assignments:
         self.tensors: list[shaped.Tensor] = []
         self.number: dict[int, int] = {}  # value of the graph -> value of the shaped graph
         self.constants: dict[int, Constant] = {}
+        self.open: dict[int, dict[str, int]] = {}  # open value -> its shaped value in each type
+        self.meets: str | None = None  # the type of what is open in the node under construction
 
     def add(self, node: shaped.Node, dtype: str, dims: Sequence[int]) -> int:
         """Add a node; the number of its value."""
@@ -121,6 +123,8 @@ class Assignments:
 
     def _made(self, node: Operation, dims: Sequence[int], projections: Sequence[Projection]) -> int:
         work = _Work(node, tuple(dims), tuple(projections))
+        if self.meets is None and 1 < len(projections):
+            self.meets = self._type(node)
         parts = [self._typed(node, projection) for projection in projections]
         first = parts[0] if parts else None
         if first is not None and len(parts) == 1 and self._is_whole(work, first):
@@ -182,7 +186,7 @@ class Assignments:
         )
 
     @staticmethod
-    def _is_position(node: Operation, operand: int) -> bool:
+    def is_position(node: Operation, operand: int) -> bool:
         """Whether an operand says where another is read."""
         return isinstance(node.logic, Slice) and node.logic.position is None and operand == 1
 
@@ -192,7 +196,7 @@ class Assignments:
         Raises:
             ElementTypeError: E0605 (what is looked up is no integer).
         """
-        if operand != 0 or not self._is_position(node, 1):
+        if operand != 0 or not self.is_position(node, 1):
             return index
         source = self.number[node.operands[1]]
         dtype = self.tensors[source].dtype
@@ -226,7 +230,7 @@ class Assignments:
     def _in_parts(self, work: _Work, parts: list[shaped.Assignment]) -> int:
         """A tensor of neutral elements, and every projection in place of what is there so far."""
         node = work.node
-        moved = _joined([_dtype_of(part) for part in parts] or [self._type(node)], node.span)
+        moved = joined([_dtype_of(part) for part in parts] or [self._type(node)], node.span)
         chosen = [projection.part for projection in work.projections]
         disjoint = len(set(chosen)) == len(chosen)
         once = [disjoint and _unreduced(each).is_injective() for each in work.projections]
@@ -261,7 +265,7 @@ class Assignments:
         out:  t1 = 0, of f64;  t2 = t1 with t2[in0[i]] += in1[i];  out = t2, of f32
         """
         dtypes = [_dtype_of(node)] + ([] if base is None else [self.tensors[base].dtype])
-        dtype = _joined(dtypes, node.span)
+        dtype = joined(dtypes, node.span)
         held = dtype if node.acc is None else accumulator(node.acc, dtype)
         text = f"{shaped.START}{node.text}"
         if base is None:
@@ -281,18 +285,18 @@ class Assignments:
         self, written: Scalar, acc: str | None, delivered: Sequence[Scalar], span: Span
     ) -> tuple[Scalar, str]:
         """The typed scalar of an assignment, and the type of its result."""
-        scalar = type_scalar(written, delivered, span, self.least)
+        scalar = type_scalar(written, delivered, span, self.least, self.meets)
         assert scalar.dtype is not None
         if acc is None:
             return scalar, scalar.dtype
-        if _is_logic(acc):
+        if is_logic(acc):
             return Apply("truth", (scalar,), "bool"), "bool"
         dtype = self._added(scalar.dtype, acc)
         return _in_type(scalar, dtype), dtype
 
     def _added(self, dtype: str, acc: str) -> str:
         """The type of what an operator puts together out of values: sums, products and maxima of bools are floats."""
-        return dtype if _is_logic(acc) else arithmetic(dtype, self.least)
+        return dtype if is_logic(acc) else arithmetic(dtype, self.least)
 
     def _reduced_first(self, node: shaped.Assignment) -> shaped.Assignment:
         """The reduction as a tensor over the kept loops, and the assignment that stores it."""
@@ -361,7 +365,7 @@ def _restricted(scalar: Scalar, read: set[int]) -> Scalar:
     return folded(primitives[0] if primitives else "add", operands)
 
 
-def _joined(dtypes: Sequence[str], span: Span) -> str:
+def joined(dtypes: Sequence[str], span: Span) -> str:
     """The one type of parts of a result."""
     dtype: str | None = dtypes[0]
     for other in dtypes[1:]:
@@ -376,7 +380,7 @@ def _joined(dtypes: Sequence[str], span: Span) -> str:
     return dtype
 
 
-def _is_logic(acc: str) -> bool:
+def is_logic(acc: str) -> bool:
     """Whether a reduction is one of truth values."""
     primitive = OPS[acc].binary
     assert primitive is not None

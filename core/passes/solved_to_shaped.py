@@ -11,19 +11,20 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import assert_never
 
 from ilang.core.calculus.affine import Within, axis_index, variables_of
 from ilang.core.diagnostic import ElementTypeError, Label
 from ilang.core.dtype import FLOATS, INTEGERS, LARGEST_WHOLE, accumulator
-from ilang.core.infer.dtypes import type_scalar
+from ilang.core.infer.dtypes import is_open, type_scalar
 from ilang.core.infer.solved import Solved
 from ilang.core.ir import graph, shaped
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Constant, Convert, Operand, Position, Scalar, scalars_within
 from ilang.core.matrix_unit import with_rounded_factors
-from ilang.core.passes.assignments import Assignments, name_tensors
+from ilang.core.passes.assignments import Assignments, is_logic, joined, name_tensors
 from ilang.core.passes.lookups import counted
 from ilang.core.record import replace
 from ilang.core.source import Span
@@ -104,9 +105,16 @@ class _Shaping(Assignments):
 
     def run(self, outputs: Sequence[int], needed: Collection[int]) -> shaped.Shaped:
         """The program that gives some values; ``needed`` has those to compute, inputs among them."""
+        alone = self._alone(outputs)
         for value, node in enumerate(self.program.nodes):
-            if value in needed:
+            if value in needed and self._is_open(value, node):
+                self.open[value] = {}
+                self._demand({value: self.least} if value in alone else {})
+            elif value in needed:
+                self._demand(self._met(node, None))
                 self._node(value, node)
+                self.meets = None
+        self.number |= {value: self.open[value][self.least] for value in alone & self.open.keys()}
         given = self._outputs(outputs)
         self._check_bounds()
         names = name_tensors(self.program, outputs, given, self.number, len(self.nodes))
@@ -202,6 +210,88 @@ class _Shaping(Assignments):
                 raise AssertionError(node)
             case _:
                 assert_never(node)
+
+    def _is_open(self, value: int, node: graph.Node) -> bool:
+        """Whether a value has the type of what it meets: its nodes are added where that is known, one in each type."""
+        match node:
+            case graph.View():
+                return node.value in self.open
+            case graph.Assignment() | graph.Elementwise() | Operation():
+                operands = graph.operands(node)
+                constants = any(isinstance(part, Constant) for part in scalars_within(node.scalar))
+                if not constants and not any(
+                    v in self.constants or v in self.open for v in operands
+                ):
+                    return False
+            case _:
+                return False
+        acc = None if isinstance(node, graph.Elementwise) else node.acc
+        if not operands or (acc is not None and is_logic(acc)):
+            return False
+        if isinstance(node, graph.Elementwise) and operands[0] in self.constants:
+            return False
+        if isinstance(node, graph.Assignment) and node.base is not None:
+            return False
+        return is_open(node.scalar, self._operands(operands))
+
+    def _operands(self, values: Sequence[int]) -> list[Scalar]:
+        """The scalar that a read of each value delivers: a constant, or an operand, whose type may be open."""
+        return [
+            self.constants[value]
+            if value in self.constants
+            else Operand(n, None if value in self.open else self.tensors[self.number[value]].dtype)
+            for n, value in enumerate(values)
+        ]
+
+    def _met(self, node: graph.Node, meets: str | None) -> dict[int, str]:
+        """The types that the open values have which a node reads, itself of a type if it is open."""
+        values = graph.operands(node)
+        if not any(value in self.open for value in values):
+            return {}
+        if isinstance(node, graph.View | graph.Input | Terminal | graph.Einx | graph.OpenKernel):
+            return dict.fromkeys(values, meets or self.least)
+        places: Collection[int] = ()
+        if isinstance(node, graph.Assignment):
+            places = node.places()
+        elif isinstance(node, Operation):
+            places = [n for n in range(len(values)) if self.is_position(node, n)]
+        typed = type_scalar(node.scalar, self._operands(values), node.span, self.least, meets)
+        reached = dict.fromkeys(places, "i64")
+        reached |= {
+            part.number: part.dtype or self.least
+            for part in scalars_within(typed)
+            if isinstance(part, Operand) and part.number not in places
+        }
+        met: dict[int, str] = {}
+        for number, value in enumerate(values):
+            dtype = reached.get(number, typed.dtype or self.least)
+            if value in self.open:
+                met[value] = joined([met.get(value, dtype), dtype], node.span)
+        return met
+
+    def _demand(self, wanted: Mapping[int, str]) -> None:
+        """Let open values have these types: add them, after those that they are computed from."""
+        todo, reached = list(wanted.items()), set[tuple[int, str]]()
+        while todo:
+            value, dtype = todo.pop()
+            if dtype not in self.open[value] and (value, dtype) not in reached:
+                reached.add((value, dtype))
+                todo += self._met(self.program.nodes[value], dtype).items()
+        for value, dtype in sorted(reached):
+            node = self.program.nodes[value]
+            for operand, each in self._met(node, dtype).items():
+                self.number[operand] = self.open[operand][each]
+            self.meets = dtype
+            self._node(value, node)
+            self.open[value][dtype] = self.number[value]
+        self.meets = None
+        self.number |= {value: self.open[value][dtype] for value, dtype in wanted.items()}
+
+    def _alone(self, outputs: Sequence[int]) -> set[int]:
+        """The values that have the type of what meets nothing if they are open: results, and what gradients are of."""
+        backward = [v for each in self.program.backward for v in (each.of, *chain(*each.gradients))]
+        custom = [v for each in self.program.custom for v in (each.value, *chain(*each.gradients))]
+        return {*outputs, *backward, *custom}
 
     def _input(self, value: int, node: graph.Input | Terminal) -> None:
         """An input: the wiring numbers inputs first, so the value of an input is its position."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ilang import Error, elementwise, load
-from tests.property.whole_numbers import Whole, random_whole
+from ilang import Error, elementwise, i, load
+from tests.property.whole_numbers import Drawing, Whole
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")  # right values are asked for
 
@@ -20,13 +19,14 @@ def test_whole_numbers_stay_whole(dtype: str, target: str, count: int, tmp_path:
     rng = np.random.default_rng(len(target))
     arrays = [rng.integers(-9, 9, 5).astype(f"i{int(dtype[1:]) // 8}") for _ in range(2)]
     with np.errstate(over="ignore"):
-        trials = [random_whole(random.Random(seed), arrays) for seed in range(count)]
+        trials = [Drawing(seed, arrays).number() for seed in range(count)]
     reads = [[n for n in range(2) if f"x{n}" in trial.function] for trial in trials]
     heads = [", ".join(f"x{n}: {dtype}[i]" for n in each) for each in reads]
     path = tmp_path / "whole.i"
     path.write_text(
         "".join(
             f"op whole{n}({head}) = {trial.function}\n"
+            f"cd lines{n}({head}) {{\n  {chr(10).join(trial.lines)}\n  return {trial.name}\n}}\n"
             for n, (head, trial) in enumerate(zip(heads, trials, strict=True))
         )
     )
@@ -36,6 +36,9 @@ def test_whole_numbers_stay_whole(dtype: str, target: str, count: int, tmp_path:
         check(trial, output)
         given = [arrays[number] for number in reads[n]]
         check(trial, functions[f"whole{n}"](*given, target=target))
+        check(trial, functions[f"lines{n}"](*given, target=target))
+        if trial.index is not None:
+            check(trial, i(trial.index)(*(arrays[n] for n in trial.reads), target=target))
 
 
 @pytest.mark.parametrize("target", ["numpy", "c", "cuda-emulated"])
@@ -90,6 +93,49 @@ def test_a_literal_that_its_type_cannot_hold_is_refused(text: str, code: str) ->
 
 def test_zero_with_a_sign_is_one_of_floats() -> None:
     assert np.signbit(elementwise("f", ["-0 * x0"])(np.ones(1)))
+
+
+@pytest.mark.parametrize("target", ["numpy", "c", "cuda-emulated"])
+def test_a_value_of_literals_has_each_type_that_it_meets(target: str, tmp_path: Path) -> None:
+    path = tmp_path / "open.i"
+    path.write_text(
+        "cd y(x: i64[i], z: f32[i], w: f64[i]) {\n"
+        "  sign = where(x > 0, 1, -1) *. 2\n"
+        "  a = sign + x\n"
+        "  b = sign *. z\n"
+        "  c = sign *. w\n"
+        "  return a, b, c, sign\n"
+        "}\n"
+    )
+    x = np.array([2**62 + 1, -3])
+    outputs = load(str(path))["y"](x, x.astype("f4"), x.astype("f8"), target=target)
+    assert [each.dtype for each in outputs] == [np.int64, np.float32, np.float64, np.float64]
+    sign = np.array([2, -2])
+    wide = x.astype("f8")
+    for found, expected in zip(outputs, [x + sign, sign * wide, sign * wide, sign], strict=True):
+        np.testing.assert_array_equal(found, expected.astype(found.dtype))
+
+
+def test_long_chains_of_literals_are_no_recursion(tmp_path: Path) -> None:
+    path = tmp_path / "long.i"
+    lines = "\n".join(f"  v{n + 1} = v{n} *. -1" for n in range(400))
+    path.write_text(f"cd y(x: i64[i]) {{\n  v0 = 1 - 3\n{lines}\n  z = v400 + x\n  return z\n}}\n")
+    found = load(str(path))["y"](np.array([2**62]), target="numpy")
+    assert found.tolist() == [2**62 - 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("where(x0, 1, 1 / 2)", "E0602"),
+        ("sqrt(4)", "E0602"),
+        ("add(lt(x0, 1), lt(x0, 2))", "E0601"),
+    ],
+)
+def test_what_no_whole_number_is_stays_refused(text: str, code: str) -> None:
+    with pytest.raises(Error) as caught:
+        elementwise("f", [f"{text} + x0"])(np.array([1, 2, -3]))
+    assert caught.value.code == code
 
 
 def check(trial: Whole, found: np.ndarray) -> None:
