@@ -14,6 +14,7 @@
 #   make fuzz-schedules N=10000   random schedules: each refused by a rule, or right
 #   make accuracy        exp and its like, of every float, against the C library: a quarter of an hour
 #   make commands N=40   so many commands on each sample, with every option: a result or an answer with a code
+#   make counts          lines, modules, record types: what must not grow back is a test
 #   make growth          how the work grows with the size of a program, stage by stage
 #   make bench           time our programs beside NumPy and whatever else .venv has (ARGS='--help' lists options)
 #   make bench-page      the same, and rewrite the tables of docs/benchmarks.md
@@ -44,7 +45,7 @@ find_cc = found=; \
 	  CC="$(CURDIR)/$(BIN)/zig-cc"; export CC; \
 	fi
 
-.PHONY: help demo test check commands fuzz fuzz-notations fuzz-texts fuzz-tensors fuzz-schedules einsum-tests matrix accuracy growth bench bench-page clean
+.PHONY: help demo test check commands fuzz fuzz-notations fuzz-texts fuzz-tensors fuzz-schedules einsum-tests matrix accuracy counts growth bench bench-page clean
 
 # The first target: what a bare `make` does. The list is the comment that opens this file.
 help:
@@ -87,6 +88,9 @@ fuzz-schedules: $(READY)
 
 accuracy: $(READY)
 	@$(find_cc); $(BIN)/python tests/property/accuracy.py
+
+counts: $(READY)
+	@$(BIN)/python tests/counts.py
 
 growth: $(READY)
 	@$(BIN)/python tests/property/growth.py

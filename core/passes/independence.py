@@ -120,9 +120,6 @@ def _split(
     """
     if index.rests_on() & {variable, *inside}:
         return 0, None, 0, []
-    terms: Counter[int] = Counter()
-    for coefficient, number in index.terms:
-        terms[number] += coefficient
-    moving = [(c, number) for number, c in terms.items() if number in inside and c]
-    same = sorted((n, c) for n, c in terms.items() if n not in inside and n != variable and c)
-    return terms[variable], (same, sorted(index.sizes), index.looked), index.offset, moving
+    around = index.without({variable, *inside})
+    moving = [(c, number) for c, number in index.merged().steps() if number in inside]
+    return index.coefficient(variable), (around - around.offset).canonical(), index.offset, moving

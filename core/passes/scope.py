@@ -18,7 +18,7 @@ Block = list[kernel.Statement]
 class LoopIndex:
     """An index as steps of loops: the sum of step times loop, plus the offset of ``rest`` where there is one."""
 
-    terms: tuple[tuple[int, Loop], ...]
+    steps: tuple[tuple[int, Loop], ...]
     rest: Affine | None
 
 
@@ -109,7 +109,7 @@ class Frame:
 
     def index_of(self, index: LoopIndex) -> Affine:
         """An index over loops as one over loop variables."""
-        terms = tuple((step, self.variable(loop)) for step, loop in index.terms)
+        terms = tuple((step, self.variable(loop)) for step, loop in index.steps)
         return Affine(terms) if index.rest is None else index.rest + Affine(terms)
 
     def variable(self, loop: Loop) -> int:

@@ -381,11 +381,8 @@ class _Iteration:
         """The most that an index is in an iteration."""
         variables, sizes = dict[int, int](), dict[int, int]()
         offset = index.offset
-        steps: dict[int, int] = {}
-        for c, variable in index.terms:
-            steps[variable] = steps.get(variable, 0) + c
         named = [*index.sizes]
-        for variable, c in steps.items():
+        for c, variable in index.merged().steps():
             if variable not in self.inner:
                 variables[variable] = c
             elif c > 0:

@@ -1,0 +1,119 @@
+"""Counts of the house: lines, modules, record types, hands on the terms of expressions; ``make counts`` prints them.
+
+Some of them must not grow back: ``tests/unit/test_counts.py`` holds each of those to a ceiling.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LAYERS = ("core", "codegen", "icli", "ilang")
+WHOLE_NUMBERS = frozenset(
+    [
+        "Affine",
+        "Within",
+        "Rest",
+        "Chunk",
+        "Part",
+        "WindowReach",
+        "ChunkCount",
+        "Shares",
+        "SizeProduct",
+        "Trips",
+        "Strided",
+        "Estimate",
+        "Cut",
+        "Trim",
+        "IntervalEnd",
+        "IntervalStart",
+        "Interval",
+        "End",
+        "Left",
+        "Derivation",
+        "ExtentProduct",
+        "Bound",
+        "Reach",
+        "Derive",
+        "Follow",
+        "Require",
+        "Hold",
+        "Count",
+        "Take",
+        "PartCount",
+        "LoopReach",
+        "FixedExtent",
+        "Given",
+        "LoopIndex",
+        "Derived",
+        "Multiplied",
+        "Sum",
+        "Known",
+        "Looked",
+        "Placement",
+        "NeededSizes",
+    ]
+)
+"""Names of records that say a whole number, or a condition on one, over loops and sizes."""
+
+
+def modules() -> Iterator[tuple[Path, str]]:
+    """Every module of the product with its text; the links in ``ilang`` to the other layers are not followed."""
+    for layer in LAYERS:
+        for path in sorted((ROOT / layer).rglob("*.py")):
+            if not any(parent.is_symlink() for parent in path.parents):
+                yield path.relative_to(ROOT), path.read_text("utf-8")
+
+
+def records(text: str) -> Iterator[str]:
+    """The names of the record types that a module declares."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef):
+            marks = {mark.id for mark in node.decorator_list if isinstance(mark, ast.Name)}
+            if marks & {"record", "entity"}:
+                yield node.name
+
+
+def opens_terms(text: str) -> bool:
+    """Whether a module reads the terms of an affine expression, rather than asking the expression.
+
+    Terms of other things are told apart by what they belong to: tiles and units of a machine, products, syntax.
+    """
+    apart = {"tiles", "unit", "block", "products", "loops", "each", "statement", "machine", "self"}
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "terms" and _owner(node.value) not in apart
+        for node in ast.walk(ast.parse(text))
+    )
+
+
+def _owner(value: ast.expr) -> str:
+    """The last name of what an attribute is taken of."""
+    if isinstance(value, ast.Attribute):
+        return value.attr
+    return value.id if isinstance(value, ast.Name) else ""
+
+
+def counts() -> dict[str, int]:
+    """Every count by what it says."""
+    every = list(modules())
+    names = [name for _, text in every for name in records(text)]
+    core = "core/calculus/"
+    syntax = ("core/notation/", "core/ir/syntax.py", "core/passes/expressions.py")
+    return {
+        "lines": sum(text.count("\n") for _, text in every),
+        "modules": len(every),
+        "record types": len(names),
+        "record types for whole numbers": sum(name in WHOLE_NUMBERS for name in names),
+        "modules that open terms outside core/calculus": sum(
+            opens_terms(text)
+            for path, text in every
+            if not path.as_posix().startswith((core, *syntax))
+        ),
+    }
+
+
+if __name__ == "__main__":
+    for title, number in counts().items():
+        print(f"{number:7,}  {title}")
