@@ -20,9 +20,10 @@ from ilang.core.explain.expression import (
     view_text,
 )
 from ilang.core.explain.kernel import loops_text
-from ilang.core.explain.meaning import Meaning, meaning
+from ilang.core.explain.meaning import LoopLine, Meaning, meaning
 from ilang.core.explain.projection import ProjectionRow, projection_row
 from ilang.core.explain.running import runs_as
+from ilang.core.explain.simple_loops import simple_loops
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.graph import Einx, Graph
 from ilang.core.ir.kernel import Program
@@ -132,6 +133,7 @@ class Explanation:
     schedule: tuple[ScheduleRow, ...]
     definition: str | None
     loops: str
+    running: tuple[LoopLine, ...]
     occupancy: tuple[OccupancyRow, ...]
     cost: Cost
     notes: tuple[str, ...]
@@ -208,6 +210,7 @@ class _Explaining:
             tuple(self._schedule(*step) for step in steps),
             self._definition(),
             loops_text(self.program),
+            simple_loops(self.program),
             self._occupancy(),
             self._cost(),
             tuple(assumed_notes(shaped)),

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ilang.core.explain.explanation import Cost, Explanation, TensorRow
-from ilang.core.explain.expression import aligned, stored_text
+from ilang.core.explain.expression import stored_text
 from ilang.core.explain.formulas import ASCII, Formula
 from ilang.core.explain.meaning import LoopLine
 from ilang.core.explain.page import counted, occupancy_text, table
@@ -20,7 +20,8 @@ MOST_FORMULAS, MOST_LOOPS = 24, 48
 """Lines of formulas and of loops that a first page has; the rest is counted."""
 BALANCE = 10
 """Operations for each byte from which on arithmetic takes longer than memory does, on processors of today."""
-BREAKS = re.compile(r" (?=[+−/] )|(?<=,) ")
+EXACT = "the same with exact bounds and edges"
+BREAKS = re.compile(r" (?=(?:[+−/*-]|if|else|and|or) )|(?<=,) |(?<= =) ")
 
 
 def first_page(page: Explanation, width: int = WIDTH, ascii_only: bool = False) -> str:
@@ -127,7 +128,9 @@ def _plainly(remark: str) -> str:
     return f"computed when step {kept[1]} needs it" if kept else remark
 
 
-def _loops(loops: Sequence[LoopLine], width: int) -> list[str]:
+def _loops(
+    loops: Sequence[LoopLine], width: int, more: str = "--loops shows what runs"
+) -> list[str]:
     """The loops, indented, with the definitions that lines belong to on the right where there is room."""
     lines = ["  " * (each.depth + 1) + each.text for each in loops]
     pairs = list(zip(lines, loops, strict=True))
@@ -140,7 +143,7 @@ def _loops(loops: Sequence[LoopLine], width: int) -> list[str]:
         shown += _broken(whole, width, 2 * (each.depth + 1))
     if MOST_LOOPS < len(shown):
         rest = len(shown) - MOST_LOOPS
-        shown = [*shown[:MOST_LOOPS], f"  … and {rest} more lines: --loops shows what runs"]
+        shown = [*shown[:MOST_LOOPS], f"  … and {rest} more lines: {more}"]
     return shown
 
 
@@ -183,13 +186,13 @@ def _work(cost: Cost) -> str:
     return f"{words}, {shown} flops a byte: {limit} is the limit here"
 
 
-def loops_page(page: Explanation) -> str:
-    """The schedule of each expression of a program, then its loops as they are compiled."""
-    rows = [(f"  {' '.join(row.text.split())}", row.schedule) for row in page.schedule]
-    schedule = "\n".join(aligned(rows))
-    head = "schedule, chosen for this machine where none is written: splits of axes, then the order of loops"
-    return f"{head}\n{schedule}\n\nloops, with the memory between them\n{_indented(page.loops)}\n"
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" if line else "" for line in text.rstrip("\n").splitlines())
+def loops_page(page: Explanation, width: int = WIDTH, ascii_only: bool = False) -> str:
+    """The loops that run, simplified, in lines of at most ``width`` columns where they can be broken."""
+    lines = [
+        *_folded("how it runs, chosen for this machine where no schedule is written", width, 2),
+        *_loops(page.running, width, "--emit loops lists them"),
+        "",
+        *_folded(f"more     --schedule    --emit loops  {EXACT}", width, 9),
+    ]
+    text = "\n".join(lines) + "\n"
+    return "".join(ASCII.get(c, c) for c in text) if ascii_only else text

@@ -58,7 +58,9 @@ ONCE = ", rounded once"
 
 def loops_text(program: Program) -> str:
     """The loop nests of a program, kernel after kernel."""
-    return _called(program, lambda kernel: list(_Loops(program, kernel).lines(kernel.body, "")))
+    return _called(
+        program, lambda kernel: list(KernelLoops(program, kernel).lines(kernel.body, ""))
+    )
 
 
 def kernels_text(program: Program) -> str:
@@ -67,7 +69,7 @@ def kernels_text(program: Program) -> str:
         program,
         lambda kernel: [
             *_declarations(program, kernel),
-            *_Loops(program, kernel).lines(kernel.body, ""),
+            *KernelLoops(program, kernel).lines(kernel.body, ""),
         ],
     )
 
@@ -82,15 +84,15 @@ def _called(program: Program, lines: Callable[[Kernel], list[str]]) -> str:
         if call.kernel not in known:
             nests.append(lines(kernel))
         elif again:
-            nests[-1].append(_again(program, kernel, call))
+            nests[-1].append(called_again(program, kernel, call))
         else:
-            nests.append([_again(program, kernel, call)])
+            nests.append([called_again(program, kernel, call)])
         again = call.kernel in known
         known.add(call.kernel)
     return "\n\n".join("\n".join(nest) for nest in nests)
 
 
-def _again(program: Program, kernel: Kernel, call: Call) -> str:
+def called_again(program: Program, kernel: Kernel, call: Call) -> str:
     """A call of a kernel on other arrays: ``out2 as out, in1 for in0``."""
     written = {s.buffer for s in statements_within(kernel.body) if isinstance(s, Store)}
     names = [
@@ -164,7 +166,7 @@ def _extent(program: Program, number: int) -> str:
     return f"n_{size.name}" if size.fixed is None else str(size.fixed)
 
 
-class _Loops:
+class KernelLoops:
     """The loops of one kernel as indented text."""
 
     def __init__(self, program: Program, kernel: Kernel) -> None:
@@ -172,6 +174,7 @@ class _Loops:
         self.kernel = kernel
 
     def lines(self, body: Sequence[Statement], indent: str) -> Iterator[str]:
+        """The lines of statements."""
         for s in body:
             match s:
                 case For():

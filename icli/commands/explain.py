@@ -84,11 +84,9 @@ def _show_first(page: Explanation, request: Request, screen: Screen) -> None:
     """Print the first page, or how the program runs."""
     from ilang.core.explain.first_page import first_page, loops_page
 
-    if request.has("--loops"):
-        screen.write(loops_page(page))
-        return
     width = whole_number(request, "--width", screen.columns(), least=40)
-    screen.write_page(first_page(page, width, request.has("--ascii")))
+    shown = loops_page if request.has("--loops") else first_page
+    screen.write_page(shown(page, width, request.has("--ascii")))
 
 
 def _shapes(written: Sequence[str]) -> Shapes:
@@ -251,7 +249,7 @@ COMMAND = Command(
         ),
         CONFIG,
         Option(("--target",), "TARGET", "The machine to compile for", tuple(MACHINES)),
-        Option(("--loops",), None, "Print how the program runs: its schedule and its loops"),
+        Option(("--loops",), None, "Print how the program runs: its loops, tiles and vectors"),
         Option(("--emit",), "STAGE", "Print one stage of the compiler instead", EMITTED),
         Option(("--schedule",), None, "Print the schedule, as it can be written in the program"),
         Option(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ilang.core import pipeline
-from ilang.core.explain.first_page import WIDTH, first_page
+from ilang.core.explain.explanation import Explanation
+from ilang.core.explain.first_page import WIDTH, first_page, loops_page
+from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.notation.module import exports, parse_module
 from ilang.core.source import Source
 from tests.rewritten import settle
@@ -18,11 +21,13 @@ PAGES = Path(__file__).with_name("explain")
 ATTENTION_LINES = 24
 
 
-def pages(sample: Path) -> str:
+def pages(
+    sample: Path, page: Callable[[Explanation], str] = first_page, machine: Machine = CPU
+) -> str:
     """The pages of what a sample exports."""
     module = parse_module(Source(sample.name, sample.read_text("utf-8")))
     graphs = (pipeline.module_graph(module, each.name) for each in exports(module))
-    return "\n".join(first_page(pipeline.explain(graph)) for graph in graphs)
+    return "\n".join(page(pipeline.explain(graph, machine=machine)) for graph in graphs)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
@@ -30,6 +35,19 @@ def test_first_page(sample: Path, update: bool) -> None:
     shown = pages(sample)
     assert max(map(len, shown.splitlines())) <= WIDTH
     settle(PAGES / f"{sample.stem}.txt", shown, update)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_loops_that_run(sample: Path, update: bool) -> None:
+    shown = pages(sample, loops_page)
+    assert max(map(len, shown.splitlines())) <= WIDTH
+    settle(PAGES / f"{sample.stem}.loops.txt", shown, update)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_loops_that_run_on_a_gpu_fit(sample: Path) -> None:
+    lines = pages(sample, loops_page, GPU).splitlines()
+    assert max(map(len, lines)) <= WIDTH
 
 
 def test_attention_is_a_screen() -> None:
