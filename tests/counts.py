@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -95,6 +96,7 @@ def _owner(value: ast.expr) -> str:
     return value.id if isinstance(value, ast.Name) else ""
 
 
+@cache
 def counts() -> dict[str, int]:
     """Every count by what it says."""
     every = list(modules())
