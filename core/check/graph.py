@@ -23,6 +23,7 @@ def verify(graph: Graph) -> None:
     count = len(graph.nodes)
     pairs = [(each.one, each.other) for each in graph.constraints if isinstance(each, Alike)]
     related = {value for pair in pairs for value in pair}
+    verified: set[tuple[object, ...]] = set()
     for value, node in enumerate(graph.nodes):
         match node:
             case Input():
@@ -50,7 +51,7 @@ def verify(graph: Graph) -> None:
                 used = {p.number for p in scalars_within(node.scalar) if isinstance(p, Operand)}
                 _demand(used <= set(range(len(node.operands))), "a scalar uses operands", value)
             case Assignment():
-                _assignment(node, value)
+                _once(node, value, verified)
             case Einx():
                 form = node.form
                 _demand(len(node.operands) == len(form.inputs), "an operand an expression", value)
@@ -64,6 +65,21 @@ def verify(graph: Graph) -> None:
     _demand(all(0 <= each.value < count for each in graph.called), "what is called is a value", 0)
     _demand(graph.inputs == tuple(range(len(graph.inputs))), "input n has value n", 0)
     _demand(all(0 <= value < count for value in graph.outputs), "outputs are values", 0)
+
+
+def _identity(node: Assignment) -> tuple[object, ...]:
+    """The very objects that an assignment is made of, apart from values: uses of one definition share them."""
+    reads = [part for read in node.reads for part in (id(read.index), id(read.guards))]
+    places = (id(node.lookups), id(node.measured), node.base is None)
+    return (id(node.axes), id(node.target), id(node.scalar), node.acc, *places, *reads)
+
+
+def _once(node: Assignment, value: int, verified: set[tuple[object, ...]]) -> None:
+    """Verify an assignment unless one of the same objects is: nothing here depends on the values that it reads."""
+    parts = _identity(node)
+    if parts not in verified:
+        _assignment(node, value)
+        verified.add(parts)
 
 
 def _assignment(node: Assignment, value: int) -> None:

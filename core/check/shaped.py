@@ -8,7 +8,7 @@ from ilang.core.calculus.affine import Within
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import DTYPES, INTEGERS
 from ilang.core.ir.scalar import Apply, Operand, Position, scalars_within
-from ilang.core.ir.shaped import Assignment, Shaped, View
+from ilang.core.ir.shaped import Assignment, Shaped, Tensor, View
 from ilang.core.ops import PRIMITIVES
 
 
@@ -24,6 +24,7 @@ def verify(shaped: Shaped) -> None:
     _bases(shaped)
     computed = all(isinstance(shaped.nodes[value], Assignment) for value in owners)
     _demand(computed, "an input is no output", 0)
+    verified: set[tuple[object, ...]] = set()
     for value, node in enumerate(shaped.nodes):
         _demand(
             all(0 <= s < len(shaped.sizes) for s in shaped.tensors[value].dims),
@@ -34,7 +35,12 @@ def verify(shaped: Shaped) -> None:
         ordered = not tensor.order or sorted(tensor.order) == list(range(len(tensor.dims)))
         _demand(ordered, "an order has every dimension", value)
         if isinstance(node, Assignment):
-            _assignment(shaped, value, node)
+            ordered = all(read.value < value for read in node.reads)
+            _demand(ordered, "a node reads smaller numbers", value)
+            parts = _identity(shaped, tensor, node)
+            if node.lookups() or parts not in verified:
+                _assignment(shaped, value, node)
+                verified.add(parts)
         elif isinstance(node, View):
             _view(shaped, value, node)
 
@@ -89,6 +95,16 @@ def _whole(shaped: Shaped, value: int, node: Assignment) -> None:
     _demand(len(set(kept)) == len(kept), "the target walks distinct axes", value)
 
 
+def _identity(shaped: Shaped, tensor: Tensor, node: Assignment) -> tuple[object, ...]:
+    """The very objects that an assignment is made of, and the types of what it reads and writes."""
+    types = [
+        (shaped.tensors[read.value].dtype, shaped.tensors[read.value].dims) for read in node.reads
+    ]
+    reads = [part for read in node.reads for part in (id(read.index), id(read.guards))]
+    whole = (id(node.axes), node.sizes, id(node.target), id(node.scalar), node.acc, id(node.guards))
+    return (*whole, node.base is None, tensor.dims, *types, *reads)
+
+
 def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:
     tensor = shaped.tensors[value]
     _demand(len(node.sizes) == len(node.axes), "every axis has a size", value)
@@ -104,7 +120,6 @@ def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:
     for read in node.reads:
         _guards(shaped, value, node, read.guards)
         source = shaped.tensors[read.value]
-        _demand(read.value < value, "a node reads smaller numbers", value)
         _demand(len(read.index) == len(source.dims), "a read has the rank of what it reads", value)
         for index, size in zip(read.index, source.dims, strict=True):
             axis = index.axis()

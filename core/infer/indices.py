@@ -39,14 +39,16 @@ def opened_axes(node: Assignment) -> tuple[list[OpenIndex], set[Read]]:
         ShapeError: E0570 (an index with two open axes), E0571 (an open axis that an index walks backwards), E0579 (an
             open axis that begins before the first element).
     """
-    known = {index.axis() for read in node.reads for index in read.index}
-    known |= {number for number, axis in enumerate(node.axes) if axis.extent is not None}
     pending = [
         (read, dim, index)
         for read in node.reads
         for dim, index in enumerate(read.index)
-        if index.variables() and not index.is_whole()
+        if index.axis() is None and index.variables() and not index.is_whole()
     ]
+    if not pending:
+        return [], set()
+    known = {index.axis() for read in node.reads for index in read.index}
+    known |= {number for number, axis in enumerate(node.axes) if axis.extent is not None}
     leaving = {read for read, _, _ in pending}
     opened_reads: list[OpenIndex] = []
     stays: dict[tuple[Read, int], bool] = {}

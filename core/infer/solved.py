@@ -161,7 +161,7 @@ class Solved:
         moving = [
             dim
             for dim, index in enumerate(read.index)
-            if index.variables() and not index.is_whole()
+            if index.axis() is None and index.variables() and not index.is_whole()
         ]
         if not moving or self.inferred.stays(value, read):
             return ()

@@ -30,9 +30,13 @@ class CountedAxes:
     looked: Mapping[int, Looked]
     extents: tuple[int, ...]
 
+    def _is_whole(self) -> bool:
+        """Whether every axis has a loop: then an index stays the object that it is."""
+        return len(self.names) == len(self.extents)
+
     def index(self, part: Affine) -> Affine:
         """An index over all axes as one over those that are counted."""
-        if len(self.names) == len(self.extents):  # every axis has a loop
+        if self._is_whole():
             return part
         terms = tuple((c, self.names[axis]) for c, axis in part.steps() if axis in self.names)
         looked = tuple((c, self.looked[axis]) for c, axis in part.steps() if axis in self.looked)
@@ -40,7 +44,7 @@ class CountedAxes:
 
     def indices(self, parts: Iterable[Affine]) -> tuple[Affine, ...]:
         """Indices over those axes."""
-        return tuple(map(self.index, parts))
+        return tuple(parts) if self._is_whole() else tuple(map(self.index, parts))
 
     def guards(self, guards: Iterable[Within]) -> tuple[Within, ...]:
         """Conditions over those axes."""
@@ -65,6 +69,9 @@ def counted(node: Assignment, sizes: Sequence[int], sources: Sequence[int]) -> C
         sizes: the size number of each of its axes.
         sources: the value that each of its lookups is of, in their order.
     """
+    if not node.lookups and not node.measured:
+        names = {axis: axis for axis in range(len(node.axes))}
+        return CountedAxes(node.axes, tuple(sizes), names, {}, tuple(sizes))
     others = node.looked_up().union(node.measured)
     kept = [axis for axis in range(len(node.axes)) if axis not in others]
     looked: dict[int, Looked] = {}

@@ -25,7 +25,7 @@ from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Constant, Convert, Operand, Position, Scalar, scalars_within
 from ilang.core.matrix_unit import with_rounded_factors
 from ilang.core.passes.assignments import Assignments, is_logic, joined, name_tensors
-from ilang.core.passes.lookups import counted
+from ilang.core.passes.lookups import CountedAxes, counted
 from ilang.core.record import replace
 from ilang.core.source import Span
 
@@ -102,6 +102,8 @@ class _Shaping(Assignments):
         self.dtypes = _input_dtypes(self.program, dtypes)
         self.place = {value: number for number, value in enumerate(solved.inputs)}
         self.reaches: list[shaped.Reach] = []
+        self.typed: dict[tuple[object, ...], tuple[Scalar, Scalar, str]] = {}
+        """Each scalar without positions, its typed form and its type, by its identity and the types of operands."""
 
     def run(self, outputs: Sequence[int], needed: Collection[int]) -> shaped.Shaped:
         """The program that gives some values; ``needed`` has those to compute, inputs among them."""
@@ -340,8 +342,7 @@ class _Shaping(Assignments):
             held = () if read.skips else counts.guards(leaving)
             reads.append(shaped.Read(source, counts.indices(read.index), held))
             operands.append(node.operand(number))
-        written = counts.scalar(node.scalar)
-        scalar, dtype = self.reduced_scalar(written, node.acc, delivered, node.span)
+        scalar, dtype = self._typed_scalar(counts, node, delivered)
         self.reaches += self._reaches(scalar, counts.sizes, node.span)
         result = shaped.Assignment(
             counts.axes,
@@ -364,6 +365,20 @@ class _Shaping(Assignments):
             self.number[value] = self.scattered(result, base, self.solved.dims(value), names)
         else:
             self._add(value, result, dtype)
+
+    def _typed_scalar(
+        self, counts: CountedAxes, node: graph.Assignment, delivered: Sequence[Scalar]
+    ) -> tuple[Scalar, str]:
+        """The typed scalar of an assignment, and the type of its result: uses of one definition have it once."""
+        key = (id(node.scalar), node.acc, *[(type(each), each.dtype) for each in delivered])
+        if key in self.typed:
+            _, scalar, dtype = self.typed[key]
+            return scalar, dtype
+        written = counts.scalar(node.scalar)
+        scalar, dtype = self.reduced_scalar(written, node.acc, delivered, node.span)
+        if written is node.scalar and all(isinstance(each, Operand) for each in delivered):
+            self.typed[key] = written, scalar, dtype
+        return scalar, dtype
 
     def _leaving(self, value: int, read: graph.Read) -> tuple[Within, ...]:
         """The conditions in which a read is one of an element: its indices are inside, and its guards hold."""

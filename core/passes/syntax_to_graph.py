@@ -145,6 +145,8 @@ class _Wiring:
         self.annotations: list[graph.Annotation] = []
         self.scopes = 0
         self.templates: dict[int, graph.Assignment] = {}
+        self.wired: dict[int, list[int]] = {}
+        """The values that a template reads, by its number as an item."""
         self.values: list[dict[str, int]] = []
         """The values of each definition that is being wired, by name, the outermost first."""
         self.called: list[tuple[int, graph.ValueName]] = []
@@ -256,7 +258,9 @@ class _Wiring:
                 return _Wires([slot], [self._add(argument(node, slot, most))])
             case syntax.Expression():
                 slots = [self._add(_Slot(pattern.span)) for pattern in node.inputs()]
-                return _Wires(slots, [self._add(graph.rewired(self._template(node), slots))])
+                template = self._add(self._template(node))
+                self.wired[template] = slots
+                return _Wires(slots, [template])
             case _:
                 raise InternalError("E9901", f"no leaf: {type(node).__name__}")
 
@@ -430,7 +434,8 @@ class _Wiring:
                 stack.pop()
                 continue
             node = self.items[top]
-            needs = [self._resolve(value) for value in _operands(node)]
+            read = self.wired.get(top) or _operands(node)
+            needs = [self._resolve(value) for value in read]
             missing = [value for value in needs if value not in number]
             if missing:
                 stack.extend(reversed(missing))
