@@ -27,6 +27,7 @@ from ilang.core.ir.syntax import (
     NamedInput,
     Tree,
 )
+from ilang.core.limits import check_expressions
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import replace
 from ilang.core.source import Source, Span
@@ -60,6 +61,7 @@ def parse_kernel(source: Source, span: Span | None = None) -> ElementKernel:
 
     Raises:
         NotationError: E0180 (the form), E0181 (a name that none has), E0182 (a mode), E0183 (operands).
+        MeaningError: E0250 (too many expressions), as soon as so many are read.
     """
     whole = span or Span(source, 0, len(source.text))
     reader = _Reader(source, whole)
@@ -165,6 +167,8 @@ class _Reader:
         self.at = 0
         self.depth = 0
         self.steps: list[Scalar] = []
+        self.expressions = 0
+        self.whole = whole
         self.last = Span(source, whole.end, whole.end)
         position = whole.start
         while position < whole.end:
@@ -262,6 +266,8 @@ class _Reader:
             longest = max(scalar.arguments, key=operations)
             step = Operand(len(names) + len(self.steps))
             self.steps.append(longest)
+            self.expressions += 1
+            check_expressions(self.expressions, self.whole, is_exact=False)
             arguments = (step if each is longest else each for each in scalar.arguments)
             scalar = Apply(scalar.primitive, tuple(arguments))
         return scalar
