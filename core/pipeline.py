@@ -307,11 +307,13 @@ def explain_shaped(
     """The explanation of a graph that was inferred; ``given`` says that shapes of the inputs were given."""
     from ilang.core.explain import explanation
 
-    stages = ("schedule", PASSES[machine.kind][-1].stage)
+    stages = (VIEWS.stage, COLLAPSED.stage, SCHEDULE.stage, PASSES[machine.kind][-1].stage)
     kept = {
         step.stage: value for step, value in steps_below(shaped, machine) if step.stage in stages
     }
-    scheduled, program = (kept[stage] for stage in stages)
+    viewed, collapsed, scheduled, program = (kept[stage] for stage in stages)
+    if collapsed is not viewed:  # what is told is told of the axes as they are written
+        scheduled = _taken(SCHEDULE, viewed, machine)
     return explanation.explain(graph, shaped, scheduled, program, verbose, given)
 
 
@@ -355,8 +357,12 @@ def steps_below(
 
 def _steps(shaped: Shaped, machine: Machine, small: Collection[int]) -> Iterator[tuple[Step, Any]]:
     value: Any = shaped
-    chosen = _of_class(VIEWS, _moved, small), _of_class(SCHEDULE, _scheduled, small)
-    for step in (*chosen, *LOWERING[2:], *PASSES[machine.kind]):
+    chosen = (
+        _of_class(VIEWS, _moved, small),
+        _of_class(COLLAPSED, _collapsed, small),
+        _of_class(SCHEDULE, _scheduled, small),
+    )
+    for step in (*chosen, *LOWERING[len(chosen) :], *PASSES[machine.kind]):
         value = _taken(step, value, machine)
         yield step, value
 
@@ -400,6 +406,12 @@ def _moved(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Any
     from ilang.core.transform.views import moved_views
 
     return moved_views(shaped, extents_of(shaped, small, machine))
+
+
+def _collapsed(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Any:
+    from ilang.core.schedule.collapsing import shaped_to_collapsed
+
+    return shaped_to_collapsed(shaped, machine, small)
 
 
 def _of_class(step: Step, run: Callable[..., Any], small: Collection[int]) -> Step:
@@ -473,6 +485,18 @@ VIEWS = Step(
 )
 """The step to the same program with views out of the way, before anything is chosen."""
 
+COLLAPSED = Step(
+    "core/schedule/collapsing.py",
+    "shaped",
+    "core/ir/shaped.py",
+    "axes that every access walks side by side as one",
+    _collapsed,
+    check("shaped"),
+    "collapsed",
+    shapes_text,
+)
+"""The step to the same program over fewer, longer axes."""
+
 SCHEDULE = Step(
     "core/schedule/shaped_to_schedule.py",
     "shaped",
@@ -487,6 +511,7 @@ SCHEDULE = Step(
 
 LOWERING = (
     VIEWS,
+    COLLAPSED,
     SCHEDULE,
     Step(
         "core/passes/nest_to_kernel.py",

@@ -70,6 +70,29 @@ def sources(node: Node) -> tuple[int, ...]:
             return node.values() if node.base is None else (*node.values(), node.base)
 
 
+def ordered(shaped: Shaped) -> Shaped:
+    """The program without what nothing reads, inputs first, each value after those that it reads."""
+    order = dict.fromkeys(shaped.inputs)
+    stack = list(reversed(shaped.outputs))
+    while stack:
+        value = stack[-1]
+        missing = [v for v in sources(shaped.nodes[value]) if v not in order]
+        if value in order or not missing:
+            order[stack.pop()] = None
+        else:
+            stack += reversed(missing)
+    number = {value: n for n, value in enumerate(order)}
+    rows = (each for each in shaped.rows if each.value in number)
+    return replace(
+        shaped,
+        nodes=tuple(renumbered(shaped.nodes[value], number) for value in order),
+        tensors=tuple(shaped.tensors[value] for value in order),
+        inputs=tuple(number[value] for value in shaped.inputs),
+        outputs=tuple(number[value] for value in shaped.outputs),
+        rows=tuple(replace(each, value=number[each.value]) for each in rows),
+    )
+
+
 def all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
     """The readers of each value, and their indices; and the values that are stored whole in any case.
 

@@ -86,13 +86,15 @@ class Derivation:
 class ExtentProduct:
     """An extent of a view: ``size`` = the product of the extents ``over``, divided by that of those ``under``.
 
-    Nothing is left over, and no extent in ``under`` is 0.
+    Nothing is left over, and no extent in ``under`` is 0. Where it ``is_collapsed``, it is that of dimensions of
+    an array, and there is nothing to check.
     """
 
     size: int
     over: tuple[int, ...]
     under: tuple[int, ...]
     span: Span
+    is_collapsed: bool = False
 
     def sources(self) -> tuple[int, ...]:
         """The sizes that it follows from."""

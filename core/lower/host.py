@@ -135,15 +135,19 @@ def arguments_of(program: Program) -> Iterator[Argument]:
 
 def _checks(program: Program, measured: set[int]) -> Iterator[Step]:
     """Every size that a caller gives, what must hold of them, and the sizes of what is measured."""
+    checked = [rule for rule in program.derived if not _is_collapsed(rule)]
     for number, size in enumerate(program.sizes):
         if size.is_argument():
-            yield Take(number, limited=bool(program.derived))
+            yield Take(number, limited=bool(checked))
     known = {n for n in range(len(program.sizes)) if _is_given(program, n)}
-    for rule in program.derived:
+    for rule in checked:
         yield Derive(rule, rule.size in known, *_least(program, rule))
         known.add(rule.size)
     yield from (Require(bound) for bound in program.bounds)
     yield from (Hold(reach) for reach in program.reaches)
+    needed = _needed_for_counts(program, measured)
+    rules = (rule for rule in program.derived if _is_collapsed(rule))
+    yield from (Follow(rule) for rule in rules if rule.size in needed)
     yield from _counts(program, measured)
 
 
@@ -177,6 +181,11 @@ def _needed_for_counts(program: Program, needed: set[int]) -> set[int]:
         if part.size in every:
             every.update(part.sources())
     return every
+
+
+def _is_collapsed(rule: Rule) -> bool:
+    """Whether an extent is that of several dimensions of an array together."""
+    return isinstance(rule, ExtentProduct) and rule.is_collapsed
 
 
 def _is_given(program: Program, number: int) -> bool:

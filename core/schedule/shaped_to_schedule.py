@@ -82,6 +82,12 @@ def shaped_to_schedule(
     return scheduled
 
 
+def computes_again(shaped: Shaped, extents: Extents, machine: Machine) -> bool:
+    """Whether kernels of a program without schedules compute matrices again."""
+    apart = _apart(shaped, (None,) * len(shaped.nodes), extents, machine)
+    return apart is not None and apart[0] is not shaped
+
+
 def _apart(
     shaped: Shaped, written: Sequence[Nest | None], extents: Extents, machine: Machine
 ) -> tuple[Shaped, Provenance, Choice] | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.infer.unionfind import UnionFind
-from ilang.core.ir.assignments import renumbered, sources
+from ilang.core.ir.assignments import ordered, sources
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.scalar import Apply, Operand, Position, scalars_within, with_operands
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, Tensor, View
@@ -307,41 +307,12 @@ class Moving:
 
     def _finished(self) -> Shaped:
         """The program without what nothing reads, each value after those that it reads."""
-        order = self._ordered()
-        number = {value: n for n, value in enumerate(order)}
-        nodes = tuple(
-            _resized(renumbered(self.nodes[value], number), self.sizes.find) for value in order
-        )
+        nodes = tuple(_resized(node, self.sizes.find) for node in self.nodes)
         tensors = tuple(
             replace(tensor, dims=tuple(map(self.sizes.find, tensor.dims)))
-            for tensor in map(self.tensors.__getitem__, order)
+            for tensor in self.tensors
         )
-        rows = tuple(
-            replace(rows, value=number[rows.value])
-            for rows in self.shaped.rows
-            if rows.value in number
-        )
-        return replace(
-            self.shaped,
-            nodes=nodes,
-            tensors=tensors,
-            inputs=tuple(number[value] for value in self.shaped.inputs),
-            outputs=tuple(number[value] for value in self.shaped.outputs),
-            rows=rows,
-        )
-
-    def _ordered(self) -> list[int]:
-        """The values that are needed, inputs first, each after those that it reads."""
-        order = dict.fromkeys(self.shaped.inputs)
-        stack = list(reversed(self.shaped.outputs))
-        while stack:
-            value = stack[-1]
-            missing = [v for v in sources(self.nodes[value]) if v not in order]
-            if value in order or not missing:
-                order[stack.pop()] = None
-            else:
-                stack += reversed(missing)
-        return list(order)
+        return ordered(replace(self.shaped, nodes=nodes, tensors=tensors))
 
 
 def _axes(index: Sequence[Affine]) -> set[int | None]:

@@ -101,7 +101,7 @@ def _neighbors(program: Program, spread: Spread, every: Block) -> Neighbors | No
     ends = {v for loop in inner for v in loop.ends()}
     if not plain or not inside or last.variable in ends:
         return None
-    if not _is_plain(program, body) or not _is_alone(body, every):
+    if not _is_plain(program, body) or not _is_alone(program, body, every):
         return None
     moved = _moved(program, body, last.variable, _ends(every))
     if not moved:
@@ -149,22 +149,24 @@ def _is_plain(program: Program, body: Block) -> bool:
     for s in body:
         if not isinstance(s, (Define, Change, Store)):
             return False
-        if stored & {number for number, _ in reads_of(s)}:
+        if stored & {program.owner(number) for number, _ in reads_of(s)}:
             return False
         if isinstance(s, Store):
-            if s.buffer in stored:
+            if program.owner(s.buffer) in stored:
                 return False
-            stored.add(s.buffer)
+            stored.add(program.owner(s.buffer))
     buffers = (program.buffers[number] for number, _ in accesses(body))
     return not any(each.private or each.space or each.wrapping for each in buffers)
 
 
-def _is_alone(body: Block, every: Block) -> bool:
+def _is_alone(program: Program, body: Block, every: Block) -> bool:
     """Whether what is written anywhere is touched by one spread only: others may have other workers for an element."""
-    written = {s.buffer for s in statements_within(every) if isinstance(s, Store)}
-    touched = {number for number, _ in accesses(body)} & written
-    count = sum(number in touched for number, _ in accesses(body))
-    return count == sum(number in touched for number, _ in accesses(every))
+    written = {program.owner(s.buffer) for s in statements_within(every) if isinstance(s, Store)}
+    inside, anywhere = (
+        [program.owner(number) for number, _ in accesses(part)] for part in (body, every)
+    )
+    touched = {*inside} & written
+    return all(inside.count(number) == anywhere.count(number) for number in touched)
 
 
 def _moved(program: Program, body: Block, variable: int, ends: Ends) -> tuple[int, ...]:
@@ -175,9 +177,8 @@ def _moved(program: Program, body: Block, variable: int, ends: Ends) -> tuple[in
     elements = {*_elements(program, body, ends)}
     if not moving <= elements or not all(_is_along(index, variable) for _, index in moving):
         return ()
-    views = any(program.buffers[number].owner is not None for number in buffers)
     still = any(number in buffers for number, _ in every - moving)
-    return () if views or still else tuple(sorted(buffers))
+    return () if still else tuple(sorted(buffers))
 
 
 def _elements(program: Program, body: Block, ends: Ends) -> Iterator[Access]:

@@ -168,7 +168,7 @@ class _Moving:
         for number in dict.fromkeys(number for number, _ in touched):
             indices = [index for buffer, index in touched if buffer == number]
             buffer = self.program.buffers[number]
-            plain = buffer.private == bool(space) and buffer.owner is None
+            plain = buffer.private == bool(space)
             plain = plain and buffer.space == space and buffer.dtype in HELD_FLOATS
             plain = plain and number not in chosen
             if plain and all(self._is_along(number, index, variable) for index in indices):

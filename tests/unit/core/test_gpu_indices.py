@@ -23,7 +23,7 @@ def lowered(text: str) -> Program:
 @pytest.mark.parametrize(
     ("text", "spans"),
     [
-        ("ij+ij~ij", ("n_i n_j",)),
+        ("ij+ij~ij", ("n_ij",)),
         ("+ij~i", ("n_i n_j",)),
         ("ij+j~ij", ("n_i n_j",)),
         ("ik*kj~ijk >> +ijk~ij", ("n_i n_k", "n_i n_j n_k_128_parts", "n_k n_j")),

@@ -33,11 +33,8 @@ def neighbors_of(program: Program) -> Neighbors:
         ("^i~i", None, True),
         ("^i~i", (4096,), False),
         ("^i~i", (4097,), True),
-        (
-            "^ij~ij",
-            None,
-            False,
-        ),  # rows that are no whole vectors go one by one from the first element
+        ("^ij~ij", None, True),
+        ("ij+j~ij", None, False),  # rows that are no vectors go one by one from the first element
     ],
 )
 def test_a_loop_leaves_what_is_no_group(

@@ -1,0 +1,65 @@
+"""Axes that are collapsed before schedules are chosen, where nobody wrote another schedule than the one without that.
+
+Example:
+    in:   +ij~. || i j      what is chosen for the axes as they are written
+    out:  +ij~. over ij     what is chosen for one long axis instead
+
+What a person wrote is followed, so its axes stay; but the schedule that is chosen for axes as they are written is the
+one that is printed, and says nothing when it is written back. A program whose kernels compute matrices again keeps its
+axes: it is printed as a definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ilang.core.ir.schedule import schedule_text
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ir.size_class import extents_of
+from ilang.core.machine import Machine
+from ilang.core.record import replace
+from ilang.core.schedule.shaped_to_schedule import computes_again, shaped_to_schedule
+from ilang.core.schedule.written import written_nest
+from ilang.core.transform.collapsed import collapsed_axes
+
+
+def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Shaped:
+    """The program over fewer axes; itself where that is the same.
+
+    Args:
+        shaped: the program.
+        machine: what it is for.
+        small: the sizes that are small, of those that are not fixed: a size class.
+    """
+    extents, is_for_blocks = extents_of(shaped, small, machine), machine.device is not None
+    bare = _unwritten(shaped)
+    collapsed = collapsed_axes(bare, extents, is_for_blocks)
+    if collapsed is bare or computes_again(bare, extents, machine):
+        return shaped
+    if bare is shaped or _is_chosen(shaped, bare, machine, small):
+        return collapsed
+    return collapsed_axes(shaped, extents, is_for_blocks)
+
+
+def _unwritten(shaped: Shaped) -> Shaped:
+    """The program without schedules; itself where it has none."""
+    nodes = tuple(
+        replace(node, schedule=None)
+        if isinstance(node, Assignment) and node.schedule is not None
+        else node
+        for node in shaped.nodes
+    )
+    return shaped if nodes == shaped.nodes else replace(shaped, nodes=nodes)
+
+
+def _is_chosen(shaped: Shaped, bare: Shaped, machine: Machine, small: Collection[int]) -> bool:
+    """Whether every schedule that is written is what is chosen without any."""
+    chosen = shaped_to_schedule(bare, machine, small).nests
+    for node, nest in zip(shaped.nodes, chosen, strict=True):
+        written = written_nest(node) if isinstance(node, Assignment) else None
+        if written is None:
+            continue
+        assert isinstance(node, Assignment)
+        if nest is None or schedule_text(node, written) != schedule_text(node, nest):
+            return False
+    return True

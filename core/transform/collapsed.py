@@ -1,0 +1,304 @@
+"""Axes collapsed: neighbors that every access walks side by side are one axis, over the product of their extents.
+
+Example, a sum of all of a matrix, and the maximum of 0 and a matrix:
+    in:   out = sum in0[i,j] over i j              out[i,j] = max(in0[i,j], 0)
+    out:  t1 = in0 as i j -> (i j)                 t1 = in0 as i j -> (i j)
+          out = sum t1[ij] over ij                 t2[ij] = max(t1[ij], 0);  out = t2 as (i j) -> i j
+
+One long axis is what blocks, threads and lanes are chosen for: one row of 16 million elements has parts for all of
+them, and rows of three elements have vectors. Arrays are read through views, and results are views of what is stored;
+a value between two assignments has the dimensions of both, so each of them must walk it so, or none does.
+
+An axis that a window, a guard, a position or a look-up walks stays as it is, and so do those of a written schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import prod
+
+from ilang.core.calculus.affine import Affine, axis_index
+from ilang.core.ir.assignments import ordered
+from ilang.core.ir.graph import Axis, Groups
+from ilang.core.ir.scalar import Operand, Position, scalars_within, with_operands
+from ilang.core.ir.shaped import (
+    Assignment,
+    ExtentProduct,
+    Node,
+    Read,
+    Shaped,
+    Size,
+    Tensor,
+    View,
+)
+from ilang.core.ir.size_class import Extents
+from ilang.core.names import Names
+from ilang.core.record import replace
+
+Pair = tuple[int, int]
+"""Two axes of an assignment, the second of which is walked right inside of the first; or a value and a dimension."""
+
+
+def collapsed_axes(shaped: Shaped, extents: Extents, is_for_blocks: bool) -> Shaped:
+    """The program with fewer axes; itself where none can be collapsed.
+
+    Args:
+        shaped: the program.
+        extents: which of its sizes are small.
+        is_for_blocks: whether long axes are collapsed, too: those of a processor are as good as one.
+    """
+    finder = _Pairs(shaped, extents, is_for_blocks)
+    return _Collapsing(shaped, finder.pairs).run() if any(finder.pairs.values()) else shaped
+
+
+class _Pairs:
+    """The pairs of axes of each assignment that can be one.
+
+    ``held`` are the dimensions of computed values that are one with the next, by value and number.
+    """
+
+    def __init__(self, shaped: Shaped, extents: Extents, is_for_blocks: bool) -> None:
+        """Take pairs away until all that touches a value agrees."""
+        self.shaped = shaped
+        self.extents = extents
+        self.is_for_blocks = is_for_blocks
+        self.computed = {v for v, n in enumerate(shaped.nodes) if isinstance(n, Assignment)}
+        self.pairs = {v: set(self._alike(self._node(v))) for v in sorted(self.computed)}
+        whole = self._fixed_values()
+        self.held = {
+            (value, dim)
+            for value in self.computed - whole
+            for dim in range(len(shaped.tensors[value].dims) - 1)
+        }
+        while self._left_out():
+            pass
+
+    def _node(self, value: int) -> Assignment:
+        node = self.shaped.nodes[value]
+        assert isinstance(node, Assignment)
+        return node
+
+    def _fixed_values(self) -> set[int]:
+        """The computed values whose dimensions stay: of which views are, which others update or look up."""
+        fixed = set[int]()
+        for node in self.shaped.nodes:
+            if isinstance(node, View):
+                fixed.add(self.shaped.owner(node.value))
+            elif isinstance(node, Assignment):
+                fixed |= {each.source for each in node.lookups()}
+                fixed |= set() if node.base is None else {node.base}
+        return fixed
+
+    def _alike(self, node: Assignment) -> Iterator[Pair]:
+        """The pairs of axes that stand side by side wherever one of them stands, and nowhere alone."""
+        if node.schedule is not None or node.base is not None:
+            return
+        accesses = [node.target, *(read.index for read in node.reads)]
+        guards = [*node.guards, *(guard for read in node.reads for guard in read.guards)]
+        others = [part for index in accesses for part in index if part.axis() is None]
+        others += [guard.index for guard in guards]
+        others += [each.index for each in scalars_within(node.scalar) if isinstance(each, Position)]
+        fixed = {axis for part in others for axis in part.axes()}
+        walked = [[part.axis() for part in index] for index in accesses]
+        pairs = {pair for index in walked for pair in pairwise(index)}
+        for one, other in sorted((a, b) for a, b in pairs if a is not None and b is not None):
+            is_free = (
+                one != other and not {one, other} & fixed and self._is_of_use(node, one, other)
+            )
+            if is_free and all(_side_by_side(index, one, other) for index in walked):
+                yield one, other
+
+    def _is_of_use(self, node: Assignment, one: int, other: int) -> bool:
+        """Whether two axes are better one: on a processor where one of them is short."""
+        is_short = any(self.extents.is_small(node.sizes[axis]) for axis in (one, other))
+        return self.is_for_blocks or is_short
+
+    def _left_out(self) -> bool:
+        """Take away what somebody does not walk so; whether anything was."""
+        before = len(self.held) + sum(map(len, self.pairs.values()))
+        for value in sorted(self.computed):
+            node, pairs = self._node(value), self.pairs[value]
+            touched = [(value, node.target), *((read.value, read.index) for read in node.reads)]
+            for other, index in touched:
+                for dim, pair in enumerate(_neighbors(index)):
+                    if other not in self.computed:
+                        continue
+                    if pair not in pairs:
+                        self.held.discard((other, dim))
+                    elif (other, dim) not in self.held:
+                        pairs.discard(pair)
+        return len(self.held) + sum(map(len, self.pairs.values())) < before
+
+
+def _side_by_side(index: Sequence[int | None], one: int, other: int) -> bool:
+    """Whether an index walks the second of two axes right after the first, wherever it walks one of them."""
+    firsts = [dim for dim, axis in enumerate(index) if axis == one]
+    return firsts == [dim - 1 for dim, axis in enumerate(index) if axis == other]
+
+
+def _neighbors(index: Sequence[Affine]) -> Iterator[tuple[int | None, int | None]]:
+    """The axes of each dimension of an index and of the next one."""
+    axes = [part.axis() for part in index]
+    return pairwise(axes)
+
+
+class _Collapsing:
+    """A program whose pairs of axes become one; its values keep their numbers, and new ones have the numbers after."""
+
+    def __init__(self, shaped: Shaped, pairs: dict[int, set[Pair]]) -> None:
+        self.shaped = shaped
+        self.pairs = pairs
+        self.nodes: list[Node] = list(shaped.nodes)
+        self.tensors: list[Tensor] = list(shaped.tensors)
+        self.sizes: list[Size] = list(shaped.sizes)
+        self.rules: list[ExtentProduct] = []
+        self.of_sizes: dict[tuple[int, ...], int] = {}
+        self.views: dict[tuple[int, Groups], int] = {}
+        self.stored: dict[int, int] = {}
+        self.names = Names(frozenset(tensor.name for tensor in shaped.tensors))
+        self.size_names = Names(frozenset(size.name for size in shaped.sizes))
+
+    def run(self) -> Shaped:
+        """Every assignment in turn, after what it reads."""
+        for value, node in enumerate(self.shaped.nodes):
+            if isinstance(node, Assignment):
+                self._collapse(value, node)
+        more = replace(
+            self.shaped,
+            nodes=tuple(self.nodes),
+            tensors=tuple(self.tensors),
+            sizes=tuple(self.sizes),
+            derived=(*self.shaped.derived, *self.rules),
+        )
+        return ordered(more)
+
+    def _collapse(self, value: int, node: Assignment) -> None:
+        """Compute a value over fewer axes."""
+        behind = dict(self.pairs[value])
+        first = [axis for axis in range(len(node.axes)) if axis not in behind.values()]
+        runs = {axis: _run(axis, behind) for axis in first}
+        place = {axis: axis_index(n) for n, axis in enumerate(first)}
+        number = {axis: n for n, axis in enumerate(first)}
+        number |= {axis: number[first] for first, run in runs.items() for axis in run}
+
+        def put(index: Sequence[Affine]) -> tuple[Affine, ...]:
+            kept = (part for part in index if part.axis() not in behind.values())
+            return tuple(
+                place[axis] if (axis := part.axis()) is not None else part.renamed(number)
+                for part in kept
+            )
+
+        operands = [Operand(n, self.tensors[r.value].dtype) for n, r in enumerate(node.reads)]
+        reads = tuple(
+            Read(
+                self._seen(read, behind, runs, node),
+                put(read.index),
+                tuple(replace(g, index=g.index.renamed(number)) for g in read.guards),
+            )
+            for read in node.reads
+        )
+        self.nodes[value] = changed = replace(
+            node,
+            axes=tuple(self._axis(node, runs[axis]) for axis in first),
+            sizes=tuple(self._size(node, runs[axis]) for axis in first),
+            target=put(node.target),
+            reads=reads,
+            scalar=with_operands(node.scalar, operands, lambda part: part.renamed(number)),
+            guards=tuple(replace(g, index=g.index.renamed(number)) for g in node.guards),
+        )
+        if len(changed.target) < len(node.target):
+            self._store(value, node, changed, _groups(node.target, behind))
+
+    def _axis(self, node: Assignment, run: Sequence[int]) -> Axis:
+        """The axis that several are, by the name of all."""
+        axes = [node.axes[axis] for axis in run]
+        return axes[0] if len(axes) == 1 else Axis(_name(x.name for x in axes), None, axes[0].span)
+
+    def _size(self, node: Assignment, run: Sequence[int]) -> int:
+        """The size of an axis that several are."""
+        sizes = tuple(node.sizes[axis] for axis in run)
+        if len(sizes) == 1:
+            return sizes[0]
+        if sizes not in self.of_sizes:
+            extents = [self.sizes[size].fixed for size in sizes]
+            known = None if None in extents else prod(extent or 0 for extent in extents)
+            name = self.size_names.fresh(_name(self.sizes[size].name for size in sizes))
+            self.of_sizes[sizes] = len(self.sizes)
+            self.sizes.append(Size(name, known, ()))
+            if known is None:
+                rule = ExtentProduct(len(self.sizes) - 1, sizes, (), node.span, is_collapsed=True)
+                self.rules.append(rule)
+        return self.of_sizes[sizes]
+
+    def _seen(
+        self, read: Read, behind: dict[int, int], runs: dict[int, list[int]], node: Assignment
+    ) -> int:
+        """The value to read instead: what an assignment stores under fewer dimensions, or a view of an array."""
+        groups = _groups(read.index, behind)
+        if len(groups) == len(read.index):
+            return read.value
+        if read.value in self.stored:
+            return self.stored[read.value]
+        if isinstance(self.shaped.nodes[read.value], Assignment):
+            return read.value
+        if (read.value, groups) not in self.views:
+            tensor = self.tensors[read.value]
+            view = self._view(read.value, tensor.dims, groups, node)
+            dims = []
+            for group in groups:
+                axis = read.index[group[0]].axis()
+                run = [] if axis is None else runs[axis]
+                is_one = len(group) == 1
+                dims.append(tensor.dims[group[0]] if is_one else self._size(node, run))
+            seen = Tensor(self.names.fresh(f"{tensor.name}_flat"), tensor.dtype, tuple(dims))
+            self.nodes.append(view)
+            self.tensors.append(seen)
+            self.views[read.value, groups] = len(self.nodes) - 1
+        return self.views[read.value, groups]
+
+    def _view(self, value: int, dims: Sequence[int], groups: Groups, node: Assignment) -> View:
+        """The view of a value whose dimensions are groups of those that it has."""
+        axes = tuple(Axis(self.sizes[size].name, None, node.span) for size in dims)
+        alone = tuple((axis,) for axis in range(len(dims)))
+        return View(value, axes, tuple(dims), alone, groups, node.text, node.span)
+
+    def _store(self, value: int, node: Assignment, changed: Assignment, groups: Groups) -> None:
+        """Let a value have fewer dimensions; an output is a view of it."""
+        tensor = self.tensors[value]
+        dims = tuple(
+            tensor.dims[group[0]] if (axis := index.axis()) is None else changed.sizes[axis]
+            for index, group in zip(changed.target, groups, strict=True)
+        )
+        if value not in self.shaped.outputs:
+            self.tensors[value] = replace(tensor, dims=dims, order=())
+            return
+        held = Tensor(self.names.fresh(f"{tensor.name}_flat"), tensor.dtype, dims)
+        self.nodes.append(changed)
+        self.tensors.append(held)
+        self.stored[value] = len(self.nodes) - 1
+        view = self._view(self.stored[value], tensor.dims, groups, node)
+        self.nodes[value] = replace(view, source=view.target, target=view.source)
+
+
+def _run(axis: int, behind: dict[int, int]) -> list[int]:
+    """An axis and those that are one with it."""
+    run = [axis]
+    while run[-1] in behind:
+        run.append(behind[run[-1]])
+    return run
+
+
+def _groups(index: Sequence[Affine], behind: dict[int, int]) -> Groups:
+    """The dimensions of an index that become one, in order."""
+    groups: list[tuple[int, ...]] = []
+    for dim, part in enumerate(index):
+        is_behind = part.axis() in behind.values()
+        groups = [*groups[:-1], (*groups[-1], dim)] if is_behind else [*groups, (dim,)]
+    return tuple(groups)
+
+
+def _name(names: Iterator[str]) -> str:
+    """The name of what is several: of single letters side by side, of longer names with a line between."""
+    words = list(names)
+    return ("" if all(len(word) == 1 for word in words) else "_").join(words)

@@ -1,0 +1,74 @@
+"""Axes that every access walks side by side are one; others stay as they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from ilang.core import pipeline
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.machine import CPU, GPU, Machine
+from ilang.core.schedule.collapsing import shaped_to_collapsed
+
+
+def axes(
+    text: str, machine: Machine = GPU, shapes: list[tuple[int, ...]] | None = None
+) -> list[str]:
+    """The axes of each assignment of a program, after the step."""
+    graph = pipeline.program_graph(pipeline.text_program(text))
+    return axes_of(shaped_to_collapsed(pipeline.infer(graph, shapes=shapes), machine))
+
+
+def axes_of(shaped: Shaped) -> list[str]:
+    nodes = [node for node in shaped.nodes if isinstance(node, Assignment)]
+    return [" ".join(axis.name for axis in node.axes) for node in nodes]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("+ij~.", ["ij"]),
+        ("ij+ij~ij", ["ij"]),
+        ("ij*ij~ij >> +ij~. >> ^.~.", ["ij", "ij", ""]),
+        ("+ijk~i", ["i jk"]),
+        ("+ijk~ij", ["ij k"]),
+        ("+ijk~j", ["j i k"]),
+        ("bik*kj~bikj >> +bikj~bij", ["bi k j", "bi j k"]),
+        ("ijk~kij", ["k ij"]),
+        ("ij~ji", ["j i"]),
+        ("ij+j~ij", ["i j"]),
+        ("ij+ji~ij", ["i j"]),
+        ("-ij~ij >> (I & +ij~j) >> ij-j~ij", ["i j", "j i", "i j"]),
+        ("-ij~ij >> (I & +ij~i) >> ij/i~ij", ["i j", "i j", "i j"]),
+        ("ij[j<=i]~ij", ["i j"]),
+        ("(i+1)j~ij", ["i j"]),
+        ("+ij~. || i j", ["i j"]),
+        ("-ij~ij >> ij+ij~ij || j i", ["i j", "i j"]),
+    ],
+)
+def test_axes_on_a_gpu(text: str, expected: list[str]) -> None:
+    assert axes(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"), [((1000, 3), ["ij"]), ((3, 1000), ["ij"]), ((1000, 1000), ["i j"])]
+)
+def test_a_processor_collapses_short_axes(shape: tuple[int, ...], expected: list[str]) -> None:
+    assert axes("+ij~.", CPU, [shape]) == expected
+    assert axes("+ij~.", CPU) == ["i j"]
+
+
+def test_what_is_chosen_may_be_written() -> None:
+    graph = pipeline.program_graph(pipeline.text_program("-ij~ij >> +ij~."))
+    rows = pipeline.explain(graph, machine=GPU).schedule
+    assert [row.text for row in rows] == ["-ij~ij", "+ij~."]
+    assert axes(" >> ".join(f"{row.text} {row.schedule}" for row in rows)) == axes(
+        "-ij~ij >> +ij~."
+    )
+    assert axes(f"-ij~ij >> {rows[1].text} {rows[1].schedule}") == axes("-ij~ij >> +ij~.")
+
+
+def test_the_parts_of_a_full_sum_are_parts_of_all_extents() -> None:
+    graph = pipeline.program_graph(pipeline.text_program("+ij~."))
+    text = pipeline.stage_text(graph, "host", machine=GPU)
+    assert "ij = i * j" in text
+    assert "out_blocks = blocks of ij terms" in text
