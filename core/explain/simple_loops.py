@@ -11,6 +11,7 @@ Example, a sum over rows:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ilang.core.dtype import FLOATS
@@ -63,12 +64,13 @@ class _Simple(KernelLoops):
         """Every line; a value that the next line alone uses stands there."""
         lines = list(self.shown(self.kernel.body, 0))
         words = [set(re.findall(r"\w+", line.text)) for line in lines]
+        counts = Counter(word for each in words for word in each)
         joined: list[LoopLine] = []
         for number, line in enumerate(lines):
             last = joined[-1] if joined else None
             name, _, value = last.text.partition(" = ") if last else ("", "", "")
             uses = len(re.findall(rf"\b{name}\b", line.text)) if name in self.once else 0
-            elsewhere = sum(name in each for each in words[:number] + words[number + 1 :])
+            elsewhere = counts[name] - (name in words[number])
             if last and uses == 1 and elsewhere == 1 and last.depth == line.depth:
                 alone = " " not in value or re.search(rf"(?:= |[(,] ?){name}(?=$|[),])", line.text)
                 text = re.sub(rf"\b{name}\b", value if alone else f"({value})", line.text)

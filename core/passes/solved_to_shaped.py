@@ -111,12 +111,13 @@ class _Shaping(Assignments):
         for value, node in enumerate(self.program.nodes):
             if value in needed and self._is_open(value, node):
                 self.open[value] = {}
-                self._demand({value: self.least} if value in alone else {})
+                self._demand({value: self._float_of(node)} if value in alone else {})
             elif value in needed:
                 self._demand(self._met(node, None))
                 self._node(value, node)
                 self.meets = None
-        self.number |= {value: self.open[value][self.least] for value in alone & self.open.keys()}
+        for value in alone & self.open.keys():
+            self.number[value] = self.open[value][self._float_of(self.program.nodes[value])]
         given = self._outputs(outputs)
         self._check_bounds()
         names = name_tensors(self.program, outputs, given, self.number, len(self.nodes))
@@ -235,6 +236,11 @@ class _Shaping(Assignments):
         if isinstance(node, graph.Assignment) and node.base is not None:
             return False
         return is_open(node.scalar, self._operands(operands))
+
+    def _float_of(self, node: graph.Node) -> str:
+        """The type of an open value that meets nothing: it is as exact as the floats that its node reads."""
+        dtypes = {each.dtype for each in self._operands(graph.operands(node))} & {*FLOATS}
+        return "f64" if "f64" in dtypes else "f32" if dtypes else self.least
 
     def _operands(self, values: Sequence[int]) -> list[Scalar]:
         """The scalar that a read of each value delivers: a constant, or an operand, whose type may be open."""

@@ -11,10 +11,10 @@ from tests.property.commands import SAMPLES, chosen, commands, failed
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.stem)
 def test_no_internal_error(sample: Path) -> None:
-    assert [fault for words in chosen(sample, 4) if (fault := failed(words))] == []
+    assert [fault for words in chosen(sample, 6) if (fault := failed(words))] == []
 
 
 def test_every_option_is_tried() -> None:
-    tried = {tuple(words[2:]) for sample in SAMPLES for words in chosen(sample, 4)}
+    tried = {tuple(words[2:]) for sample in SAMPLES for words in chosen(sample, 6)}
     options = {word for words in commands(SAMPLES[0]) for word in words if word.startswith("-")}
     assert options <= {word for words in tried for word in words}
