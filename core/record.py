@@ -15,7 +15,7 @@ A record that is asked the same again and again keeps answers in slots beside it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from typing import Any, TypeVar, dataclass_transform
 
@@ -269,16 +269,3 @@ def mapped_inside(instance: T, kinds: type | tuple[type, ...], change: Callable[
         if new is not old:
             changes[name] = new
     return replace(instance, **changes) if changes else instance
-
-
-def inside(instance: object, kinds: type | tuple[type, ...]) -> Iterator[Any]:
-    """Each outermost instance of some classes that stands in the fields of a record, in the order of the fields."""
-    todo = [getattr(instance, name) for name in reversed(_nested(type(instance)))]
-    while todo:
-        value = todo.pop()
-        if isinstance(value, kinds):
-            yield value
-        elif type(value) is tuple:
-            todo += value[::-1]
-        else:
-            todo += [getattr(value, name) for name in reversed(_nested(type(value)))]

@@ -124,12 +124,8 @@ class Affine:
         """The expression where some variables are 0; what is looked up stays."""
         return replace(self, terms=tuple(term for term in self.terms if term[1] not in variables))
 
-    def only(self, variables: Collection[int]) -> Affine:
-        """The terms of some variables, and nothing else."""
-        return Affine(tuple(term for term in self.terms if term[1] in variables))
-
     def positive(self) -> Affine:
-        """The terms and sizes with coefficients above 0, without the offset: ``self - positive + negative``."""
+        """The terms and sizes with coefficients above 0, without the offset."""
         return Affine(
             tuple(each for each in self.terms if 0 < each[0]),
             sizes=tuple(each for each in self.sizes if 0 < each[0]),
@@ -156,10 +152,6 @@ class Affine:
     def steps(self) -> tuple[tuple[int, int], ...]:
         """Each coefficient with its variable, in the order in which they are printed."""
         return self.terms
-
-    def single(self) -> tuple[int, int] | None:
-        """The coefficient and the variable of the only term, or None."""
-        return self.terms[0] if len(self.terms) == 1 else None
 
     def variables(self) -> KeysView[int]:
         """The variables that it is affine in, in printing order; ``axes`` has those of look-ups, too."""
@@ -237,6 +229,11 @@ class Affine:
         """The greatest value over variables that go from 0 to below known extents; see ``minimum``."""
         least = (-self).minimum(extents)
         return None if least is None else -least
+
+    def greatest(self, extents: Mapping[int, int | None]) -> int | None:
+        """The greatest value as a number, of what is never negative; None where it may be, or that is not known."""
+        most = self.maximum(extents) if self.is_natural() else None
+        return None if most is None else most.constant()
 
 
 @record

@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import prod
+from typing import TypeVar
 
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.ir.assignments import ordered
 from ilang.core.ir.graph import Axis, Groups
-from ilang.core.ir.scalar import Operand, Position, scalars_within, with_operands
+from ilang.core.ir.scalar import Position, scalars_within
 from ilang.core.ir.shaped import (
     Assignment,
     ExtentProduct,
@@ -34,8 +35,9 @@ from ilang.core.ir.shaped import (
 )
 from ilang.core.ir.size_class import Extents
 from ilang.core.names import Names
-from ilang.core.record import replace
+from ilang.core.record import mapped, replace
 
+T = TypeVar("T")
 Pair = tuple[int, int]
 """Two axes of an assignment, the second of which is walked right inside of the first; or a value and a dimension."""
 
@@ -189,12 +191,14 @@ class _Collapsing:
                 for part in kept
             )
 
-        operands = [Operand(n, self.tensors[r.value].dtype) for n, r in enumerate(node.reads)]
+        def moved(value: T) -> T:
+            return mapped(value, Affine, lambda part: part.renamed(number))
+
         reads = tuple(
             Read(
                 self._seen(read, behind, runs, node),
                 put(read.index),
-                tuple(replace(g, index=g.index.renamed(number)) for g in read.guards),
+                moved(read.guards),
             )
             for read in node.reads
         )
@@ -204,8 +208,8 @@ class _Collapsing:
             sizes=tuple(self._size(node, runs[axis]) for axis in first),
             target=put(node.target),
             reads=reads,
-            scalar=with_operands(node.scalar, operands, lambda part: part.renamed(number)),
-            guards=tuple(replace(g, index=g.index.renamed(number)) for g in node.guards),
+            scalar=moved(node.scalar),
+            guards=moved(node.guards),
         )
         if len(changed.target) < len(node.target):
             self._store(value, node, changed, _groups(node.target, behind))

@@ -130,10 +130,8 @@ class Factors:
         loops = (s for s in statements_within(self.kernel.body) if isinstance(s, For))
         extents = {loop.variable: self.numbering.sizes[loop.size].fixed for loop in loops}
         for part, size in zip(load.index, self.buffers[load.buffer].dims, strict=True):
-            extent, last = self.numbering.sizes[size].fixed, part.maximum(extents)
-            if last is None or extent is None or not part.is_natural():
-                return False
-            if last.constant() is None or extent <= last.offset:
+            extent, last = self.numbering.sizes[size].fixed, part.greatest(extents)
+            if extent is None or last is None or extent <= last:
                 return False
         return True
 

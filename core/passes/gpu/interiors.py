@@ -261,8 +261,8 @@ class _Freeing:
         if buffer.dtype not in FLOATS:
             return False
         for part, size in zip(index, buffer.dims, strict=True):
-            most, extent = _most(part, inner), self.program.sizes[size].fixed
-            if most is None or most.variables() or extent is None or extent <= most.offset:
+            last, extent = part.greatest(inner), self.program.sizes[size].fixed
+            if last is None or extent is None or extent <= last:
                 return False
         return True
 
