@@ -349,7 +349,7 @@ class Kernel:
     function takes, ``wishes`` which blocks and threads a person asked for: what cannot be is refused. In a ``narrow``
     one 32 bits are enough for variables of loops whose iterations are known; for all indices where each product of the
     sizes of one of ``spans`` is below what the device says, which only fixed ones are where there are none. ``spans``
-    is None where that is not known.
+    is None where that is not known. Where one of the sizes that it ``needs`` is 0, it changes nothing.
     """
 
     name: str
@@ -361,6 +361,7 @@ class Kernel:
     wishes: tuple[Wish, ...] = ()
     narrow: bool = False
     spans: tuple[tuple[int, ...], ...] | None = None
+    needs: tuple[int, ...] = ()
 
 
 @record

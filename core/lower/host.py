@@ -44,7 +44,6 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.shaped import ExtentProduct, Rule
-from ilang.core.lower.needs import needs_of
 from ilang.core.lower.uses import Use, touched, use_of
 from ilang.core.record import replace
 
@@ -211,7 +210,6 @@ def _launch(program: Program, call: Call, use: Use) -> Launch:
     grid = _grid(program, kernel)
     combined = (program.buffers[n] for n in use.shared if n not in use.written)
     parts = next((buffer.dims[0] for buffer in combined if buffer.instead is not None), None)
-    needs = needs_of(program, kernel).whole
     return Launch(
         call.kernel,
         tuple(n for n in use.sizes if program.sizes[n].fixed is None),
@@ -221,7 +219,7 @@ def _launch(program: Program, call: Call, use: Use) -> Launch:
         _is_divided(program, kernel) if grid is None else bool(use.private),
         grid,
         parts,
-        needs=tuple(sorted(needs)),
+        needs=kernel.needs,
     )
 
 

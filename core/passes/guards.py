@@ -5,7 +5,7 @@ Example, of an array of 17179869184 by 0 elements:
     out:  if 0 < n_j: for i in 0..n_i: for j in 0..n_j: acc += in0[i,j]
 
 Only the outermost loop that an extent leaves nothing to do is guarded, and those that follow each other as one. Of a
-kernel that does nothing at all without an extent, the launch is left out instead (``core/lower/host.py``).
+kernel that does nothing at all without an extent, which it says then (``needs``), the launch is left out instead.
 """
 
 from __future__ import annotations
@@ -15,20 +15,26 @@ from functools import partial
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir.kernel import Block, For, If, Kernel, Program, Statement, blocks_of, map_blocks
-from ilang.core.ir.rewriting import unless_same, with_bodies
-from ilang.core.lower.needs import NOTHING, Sizes, needs_of
+from ilang.core.ir.rewriting import unless_same, with_body
+from ilang.core.passes.needs import NOTHING, Sizes, needs_of
+from ilang.core.record import replace
 
 
 def kernel_to_guarded(program: Program) -> Program:
     """The program whose loops are left at once where they would do nothing."""
-    return with_bodies(program, partial(_guarded, program))
+    kernels = tuple(_guarded(program, kernel) for kernel in program.kernels)
+    same = all(a is b for a, b in zip(kernels, program.kernels, strict=True))
+    return program if same else replace(program, kernels=kernels)
 
 
-def _guarded(program: Program, kernel: Kernel) -> Block:
+def _guarded(program: Program, kernel: Kernel) -> Kernel:
+    """A kernel with guards in it, which says what it needs as a whole."""
     needs = needs_of(program, kernel)
+    if needs.whole:
+        kernel = replace(kernel, needs=tuple(sorted(needs.whole)))
     if not needs.loops:
-        return kernel.body
-    return _block(needs.loops, needs.whole, kernel.body)
+        return kernel
+    return with_body(kernel, _block(needs.loops, needs.whole, kernel.body))
 
 
 def _block(needs: Mapping[int, Sizes], met: Sizes, block: Block) -> Block:
