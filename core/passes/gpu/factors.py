@@ -116,7 +116,7 @@ class Factors:
         Raises:
             ScheduleError: E0337.
         """
-        loads = [(each.terms, load) for each in products for load in (each.left, each.right)]
+        loads = [(nest.terms, load) for nest in products for load in (nest.left, nest.right)]
         for number in dict.fromkeys(load.buffer for _, load in loads):
             reads = [load for _, load in loads if load.buffer == number]
             roundings = {ROUNDINGS[loop.role] for loop, load in loads if load.buffer == number}
