@@ -370,6 +370,28 @@ def test_indices_of_either_width(name: str, most: int) -> None:
         np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize("flag", ["", "-DIL_WIDE"])
+def test_a_flag_makes_every_index_64_bits_wide(
+    flag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A project whose small arrays may not be indexed by 32 bits passes its test with the flag alone."""
+    module = read_module(str(ROOT / "samples/06_matmul.i"))
+    graphs = [module_graph(module, definition.name) for definition in exports(module)]
+    write_project(graphs, tmp_path, module.source.text, "matmul", target="cuda")
+    program = tmp_path / "matmul.cu"
+    text, launches = re.subn(r"\w+<int><<<", r"abort(); \g<0>", program.read_text("utf-8"))
+    assert 0 < launches
+    program.write_text(text, "utf-8")
+    monkeypatch.setenv("I_EMULATOR_CHECK", "1")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    nvcc = f"NVCC={sys.executable} -m ilang.codegen.emulator.nvcc"
+    words = ["make", nvcc, f"NVCCFLAGS=-O3 {flag}", "test"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) is bool(flag), done.stdout + done.stderr
+    assert ("matmul: all " in done.stdout) is bool(flag)
+
+
 MEASURED: tuple[tuple[str, tuple[tuple[int, ...], ...], float], ...] = (
     ("ik*kj~ijk >> +ijk~ij", ((128, 64), (64, 128)), 1.1),
     ("ik*jk~ijk >> +ijk~ij", ((128, 64), (128, 64)), 1.1),

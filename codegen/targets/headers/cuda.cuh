@@ -100,9 +100,12 @@ static unsigned blocks_of(int64_t iterations, int64_t threads, int64_t most)
     return (unsigned)(blocks < most ? blocks : most);
 }
 
-/* whether products of extents are all below a number */
+/* whether products of extents are all below a number: indices then have 32 bits; compiled with -DIL_WIDE, never */
 static bool are_below(int64_t most, std::initializer_list<std::initializer_list<int64_t>> counts)
 {
+#ifdef IL_WIDE
+    most = 0;
+#endif
     for (const std::initializer_list<int64_t> &extents : counts) {
         int64_t product = 1;
         for (const int64_t extent : extents) {
