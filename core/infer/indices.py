@@ -43,7 +43,7 @@ def opened_axes(node: Assignment) -> tuple[list[OpenIndex], set[Read]]:
         (read, dim, index)
         for read in node.reads
         for dim, index in enumerate(read.index)
-        if index.axis() is None and index.variables() and not index.is_whole()
+        if index.axis() is None and index.variables()
     ]
     if not pending:
         return [], set()

@@ -161,7 +161,7 @@ class Solved:
         moving = [
             dim
             for dim, index in enumerate(read.index)
-            if index.axis() is None and index.variables() and not index.is_whole()
+            if index.axis() is None and index.variables()
         ]
         if not moving or self.inferred.stays(value, read):
             return ()
@@ -205,8 +205,10 @@ class Solved:
     def rows(self) -> Iterator[RowsOf]:
         """The rows that specifications determined, in the order of the graph."""
         for value, node in enumerate(self.graph.nodes):
+            if not isinstance(node, Operation):
+                continue
             rows = self.inferred.counted(value)
-            if rows is None or not isinstance(node, Operation):
+            if rows is None:
                 continue
             for each, (batch, inner, output) in zip((*node.operands, value), rows, strict=True):
                 axes = tuple(map(axis_says, (*batch, *output, *inner)))

@@ -271,12 +271,12 @@ OPEN = (Einx, OpenKernel)
 
 def operands(node: Node) -> tuple[int, ...]:
     """The values that a node reads, in order."""
-    match node:
-        case Input() | Terminal():
-            return ()
+    match node:  # the most frequent first
         case Assignment():
             base = () if node.base is None else (node.base,)
-            return (*(read.value for read in node.reads), *base)
+            return (*[read.value for read in node.reads], *base)
+        case Input() | Terminal():
+            return ()
         case Elementwise() | View():
             return (node.value,)
         case Operation() | Einx() | OpenKernel():
@@ -289,10 +289,9 @@ def rewired(node: Node, values: Sequence[int]) -> Node:
     """A node that reads other values, in order."""
     match node:
         case Assignment():
-            reads = tuple(
-                replace(read, value=v) for read, v in zip(node.reads, values, strict=False)
-            )
-            return replace(node, reads=reads, base=None if node.base is None else values[-1])
+            reads = [replace(read, value=v) for read, v in zip(node.reads, values, strict=False)]
+            base = None if node.base is None else values[-1]
+            return replace(node, reads=tuple(reads), base=base)
         case Elementwise() | View():
             return replace(node, value=values[0])
         case Operation() | Einx() | OpenKernel():

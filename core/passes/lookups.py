@@ -21,7 +21,7 @@ from ilang.core.record import mapped, record, replace
 class CountedAxes:
     """The axes that loops count, with their sizes; the new number of each, and what the others are looked up from.
 
-    ``extents`` has the size of every axis.
+    ``extents`` has the size of every axis. Where loops count all of them, none has a new number.
     """
 
     axes: tuple[Axis, ...]
@@ -32,7 +32,7 @@ class CountedAxes:
 
     def _is_whole(self) -> bool:
         """Whether every axis has a loop: then an index stays the object that it is."""
-        return len(self.names) == len(self.extents)
+        return len(self.axes) == len(self.extents)
 
     def index(self, part: Affine) -> Affine:
         """An index over all axes as one over those that are counted."""
@@ -48,7 +48,7 @@ class CountedAxes:
 
     def guards(self, guards: Iterable[Within]) -> tuple[Within, ...]:
         """Conditions over those axes."""
-        return tuple(replace(guard, index=self.index(guard.index)) for guard in guards)
+        return tuple([replace(guard, index=self.index(guard.index)) for guard in guards])
 
     def scalar(self, scalar: Scalar) -> Scalar:
         """A scalar whose positions are along those axes, and whose extents are sizes."""
@@ -70,8 +70,7 @@ def counted(node: Assignment, sizes: Sequence[int], sources: Sequence[int]) -> C
         sources: the value that each of its lookups is of, in their order.
     """
     if not node.lookups and not node.measured:
-        names = {axis: axis for axis in range(len(node.axes))}
-        return CountedAxes(node.axes, tuple(sizes), names, {}, tuple(sizes))
+        return CountedAxes(node.axes, tuple(sizes), {}, {}, tuple(sizes))
     others = node.looked_up().union(node.measured)
     kept = [axis for axis in range(len(node.axes)) if axis not in others]
     looked: dict[int, Looked] = {}

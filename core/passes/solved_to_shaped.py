@@ -349,7 +349,6 @@ class _Shaping(Assignments):
             reads.append(shaped.Read(source, counts.indices(read.index), held))
             operands.append(node.operand(number))
         scalar, dtype = self._typed_scalar(counts, node, delivered)
-        self.reaches += self._reaches(scalar, counts.sizes, node.span)
         result = shaped.Assignment(
             counts.axes,
             counts.sizes,
@@ -382,7 +381,9 @@ class _Shaping(Assignments):
             return scalar, dtype
         written = counts.scalar(node.scalar)
         scalar, dtype = self.reduced_scalar(written, node.acc, delivered, node.span)
-        if written is node.scalar and all(isinstance(each, Operand) for each in delivered):
+        if written is not node.scalar:  # it has positions or extents
+            self.reaches += self._reaches(scalar, counts.sizes, node.span)
+        elif all(isinstance(each, Operand) for each in delivered):
             self.typed[key] = written, scalar, dtype
         return scalar, dtype
 
@@ -392,7 +393,7 @@ class _Shaping(Assignments):
 
     def _looking(self, value: int, node: graph.Assignment, read: graph.Read) -> tuple[Within, ...]:
         """The conditions in which the elements exist that a read looks up."""
-        if read.skips:
+        if read.skips or not node.lookups:
             return ()
         axes = variables_of(read.index)
         axes |= variables_of(guard.index for guard in read.guards)

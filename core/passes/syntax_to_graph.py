@@ -130,6 +130,27 @@ class _Slot:
     span: Span
 
 
+@record
+class _Place:
+    """The numbers of items, annotations, named values and scopes so far, and of definitions that are being wired."""
+
+    items: int
+    annotations: int
+    called: int
+    scopes: int
+    deep: int
+
+
+@record
+class _Use:
+    """A definition that is wired: where that began and ended, its inputs, and its outputs."""
+
+    first: _Place
+    last: _Place
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
 _Work = tuple[syntax.Tree | syntax.Definition | syntax.Binding, bool]
 """Work of a traversal: look below a node, or, where what is below is finished, wire it."""
 
@@ -146,9 +167,13 @@ class _Wiring:
         self.scopes = 0
         self.templates: dict[int, graph.Assignment] = {}
         self.wired: dict[int, list[int]] = {}
-        """The values that a template reads, by its number as an item."""
+        """The values that a node reads which is that of another use, by its number as an item."""
+        self.uses: dict[str, _Use] = {}
+        """The first use of each definition."""
         self.values: list[dict[str, int]] = []
         """The values of each definition that is being wired, by name, the outermost first."""
+        self.opened: list[_Place] = []
+        """The place where the wiring of each of these began."""
         self.called: list[tuple[int, graph.ValueName]] = []
         """The values that names were bound to, and how deep inside other definitions."""
         self.library: tuple[LibraryCall, int, int, int] | None = None
@@ -174,6 +199,10 @@ class _Wiring:
                 self._combine(node, finished)
             elif isinstance(node, syntax.Name):
                 definition = self.definitions[node.name]
+                if node.name in self.uses:
+                    finished.append(self._again(self.uses[node.name]))
+                    self._result(definition, finished[-1])
+                    continue
                 self._call(node, definition)
                 todo.append((definition, False))
             elif isinstance(node, syntax.Value):
@@ -200,10 +229,13 @@ class _Wiring:
         self.items[first:] = map(call.placed, self.items[first:])
         self.annotations[noted:] = map(call.placed, self.annotations[noted:])
         self.library = None
+        outside = [each for each in self.uses.items() if each[1].first.items < first]
+        self.uses = dict(outside)  # what is inside knows of this call
 
     def _open(self, definition: syntax.Definition) -> None:
         """Begin a definition: one over names has its inputs as values."""
         named = definition.parameters or () if syntax.over_names(definition.body) else ()
+        self.opened.append(self._place())
         self.values.append({p.name: self._add(_Slot(p.span)) for p in named})
 
     def _close(self, definition: syntax.Definition, wires: _Wires) -> None:
@@ -213,10 +245,53 @@ class _Wiring:
             wires.inputs = deque(values[p.name] for p in parameters or ())
         if parameters is not None:
             self.annotate(definition.name, parameters, wires)
+        first, ends = self.opened.pop(), (tuple(wires.inputs), tuple(wires.outputs))
+        self.uses[definition.name] = _Use(first, self._place(), *ends)
+        self._result(definition, wires)
+        self._leave()
+
+    def _result(self, definition: syntax.Definition, wires: _Wires) -> None:
+        """Note the result of a definition that the outermost one uses."""
         if len(self.values) == 1 and len(wires.outputs) == 1:
             result = graph.ValueName(wires.outputs[0], definition.name, definition.span)
             self.defined.append(result)
-        self._leave()
+
+    def _place(self) -> _Place:
+        return _Place(
+            len(self.items),
+            len(self.annotations),
+            len(self.called),
+            self.scopes,
+            len(self.values),
+        )
+
+    def _again(self, use: _Use) -> _Wires:
+        """Wire a definition as it was wired first: the same nodes, which read and give other values."""
+        first, last, start = use.first, use.last, self._place()
+        more = start.items - first.items
+        block = range(first.items, last.items)
+        nodes = self.items[first.items : last.items]
+        self.items += nodes
+        for value, node in zip(block, nodes, strict=True):
+            if not isinstance(node, _Slot):
+                read = self.wired.get(value) or _operands(node)
+                self.wired[value + more] = [each + more for each in read]
+            elif value in self.bound:
+                self.bound[value + more] = self.bound[value] + more
+        wires = _Wires([v + more for v in use.inputs], [v + more for v in use.outputs])
+        for value in wires.inputs:
+            self.bound.pop(value, None)
+        scopes = start.scopes - first.scopes
+        self.annotations += [
+            replace(each, value=each.value + more, scope=each.scope + scopes)
+            for each in self.annotations[first.annotations : last.annotations]
+        ]
+        self.called += [
+            (deep + start.deep - first.deep, replace(each, value=each.value + more))
+            for deep, each in self.called[first.called : last.called]
+        ]
+        self.scopes += last.scopes - first.scopes
+        return wires
 
     def _name(self, binding: syntax.Binding, wires: _Wires) -> None:
         """Bind names to the outputs of an application."""
