@@ -73,6 +73,8 @@ class Functions(Configuration):
         self.scopes = 0
         self.order: dict[Stored, int] = {}  # parameters in the order of evaluation
         self.active: list[ast.Head] = []
+        self.strings: dict[int, dict[str, list[ast.Declared]]] = {}
+        """The strings that each function declares, by its identity."""
         self.untrained: dict[Stored, Ruled] = {}
         self.next: dict[Stored, tuple[Tensor, Span]] = {}
         self.root: Owner
@@ -498,12 +500,14 @@ class Functions(Configuration):
         """The result of a tensor function of some tensors, which a call gives it."""
         head, span = function.head, term.span
         self._count(head.name, len(head.tensors), len(given), span)
-        if head in self.active:
+        if any(each is head for each in self.active):
             circle = " -> ".join([each.name for each in self.active] + [head.name])
             raise MeaningError("E0403", f"{head.name} needs itself: {circle}", span)
         self.active.append(head)
-        texts = [each.span.text() for each in term.arguments]
-        words = given_for([each.name for each in head.tensors], texts)
+        words = ""
+        if head.span.source.name != span.source.name:
+            texts = [each.span.text() for each in term.arguments]
+            words = given_for([each.name for each in head.tensors], texts)
         with self.callers.called(head.span, span, words):
             names = self.noted(head.tensors, given)
             names.update(settings)
@@ -512,7 +516,9 @@ class Functions(Configuration):
 
                 result = custom(self, function, given, settings, span)
             else:
-                frame = Evaluation(owner, names, ast.strings(function.body), (), kept)
+                if id(function) not in self.strings:
+                    self.strings[id(function)] = ast.strings(function.body)
+                frame = Evaluation(owner, names, self.strings[id(function)], (), kept)
                 result = self.body(frame, function.body)
         self.active.pop()
         return result

@@ -26,12 +26,8 @@ def verify(shaped: Shaped) -> None:
     _demand(computed, "an input is no output", 0)
     verified: set[tuple[object, ...]] = set()
     for value, node in enumerate(shaped.nodes):
-        _demand(
-            all(0 <= s < len(shaped.sizes) for s in shaped.tensors[value].dims),
-            "dims are sizes",
-            value,
-        )
         tensor = shaped.tensors[value]
+        _demand(all(0 <= s < len(shaped.sizes) for s in tensor.dims), "dims are sizes", value)
         ordered = not tensor.order or sorted(tensor.order) == list(range(len(tensor.dims)))
         _demand(ordered, "an order has every dimension", value)
         if isinstance(node, Assignment):

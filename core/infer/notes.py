@@ -25,10 +25,8 @@ class Notes:
     def constraints(self, noted: Noted, shape: Shape) -> Iterator[RowEqual]:
         """The constraints that a head writes of the rows of a value."""
         for kind, note, row in zip(KINDS, noted.note.rows, shape, strict=True):
-            leading, trailing = (
-                tuple([self._axis(noted, axis) for axis in axes])
-                for axes in (note.leading, note.trailing)
-            )
+            leading = tuple([self._axis(noted, axis) for axis in note.leading])
+            trailing = tuple([self._axis(noted, axis) for axis in note.trailing])
             variable: int | None = None
             if note.variable is not None:
                 key = (noted.scope, note.variable)

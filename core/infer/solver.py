@@ -148,7 +148,7 @@ class Solver:
         return c
 
     def _numbered(self, row: Row, origin: Origin) -> Row:
-        if not any(isinstance(axis, Sum) for axis in row.axes()):
+        if Sum not in map(type, row.axes()):
             return row
         leading, trailing = (
             tuple([self._number(axis, origin) for axis in axes])

@@ -221,10 +221,8 @@ class _Shaping(Assignments):
                 return node.value in self.open
             case graph.Assignment() | graph.Elementwise() | Operation():
                 operands = graph.operands(node)
-                constants = any(isinstance(part, Constant) for part in scalars_within(node.scalar))
-                if not constants and not any(
-                    v in self.constants or v in self.open for v in operands
-                ):
+                meets = [v for v in operands if v in self.constants or v in self.open]
+                if not meets and Constant not in map(type, scalars_within(node.scalar)):
                     return False
             case _:
                 return False
