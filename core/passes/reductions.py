@@ -19,6 +19,7 @@ from collections.abc import Callable, Generator, Sequence
 
 from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.ir import kernel
+from ilang.core.ir.rewriting import substituted
 from ilang.core.ir.scalar import Load, Local, Scalar, converted
 from ilang.core.ir.schedule import (
     Accumulation,
@@ -225,7 +226,11 @@ class Reductions(Loops, ABC):
         frame.chunks[loop] = kernel.Chunk(inside.variable, count, 1)
         yield from self._reduction(frame, inside, loops)
         del frame.chunks[loop]
-        scope.block.append(kernel.For(inside.variable, count, tuple(inside.block), role="p"))
+        body = tuple(inside.block)
+        if loops[1:] == [Loop(loop.axis, 1)]:
+            whole = frame.node.sizes[loop.axis]
+            body = tuple(_joined(s, whole, frame.nest.weight(loop)) for s in body)
+        scope.block.append(kernel.For(inside.variable, count, body, role="p"))
 
     def _combine_parts(self, frame: Frame, whole: Place, parts: Parts, scope: Scope) -> None:
         """Combine what the parts of each element have, in their order, and store it."""
@@ -551,3 +556,21 @@ class Reductions(Loops, ABC):
         step(scope.block)
         for loop in reversed(loops):
             self._leave(frame, loop)
+
+
+def _joined(s: kernel.Statement, whole: int, step: int) -> kernel.Statement:
+    """The loop over a part and the loop in it, each of whose iterations has ``step`` elements, as one over elements.
+
+    Args:
+        s: a statement.
+        whole: the size of the dimension.
+        step: what an iteration of the outer loop adds to an index.
+    """
+    match s:
+        case kernel.For(body=(kernel.For() as inner,), chunk=kernel.Chunk() as chunk):
+            at = Affine(((-step, s.variable), (1, inner.variable)))
+            body = substituted(inner.body, {inner.variable: at})
+            of_elements = replace(chunk, multiple=step * chunk.multiple)
+            return replace(inner, size=whole, body=body, rest=None, chunk=of_elements)
+        case _:
+            return s

@@ -193,6 +193,9 @@ def _parts(program: NestedProgram, instance: Instance) -> Parts | None:
     parts = _counts(program, instance, loops)
     elements = [fixed(sizes, instance.extents[axis]) for axis in dict.fromkeys(node.output_axes())]
     least, most = _shared(program, instance)
+    inside = {loop.axis for loop in nest.order[nest.order.index(loops[-1]) + 1 :]}
+    if least and inside.isdisjoint(node.output_axes()):
+        return Parts(loops, True, least, most)  # as many elements as blocks, where these are few
     if device is None or None in elements or (None in parts and not least):
         return Parts(loops, False, least, most)
     are_few = prod(count or 0 for count in elements) <= program.machine.threads.most_blocks
@@ -219,7 +222,7 @@ def _shared(program: NestedProgram, instance: Instance) -> tuple[int, int]:
     """The least iterations of a loop over parts that share a result, and the most blocks of a device for them.
 
     Both numbers are 0 where it is known how many parts there are, and tiles, or parts are of anything but tiles of
-    blocks.
+    blocks: elements that their threads have, or one that they share.
     """
     node, nest, device = (
         program.node(instance.value),
@@ -234,7 +237,13 @@ def _shared(program: NestedProgram, instance: Instance) -> tuple[int, int]:
     tile = [x for x in inside if x.axis in outputs]
     elements = _counts(program, instance, tile)
     known = None not in _counts(program, instance, (*around, *loops))
-    if known or not tile or None in elements or {x.axis for x in around} - outputs:
+    is_row = inside == (Loop(loops[0].axis, 1),) and nest.role(at + 1) in THREAD_ROLES
+    if (
+        known
+        or not (tile or (is_row and around))
+        or None in elements
+        or {x.axis for x in around} - outputs
+    ):
         return 0, 0
     terms = [x for x in inside if x.axis not in outputs]
     each = prod(count or 1 for count in _counts(program, instance, terms))
@@ -244,7 +253,8 @@ def _shared(program: NestedProgram, instance: Instance) -> tuple[int, int]:
         if nest.role(nest.order.index(loop)) not in THREAD_ROLES
     )
     blocks = 1 if 2 * program.machine.tiles.rows * program.machine.tiles.lanes <= sums else 2
-    return max(1, -(-PART // each)), blocks * device.multiprocessors
+    least = PART if tile else program.machine.threads.block_work
+    return max(1, -(-least // each)), blocks * device.multiprocessors
 
 
 # -- chunks ------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import functools
 import random
 import shutil
 import subprocess
+from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from ilang.core.record import replace
 from ilang.core.reference import evaluate
 from ilang.core.source import Source
 from tests.property import emulated, native
+from tests.property.meaning import TYPES
 from tests.property.native import Call
 from tests.property.test_fuzz import needs_compiler
 from tests.shares import share
@@ -202,7 +204,7 @@ def test_where_parts_are_counted_at_run_time(text: str, parts: str) -> None:
     assert ("k:p" in row.schedule) is bool(parts)
 
 
-@pytest.mark.parametrize("text", AT_RUN_TIME[:4])
+@pytest.mark.parametrize("text", [*AT_RUN_TIME[:4], "+ij~i", ">ijk~ij"])
 def test_what_is_counted_at_run_time_gives_the_same_text_when_it_is_written(text: str) -> None:
     graph = graph_of(text_component(text), "f")
     again = text
@@ -448,6 +450,64 @@ def test_random_extents_at_run_time(mode: str) -> None:
     emulated.agree(programs, calls, wanted, mode, 1e-4)
 
 
+ROWS = ("+ij~i", ">ij~i", "ij*j~ij >> +ij~i", "+ijk~ij", "ij*ij~ij >> >ij~i")
+"""Sums and maxima of rows, whose extents come at run time."""
+LENGTHS = (0, 1, 5, 1023, 1024, 4097, 8192, 30001)
+
+
+def of_rows() -> Iterator[tuple[Program, Call, list[Any]]]:
+    """These at ragged extents, of f32 and f64, on the usual device and on one of few multiprocessors."""
+    assert GPU.device is not None
+    few = replace(GPU, device=replace(GPU.device, multiprocessors=3))
+    for number, text in enumerate(ROWS):
+        dtype = "f64" if number == 1 else "f32"
+        kind, leaves = np.dtype(TYPES[dtype]), text.split("~", 1)[0].lstrip("+>").split("*")
+        shaped = infer(graph_of(text_component(text), "f"), [dtype] * len(leaves))
+        program = replace(lower(shaped, few if number % 2 else GPU), name=f"r{number}")
+        for turn, length in enumerate(LENGTHS):
+            sizes = {"i": (3, 1, 0, 9)[turn % 4], "j": length, "k": length}
+            sizes |= {"j": 2} if "k" in text else {}
+            draw = np.random.default_rng(turn)
+            arrays = [draw.normal(size=[sizes[c] for c in each]).astype(kind) for each in leaves]
+            extents = fit(shaped, [array.shape for array in arrays])
+            wanted = evaluate(shaped, arrays, extents, exact=True)
+            free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
+            results = tuple(array.shape for array in wanted)
+            yield program, Call(number, tuple(free), tuple(arrays), results), wanted
+
+
+@needs_emulator
+@pytest.mark.parametrize("mode", emulated.MODES)
+def test_rows_at_run_time_are_shared_by_blocks(mode: str) -> None:
+    rows = list(of_rows())
+    programs = list(dict.fromkeys(program for program, _, _ in rows))
+    assert len(programs) == len(ROWS)
+    assert all(len(shares_of(program)) == 1 for program in programs)
+    emulated.agree(programs, [call for _, call, _ in rows], [w for _, _, w in rows], mode, 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "extents", "wanted"),
+    [
+        ("f(x[m,n]) = +ij~i", {"m": 16, "n": 131072}, [16]),
+        ("f(x[m,n]) = +ij~i", {"m": 65536, "n": 1024}, [1]),
+        ("f(x[m,n]) = +ij~i", {"m": 1, "n": 4095}, [1]),
+        ("f(x[m,n]) = +ij~i", {"m": 1, "n": 1 << 24}, [264]),
+        ("f(x[m,n]) = +ij~i", {"m": 0, "n": 8192}, [2]),
+        ("f(x[16,n]) = +ij~i", {"n": 131072}, [16]),
+        ("f(x[m,4096]) = +ij~i", {}, []),  # too short
+        ("f(x[132,n]) = +ij~i", {}, []),  # enough for the device
+        ("f(x[m,n]) = (I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij", {}, []),
+    ],
+)
+def test_rows_have_as_many_parts_as_fill_the_device(
+    text: str, extents: dict[str, int], wanted: list[int]
+) -> None:
+    """A row that is read beside its reductions stays one block's."""
+    program = lower(infer(module_graph(parse_module(Source("f.i", text)), "f")), GPU)
+    assert parts_of(program, extents) == wanted
+
+
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on the path")
 @pytest.mark.parametrize(("number", "arch"), [(0, "sm_75"), (1, "sm_80"), (2, "sm_90")])
 def test_nvcc_spills_nothing(tmp_path: Path, number: int, arch: str) -> None:
@@ -455,7 +515,7 @@ def test_nvcc_spills_nothing(tmp_path: Path, number: int, arch: str) -> None:
     every += [(f"ragged{n}", shaped_of(PRODUCT, shapes)) for n, shapes in enumerate(RAGGED)]
     every += [
         (f"counted{n}", infer(graph_of(text_component(text), "f")))
-        for n, text in enumerate(AT_RUN_TIME[:4])
+        for n, text in enumerate([*AT_RUN_TIME[:4], "+ij~i"])
     ]
     every += [
         (

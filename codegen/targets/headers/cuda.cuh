@@ -247,6 +247,7 @@ static int status_of_indices(const int *outside, cudaStream_t stream)
 /* the first iteration of a block: all but the last ones have equally many, a multiple of some number */
 static __device__ inline int64_t start_of(int64_t iterations, int64_t count, int64_t multiple, int64_t block)
 {
+    if (count == 1) return block == 0 ? 0 : iterations;
     const int64_t length = (iterations + count * multiple - 1) / (count * multiple) * multiple;
     if (length == 0) return 0;
     return block <= iterations / length ? block * length : iterations;

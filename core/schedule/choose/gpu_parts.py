@@ -262,6 +262,22 @@ def part_of_rows(node: Assignment, extents: Extents, machine: Machine) -> int | 
     return _outermost(counts, _multiple(max(machine.threads.block_work, wanted), unit))
 
 
+def shared_part_of_rows(node: Assignment, extents: Extents, machine: Machine) -> int | None:
+    """The terms that a block adds at a time of a row that has as many parts as follow from extents; None for one part.
+
+    Rows of several axes have one, and those that are known to be short, or enough for the device.
+    """
+    rows, counts = _known(node, extents)
+    assert machine.device is not None
+    if len(node.reduced_axes()) > 1 or not node.output_axes():
+        return None
+    if rows is not None and (counts is not None or machine.device.multiprocessors <= rows):
+        return None
+    if counts is not None and prod(counts) <= machine.threads.block_work:
+        return None
+    return machine.device.block_threads * machine.device.vector_elements
+
+
 def part_of_elements(
     node: Assignment, extents: Extents, columns: bool, machine: Machine
 ) -> int | None:

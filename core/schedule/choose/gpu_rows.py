@@ -20,6 +20,7 @@ from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record
+from ilang.core.schedule.choose.gpu_parts import shared_part_of_rows
 from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL, BlockTile
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.fuse import mapping
@@ -80,7 +81,7 @@ def gpu_rows(
             kernel = finder.kernel(value)
             members |= kernel
             tiles_of_rows[value] = (
-                finder.row(value, len(kernel[value].rows)) if kernel else tiles[value]
+                finder.row(value, len(kernel[value].rows)) if kernel else finder.alone(value)
             )
     return RowKernels(members, tuple(tiles_of_rows))
 
@@ -146,6 +147,21 @@ class _Finder:
         alone: list[Role] = [SEQUENTIAL for _ in terms]
         order = tuple(map(Loop, (*outputs, *terms)))
         return BlockTile(((),) * len(node.axes), order, (*blocks, *threads, *alone), len(order))
+
+    def alone(self, value: int) -> BlockTile | None:
+        """The tile of a value that is in no kernel of others: a row whose extents are not known has parts."""
+        tile, node = self.tiles[value], self.shaped.nodes[value]
+        if tile is None or not tile.is_row:
+            return tile
+        assert isinstance(node, Assignment)
+        part = shared_part_of_rows(node, self.extents, self.machine)
+        if part is None:
+            return tile
+        (axis,), outputs = node.reduced_axes(), node.output_axes()
+        factors = tuple((part,) if n == axis else () for n in range(len(node.axes)))
+        blocks: list[Role] = ["p" for _ in (*dict.fromkeys(outputs), axis)]
+        order = (*map(Loop, dict.fromkeys(outputs)), Loop(axis), Loop(axis, 1))
+        return BlockTile(factors, order, (*blocks, "t"), len(order))
 
     def _plain(self, value: int) -> Assignment | None:
         """An assignment that stores each element once, at axes of its own, and looks up none; None if it is another."""
