@@ -3,7 +3,8 @@
 #
 #   make help            this list; so does a bare make
 #   make demo            train two samples; build, test and time the digits sample
-#   make test            every test (JOBS=0 in one process; FUZZ=6 with six times the random programs)
+#   make test            the tests to run before each commit (JOBS=0 in one process)
+#   make test-all        every test: those, then the deep ones (FUZZ=6 with six times the random programs)
 #   make check           format, lint and types
 #   make fuzz N=1000     random programs against the reference evaluator
 #   make fuzz-notations N=10000   random programs of every notation, as C and as CUDA on the emulator
@@ -45,7 +46,7 @@ find_cc = found=; \
 	  CC="$(CURDIR)/$(BIN)/zig-cc"; export CC; \
 	fi
 
-.PHONY: help demo test check commands fuzz fuzz-notations fuzz-texts fuzz-tensors fuzz-schedules einsum-tests matrix accuracy counts growth bench bench-page clean
+.PHONY: help demo test test-all check commands fuzz fuzz-notations fuzz-texts fuzz-tensors fuzz-schedules einsum-tests matrix accuracy counts growth bench bench-page clean
 
 # The first target: what a bare `make` does. The list is the comment that opens this file.
 help:
@@ -55,7 +56,10 @@ demo: $(READY)
 	@$(find_cc); $(BIN)/python samples/training/train.py moons digits && $(BIN)/python samples/digits/demo.py
 
 test: $(READY)
-	@$(find_cc); $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --fuzz $(FUZZ)
+	@$(find_cc); $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --deep none
+
+test-all: test
+	@$(find_cc); $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --deep only --fuzz $(FUZZ)
 
 check: $(READY)
 	$(BIN)/ruff format --check .

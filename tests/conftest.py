@@ -20,6 +20,16 @@ YOUNG = 50_000
 QUICK = ("-O0", "-Dalways_inline=")
 """Flags in place of ``-O3``: what computes tiles is compiled once, not wherever it is called."""
 
+SMOKE = (
+    "test_commands",
+    "test_einx",
+    "test_every_notation",
+    "test_fuzz",
+    "test_plain_loops",
+    "test_schedule_rules",
+)
+"""The files of ``tests/property`` that `make test` begins; all others are deep."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -101,12 +111,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _asked_for(config: pytest.Config, item: pytest.Item) -> bool:
     """Whether a run has a test: one that is deep where the option says so, or where its file is named."""
-    is_deep = item.get_closest_marker("deep") is not None
+    is_deep = _is_deep(item)
     deep = config.getoption("--deep")
     if deep is None:
         words = (str(word).partition("::")[0] for word in config.args)
         return not is_deep or item.path in [config.invocation_params.dir / word for word in words]
     return bool(deep == "all" or is_deep == (deep == "only"))
+
+
+def _is_deep(item: pytest.Item) -> bool:
+    """Whether a test is marked deep, or is one of random programs and no smoke run: the first batch of a few files."""
+    if item.get_closest_marker("deep") is not None:
+        return True
+    batch = item.callspec.params.get("batch", 0) if hasattr(item, "callspec") else 0
+    return item.path.parent.name == "property" and (item.path.stem not in SMOKE or batch > 0)
 
 
 def _deal(items: list[pytest.Item]) -> None:

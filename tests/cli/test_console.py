@@ -7,7 +7,15 @@ import pytest
 from tests.rewritten import settle
 from tests.transcripts import ROOT, documents, replay
 
+COMPILES_CUDA = "docs/cuda.md"
 
-@pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+DOCUMENTS = [
+    pytest.param(path, id=name, marks=pytest.mark.deep if name == COMPILES_CUDA else ())
+    for path in documents()
+    for name in [str(path.relative_to(ROOT))]
+]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_transcript(document: Path, update: bool) -> None:
     settle(document, replay(document), update)

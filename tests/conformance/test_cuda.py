@@ -114,7 +114,7 @@ def batch(mode: str) -> tuple[list[Program], list[Call], list[tuple[str, Any]]]:
     return programs, calls, wanted
 
 
-@pytest.mark.parametrize("mode", emulated.MODES)
+@pytest.mark.parametrize("mode", ["cuda", pytest.param("cuda-checked", marks=pytest.mark.deep)])
 def test_index_cases(mode: str) -> None:
     programs, calls, wanted = batch(mode)
     answers = emulated.run(programs, calls, mode, in_all_modes=True)

@@ -51,6 +51,7 @@ def test_random_programs(batch: int) -> None:
     assert tally.open_elements < 0.2 * tally.elements
 
 
+@pytest.mark.deep
 @needs_compiler
 @pytest.mark.parametrize("mode", ["fast", "threads"])
 @pytest.mark.batches(1)
@@ -58,6 +59,7 @@ def test_random_programs_otherwise_compiled(batch: int, mode: str) -> None:
     none_failed(fuzz.work((OTHERS + 12 * batch, 12, mode, False)).failures)
 
 
+@pytest.mark.deep
 @needs_compiler
 @pytest.mark.parametrize(("count", "mode"), [(18, "sanitized"), (9, "fast"), (9, "threads")])
 @pytest.mark.batches(1)
@@ -93,6 +95,7 @@ def test_random_specifications_have_every_form() -> None:
     assert {n for p in drawn for run in p.runs for a in run for n in a.shape} >= {0, 1, 2, 3, 7}
 
 
+@pytest.mark.deep
 @needs_compiler
 @pytest.mark.batches(1)
 def test_any_order_of_loops_is_right(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,6 +110,7 @@ def test_any_order_of_loops_is_right(batch: int, monkeypatch: pytest.MonkeyPatch
     none_failed(fuzz.work((2 * OTHERS + 15 * batch, 15, "sanitized", False)).failures)
 
 
+@pytest.mark.deep
 @needs_compiler
 @pytest.mark.parametrize("path", sorted(fuzz.CASES.glob("*.json")), ids=lambda path: path.stem)
 def test_what_once_failed(path: Path) -> None:
@@ -180,6 +184,7 @@ def test_trials_are_kept_whole(tmp_path: Path) -> None:
                 assert a.tobytes() == b.tobytes() or a.dtype.kind == "f"
 
 
+@pytest.mark.deep
 def test_plain_text_means_the_same() -> None:
     """However a program is written, it is the same graph: inference agrees with the generator."""
     for seed in range(60):

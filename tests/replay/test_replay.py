@@ -7,8 +7,11 @@ import pytest
 from tests.replay import replay, subjects
 from tests.replay.subjects import DEEP, Subject
 
+LONG = ("files", "random")
+"""Groups of `replay.py` that take as long as all others; `goldens` has programs of their kinds."""
+
 GROUPS = [
-    pytest.param(name, marks=pytest.mark.deep if name.startswith(DEEP) else ())
+    pytest.param(name, marks=pytest.mark.deep if name.startswith(DEEP) or name in LONG else ())
     for name in subjects.group_names()
 ]
 

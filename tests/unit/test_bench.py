@@ -60,6 +60,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return json.loads(file.read_text("utf-8"))
 
 
+@pytest.mark.deep
 def test_every_program_is_right_and_timed(results: Any) -> None:
     rows = results["threads"]["1"]["workloads"]
     assert list(rows) == [workload.name for workload in QUICK]
@@ -220,6 +221,7 @@ def test_plug_in_trains() -> None:
     assert np.array_equal(arrays["w2"], start)
 
 
+@pytest.mark.deep
 def test_all_parts_for_a_gpu_run_emulated(tmp_path: Path) -> None:
     """Projects, their tests with every access checked, and times; the index cases are tests of their own."""
     file = tmp_path / "results.jsonl"
@@ -238,6 +240,7 @@ def test_all_parts_for_a_gpu_run_emulated(tmp_path: Path) -> None:
     assert rows[4]["says"].endswith("goal 60 % of cuBLAS: not known")
 
 
+@pytest.mark.deep
 def test_results_are_kept_before_the_deadline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -360,6 +363,7 @@ def test_a_part_that_fails_on_a_gpu_is_told(
     assert gpu.main(["--parts", "times"]) == 3
 
 
+@pytest.mark.deep
 def test_calls_of_small_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", unoptimised.path())
     found = calls.run(quick=True)

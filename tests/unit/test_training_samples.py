@@ -21,7 +21,9 @@ def script() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["moons", "digits", "digits_conv"])
+@pytest.mark.parametrize(
+    "name", ["moons", "digits", pytest.param("digits_conv", marks=pytest.mark.deep)]
+)
 def test_a_sample_learns_what_it_promises(name: str, script: ModuleType, tmp_path: Path) -> None:
     sample, data = script.SAMPLES[name], script.data_of(name)
     checkpoint = script.trained(name, data, tmp_path, sample.options)

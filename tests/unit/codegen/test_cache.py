@@ -411,6 +411,7 @@ FALLIBLE = (
 )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", FALLIBLE)
 def test_every_call_may_fail(
     name: str, compiles: Compiles, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch

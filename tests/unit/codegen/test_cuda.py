@@ -108,6 +108,7 @@ def errors_of_guesses(programs: Sequence[Program], said: str, architecture: str)
     return errors
 
 
+@pytest.mark.deep
 @needs_nvcc
 @pytest.mark.early
 def test_samples_compile_without_a_warning(tmp_path: Path) -> None:
@@ -144,6 +145,7 @@ def test_vectors_of_shared_rows_are_counted_not_divided() -> None:
     assert not [index for index in indices if " / " in index]
 
 
+@pytest.mark.deep
 @needs_nvcc
 @pytest.mark.early
 def test_written_schedules_compile_without_a_warning(tmp_path: Path) -> None:
@@ -158,6 +160,7 @@ def test_written_schedules_compile_without_a_warning(tmp_path: Path) -> None:
         assert compiled(tmp_path, *options) == ""
 
 
+@pytest.mark.deep
 @needs_nvcc
 def test_the_host_half_of_a_text_compiles_without_a_warning(tmp_path: Path) -> None:
     """Layouts with temporaries, with scratch and with what tells of an index out of range."""
@@ -172,6 +175,7 @@ def test_the_host_half_of_a_text_compiles_without_a_warning(tmp_path: Path) -> N
     assert compiled(tmp_path, "-arch=sm_75", "-c", "-Ofc=max", *warned) == ""
 
 
+@pytest.mark.deep
 @needs_nvcc
 def test_every_helper_compiles(tmp_path: Path) -> None:
     """Those for matrix units say so where a device has none."""
@@ -244,6 +248,7 @@ def test_headers_are_plain_c() -> None:
     assert "int embed_wait(" in cuda_header.emit_header([embedding])
 
 
+@pytest.mark.deep
 @needs_nvcc
 @pytest.mark.parametrize("architecture", share(ARCHITECTURES, 2))
 def test_a_product_stays_in_registers_and_reads_vectors(tmp_path: Path, architecture: str) -> None:

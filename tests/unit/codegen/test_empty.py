@@ -29,6 +29,7 @@ CASES = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("text", "shapes", "value"), CASES)
 def test_loops_around_nothing_are_left_at_once(

@@ -30,6 +30,7 @@ STACK = 16 * 1024
 """Bytes of an array in a function at most."""
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_any_factor_compiles(name: str, tmp_path: Path) -> None:
     text = i(SCHEDULES[name]).source("c")

@@ -236,6 +236,7 @@ def test_rows_of_layers_follow_before_shapes_are_known(tmp_path: Path) -> None:
         assert any(each.rows for each in values), name
 
 
+@pytest.mark.deep
 def test_dropout_draws_anew_each_step_and_alike_everywhere(tmp_path: Path) -> None:
     text = """cd f(x; rate = 0.25) {
   "n" =: n + 1
@@ -265,6 +266,7 @@ def test_dropout_draws_anew_each_step_and_alike_everywhere(tmp_path: Path) -> No
     assert (sessions[0](x)[0] == 1).all()
 
 
+@pytest.mark.deep
 def test_dropout_follows_the_seed(tmp_path: Path) -> None:
     """Every seed dropped the same elements."""
     text = """op net(x, n) = dropout("w" 1.0 *. dropout(x, n; 0.5), n; 0.5)
@@ -426,6 +428,7 @@ CALLS = (
 SHAPES = ("4|3", "2|2,4", "|", "4,2|3", "5|3->2")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("call", CALLS)
 def test_a_wrong_shape_or_type_is_told_at_the_call(call: str, tmp_path: Path) -> None:
     """At the line of the user, and with the user's argument beside the library's name for it."""

@@ -225,6 +225,7 @@ def compiled(text: str, folder: Path, flags: tuple[str, ...]) -> Path:
     return folder / "test"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("name", HEADERS)
 def test_a_header_compiles_alone_and_does_what_it_says(

@@ -65,6 +65,7 @@ def hosts() -> list[Host]:
     return [host_of(each) for each in programs]
 
 
+@pytest.mark.deep
 @needs_nvrtc
 @pytest.mark.early
 @pytest.mark.parametrize("first", [0, 1], ids=["sm_80", "sm_90"])

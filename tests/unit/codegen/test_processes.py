@@ -13,6 +13,7 @@ from tests.property.interruptions import WORKLOADS
 ROOT = Path(__file__).resolve().parents[3]
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.usefixtures("real_compiler"),
     pytest.mark.skipif(os.name != "posix", reason="needs signals and fork"),
 ]

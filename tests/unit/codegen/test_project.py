@@ -28,6 +28,8 @@ from ilang.core.source import Source
 from tests.mixing import Mixing
 from tests.shares import share
 
+pytestmark = pytest.mark.deep
+
 ROOT = Path(__file__).resolve().parents[3]
 
 needs_make = pytest.mark.skipif(

@@ -98,6 +98,7 @@ def trained(path: Path, x: Any, t: Any, target: str, ranks: Any) -> tuple[list[f
     return losses, {path: array.copy() for path, array in s.parameters.items()}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("target", ["c", "numpy"])
 @pytest.mark.parametrize("merge", sorted(PARTS))
 @pytest.mark.parametrize("size", [2, 3])

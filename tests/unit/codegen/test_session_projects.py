@@ -25,6 +25,7 @@ from ilang.codegen.targets.session import TITLES
 from ilang.icli.main import main
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.usefixtures("real_compiler", "shared_cache"),
     pytest.mark.skipif(
         shutil.which("make") is None or shutil.which("cc") is None, reason="needs make and cc"

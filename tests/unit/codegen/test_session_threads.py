@@ -140,6 +140,7 @@ def test_parameters_that_are_shared_keep_their_place(module: Any) -> None:
         again(np.ones((4, 2), np.float32))
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_a_fork_finds_sessions_between_two_runs(module: Any) -> None:
     session = module.session("count", {"x": "2"})

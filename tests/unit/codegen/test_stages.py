@@ -64,6 +64,7 @@ def summed(session: EmittedSession) -> list[list[str]]:
     ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("text", [DEEP, TWICE], ids=["deep", "twice"])
 @pytest.mark.parametrize("bucket_bytes", [1, 8, 1 << 30])
 def test_buckets_change_no_value(text: str, bucket_bytes: int, tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def function(
     return ctypes.CDLL(str(library))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("unit", ["machine", "plain", native.AVX2, "sanitized"])
 def test_products_of_ragged_extents(unit: str, tmp_path: Path) -> None:
     library = function("ik*kj~ijk >> +ijk~ij", UNITS[unit], tmp_path)
@@ -109,6 +110,7 @@ PRODUCTS = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("what", PRODUCTS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_results_are_those_of_one_thread(what: str, dtype: str, tmp_path: Path) -> None:
@@ -195,6 +197,7 @@ KNOWN = """f(a[300, 13], b[300, 16], c[9, 20, 5, 23], d[9, 20, 5, 17], e[2, 13, 
 """Few lanes, so that a tile has more rows: side by side, or the windows of two dimensions. All extents are known."""
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("unit", ["machine", "plain", native.AVX2, "sanitized"])
 def test_tiles_of_many_rows(unit: str, tmp_path: Path) -> None:
     program = lower(infer(program_graph(text_program(KNOWN))))

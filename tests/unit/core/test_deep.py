@@ -27,12 +27,13 @@ def deepest(text: str) -> int:
     return most
 
 
-@pytest.mark.parametrize("count", [17, 200, 2_000, 20_000])
+@pytest.mark.parametrize("count", [17, 200, 2_000, pytest.param(20_000, marks=pytest.mark.deep)])
 def test_a_kernel_of_many_terms(count: int) -> None:
     kernel = elementwise("f", [" + ".join(["x0"] * count)])
     assert np.array_equal(kernel(X, target="numpy"), count * X)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "text",
     [

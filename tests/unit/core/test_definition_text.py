@@ -72,6 +72,7 @@ HEADS = (
 )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("machine", [CPU, GPU], ids=lambda machine: machine.kind)
 @pytest.mark.parametrize(
     "text",
@@ -99,6 +100,7 @@ def test_a_definition_has_the_schedules_of_matrices_that_are_computed_again(
     assert schedules.same_code(shaped, again, machine)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("machine", [CPU, GPU], ids=lambda machine: machine.kind)
 def test_random_programs_as_definitions_with_their_schedules(machine: Machine) -> None:
     """Guards, windows, positions, constants and conversions of types: read again, they give the same code."""

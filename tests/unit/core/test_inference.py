@@ -142,6 +142,7 @@ def test_a_definition_that_doubles_itself_is_refused() -> None:
     assert caught.value.code == "E0250"
 
 
+@pytest.mark.deep
 def test_ten_thousand_expressions() -> None:
     s = shaped(" >> ".join(["-i~i"] * 10_000))
     assert len(s.nodes) == 10_001

@@ -27,6 +27,7 @@ def copied(dtype: str) -> int:
     return names.index("in0_copy")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("dtype", "lanes"), [("f32", 32), ("f64", 16)])
 @pytest.mark.parametrize("row", [1, 16, 33, 128])
 @pytest.mark.parametrize("sector", [2, 4, 8])

@@ -160,6 +160,7 @@ def test_known_columns_are_in_blocks_where_they_are_few_and_long() -> None:
     assert not chunked(4_096, 1_000_000)  # nor are there several blocks of so many
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("text", OF_COLUMNS)
 @pytest.mark.parametrize(
     "shape",

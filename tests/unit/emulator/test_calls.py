@@ -146,6 +146,7 @@ def extents_drawn(count: int, draw: random.Random) -> list[int]:
     return [draw.choice(some) for _ in range(count)]
 
 
+@pytest.mark.deep
 def test_calls_are_those_of_the_text() -> None:
     """At sizes large and small, some of which are refused; arrays are nowhere, since no kernel runs."""
     loaded, draw = recorder([host.program for host in hosts()]), random.Random(1)

@@ -140,6 +140,7 @@ def test_first_values_runs_and_files_are_those_of_python(tmp_path: Path) -> None
     assert file.read_bytes() == same.read_bytes()
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("machine")
 def test_sizes_may_come_with_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = {"x": "n|3", "t": "n|2"}

@@ -172,6 +172,7 @@ def test_functions_of_another_runtime_are_not_called(tmp_path: Path) -> None:
 NVCC = shutil.which("nvcc")
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(
     NVCC is None, reason="nvcc is not on the path: `make test` needs no CUDA toolkit"
 )

@@ -34,7 +34,7 @@ from ilang.core.pipeline import graph_of, infer, lower, text_component
 from ilang.icli.main import main
 from tests.unit.emulator.conftest import new_array, on_device, program
 
-pytestmark = pytest.mark.usefixtures("machine")
+pytestmark = [pytest.mark.deep, pytest.mark.usefixtures("machine")]
 
 RANDOM = np.random.default_rng(0)
 ON: Any = {"target": "cuda-emulated"}

@@ -8,6 +8,7 @@ import pytest
 from ilang import ShapeError, load, tensor
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("target", ["numpy", "c", "cuda-emulated"])
 def test_constants_are_repeated_along_batch_and_input_axes(target: str, tmp_path: Path) -> None:
     path = tmp_path / "constants.i"

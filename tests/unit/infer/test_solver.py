@@ -258,6 +258,7 @@ def test_work_grows_linearly(build: Callable[[int], tensor.Tensor]) -> None:
     assert steps[2] - steps[1] <= 2.02 * (steps[1] - steps[0])
 
 
+@pytest.mark.deep
 def test_ten_thousand_operations_stay_under_five_seconds() -> None:
     steps, seconds = measured(layers(10000))
     assert steps < 20 * 10000
