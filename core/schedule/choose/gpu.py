@@ -13,7 +13,7 @@ block, one with two is unrolled. The roles of a chosen nest say which loops bloc
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from ilang.core.ir.schedule import Loop, Nest, Role, Space
 from ilang.core.ir.shaped import Assignment, Read, Shaped
@@ -22,12 +22,12 @@ from ilang.core.machine import Machine
 from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import accesses_of, arrays_of, reads_of
 from ilang.core.schedule.choose.gpu_apart import Blocks, apart_readers, blocks_of
-from ilang.core.schedule.choose.gpu_rows import RowKernels, gpu_rows
-from ilang.core.schedule.choose.gpu_tiles import BlockTile, copied_bytes, gpu_tile, is_copied
+from ilang.core.schedule.choose.gpu_rows import Member, gpu_rows
+from ilang.core.schedule.choose.gpu_tiles import copied_bytes, gpu_tile, is_copied
 from ilang.core.schedule.choose.inlining import Inlining, inlining
 from ilang.core.schedule.choose.nests import Choice, same_loops
 from ilang.core.schedule.choose.taking import taken
-from ilang.core.schedule.choose.tile import Factors
+from ilang.core.schedule.choose.tile import BlockTile, Factors
 from ilang.core.schedule.choose.tilings import tilings
 from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
 from ilang.core.schedule.groups import Kernels
@@ -132,7 +132,7 @@ class _Nests:
         written: Sequence[Nest | None],
         provenance: Provenance,
         readers: Inlining,
-        rows: RowKernels,
+        rows: tuple[Mapping[int, Member], Sequence[BlockTile | None]],
         blocks: Blocks,
     ) -> None:
         self.shaped = shaped
@@ -140,9 +140,8 @@ class _Nests:
         self.written = written
         self.provenance = provenance
         self.readers = readers
-        self.tiles = rows.tiles
-        self.rows = rows.members
-        self.inside = {v: each for v, each in rows.members.items() if v != each.root}
+        self.rows, self.tiles = rows
+        self.inside = {v: each for v, each in self.rows.items() if v != each.root}
         self.live = live_values(shaped)
         self.nests: list[Nest | None] = [None] * len(shaped.nodes)
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}

@@ -20,9 +20,9 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
-from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL, BlockTile
+from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL
 from ilang.core.schedule.choose.inlining import Inlining, inlining
-from ilang.core.schedule.choose.tile import RUN, Tiling
+from ilang.core.schedule.choose.tile import RUN, BlockTile, Tiling
 from ilang.core.schedule.wide_matrices import Apart, Phase
 
 

@@ -21,8 +21,9 @@ from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record
 from ilang.core.schedule.choose.gpu_parts import shared_part_of_rows
-from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL, BlockTile
+from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL
 from ilang.core.schedule.choose.inlining import Inlining
+from ilang.core.schedule.choose.tile import BlockTile
 from ilang.core.schedule.fuse import mapping
 from ilang.core.schedule.readers import compared, live_values
 
@@ -49,22 +50,14 @@ class Member:
     is_whole: bool
 
 
-@record
-class RowKernels:
-    """The ``members`` of all kernels, by value, and the ``tiles`` of the program, with a row for each kernel."""
-
-    members: Mapping[int, Member]
-    tiles: tuple[BlockTile | None, ...]
-
-
 def gpu_rows(
     shaped: Shaped,
     readers: Inlining,
     tiles: Sequence[BlockTile | None],
     extents: Extents,
     machine: Machine,
-) -> RowKernels:
-    """The values of a program that go row by row.
+) -> tuple[Mapping[int, Member], tuple[BlockTile | None, ...]]:
+    """The members of all kernels that go row by row, by value, and the tiles of a program, with a row for each kernel.
 
     Args:
         shaped: the program.
@@ -83,7 +76,7 @@ def gpu_rows(
             tiles_of_rows[value] = (
                 finder.row(value, len(kernel[value].rows)) if kernel else finder.alone(value)
             )
-    return RowKernels(members, tuple(tiles_of_rows))
+    return members, tuple(tiles_of_rows)
 
 
 class _Finder:

@@ -23,10 +23,9 @@ from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
-from ilang.core.record import record
 from ilang.core.schedule.choose.accesses import Arrays
 from ilang.core.schedule.choose.gpu_parts import has_few_results
-from ilang.core.schedule.choose.tile import Access, Factors
+from ilang.core.schedule.choose.tile import Access, BlockTile
 
 WIDEST = max(BYTES.values())
 """Of an element: what is read may be of any type."""
@@ -34,20 +33,9 @@ MOST_APART = 2
 """The distance of neighboring windows, in lengths of one, at most: at least half of a copy is read."""
 
 
-@record
-class StridedLoops:
-    """The loops of a reduction, ``depth`` of them outside of the copies, and the accesses that are copied there."""
-
-    factors: Factors
-    order: tuple[Loop, ...]
-    roles: tuple[Role, ...]
-    depth: int
-    copied: tuple[Access, ...]
-
-
 def strided_loops(
     node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
-) -> StridedLoops | None:
+) -> BlockTile | None:
     """The loops of a reduction whose threads read in strides what a block may copy; None where they do not.
 
     Args:
@@ -82,7 +70,7 @@ def strided_loops(
 
 def short_row_loops(
     node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
-) -> StridedLoops | None:
+) -> BlockTile | None:
     """The loops of a reduction over rows of few elements, many of them for each element of the result; else None.
 
     Each block copies rows that lie beside each other, and its threads share them. Where many results read the same
@@ -115,7 +103,7 @@ def short_row_loops(
 
 def _parts_of_rows(
     node: Assignment, first: int, rows: int, is_turned: bool, copied: tuple[Access, ...]
-) -> StridedLoops:
+) -> BlockTile:
     """The loops of blocks that have so many iterations of the first reduced axis, and all of the others."""
     outer = (Loop(first), *map(Loop, dict.fromkeys(node.output_axes())))
     terms = tuple(Loop(axis) for axis in node.reduced_axes() if axis != first)
@@ -124,7 +112,7 @@ def _parts_of_rows(
     inside = (*terms, Loop(first, 1)) if is_turned else (Loop(first, 1), *terms)
     roles: tuple[Role, ...] = (*plain, "t") if is_turned else ("t", *plain)
     factors = tuple((rows,) if axis == first else () for axis in range(len(node.axes)))
-    return StridedLoops(factors, (*outer, *inside), ("p", *blocks, *roles), len(outer), copied)
+    return BlockTile(factors, (*outer, *inside), ("p", *blocks, *roles), len(outer), strided=copied)
 
 
 def _is_plain(node: Assignment, accesses: Arrays) -> bool:
@@ -208,7 +196,7 @@ def _loops(
     inner: Sequence[int],
     is_turned: bool,
     copied: tuple[Access, ...],
-) -> StridedLoops:
+) -> BlockTile:
     """The loops of blocks with so many elements of each of some axes, and all of the inner ones."""
     outer = [Loop(axis) for axis in node.output_axes() if axis not in inner]
     terms = [Loop(axis) for axis in node.reduced_axes()]
@@ -219,4 +207,4 @@ def _loops(
     inside = (*terms, *threads) if is_turned else (*threads, *terms)
     around: list[Role] = ["" for _ in outer]
     factors = tuple((block[axis],) if axis in block else () for axis in range(len(node.axes)))
-    return StridedLoops(factors, (*outer, *inside), (*around, *roles), len(outer), copied)
+    return BlockTile(factors, (*outer, *inside), (*around, *roles), len(outer), strided=copied)

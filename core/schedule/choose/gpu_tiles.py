@@ -20,7 +20,7 @@ from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
-from ilang.core.record import record, replace
+from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import Arrays
 from ilang.core.schedule.choose.gpu_parts import (
     block_of,
@@ -29,33 +29,14 @@ from ilang.core.schedule.choose.gpu_parts import (
     part_of_elements,
     part_of_rows,
 )
-from ilang.core.schedule.choose.gpu_strides import StridedLoops, short_row_loops, strided_loops
-from ilang.core.schedule.choose.tile import RUN, Access, Factors, tiling
+from ilang.core.schedule.choose.gpu_strides import short_row_loops, strided_loops
+from ilang.core.schedule.choose.tile import RUN, Access, BlockTile, tiling
 
 SIDE: tuple[Role, ...] = ("u", "t", "u")
 """The roles of the parts of a side of a contraction's tile: groups of elements, threads, elements of a group."""
 PARTS = {1: (0, 1, 0), 2: (0, 1, 2), 3: (1, 2, 3)}
 """The part of a side that each of them is, where it is split into so many; 0: none."""
 SEQUENTIAL: Role = ""
-
-
-@record
-class BlockTile:
-    """The loops of an assignment whose innermost ones are a block's; ``depth`` of them stand outside the copies.
-
-    Of what it reads, a copy is made where an access lacks one of its axes, or runs across. Blocks fill copies again and
-    again where there is ``room`` for two of each, in bytes; none where they fill them once. ``is_row`` says that the
-    threads of a block share each element of a reduction along memory. Where threads would read in strides, ``strided``
-    has all accesses that are copied.
-    """
-
-    factors: Factors
-    order: tuple[Loop, ...]
-    roles: tuple[Role, ...]
-    depth: int
-    room: int = 0
-    is_row: bool = False
-    strided: tuple[Access, ...] | None = None
 
 
 def gpu_tile(
@@ -175,21 +156,14 @@ def _strided(
     node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
 ) -> BlockTile | None:
     """Blocks of a reduction that copy rows, or windows, which each thread goes along by itself."""
-    return _copied(strided_loops(node, extents, accesses, machine))
+    return strided_loops(node, extents, accesses, machine)
 
 
 def _short_rows(
     node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
 ) -> BlockTile | None:
     """Blocks of a reduction that copy many rows of few elements, which threads share, and have a part of it each."""
-    return _copied(short_row_loops(node, extents, accesses, machine))
-
-
-def _copied(loops: StridedLoops | None) -> BlockTile | None:
-    """The tile of loops whose threads would read in strides."""
-    if loops is None:
-        return None
-    return BlockTile(loops.factors, loops.order, loops.roles, loops.depth, strided=loops.copied)
+    return short_row_loops(node, extents, accesses, machine)
 
 
 def _elements(

@@ -27,7 +27,7 @@ from math import prod
 
 from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.schedule import Loop
+from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
@@ -48,6 +48,25 @@ REDUCED = {1: (512,), 2: (32, 16), 3: (32, 4, 4), 4: (8, 4, 4, 4)}
 
 Factors = tuple[tuple[int, ...], ...]
 Access = tuple[Affine, ...]
+
+
+@record
+class BlockTile:
+    """The loops of an assignment whose innermost ones are a block's; ``depth`` of them stand outside the copies.
+
+    Of what it reads, a copy is made where an access lacks one of its axes, or runs across. Blocks fill copies again and
+    again where there is ``room`` for two of each, in bytes; none where they fill them once. ``is_row`` says that the
+    threads of a block share each element of a reduction along memory. Where threads would read in strides, ``strided``
+    has all accesses that are copied.
+    """
+
+    factors: Factors
+    order: tuple[Loop, ...]
+    roles: tuple[Role, ...]
+    depth: int
+    room: int = 0
+    is_row: bool = False
+    strided: tuple[Access, ...] | None = None
 
 
 @record
