@@ -1,19 +1,21 @@
 """``python -m bench.gpu``: what only a GPU can tell, in one call of some minutes; prints a line for each result.
 
 python -m bench.gpu                       all parts, on the GPU of this machine
-python -m bench.gpu --parts times         one part of times, sanitizer, conformance, projects, compiled
+python -m bench.gpu --parts times         one part; all of them, in order, are below
 python -m bench.gpu --only attention      samples and workloads whose names match
-python -m bench.gpu --deadline 540        begin nothing after so many seconds
+python -m bench.gpu --deadline 540        begin nothing after so many seconds; 420 on a GPU
 python -m bench.gpu --emulate --json out.jsonl
 
-``times`` compares our programs on arrays of the device with PyTorch (cuBLAS and its kernels), ``sanitizer`` runs the
-tests of samples' projects under the tools of compute-sanitizer, ``conformance`` calls the index cases, ``projects``
-writes every sample as a CUDA project and runs its own test, ``compiled`` compares with torch.compile (Triton). PyTorch
-need not be there. Emulated, the test is run once with every access checked in place of the tools, and times are those
-of tiny sizes and mean nothing.
+``micro`` measures instructions, the L2 cache and launches, ``times`` compares our programs on arrays of the device with
+PyTorch (cuBLAS and its kernels), ``ncu`` lets Nsight Compute look at kernels of some rows, ``sanitizer`` runs the tests
+of samples' projects under the tools of compute-sanitizer, ``conformance`` calls the index cases, ``wide`` runs projects
+with 64-bit indices, ``compiled`` compares with torch.compile (Triton), ``projects`` writes every sample as a CUDA
+project and runs its own test. PyTorch need not be there. Emulated, the test is run once with every access checked in
+place of the tools, rows run without ncu, PyTorch is on the CPU, and times are those of tiny sizes and mean nothing.
 
-What is worth most comes first. Each result is a line of the file as soon as it is known, so that nothing is lost where
-the machine is taken away; what the deadline leaves out is a line, too, "not reached".
+What is worth most comes first, and each part has a share of the time; what one leaves, the next ones have. Each result
+is a line of the file as soon as it is known, so that nothing is lost where the machine is taken away; what the deadline
+leaves out is a line, too, "not reached".
 
 A machine needs Python 3.11, NumPy, click, rich, cffi, and nvcc; prompt_toolkit only the REPL needs, and without make
 projects are compiled by hand. A machine that has no cffi, and no network, takes one file that is fetched elsewhere:
@@ -41,7 +43,7 @@ from time import perf_counter
 from typing import Any
 
 from ilang.core.diagnostic import Error
-from ilang.core.record import record
+from ilang.core.record import record, replace
 
 ROOT = Path(__file__).parents[1]
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -51,6 +53,14 @@ FOUND = 9
 SAYS = {True: "right", False: "WRONG", None: "-----"}
 SECONDS = 240
 """A command that has not ended by then is taken to hang."""
+GRACE = 30
+"""Seconds that a command has at least, although the deadline is near."""
+DEADLINE = 420
+"""Seconds of a run on a GPU, where nobody says how many."""
+WIDE = "-O3 -DIL_WIDE"
+"""Flags of nvcc by which all indices have 64 bits."""
+FIRST = ("06", "13", "18", "20", "24", "26", "29", "22")
+"""The samples that are worth most: products, attention, reductions in parts, guards, and windows."""
 
 
 @record
@@ -70,7 +80,7 @@ class Row:
 class Place:
     """Where programs run: on the GPU of this machine, or emulated; ``nvcc`` and ``arch`` are for Makefiles.
 
-    Nothing begins after ``ends``, of the clock that ``perf_counter`` reads.
+    Nothing of a part begins after ``ends``, of the clock that ``perf_counter`` reads.
     """
 
     target: str
@@ -83,6 +93,10 @@ class Place:
     def is_over(self) -> bool:
         """Whether nothing more begins."""
         return self.ends <= perf_counter()
+
+    def seconds(self) -> float:
+        """The most seconds that a command may take from now on."""
+        return min(SECONDS, max(GRACE, self.ends - perf_counter()))
 
     def is_emulated(self) -> bool:
         """Whether there is no GPU."""
@@ -104,8 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 3
         verdicts = []
         with Path(options.json or os.devnull).open("a", encoding="utf-8") as file:
-            for name in options.parts.split(","):
-                for row in PARTS[name](place):
+            for part, ends in _shares(options.parts.split(","), place.ends):
+                for row in PARTS[part](replace(place, ends=ends)):
                     verdicts.append(row.is_right)
                     print(
                         f"{row.part:12} {row.name:28} {SAYS[row.is_right]}  {row.says}", flush=True
@@ -115,6 +129,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wrong, missing = verdicts.count(False), verdicts.count(None)
     print(f"{len(verdicts)} results, {wrong} of them wrong, {missing} not reached")
     return int(0 < wrong)
+
+
+def _shares(names: Sequence[str], ends: float) -> Iterator[tuple[str, float]]:
+    """Each part and when it ends, so that all of them together end in time: what one leaves, the next ones have."""
+    begins, total, used = perf_counter(), sum(SHARES[name] for name in names), 0
+    for name in names:
+        used += SHARES[name]
+        yield name, ends if math.isinf(ends) else begins + (ends - begins) * used / total
 
 
 def _values(row: Row) -> tuple[Any, ...]:
@@ -129,7 +151,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--parts", default=",".join(PARTS), help="names, with commas between")
     parser.add_argument("--only", default="", metavar="PATTERN", help="a regular expression")
     parser.add_argument("--emulate", action="store_true", help="without a GPU, at tiny sizes")
-    parser.add_argument("--deadline", type=float, default=math.inf, metavar="SECONDS")
+    parser.add_argument("--deadline", type=float, metavar="SECONDS", help=f"{DEADLINE} on a GPU")
     parser.add_argument("--json", metavar="FILE", help="append each result as a line of JSON")
     options = parser.parse_args(arguments)
     unknown = set(options.parts.split(",")) - set(PARTS)
@@ -139,7 +161,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _place(options: argparse.Namespace, folder: Path) -> Place:
-    ends = perf_counter() + options.deadline
+    usual = math.inf if options.emulate else DEADLINE
+    ends = perf_counter() + (usual if options.deadline is None else options.deadline)
     if options.emulate:
         nvcc = f"{sys.executable} -m ilang.codegen.emulator.nvcc"
         return Place("cuda-emulated", nvcc, "native", folder, options.only, ends)
@@ -150,9 +173,11 @@ def _place(options: argparse.Namespace, folder: Path) -> Place:
     return Place("cuda", nvcc, f"sm_{capability()}", folder, options.only, ends)
 
 
-def _run(command: Sequence[str], folder: Path, **environment: str) -> tuple[int, str, float]:
+def _run(
+    command: Sequence[str], folder: Path, place: Place, **environment: str
+) -> tuple[int, str, float]:
     """The exit status of a command, what it said, and the seconds it took."""
-    start = perf_counter()
+    start, most = perf_counter(), place.seconds()
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     try:
         done = subprocess.run(
@@ -163,11 +188,11 @@ def _run(command: Sequence[str], folder: Path, **environment: str) -> tuple[int,
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            timeout=SECONDS,
+            timeout=most,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return -1, f"it did not end within {SECONDS} seconds", perf_counter() - start
+        return -1, f"it did not end within {most:.0f} seconds", perf_counter() - start
     return done.returncode, done.stdout, perf_counter() - start
 
 
@@ -177,9 +202,19 @@ def _last(said: str) -> str:
     return lines[-1][:200] if lines else "it said nothing"
 
 
+def _samples() -> list[Path]:
+    """All samples, those that are worth most first."""
+
+    def place(path: Path) -> tuple[int, str]:
+        number = path.stem[:2]
+        return FIRST.index(number) if number in FIRST else len(FIRST), path.stem
+
+    return sorted(ROOT.glob("samples/[0-9]*.i"), key=place)
+
+
 def _in_turns(part: str, work: Callable[[Path], Iterator[Row]], place: Place) -> Iterator[Row]:
-    """What is said of every sample, in their order; as many at a time as there are processors."""
-    samples = [p for p in sorted(ROOT.glob("samples/[0-9]*.i")) if place.takes(p.stem)]
+    """What is said of every sample, those worth most first; as many at a time as there are processors."""
+    samples = [path for path in _samples() if place.takes(path.stem)]
 
     def rows_of(path: Path) -> list[Row]:
         return [Row(part, path.stem, None, "not reached")] if place.is_over() else list(work(path))
@@ -189,23 +224,28 @@ def _in_turns(part: str, work: Callable[[Path], Iterator[Row]], place: Place) ->
             yield from rows
 
 
-def _tested(path: Path, place: Place, folder: Path, **environment: str) -> tuple[int, str, float]:
-    """A sample written as a project, compiled, and tested by its own Makefile."""
+def _tested(
+    path: Path, place: Place, folder: Path, flags: str = "-O3", **environment: str
+) -> tuple[int, str, float]:
+    """A sample written as a project, compiled with flags, and tested by its own Makefile."""
     words = ["-m", "ilang", "build", str(path), "--target", "cuda", "-o", str(folder)]
-    status, said, seconds = _run([sys.executable, *words], ROOT)
+    status, said, seconds = _run([sys.executable, *words], ROOT, place)
     if status:
         return status, said, seconds
     if shutil.which("make") is None:
-        return _tested_by_hand(place, folder, **environment)
-    variables = [f"NVCC={place.nvcc}", f"ARCH={place.arch}"]
-    return _run(["make", *variables, "test"], folder, **environment)
+        return _tested_by_hand(place, folder, flags, **environment)
+    variables = [f"NVCC={place.nvcc}", f"ARCH={place.arch}", f"NVCCFLAGS={flags}"]
+    return _run(["make", *variables, "test"], folder, place, **environment)
 
 
-def _tested_by_hand(place: Place, folder: Path, **environment: str) -> tuple[int, str, float]:
+def _tested_by_hand(
+    place: Place, folder: Path, given: str, **environment: str
+) -> tuple[int, str, float]:
     """A project compiled and tested by the commands of its Makefile, where there is no make."""
     (test,) = folder.glob("*_test.c")
     stem, nvcc = test.stem.removesuffix("_test"), place.nvcc.split()
-    flags = ["-std=c++17", "--fmad=false", "-O3", f"-arch={place.arch}", "-Xcompiler", "-fPIC"]
+    flags = ["-std=c++17", "--fmad=false", *given.split(), f"-arch={place.arch}"]
+    flags += ["-Xcompiler", "-fPIC"]
     commands = (
         [*nvcc, *flags, "-c", f"{stem}.cu", "-o", f"{stem}.o"],
         ["cc", "-std=gnu11", "-O2", "-c", test.name, "-o", f"{test.stem}.o"],
@@ -215,7 +255,7 @@ def _tested_by_hand(place: Place, folder: Path, **environment: str) -> tuple[int
     status, said, seconds = 0, "", 0.0
     for command in commands:
         if status == 0:
-            status, said, more = _run(command, folder, **environment)
+            status, said, more = _run(command, folder, place, **environment)
             seconds += more
     return status, said, seconds
 
@@ -228,6 +268,17 @@ def projects(place: Place) -> Iterator[Row]:
         yield Row("projects", path.stem, status == 0, f"{_last(said)} ({seconds:.1f} s)")
 
     return _in_turns("projects", one, place)
+
+
+def wide(place: Place) -> Iterator[Row]:
+    """The samples that are worth most as projects all of whose indices have 64 bits."""
+
+    def one(path: Path) -> Iterator[Row]:
+        if path.stem[:2] in FIRST:
+            status, said, seconds = _tested(path, place, place.folder / f"{path.stem}-wide", WIDE)
+            yield Row("wide", path.stem, status == 0, f"{_last(said)} ({seconds:.1f} s)")
+
+    return _in_turns("wide", one, place)
 
 
 def sanitizer(place: Place) -> Iterator[Row]:
@@ -247,14 +298,14 @@ def sanitizer(place: Place) -> Iterator[Row]:
         (test,) = (file.with_suffix("") for file in folder.glob("*_test.c"))
         for tool in TOOLS:
             words = [str(program), "--tool", tool, "--error-exitcode", str(FOUND), str(test)]
-            status, said, seconds = _run(words, folder)
+            status, said, seconds = _run(words, folder, place)
             name = f"{path.stem} {tool}"
             yield Row("sanitizer", name, status == 0, f"{_last(said)} ({seconds:.1f} s)")
 
     if place.is_emulated():
         yield from _in_turns("sanitizer", checked, place)
         return
-    program = sanitizer_beside(place.nvcc)
+    program = tool_beside(place.nvcc, SANITIZER)
     if program is None:
         says = f"it is neither on the path nor beside {place.nvcc}"
         yield Row("sanitizer", SANITIZER, False, says)
@@ -262,12 +313,31 @@ def sanitizer(place: Place) -> Iterator[Row]:
     yield from _in_turns("sanitizer", tools, place)
 
 
-def sanitizer_beside(nvcc: str) -> str | None:
-    """The compute-sanitizer of the path, or of the toolkit that a command of nvcc is of; None where neither has it."""
+def tool_beside(nvcc: str, name: str) -> str | None:
+    """A tool of the path, or of the toolkit that a command of nvcc is of; None where neither has it."""
     bin_folder = Path(os.path.realpath(nvcc.split(maxsplit=1)[0])).parent
-    folders = (bin_folder, bin_folder.parent / SANITIZER)
-    beside = (shutil.which(SANITIZER, path=str(folder)) for folder in folders)
-    return shutil.which(SANITIZER) or next(filter(None, beside), None)
+    folders = (bin_folder, bin_folder.parent / name)
+    beside = (shutil.which(name, path=str(folder)) for folder in folders)
+    return shutil.which(name) or next(filter(None, beside), None)
+
+
+def ncu(place: Place) -> Iterator[Row]:
+    """One call of some rows under Nsight Compute: what holds their kernels up; emulated, the calls alone."""
+    from bench import gpu_profile
+
+    program = None if place.is_emulated() else tool_beside(place.nvcc, "ncu")
+    if program is None and not place.is_emulated():
+        yield Row("ncu", "ncu", None, f"it is neither on the path nor beside {place.nvcc}")
+        return
+    before = [] if program is None else gpu_profile.command(program)
+    for name in filter(place.takes, gpu_profile.names(place.target)):
+        if place.is_over():
+            yield Row("ncu", name, None, "not reached")
+            continue
+        words = [*before, sys.executable, "-m", "bench.gpu_profile", place.target, name]
+        status, said, seconds = _run(words, ROOT, place)
+        says = "; ".join(gpu_profile.found(said)) or _last(said)
+        yield Row("ncu", name, status == 0 or None, f"{says} ({seconds:.1f} s)")
 
 
 def conformance(place: Place) -> Iterator[Row]:
@@ -277,8 +347,17 @@ def conformance(place: Place) -> Iterator[Row]:
         return
     chosen = ["-k", "test_index_cases"] if place.is_emulated() else ["-m", "cuda"]
     words = ["-m", "pytest", "-q", *chosen, "tests/conformance/test_cuda.py"]
-    status, said, _ = _run([sys.executable, *words], ROOT, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    plain = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    status, said, _ = _run([sys.executable, *words], ROOT, place, **plain)
     yield Row("conformance", "index cases", status == 0, _last(said))
+
+
+def micro(place: Place) -> Iterator[Row]:
+    """Instructions, the L2 cache and launches by themselves."""
+    from bench import gpu_micro
+
+    for name, is_right, says in gpu_micro.run(place.target, place.takes, place.is_over):
+        yield Row("micro", name, is_right, says)
 
 
 def times(place: Place) -> Iterator[Row]:
@@ -298,13 +377,18 @@ def compiled(place: Place) -> Iterator[Row]:
 
 
 PARTS: dict[str, Callable[[Place], Iterator[Row]]] = {
+    "micro": micro,
     "times": times,
+    "ncu": ncu,
     "sanitizer": sanitizer,
     "conformance": conformance,
-    "projects": projects,
+    "wide": wide,
     "compiled": compiled,
+    "projects": projects,
 }
 """By name, in the order in which they run."""
+SHARES = dict(zip(PARTS, (20, 130, 60, 90, 30, 20, 40, 30), strict=True))
+"""The shares of parts of the time, in seconds of a run of ``DEADLINE``."""
 
 
 if __name__ == "__main__":

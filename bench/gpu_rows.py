@@ -7,7 +7,7 @@ with are in ``bench/gpu_programs``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -239,9 +239,25 @@ def _by_worth(row: GpuRow) -> int:
     return next(begins, len(FIRST))
 
 
+def _known(name: str, rows: Sequence[Workload]) -> GpuRow:
+    """The row of a name at known extents."""
+    return _both(next(_with_goal(each) for each in rows if each.name == name))[1]
+
+
+def _softmax(m: int, n: int) -> GpuRow:
+    shape = (m, n)
+    workload = Workload(f"softmax {m} x {n}", "softmax", {"x": shape}, (shape,), 2 * m * n)
+    return GpuRow(workload, goal=BANDWIDTH)
+
+
 _FULL = (
     _copy(1 << 27),
     *map(_with_goal, ON_GPU),
+    _known("matmul 4096", ON_GPU),
+    _known("conv 3x3 64 to 64, 224 x 224", ON_GPU),
+    *_both(_softmax(4096, 1024)),
+    *_both(_softmax(100_000, 10)),
+    *_both(_attention("attention 8 x 1024", (8, 1024))),
     _both(_product("matmul 4096, written", 4096, 4096, 4096, "matmul_written", WRITTEN))[1],
     *_both(_in_tf32("matmul 4096, TF32", 4096, 4096, 4096)),
     *_both(_in_bf16("matmul 4096, bf16", 4096, 4096, 4096)),
@@ -251,6 +267,7 @@ FULL = tuple(sorted(_FULL, key=_by_worth))
 QUICK = (
     _copy(101),
     *map(_with_goal, QUICK_WORKLOADS),
+    *(_known(name, QUICK_WORKLOADS) for name in ("conv 3x3", "softmax")),
     _both(_product("matmul, written", 5, 7, 19, "matmul_written", WRITTEN))[1],
     *_both(_in_tf32("matmul, TF32", 5, 7, 19)),
     *_both(_in_bf16("matmul, bf16", 5, 7, 19)),

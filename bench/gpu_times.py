@@ -26,6 +26,7 @@ from bench.workloads import Array, arrays_of, kind_of
 from ilang.codegen.emulator import program as emulator
 from ilang.codegen.runtime import gpu
 from ilang.codegen.runtime.library import library
+from ilang.codegen.runtime.native import Address
 from ilang.codegen.runtime.offload import device_of
 from ilang.core.notation.module import parse_module
 from ilang.core.record import record
@@ -41,6 +42,8 @@ MOST_SECONDS = 0.3
 """Seconds of all samples of a row together, where one call is not longer."""
 OURS = "i"
 DRIVER = "cudaMemcpy"
+LAYERS = ("mlp", "mlp_train")
+"""Programs that torch.compile is tried on although products take most of their time."""
 COPYING = """#include <cuda_runtime.h>
 #include <stddef.h>
 extern "C" int copy(void *to, const void *from, size_t bytes)
@@ -74,7 +77,7 @@ def run(
 ) -> Iterator[Verdict]:
     """Each row whose name is taken, those first that are worth most; then steps of training."""
     is_emulated, torch = target != "cuda", _torch(target)
-    rows = [row for row in _rows(is_emulated) if takes(row.workload.name)]
+    rows = [row for row in rows_of(target) if takes(row.workload.name)]
     compile_all(rows, target)
     copied = 0.0
     for row in rows:
@@ -97,12 +100,13 @@ def run(
 def run_compiled(
     target: str, takes: Callable[[str], bool], is_over: Callable[[], bool]
 ) -> Iterator[Verdict]:
-    """Rows that memory bounds, beside torch.compile, which takes long to compile: products are never worth that."""
+    """Rows beside torch.compile, which takes long to compile: what memory bounds, layers and a step of training."""
     torch = _torch(target)
     if torch is None:
         return
-    for row in _rows(target != "cuda"):
-        if row.goal != gpu_rows.BANDWIDTH or not takes(row.workload.name):
+    for row in rows_of(target):
+        is_worth = row.goal == gpu_rows.BANDWIDTH or row.workload.program in LAYERS
+        if row.workload.program == gpu_rows.COPY or not (is_worth and takes(row.workload.name)):
             continue
         if is_over():
             yield not_reached(row.workload.name)
@@ -117,17 +121,29 @@ def not_reached(name: str) -> Verdict:
     return name, None, "not reached"
 
 
+@cache
 def _torch(target: str) -> Any:
-    """PyTorch on a GPU as a contestant; None where it is not there."""
-    if target != "cuda" or importlib.util.find_spec("torch") is None:
+    """PyTorch on the device of a target as a contestant; None where it is not there, or knows no GPU."""
+    if importlib.util.find_spec("torch") is None:
         return None
     from bench.peers import torch_on_gpu
 
-    return torch_on_gpu
+    return torch_on_gpu.Torch(target) if torch_on_gpu.is_there(target) else None
 
 
-def _rows(is_emulated: bool) -> Sequence[gpu_rows.GpuRow]:
-    return gpu_rows.QUICK if is_emulated else gpu_rows.FULL
+def rows_of(target: str) -> Sequence[gpu_rows.GpuRow]:
+    """The rows of a device, tiny where it is emulated."""
+    return gpu_rows.FULL if target == "cuda" else gpu_rows.QUICK
+
+
+def call_once(row: gpu_rows.GpuRow, target: str) -> None:
+    """Call our program of a row on arrays of the device, and wait for it."""
+    torch = _torch(target)
+    contestant = _ours(
+        target, row, arrays_of(row.workload) if torch is None else torch.given(row)[0], 1
+    )
+    contestant.calls[0]()
+    contestant.wait()
 
 
 def compile_all(rows: Sequence[gpu_rows.GpuRow], target: str) -> None:
@@ -238,7 +254,8 @@ def step_row(step: steps.Step, target: str, has_torch: bool) -> Verdict:
     if has_torch:
         from bench.peers import torch_steps
 
-        table["PyTorch"] = partial(torch_steps.call_of, "PyTorch", step, start, arrays, 1, "cuda")
+        place = _torch(target).place
+        table["PyTorch"] = partial(torch_steps.call_of, "PyTorch", step, start, arrays, 1, place)
     calls, _, wrong = steps.begun(table, host)
     taken = {
         name: seconds(Contestant((call,), device_of(target).wait, tuple), samples)
@@ -281,12 +298,14 @@ def _copied(target: str, row: gpu_rows.GpuRow, arrays: dict[str, Any], copies: i
     )
     (shape,) = row.workload.outputs
     size = np.uint64(row.workload.bytes_in())
-    array = next(iter(arrays.values())) if torch is None else torch.array_of(*arrays.values())
-    out = device.empty(shape, array.dtype)
-    given = [device.array(array) for _ in range(copies)]
+    (array,) = arrays.values()
+    out = device.empty(shape, np.float32)
+    given = [device.array(array) if torch is None else torch.ours(array) for _ in range(copies)]
 
     def call(origin: Any) -> Callable[[], Any]:
-        return lambda: device.check(native.call("copy", out, origin, size))
+        if torch is None:
+            return lambda: device.check(native.call("copy", out, origin, size))
+        return lambda: device.check(native.call("copy", out, Address(origin.data_ptr()), size))
 
     calls = tuple(map(call, given))
 
@@ -307,7 +326,7 @@ def _ours(target: str, row: gpu_rows.GpuRow, arrays: dict[str, Any], copies: int
         here, wait, stream = [each.get for each in outs], device.wait, _no_stream
     else:
         outs = tuple(map(torch.empty, row.workload.outputs))
-        given = [[array.clone() for array in arrays.values()] for _ in range(copies)]
+        given = [[torch.ours(array) for array in arrays.values()] for _ in range(copies)]
         here, wait, stream = [each.clone for each in outs], torch.wait, torch.stream
     out = outs if len(outs) > 1 else outs[0]
 
@@ -320,7 +339,7 @@ def _ours(target: str, row: gpu_rows.GpuRow, arrays: dict[str, Any], copies: int
         calls[0]()
         return tuple(each() for each in here)
 
-    recorded = None if torch is None else partial(torch.recorded, calls)
+    recorded = None if torch is None else torch.recorded(calls)
     return Contestant(calls, wait, result, recorded)
 
 

@@ -1,6 +1,7 @@
 """PyTorch on a GPU: its operations one by one, and the same by torch.compile; products in TF32 or bf16 where ours are.
 
-It also draws the inputs of all contestants on the device, computes what is right in float64, and records calls.
+It also draws the inputs of all contestants on the device, computes what is right in float64, and records calls. Beside
+an emulated device it runs on the CPU, so that all but the records of calls is tried without a GPU.
 
 Of a product in bf16 it is given factors of 16 bits, which nobody rounds while it is timed, and its result has as many.
 """
@@ -19,6 +20,7 @@ from bench.gpu_rows import ATTENTION, IN_BF16, IN_TF32, GpuRow
 from bench.gpu_times import MOST_SECONDS, SAMPLES, Contestant, Prepare
 from bench.peers.on_torch import FUNCTIONS
 from bench.workloads import SEED, Array, Workload, arrays_of, scale_of
+from ilang.codegen.runtime.offload import device_of
 
 functional: Any = torch.nn.functional
 
@@ -41,24 +43,75 @@ EXACT: Mapping[str, Callable[[Any], Any]] = {
 """How a program rounds its factors: to 11 bits, further from zero of two nearest ones; to 8, the even one."""
 
 
-def given(row: GpuRow) -> tuple[dict[str, Any], tuple[Any, ...]]:
-    """The inputs of a row on the device, and what is right, in float64; rows of known extents have the same."""
-    workload = row.workload
-    return _given(workload.program, tuple(workload.inputs.items()), row.gradient)
+def is_there(target: str) -> bool:
+    """Whether PyTorch can run where a target does."""
+    return target != "cuda" or bool(torch.cuda.is_available())
+
+
+class Torch:
+    """PyTorch on the GPU that a target means, or on the CPU beside the emulated one."""
+
+    def __init__(self, target: str) -> None:
+        """For a target."""
+        self.target = target
+        self.is_emulated = target != "cuda"
+        self.place = "cpu" if self.is_emulated else "cuda"
+
+    def given(self, row: GpuRow) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        """The inputs of a row, and what is right, in float64; rows of known extents have the same."""
+        workload = row.workload
+        shapes = tuple(workload.inputs.items())
+        return _given(self.place, workload.program, shapes, row.gradient)
+
+    def ours(self, tensor: Any) -> Any:
+        """A copy of a tensor in the memory of the device, where our programs read and write it."""
+        if not self.is_emulated:
+            return tensor.clone()
+        return torch.from_dlpack(device_of(self.target).array(array_of(tensor)))
+
+    def empty(self, shape: tuple[int, ...]) -> Any:
+        """An array of the device that nobody has written: all of it is NaN."""
+        return self.ours(torch.full(shape, float("nan"), device=self.place))
+
+    def tensor_of(self, array: Any) -> Any:
+        """An array of ours on the device as a tensor that shares its memory."""
+        return torch.from_dlpack(array)
+
+    def stream(self) -> int | None:
+        """The handle of the current stream; None for the legacy one."""
+        return None if self.is_emulated else torch.cuda.current_stream().cuda_stream or None
+
+    def wait(self) -> None:
+        """Wait for all that the device has to do."""
+        device_of(self.target).wait() if self.is_emulated else torch.cuda.synchronize()
+
+    def recorded(self, calls: Sequence[Callable[[], Any]]) -> Callable[[], float] | None:
+        """What gives the seconds of a call without Python; None on an emulated device, which records nothing."""
+        return None if self.is_emulated else partial(_recorded, calls)
+
+    def contestants(self, row: GpuRow) -> dict[str, Prepare]:
+        """By name; of attention also the path that stores the scores."""
+        table: dict[str, Prepare] = {"PyTorch": partial(_prepared, self)}
+        more: dict[str, Prepare] = {"PyTorch math": partial(_mathematical, self)}
+        return table | (more if row.goal == ATTENTION else {})
+
+    def compiled(self, row: GpuRow, arrays: dict[str, Any], copies: int) -> Contestant:
+        """By the compiler of PyTorch: kernels of Triton."""
+        return _prepared(self, row, arrays, copies, partial(torch.compile, dynamic=False))
 
 
 @lru_cache(maxsize=1)
 def _given(
-    program: str, inputs: tuple[tuple[str, tuple[int, ...]], ...], is_gradient: bool
+    place: str, program: str, inputs: tuple[tuple[str, tuple[int, ...]], ...], is_gradient: bool
 ) -> tuple[dict[str, Any], tuple[Any, ...]]:
     torch.manual_seed(SEED)
     small = {name: shape for name, shape in inputs if len(shape) < 2}
     found = {
-        name: torch.randn(shape, device="cuda") * scale_of(name, shape) for name, shape in inputs
+        name: torch.randn(shape, device=place) * scale_of(name, shape) for name, shape in inputs
     }
     if "label" in small:  # numbers of classes, and a rate of learning
         listed = arrays_of(Workload("", program, small, (), 0))
-        found |= {n: torch.as_tensor(listed[n], device="cuda") for n in ("label", "class", "rate")}
+        found |= {n: torch.as_tensor(listed[n], device=place) for n in ("label", "class", "rate")}
     rounded = map(EXACT.get(program, lambda x: x), found.values())
     wide = [x.double() if x.is_floating_point() else x for x in rounded]
     function = (FUNCTIONS | dict(MORE))[program]
@@ -67,32 +120,12 @@ def _given(
     return found, tuple(right) if isinstance(right, tuple | list) else (right,)
 
 
-def empty(shape: tuple[int, ...]) -> Any:
-    """An array of the device that nobody has written: all of it is NaN."""
-    return torch.full(shape, float("nan"), device="cuda")
-
-
 def array_of(tensor: Any) -> Array:
     """A copy of a tensor as a NumPy array."""
     return np.asarray(tensor.cpu().numpy())
 
 
-def tensor_of(array: Any) -> Any:
-    """An array of ours on the device as a tensor that shares its memory."""
-    return torch.as_tensor(array, device="cuda")
-
-
-def stream() -> int | None:
-    """The handle of the current stream; None for the legacy one."""
-    return torch.cuda.current_stream().cuda_stream or None
-
-
-def wait() -> None:
-    """Wait for all that the device has to do."""
-    torch.cuda.synchronize()
-
-
-def recorded(calls: Sequence[Callable[[], Any]]) -> float:
+def _recorded(calls: Sequence[Callable[[], Any]]) -> float:
     """The median seconds of a call in a graph of CUDA that has all of them, one after the other."""
     side, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
     with torch.cuda.stream(side):
@@ -116,13 +149,8 @@ def recorded(calls: Sequence[Callable[[], Any]]) -> float:
     return statistics.median(sample() for _ in range(few)) / len(calls)
 
 
-def contestants(row: GpuRow) -> dict[str, Prepare]:
-    """By name; of attention also the path that stores the scores."""
-    table: dict[str, Prepare] = {"PyTorch": _prepared}
-    return table | ({"PyTorch math": _mathematical} if row.goal == ATTENTION else {})
-
-
 def _prepared(
+    device: Torch,
     row: GpuRow,
     arrays: dict[str, Any],
     copies: int,
@@ -149,7 +177,7 @@ def _prepared(
         returned = calls[0]()
         return tuple(returned) if isinstance(returned, tuple | list) else (returned,)
 
-    return Contestant(calls, wait, result, partial(recorded, calls))
+    return Contestant(calls, device.wait, result, device.recorded(calls))
 
 
 def _gradients(function: Callable[..., Any], *given: Any) -> Any:
@@ -160,12 +188,7 @@ def _gradients(function: Callable[..., Any], *given: Any) -> Any:
         return torch.autograd.grad(function(*leaves), leaves, back)
 
 
-def compiled(row: GpuRow, arrays: dict[str, Any], copies: int) -> Contestant:
-    """By the compiler of PyTorch: kernels of Triton."""
-    return _prepared(row, arrays, copies, partial(torch.compile, dynamic=False))
-
-
-def _mathematical(row: GpuRow, arrays: dict[str, Any], copies: int) -> Contestant:
+def _mathematical(device: Torch, row: GpuRow, arrays: dict[str, Any], copies: int) -> Contestant:
     """Attention by one operation after the other."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -176,4 +199,4 @@ def _mathematical(row: GpuRow, arrays: dict[str, Any], copies: int) -> Contestan
 
         return run
 
-    return _prepared(row, arrays, copies, change)
+    return _prepared(device, row, arrays, copies, change)

@@ -1,6 +1,8 @@
 """Benchmarks at tiny sizes: every program computes the right thing, everyone is timed, tables are written."""
 
+import importlib.util
 import json
+import math
 import os
 import re
 import shutil
@@ -9,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,8 @@ from bench import (
     anchors_plugin,
     calls,
     gpu,
+    gpu_micro,
+    gpu_profile,
     gpu_rows,
     gpu_times,
     measure,
@@ -227,15 +232,18 @@ def test_all_parts_for_a_gpu_run_emulated(tmp_path: Path) -> None:
     file = tmp_path / "results.jsonl"
     timed_rows = ["copy", "matmul", "matmul 5 x 7 x 19, known", "step of a matrix"]
     only = "|".join(f"^{name}$" for name in ("03_reduce", *timed_rows))
-    words = ["--emulate", "--parts", "projects,sanitizer,times", "--only", only]
+    words = ["--emulate", "--parts", "projects,sanitizer,ncu,times", "--only", only]
     assert gpu.main([*words, "--json", str(file)]) == 0
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     assert [(row["part"], row["name"]) for row in rows] == [
         ("projects", "03_reduce"),
         ("sanitizer", "03_reduce"),
+        ("ncu", "matmul"),
         *(("times", name) for name in timed_rows),
     ]
     assert all(row["is_right"] for row in rows)
+    assert "matmul was called once" in rows[2]["says"]
+    rows = rows[1:]
     assert re.fullmatch(r"i .* ms, cudaMemcpy .* ms, .* x cudaMemcpy, .*", rows[2]["says"])
     assert rows[4]["says"].endswith("goal 60 % of cuBLAS: not known")
 
@@ -263,8 +271,91 @@ def test_results_are_kept_before_the_deadline(
     lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     assert [line["is_right"] for line in lines[:2]] == [True, True]
     assert {line["says"] for line in lines[2:]} == {"not reached"}
-    assert [*dict.fromkeys(line["part"] for line in lines)] == [*gpu.PARTS][:-1]
+    has_torch = importlib.util.find_spec("torch") is not None
+    parts = [part for part in gpu.PARTS if part != "compiled" or has_torch]
+    assert [*dict.fromkeys(line["part"] for line in lines[2:])] == parts
     assert f"0 of them wrong, {len(lines) - 2} not reached" in capsys.readouterr().out
+
+
+def test_each_part_has_a_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a part leaves, the next ones have; all of them end in time."""
+    ends: dict[str, float] = {}
+
+    def part(name: str, place: gpu.Place) -> Iterator[gpu.Row]:
+        ends[name] = place.ends - perf_counter()
+        return iter([])
+
+    for name, share in (("micro", 1), ("times", 3)):
+        monkeypatch.setitem(gpu.PARTS, name, partial(part, name))
+        monkeypatch.setitem(gpu.SHARES, name, share)
+    assert gpu.main(["--emulate", "--deadline", "4000", "--parts", "micro,times"]) == 0
+    assert ends == pytest.approx({"micro": 1000, "times": 4000}, abs=100)
+    assert gpu.main(["--emulate", "--parts", "times"]) == 0
+    assert ends["times"] == math.inf
+    monkeypatch.undo()
+    assert gpu.SHARES.keys() == gpu.PARTS.keys()
+    assert sum(gpu.SHARES.values()) == gpu.DEADLINE
+
+
+def test_instructions_and_launches_are_measured() -> None:
+    """On the emulator: that each function runs; graphs are nothing that it knows."""
+    rows = list(gpu_micro.run("cuda-emulated", lambda _: True, lambda: False))
+    names = [gpu_micro.CLOCK[1], *(name for _, name, _ in gpu_micro.MICROS), "launches"]
+    assert [name for name, _, _ in rows] == names
+    assert all(is_right for _, is_right, _ in rows)
+    rest = list(gpu_micro.run("cuda-emulated", lambda name: name == "DADD", lambda: True))
+    assert [row[:2] for row in rest] == [("DADD", None)]
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on the path")
+def test_measurements_compile_for_a_gpu(tmp_path: Path) -> None:
+    words = ["nvcc", "-std=c++17", "-arch=sm_90", "-Werror", "all-warnings", "-Xptxas", "-v"]
+    done = subprocess.run(
+        [*words, "-cubin", "-o", str(tmp_path / "m.cubin"), str(gpu_micro.TEXT)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    spilled = [line for line in done.stderr.splitlines() if "spill stores" in line]
+    assert len(spilled) == 11
+    assert all(" 0 bytes spill stores, 0 bytes spill loads" in line for line in spilled)
+
+
+def test_what_holds_a_kernel_up_is_read_from_the_report() -> None:
+    stalls = {"long_scoreboard": "0.51", "wait": "1,002.5", "barrier": "0.10", "math": "0.20"}
+    columns = {"ID": ("", "0"), "Kernel Name": ("", "matmul_k0_0(int, int)")}
+    columns |= {"gpu__time_duration.sum": ("us", "12.5"), "lts__t_sector_hit_rate.pct": ("%", "80")}
+    columns |= {
+        f"smsp__average_warps_issue_stalled_{name}_per_issue_active.ratio": ("inst", value)
+        for name, value in stalls.items()
+    }
+    lines = [
+        ",".join(f'"{word}"' for word in row)
+        for row in (columns, *zip(*columns.values(), strict=True))
+    ]
+    said = "\n".join(["==PROF== Connected", *lines])
+    assert list(gpu_profile.found(said)) == [
+        ", ".join(
+            (
+                "matmul_k0_0, duration 12.5 us, L2 hits % 80, waits for wait 1002.50",
+                "waits for long_scoreboard 0.51, waits for math 0.20",
+            )
+        )
+    ]
+    assert list(gpu_profile.found("no report")) == []
+    command = gpu_profile.command("ncu")
+    assert command[:3] == ["ncu", "--clock-control", "none"]
+    assert command.count("--section") == len(gpu_profile.SECTIONS)
+    assert len(list(gpu_profile.names("cuda"))) == len(gpu_profile.BEGINS)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not there")
+@pytest.mark.parametrize("name", ["copy", "matmul, bf16", "attention 2 x 9", "training step"])
+def test_pytorch_is_compared_with_beside_an_emulated_device(name: str) -> None:
+    (row,) = gpu_times.run("cuda-emulated", lambda other: other == name, lambda: False)
+    assert row[1]
+    assert re.search(r", PyTorch \d", row[2])
 
 
 def test_a_machine_for_times_needs_no_prompt_toolkit(tmp_path: Path) -> None:
@@ -329,13 +420,13 @@ def test_compute_sanitizer_is_looked_for_beside_nvcc(
     """Toolkits have it in a folder of their own, which is on no path."""
     monkeypatch.setenv("PATH", str(tmp_path / "none"))
     nvcc = tmp_path / "cuda" / "bin" / "nvcc"
-    assert gpu.sanitizer_beside(str(nvcc)) is None
+    assert gpu.tool_beside(str(nvcc), gpu.SANITIZER) is None
     tool = tmp_path / "cuda" / "compute-sanitizer" / "compute-sanitizer"
     tool.parent.mkdir(parents=True)
     tool.write_text("#!/bin/sh\n", "ascii")
-    assert gpu.sanitizer_beside(f"{nvcc} -L/lib") is None  # it cannot be run
+    assert gpu.tool_beside(f"{nvcc} -L/lib", gpu.SANITIZER) is None  # it cannot be run
     tool.chmod(0o755)
-    assert gpu.sanitizer_beside(f"{nvcc} -L/lib") == str(tool)
+    assert gpu.tool_beside(f"{nvcc} -L/lib", gpu.SANITIZER) == str(tool)
 
 
 def test_what_a_row_has_reached_is_told() -> None:
