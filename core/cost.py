@@ -16,6 +16,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from ilang.core.calculus.affine import variables_of
+from ilang.core.calculus.extent import PLAIN
 from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.scalar import Apply, Scalar, scalars_within
 from ilang.core.ir.shaped import Assignment, Shaped, Size
@@ -25,7 +26,7 @@ from ilang.core.ops import COSTS, PRIMITIVES
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # who calls what an earlier run has compiled asks about assignments only
-    from ilang.core.ir.kernel import For, Part, Program, Statement, WindowReach
+    from ilang.core.ir.kernel import For, Program, Statement
 
 USUAL = 1000.0
 """Elements of a dimension, where a choice between nests rests on which has more work."""
@@ -178,14 +179,11 @@ class Total:
 
     def __init__(self, program: Program) -> None:
         """Nothing yet, of the sizes of a program."""
-        from ilang.core.ir.kernel import ChunkCount, Part, WindowReach
-
         self.sizes = program.sizes
         self.most_blocks = program.machine.threads.most_blocks
-        self.parts: Mapping[int, Part | WindowReach] = {
-            p.size: p for p in program.parts if isinstance(p, Part | WindowReach)
-        }
-        self.blocks = {p.size for p in program.parts if isinstance(p, ChunkCount)}
+        values = {count.size: count.value for count in program.counts}
+        self.counts = {n: x for n, x in values.items() if x.operation in ("ceil", "when")}
+        self.blocks = program.chunks()
         self.number = 0
         self.terms: dict[tuple[str, ...], int] = {}
         self.alike: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -196,8 +194,8 @@ class Total:
         names = []
         for number in sizes:
             size = self.sizes[number]
-            if number in self.parts:
-                names.append(self._spelled(self.parts[number]))
+            if number in self.counts:
+                names.append(self._spelled(number))
             elif number in self.blocks:
                 factor *= self.most_blocks
             elif size.fixed is None:
@@ -210,20 +208,13 @@ class Total:
         elif factor:
             self.number += factor
 
-    def _spelled(self, part: Part | WindowReach) -> str:
-        """The extent of a part of a split dimension, or of a window, in terms of sizes."""
-        from ilang.core.ir.kernel import Part
-
-        def end(number: int) -> str:
-            if number in self.parts:
-                return self._spelled(self.parts[number])
-            size = self.sizes[number]
+    def _spelled(self, number: int) -> str:
+        """An extent in terms of sizes that are given: a sum in parentheses."""
+        count, size = self.counts.get(number), self.sizes[number]
+        if count is None:
             return size.name if size.fixed is None else str(size.fixed)
-
-        if isinstance(part, Part):
-            return f"ceil({end(part.whole)}/{part.step})"
-        words = [f"{'' if c == 1 else c}({end(n)}-1)" for c, n in part.reach]
-        return f"({'+'.join(words)}+1)"
+        text = count.text(self._spelled, PLAIN)
+        return f"({text})" if count.operation == "when" else text
 
     def spelled(self) -> str:
         """The result as text."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from ilang.codegen.targets import c_variants
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, affine
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.extent import joined
 from ilang.core.ir.host import (
-    Count,
     Derive,
     Finite,
-    Follow,
     Hold,
     Host,
     Launch,
@@ -22,8 +20,8 @@ from ilang.core.ir.host import (
     Step,
     Take,
 )
-from ilang.core.ir.kernel import ChunkCount, Part, Shares, WindowReach
-from ilang.core.ir.shaped import ExtentProduct, Reach, Rule
+from ilang.core.ir.kernel import Count
+from ilang.core.ir.shaped import ExtentProduct, Reach
 from ilang.core.lower.host import arguments_of
 
 STATUS = {
@@ -35,6 +33,28 @@ STATUS = {
 }
 """The statuses that a generated function returns."""
 
+
+def _scaled(factor: str, extent: str) -> str:
+    """A coefficient times a word, which it leaves out where it is 1."""
+    return {"1": extent, "-1": f"-{extent}"}.get(factor, f"{factor} * {extent}")
+
+
+def _chunks(terms: str, elements: str, *_: str) -> str:
+    """The number of chunks; the limits stand in ``machine.h``."""
+    return f"blocks({terms})" if elements == "0" else f"blocks_of({terms}, {elements})"
+
+
+FORMULAS: dict[str, Callable[..., str]] = {
+    "+": joined,
+    "*": lambda *words: " * ".join(words),
+    "scaled": _scaled,
+    "terms": lambda *words: " * ".join(f"(double){word}" for word in words),
+    "//": lambda whole, divisor: f"{whole} / {divisor}",
+    "ceil": lambda whole, step: f"{whole} / {step} + ({whole} % {step} != 0)",
+    "when": lambda then, *counts: f"{' || '.join(f'{n} < 1' for n in counts)} ? 0 : {then}",
+    "chunks": _chunks,
+    "several": lambda count: f"several({count})",
+}
 WIDEST = 100
 """Columns of a list of parameters that stays on one row."""
 
@@ -51,6 +71,8 @@ def wrapped(head: str, words: Sequence[str], tail: str) -> str:
 class Entry:
     """Text of ``NAME_plan``, ``NAME_work`` and ``NAME``: a host program in C."""
 
+    formulas: Mapping[str, Callable[..., str]] = FORMULAS
+    """How operations are spelled from which sizes follow."""
     zeros = "{0}"
     """The initializer of a struct whose members are all 0."""
 
@@ -181,15 +203,13 @@ class Entry:
                 name = size(step.rule.size)
                 yield f"{INDENT}int64_t {name};"
                 yield f"{INDENT}if (!{self._derive(step, name)}) return 0;"
-            case Follow():
-                value = self._formula(step.rule)
-                yield f"{INDENT}const int64_t {size(step.rule.size)} = {value};"
             case Require():
                 yield f"{INDENT}if ({size(step.bound.size)} <= {step.bound.position}) return 0;"
             case Hold():
                 yield from self._hold(step.reach)
             case Count():
-                yield f"{INDENT}const int64_t {size(step.part.size)} = {self._count(step.part)};"
+                value = step.value.text(size, self.formulas)
+                yield f"{INDENT}const int64_t {size(step.size)} = {value};"
             case _:
                 assert_never(step)
 
@@ -204,25 +224,6 @@ class Entry:
             if words or reach.limit < sign * reach.offset:
                 total = " + ".join([*words, str(reach.offset)])
                 yield f"{INDENT}if ({total} {relation} {sign * reach.limit}.0) return 0;"
-
-    def _count(self, part: Part | WindowReach | ChunkCount | Shares) -> str:
-        """The number of parts, elements or blocks."""
-        size = self.spelling.size
-        match part:
-            case WindowReach():
-                reach = " + ".join(f"{c} * ({size(n)} - 1)" for c, n in part.reach)
-                empty = " || ".join(f"{size(n)} < 1" for _, n in part.reach)
-                return f"{empty} ? 0 : {reach} + 1"
-            case Part():
-                whole = size(part.whole)
-                return f"{whole} / {part.step} + ({whole} % {part.step} != 0)"
-            case ChunkCount():
-                terms = " * ".join(f"(double){size(n)}" for n in part.loops)
-                elements = " * ".join(f"(double){size(n)}" for n in part.elements)
-                blocks = f"blocks_of({terms}, {elements})" if elements else f"blocks({terms})"
-                return f"several({blocks})" if part.several else blocks
-            case Shares():
-                raise AssertionError("a processor has a result for each part")
 
     def _derive(self, step: Derive, name: str) -> str:
         """A C call that computes a derived extent, false if there is none."""
@@ -241,18 +242,6 @@ class Entry:
         """The arguments of a call that are a list of terms."""
         listed = f"(const int64_t[]){{{', '.join(words)}}}" if words else "NULL"
         return f"{len(words)}, {listed}"
-
-    def _formula(self, rule: Rule) -> str:
-        """A derived extent as an expression, where it is known to be one."""
-        if isinstance(rule, ExtentProduct):
-            over, under = (
-                " * ".join(map(self.spelling.size, sizes)) for sizes in (rule.over, rule.under)
-            )
-            under = f"({under})" if len(rule.under) > 1 else under
-            return f"{over} / {under}" if under else over
-        total = Affine((), rule.offset, False, rule.terms)
-        text = affine(total, str, self.spelling.size)
-        return text if rule.divisor == 1 else f"({text}) / {rule.divisor}"
 
     def _function(self) -> Iterator[str]:
         """The program's function."""

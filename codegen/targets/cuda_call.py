@@ -17,10 +17,8 @@ from ilang.codegen.targets.identifiers import function_identifier
 from ilang.codegen.targets.library import PREFIX
 from ilang.core.dtype import BYTES
 from ilang.core.ir.host import (
-    Count,
     Derive,
     Finite,
-    Follow,
     Grid,
     Hold,
     Host,
@@ -30,8 +28,8 @@ from ilang.core.ir.host import (
     Step,
     Take,
 )
-from ilang.core.ir.kernel import ChunkCount, Kernel, Part, Shares, WindowReach
-from ilang.core.ir.shaped import ExtentProduct, Reach, Rule
+from ilang.core.ir.kernel import Count, Kernel
+from ilang.core.ir.shaped import ExtentProduct, Reach
 from ilang.core.record import record
 
 SIZE_MAX = (1 << 64) - 1
@@ -212,14 +210,12 @@ class _Caller:
                     derived = self._derived(step)
                     _demand(not step.known or derived == self.extents[step.rule.size])
                     self.extents[step.rule.size] = derived
-                case Follow():
-                    self.extents[step.rule.size] = self._formula(step.rule)
                 case Require():
                     _demand(step.bound.position < self.extents[step.bound.size])
                 case Hold():
                     _demand(self._holds(step.reach))
                 case Count():
-                    self.extents[step.part.size] = self._count(step.part)
+                    self.extents[step.size] = step.value.value(self.extents)
                 case _:
                     assert_never(step)
 
@@ -247,13 +243,6 @@ class _Caller:
         _demand(0 in extents or prod(extents) <= INT64_MAX // 8)
         return prod(extents)
 
-    def _formula(self, rule: Rule) -> int:
-        """An extent that follows from others, where there is known to be one."""
-        if isinstance(rule, ExtentProduct):
-            over, under = (prod(self.extents[n] for n in each) for each in (rule.over, rule.under))
-            return over // under
-        return (sum(c * self.extents[n] for c, n in rule.terms) + rule.offset) // rule.divisor
-
     def _holds(self, reach: Reach) -> bool:
         """Whether positions are what their type holds, counted in f64 as in C."""
         for sign in (1, -1):
@@ -264,30 +253,6 @@ class _Caller:
             if reach.limit < sign * (total + reach.offset):
                 return False
         return True
-
-    def _count(self, part: Part | WindowReach | ChunkCount | Shares) -> int:
-        """The number of parts, elements or blocks."""
-        extents = self.extents
-        match part:
-            case Part():
-                return _parts(extents[part.whole], part.step)
-            case WindowReach():
-                if any(extents[n] < 1 for _, n in part.reach):
-                    return 0
-                return sum(c * (extents[n] - 1) for c, n in part.reach) + 1
-            case ChunkCount():
-                threads, terms = self.program.machine.threads, 1.0
-                for n in part.loops:
-                    terms *= extents[n]
-                most, each = threads.most_blocks, threads.block_work
-                return int(terms / each) + 1 if terms < float(most) * each else most
-            case Shares():
-                parts = part.most
-                for n in part.tiles:
-                    parts //= max(1, extents[n])
-                return max(1, min(parts, extents[part.whole] // part.least))
-            case _:
-                assert_never(part)
 
     def _measured(self, number: int) -> int:
         """The bytes of a buffer."""

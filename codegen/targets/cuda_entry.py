@@ -10,7 +10,6 @@ from ilang.codegen.targets.c_header import parameters
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, product
 from ilang.codegen.targets.cuda_header import STREAM, host_signature, signature, wait_signature
 from ilang.core.ir.host import Finite, Host, Launch, Ranges
-from ilang.core.ir.kernel import ChunkCount, Part, Shares, WindowReach
 
 TRY = "#define TRY(call) do { const int status = (int)(call); if (status != 0) return -status; } while (0)"
 """A call of CUDA's: what it gives other than success is returned."""
@@ -18,15 +17,23 @@ UNTOUCHED = "TRY(cudaPeekAtLastError());"
 """The first statement of a function that asks for errors of its launches: one that a caller left is told, and stays."""
 
 
+FORMULAS = c_entry.FORMULAS | {
+    "chunks": lambda terms, _, most, work, *_others: f"blocks({terms}, {most}, {work})",
+    "shares": lambda whole, least, most, *tiles: (
+        f"parts_of({whole}, {least}, {{{', '.join(tiles)}}}, {most})"
+    ),
+}
+
+
 class Entry(c_entry.Entry):
     """Text of ``NAME_plan``, ``NAME_work``, ``NAME``, ``NAME_host`` and ``NAME_status``: a host program in CUDA."""
 
+    formulas = FORMULAS
     zeros = "{}"
 
     def __init__(self, host: Host) -> None:
         """For a host program."""
         super().__init__(host, signature(host.program))
-        self.threads = host.program.machine.threads
         device = host.program.machine.device
         assert device is not None
         self.warp = device.warp
@@ -97,16 +104,6 @@ class Entry(c_entry.Entry):
         return (
             f"{self.spelling.size(buffer.dims[0])} == 1 ? {self._array(buffer.instead)} : {place}"
         )
-
-    def _count(self, part: Part | WindowReach | ChunkCount | Shares) -> str:
-        if isinstance(part, Shares):
-            size = self.spelling.size
-            tiles = self._terms([size(n) for n in part.tiles])
-            return f"parts_of({size(part.whole)}, {part.least}, {tiles}, {part.most})"
-        if not isinstance(part, ChunkCount):
-            return super()._count(part)
-        terms = " * ".join(f"(double){self.spelling.size(n)}" for n in part.loops)
-        return f"blocks({terms}, {self.threads.most_blocks}, {self.threads.block_work})"
 
     def _terms(self, words: Sequence[str]) -> str:
         return f"{{{', '.join(words)}}}"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Launch, Require, Step, Take
-from ilang.core.ir.kernel import Call
+from ilang.core.ir.host import Derive, Hold, Host, Launch, Require, Step, Take
+from ilang.core.ir.kernel import Call, Count
 
 
 def verify(host: Host) -> None:
@@ -50,14 +50,12 @@ def _touched(step: Step) -> tuple[set[int], int | None]:
         case Derive():
             reads = {*step.rule.sources(), *step.spread}
             return (reads | {step.rule.size}, None) if step.known else (reads, step.rule.size)
-        case Follow():
-            return set(step.rule.sources()), step.rule.size
         case Require():
             return {step.bound.size}, None
         case Hold():
             return {size for _, size in step.reach.terms}, None
         case Count():
-            return set(step.part.sources()), step.part.size
+            return set(step.value.sizes()), step.size
         case _:
             assert_never(step)
 

@@ -21,13 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from ilang.core.calculus.affine import Affine
-from ilang.core.explain.expression import affine_text, aligned, composition_text, size_text
+from ilang.core.calculus.extent import PLAIN, Extent
+from ilang.core.explain.expression import aligned, size_text
 from ilang.core.ir.host import (
-    Count,
     Derive,
     Finite,
-    Follow,
     Hold,
     Host,
     Launch,
@@ -35,10 +33,31 @@ from ilang.core.ir.host import (
     Step,
     Take,
 )
-from ilang.core.ir.kernel import ChunkCount, Part, Program, Shares, WindowReach
+from ilang.core.ir.kernel import Count, Program
 from ilang.core.ir.shaped import ExtentProduct, Rule
 
 INDENT = "  "
+
+
+def _chunks(terms: str, elements: str, *_: str) -> str:
+    """The number of chunks of a reduction."""
+    return f"blocks of {terms} terms" + ("" if elements == "0" else f" for {elements} elements")
+
+
+def _shares(whole: str, least: str, most: str, *tiles: str) -> str:
+    """The number of parts with results of their own."""
+    count = " x ".join(tiles) or "1"
+    return f"parts of {least} or more of {whole}, as many as give {count} tiles {most} blocks"
+
+
+FORMULAS = PLAIN | {
+    "terms": lambda *words: " x ".join(words),
+    "ceil": lambda whole, step: f"parts of {step} in {whole}",
+    "chunks": _chunks,
+    "several": lambda count: f"{count}, or none",
+    "shares": _shares,
+}
+"""The spellings of operations in host programs."""
 
 
 def host_text(host: Host) -> str:
@@ -121,7 +140,7 @@ def _size(program: Program, number: int) -> str:
     return size_text(program.sizes[number])
 
 
-def _step(program: Program, step: Derive | Follow | Require | Hold | Count) -> str:
+def _step(program: Program, step: Derive | Count | Require | Hold) -> str:
     """One step in words."""
     match step:
         case Derive():
@@ -129,9 +148,8 @@ def _step(program: Program, step: Derive | Follow | Require | Hold | Count) -> s
             least = f"at least {step.least}" + (f", 1 if {spread}" if spread else "")
             rule, sign = step.rule, "must be" if step.known else "="
             exact = ", exactly" if _divides(rule) else ""
-            return f"{_size(program, rule.size)} {sign} {_formula(program, rule)}{exact}, {least}"
-        case Follow():
-            return f"{_size(program, step.rule.size)} = {_formula(program, step.rule)}"
+            formula = _formula(program, rule.value())
+            return f"{_size(program, rule.size)} {sign} {formula}{exact}, {least}"
         case Require():
             return f"{step.bound.position} < {_size(program, step.bound.size)}"
         case Hold():
@@ -140,7 +158,7 @@ def _step(program: Program, step: Derive | Follow | Require | Hold | Count) -> s
             offset = [str(reach.offset)] if reach.offset or not ends else []
             return f"{' + '.join(ends + offset)} stays within {reach.limit:,}: {reach.dtype}"
         case Count():
-            return f"{_size(program, step.part.size)} = {_count(program, step.part)}"
+            return f"{_size(program, step.size)} = {_formula(program, step.value)}"
         case _:
             assert_never(step)
 
@@ -152,32 +170,9 @@ def _divides(rule: Rule) -> bool:
     return rule.exact and rule.divisor != 1
 
 
-def _formula(program: Program, rule: Rule) -> str:
-    if isinstance(rule, ExtentProduct):
-        return composition_text(rule, lambda n: _size(program, n), " * ")
-    total = Affine((), rule.offset, False, rule.terms)
-    text = affine_text(total, str, lambda n: _size(program, n))
-    return text if rule.divisor == 1 else f"({text}) / {rule.divisor}"
-
-
-def _count(program: Program, part: Part | WindowReach | ChunkCount | Shares) -> str:
-    match part:
-        case Part():
-            return f"parts of {part.step} in {_size(program, part.whole)}"
-        case WindowReach():
-            reach = " + ".join(
-                f"{c if c != 1 else ''}({_size(program, n)} - 1)" for c, n in part.reach
-            )
-            return f"{reach} + 1"
-        case ChunkCount():
-            terms = f"blocks of {' x '.join(_size(program, n) for n in part.loops)} terms"
-            elements = " x ".join(_size(program, n) for n in part.elements)
-            several = ", or none" if part.several else ""
-            return f"{terms} for {elements} elements{several}" if elements else terms
-        case Shares():
-            tiles = " x ".join(_size(program, n) for n in part.tiles) or "1"
-            each = f"{part.least} or more of {_size(program, part.whole)}"
-            return f"parts of {each}, as many as give {tiles} tiles {part.most} blocks"
+def _formula(program: Program, value: Extent) -> str:
+    """The formula of a size as text."""
+    return value.text(lambda n: _size(program, n), FORMULAS)
 
 
 def _launch(program: Program, launch: Launch, finite: Sequence[Finite]) -> Iterator[str]:

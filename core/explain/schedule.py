@@ -19,8 +19,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from ilang.core.calculus.affine import Within
+from ilang.core.calculus.extent import Extent
 from ilang.core.explain.expression import affine_text, aligned, size_text, stored_text
-from ilang.core.ir.extent import Extent, extent_text
+from ilang.core.ir.extent import extent_text
 from ilang.core.ir.schedule import (
     Accumulation,
     Chunks,

@@ -26,7 +26,6 @@ from ilang.core.ir.kernel import (
     HorizontalReduction,
     If,
     Kernel,
-    Part,
     Program,
     Statement,
     Store,
@@ -56,7 +55,7 @@ class _Simple(KernelLoops):
 
     def __init__(self, program: Program, kernel: Kernel) -> None:
         super().__init__(program, kernel)
-        self.step = {part.size: part.step for part in program.parts if isinstance(part, Part)}
+        self.step = {size: step for size, (_, step) in program.parts().items()}
         self.once: set[str] = set()
         self.packing = False
 

@@ -105,10 +105,9 @@ def check_bound(bound: Bound, extent: int | None) -> None:
 
 def rule_extent(rule: Rule, extents: Sequence[int]) -> int:
     """The extent that follows from others, whatever is left over; 0 where there is none."""
-    if isinstance(rule, Derivation):
-        return max(0, derived_extent(rule, extents)[0])
-    over, under = (prod(extents[size] for size in sizes) for sizes in (rule.over, rule.under))
-    return over // under if under else 0
+    if isinstance(rule, ExtentProduct) and 0 in [extents[size] for size in rule.under]:
+        return 0
+    return max(0, rule.value().value(extents))
 
 
 def derived_extent(derived: Derivation, extents: Sequence[int | None]) -> tuple[int, int]:

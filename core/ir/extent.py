@@ -1,7 +1,7 @@
 """Extents of schedules: of dimensions, of parts of split dimensions, of what loops reach of one.
 
 Invariants:
-    - What is known is a number: ``PartCount`` and ``LoopReach`` are of extents that are known at run time only.
+    - What is known is a number: operations are of extents that are known at run time only.
 """
 
 from __future__ import annotations
@@ -9,66 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from ilang.core.calculus.extent import Extent, number, parts
 from ilang.core.ir.shaped import Size
-from ilang.core.record import record
-
-
-@record
-class Given:
-    """The extent of a size number of the program."""
-
-    size: int
-
-
-@record
-class FixedExtent:
-    """An extent that is a number."""
-
-    count: int
-
-
-@record
-class PartCount:
-    """The number of parts of ``step`` in an extent, the last of which may be shorter."""
-
-    whole: Extent
-    step: int
-
-
-@record
-class LoopReach:
-    """The elements of dimension ``whole`` that loops reach: one more than the sum of step times last iteration."""
-
-    steps: tuple[tuple[int, Extent], ...]
-    whole: int
-
-
-Extent = Given | FixedExtent | PartCount | LoopReach
-"""The number of iterations of a loop, or of elements that are kept along a dimension."""
 
 
 def fixed(sizes: Sequence[Size], extent: Extent) -> int | None:
     """An extent as a number; None where it is known at run time only."""
-    match extent:
-        case Given():
-            return sizes[extent.size].fixed
-        case FixedExtent():
-            return extent.count
-        case PartCount() | LoopReach():
-            return None
+    return sizes[extent.number].fixed if extent.operation == "size" else extent.constant()
 
 
 def extent_name(sizes: Sequence[Size], extent: Extent) -> str:
     """The name of an extent that is known at run time only: that of the size that it is made of."""
-    match extent:
-        case Given():
-            return sizes[extent.size].name
-        case FixedExtent():
-            return f"c{extent.count}"
-        case PartCount():
-            return f"{extent_name(sizes, extent.whole)}_{extent.step}"
-        case LoopReach():
-            return f"{sizes[extent.whole].name}_window"
+    if extent.operation == "size":
+        return sizes[extent.number].name
+    if extent.after is not None:
+        return f"{sizes[extent.after].name}_window"
+    return "_".join(extent_text(sizes, operand) for operand in extent.operands)
 
 
 def extent_text(sizes: Sequence[Size], extent: Extent) -> str:
@@ -82,13 +38,9 @@ def part_extent(sizes: Sequence[Size], whole: Extent, factors: Sequence[int], pa
     if not factors:
         return whole
     if part:
-        return FixedExtent(factors[part - 1])
-    count = fixed(sizes, whole)
-    return (
-        PartCount(whole, prod(factors))
-        if count is None
-        else FixedExtent(-(-count // prod(factors)))
-    )
+        return number(factors[part - 1])
+    count, step = fixed(sizes, whole), prod(factors)
+    return parts(whole, step) if count is None else number(-(-count // step))
 
 
 def is_divided(sizes: Sequence[Size], whole: Extent, factors: Sequence[int]) -> bool:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ilang.core.ir.gpu import Over
-from ilang.core.ir.kernel import ChunkCount, Part, Program, Shares, WindowReach
+from ilang.core.ir.kernel import Count, Program
 from ilang.core.ir.shaped import Bound, Reach, Rule
 from ilang.core.record import record
 
@@ -60,13 +60,6 @@ class Derive:
 
 
 @record
-class Follow:
-    """A size that follows from others, where that has been checked."""
-
-    rule: Rule
-
-
-@record
 class Require:
     """A fixed index, which must be inside its dimension."""
 
@@ -80,14 +73,8 @@ class Hold:
     reach: Reach
 
 
-@record
-class Count:
-    """The number of parts, elements or blocks of loops."""
-
-    part: Part | WindowReach | ChunkCount | Shares
-
-
-Step = Take | Derive | Follow | Require | Hold | Count
+Step = Take | Derive | Count | Require | Hold
+"""A step; a ``Count`` is of a size that follows from others, where that has been checked."""
 
 
 @record

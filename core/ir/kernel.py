@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, assert_never
 
 from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.extent import Extent, most_chunks, part_of
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers, Trim
 from ilang.core.ir.scalar import Apply, Scalar
@@ -255,68 +256,11 @@ Block = tuple[Statement, ...]
 
 
 @record
-class Part:
-    """The iterations of the outermost part of a split dimension: ``size`` is ``ceil(whole / step)``."""
+class Count:
+    """A ``size`` that follows from others when the program runs: what loops count, or how many parts they go in."""
 
     size: int
-    whole: int
-    step: int
-
-    def sources(self) -> tuple[int, ...]:
-        """The sizes that it follows from."""
-        return (self.whole,)
-
-
-@record
-class WindowReach:
-    """The reach of loops in a dimension: one more than the sum of step times (extent - 1), and never below 0."""
-
-    size: int
-    reach: tuple[tuple[int, int], ...]
-
-    def sources(self) -> tuple[int, ...]:
-        """The sizes that it follows from."""
-        return tuple(size for _, size in self.reach)
-
-
-@record
-class ChunkCount:
-    """The number of chunks of a reduction: ``size`` follows from the product of the extents of its loops.
-
-    Chunks have ``work`` iterations each, or more where there would be more than ``most``; and more where a chunk has an
-    accumulator for each of several ``elements``, the product of these sizes. With ``several`` there are none where one
-    is enough.
-    """
-
-    size: int
-    loops: tuple[int, ...]
-    most: int
-    work: int
-    elements: tuple[int, ...] = ()
-    several: bool = False
-
-    def sources(self) -> tuple[int, ...]:
-        """The sizes that it follows from."""
-        return (*self.loops, *self.elements)
-
-
-@record
-class Shares:
-    """The number of parts of a loop whose parts have results of their own: ``size``, at least one.
-
-    ``whole`` is the number of iterations, of which a part has ``least`` or more. Each part of each of the ``tiles``,
-    the product of these sizes, is a block's: there are as many parts as give a device ``most`` blocks, no more.
-    """
-
-    size: int
-    whole: int
-    tiles: tuple[int, ...]
-    least: int
-    most: int
-
-    def sources(self) -> tuple[int, ...]:
-        """The sizes that it follows from."""
-        return (self.whole, *self.tiles)
+    value: Extent
 
 
 @record
@@ -393,10 +337,20 @@ class Program:
     kernels: tuple[Kernel, ...]
     derived: tuple[Rule, ...] = ()
     bounds: tuple[Bound, ...] = ()
-    parts: tuple[Part | WindowReach | ChunkCount | Shares, ...] = ()
+    counts: tuple[Count, ...] = ()
     machine: Machine = CPU
     reaches: tuple[Reach, ...] = ()
     calls: tuple[Call, ...] = ()
+
+    def parts(self) -> dict[int, tuple[int, int]]:
+        """The sizes that count parts of others: of which, and how long one is."""
+        parts = {count.size: part_of(count.value) for count in self.counts}
+        return {size: part for size, part in parts.items() if part is not None}
+
+    def chunks(self) -> dict[int, int]:
+        """The sizes that count chunks of reductions, and how many there are at most."""
+        most = {count.size: most_chunks(count.value) for count in self.counts}
+        return {size: count for size, count in most.items() if count is not None}
 
     def launched(self) -> tuple[Call, ...]:
         """The kernels in the order in which they run."""

@@ -36,8 +36,8 @@ from math import prod
 from typing import Literal, TypeGuard, assert_never, get_args
 
 from ilang.core.calculus.affine import Within
+from ilang.core.calculus.extent import Extent
 from ilang.core.ir import syntax
-from ilang.core.ir.extent import Extent
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine

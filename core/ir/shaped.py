@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ilang.core.calculus.affine import Affine, Looked, Within
+from ilang.core.calculus.extent import Extent, linear, number, product, quotient, size
 from ilang.core.ir.graph import Axis, Backprop, Custom, Groups
 from ilang.core.ir.scalar import Position, Scalar, scalars_within
 from ilang.core.ir.syntax import Schedule
@@ -81,6 +82,12 @@ class Derivation:
         """The sizes that it follows from."""
         return tuple(size for _, size in self.terms)
 
+    def value(self) -> Extent:
+        """The extent that follows, whatever is left over."""
+        return quotient(
+            linear([(c, size(n)) for c, n in self.terms], self.offset), number(self.divisor)
+        )
+
 
 @record
 class ExtentProduct:
@@ -99,6 +106,10 @@ class ExtentProduct:
     def sources(self) -> tuple[int, ...]:
         """The sizes that it follows from."""
         return self.over + self.under
+
+    def value(self) -> Extent:
+        """The extent that follows, whatever is left over."""
+        return quotient(product(self.over), product(self.under))
 
 
 Rule = Derivation | ExtentProduct

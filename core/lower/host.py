@@ -19,10 +19,8 @@ from collections.abc import Iterator, Sequence
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.host import (
     Argument,
-    Count,
     Derive,
     Finite,
-    Follow,
     Grid,
     Hold,
     Host,
@@ -36,6 +34,7 @@ from ilang.core.ir.host import (
 )
 from ilang.core.ir.kernel import (
     Call,
+    Count,
     For,
     Kernel,
     Program,
@@ -146,7 +145,7 @@ def _checks(program: Program, measured: set[int]) -> Iterator[Step]:
     yield from (Hold(reach) for reach in program.reaches)
     needed = _needed_for_counts(program, measured)
     rules = (rule for rule in program.derived if _is_collapsed(rule))
-    yield from (Follow(rule) for rule in rules if rule.size in needed)
+    yield from (Count(rule.size, rule.value()) for rule in rules if rule.size in needed)
     yield from _counts(program, measured)
 
 
@@ -162,7 +161,7 @@ def _sizes(program: Program, needed: set[int]) -> Iterator[Step]:
     followed: set[int] = set()
     for rule in program.derived:
         if rule.size in needed - followed and not _is_given(program, rule.size):
-            yield Follow(rule)
+            yield Count(rule.size, rule.value())
             followed.add(rule.size)
     yield from _counts(program, needed)
 
@@ -170,15 +169,15 @@ def _sizes(program: Program, needed: set[int]) -> Iterator[Step]:
 def _counts(program: Program, needed: set[int]) -> Iterator[Count]:
     """The counts of loops among the sizes that are needed, and those that these follow from."""
     every = _needed_for_counts(program, needed)
-    yield from (Count(part) for part in program.parts if part.size in every)
+    yield from (count for count in program.counts if count.size in every)
 
 
 def _needed_for_counts(program: Program, needed: set[int]) -> set[int]:
     """Sizes, and those from which what loops count follows."""
     every = set(needed)
-    for part in reversed(program.parts):
-        if part.size in every:
-            every.update(part.sources())
+    for count in reversed(program.counts):
+        if count.size in every:
+            every.update(count.value.sizes())
     return every
 
 

@@ -71,7 +71,7 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
         kept,
         shaped.derived,
         shaped.bounds,
-        tuple(storage.parted),
+        tuple(storage.counts),
         scheduled.machine,
         shaped.reaches,
         calls,

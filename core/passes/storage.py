@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
+from ilang.core.calculus import extent as calculus
+from ilang.core.calculus.extent import Extent
 from ilang.core.dtype import INTEGER_ENDS, INTEGERS
 from ilang.core.ir import kernel
-from ilang.core.ir.extent import Extent, FixedExtent, Given, LoopReach, PartCount
+from ilang.core.ir.extent import extent_name, is_divided, part_extent
 from ilang.core.ir.scalar import Constant
-from ilang.core.ir.schedule import (
-    Chunks,
-)
+from ilang.core.ir.schedule import Chunks
 from ilang.core.ir.shaped import Assignment, Shaped, Size, View
 from ilang.core.machine import Machine
 from ilang.core.names import Names
@@ -33,9 +32,7 @@ class Storage:
         self.machine = machine
         self.buffers: list[kernel.Buffer] = []
         self.sizes = list(shaped.sizes)
-        self.parted: list[kernel.Part | kernel.WindowReach | kernel.ChunkCount | kernel.Shares] = []
-        self.shared: dict[tuple[int, tuple[int, ...], int, int], int] = {}
-        self.windows: dict[tuple[tuple[int, int], ...], int] = {}
+        self.counts: list[kernel.Count] = []
         self.of_value: dict[int, int] = {}
         self.inputs = frozenset(shaped.inputs)
         self.outputs = frozenset(shaped.outputs)
@@ -45,7 +42,7 @@ class Storage:
         self.whole_names = frozenset(shaped.tensors[value].name for value in named)
         self.unique = Names(self.whole_names)
         self.size_names = Names(frozenset(size.name for size in shaped.sizes))
-        self.parts: dict[tuple[int, int], int] = {}
+        self.counted: dict[Extent, int] = {}
         self.constants: dict[int, int] = {}
         self.successor = {
             node.base: value
@@ -119,74 +116,52 @@ class Storage:
     # -- extents of loop parts ---------------------------------------------------------------------------------------
 
     def number(self, extent: Extent) -> int:
-        """The size number of an extent."""
-        match extent:
-            case Given():
-                return extent.size
-            case FixedExtent():
-                return self.constant(extent.count)
-            case PartCount():
-                return self._blocked(self.number(extent.whole), extent.step)
-            case LoopReach():
-                steps = [(step, self.number(each)) for step, each in extent.steps]
-                return self._reach(steps, self.sizes[extent.whole].name)
+        """The size number of an extent, one for all that are computed alike."""
+        if extent.operation == "size":
+            return extent.number
+        if extent.operation == "number":
+            return self.constant(extent.number)
+        extent = extent.mapped(self._named)
+        key = replace(extent, after=None)
+        if key not in self.counted:
+            self.counted[key] = self._count(key, extent_name(self.sizes, extent))
+        return self.counted[key]
+
+    def _named(self, extent: Extent) -> Extent:
+        """The same extent where each number of parts is a size."""
+        if extent.operation == "ceil":
+            return calculus.size(self.number(extent))
+        return extent.mapped(self._named)
+
+    def _count(self, value: Extent, name: str) -> int:
+        """The number of a new size that follows from others."""
+        self.sizes.append(Size(self.size_names.fresh(name), None, ()))
+        self.counts.append(kernel.Count(len(self.sizes) - 1, value))
+        return len(self.sizes) - 1
 
     def part(self, size: int, factors: Sequence[int], part: int) -> int:
         """The size number of a part of a split dimension: ceil(n / product) for part 0, else its factor."""
-        if not factors:
-            return size
-        if part:
-            return self.constant(factors[part - 1])
-        whole, step = self.sizes[size], prod(factors)
-        if whole.fixed is not None:
-            return self.constant(-(-whole.fixed // step))
-        return self._blocked(size, step)
-
-    def _blocked(self, size: int, step: int) -> int:
-        """The size number of ceil(n / step)."""
-        key = (size, step)
-        if key not in self.parts:
-            name = self.size_names.fresh(f"{self.sizes[size].name}_{step}")
-            self.parts[key] = len(self.sizes)
-            self.sizes.append(Size(name, None, ()))
-            self.parted.append(kernel.Part(self.parts[key], size, step))
-        return self.parts[key]
-
-    def _reach(self, reach: Sequence[tuple[int, int]], name: str) -> int:
-        """The size number of what loops reach: one more than the sum of step times the last iteration of each."""
-        key = tuple(reach)
-        if key not in self.windows:
-            self.windows[key] = len(self.sizes)
-            self.sizes.append(Size(self.size_names.fresh(f"{name}_window"), None, ()))
-            self.parted.append(kernel.WindowReach(self.windows[key], key))
-        return self.windows[key]
+        return self.number(part_extent(self.sizes, calculus.size(size), factors, part))
 
     def blocks(
         self, loops: Sequence[int], elements: Sequence[int], name: str, chunks: Chunks
     ) -> int:
         """The size number of the chunks of a reduction over loops of these sizes, with so many accumulators."""
-        self.sizes.append(Size(self.size_names.fresh(f"{name}_blocks"), None, ()))
-        self.parted.append(
-            kernel.ChunkCount(
-                len(self.sizes) - 1,
-                tuple(loops),
-                chunks.most,
-                chunks.work,
-                tuple(elements),
-                bool(chunks.around),
-            )
-        )
-        return len(self.sizes) - 1
+        of, threads = calculus.large_product, self.machine.threads
+        limits = (chunks.most, chunks.work, threads.block_terms, threads.block_elements)
+        each = of(elements) if elements else calculus.number(0)
+        value = Extent("chunks", (of(loops), each, *map(calculus.number, limits)))
+        value = Extent("several", (value,)) if chunks.around else value
+        return self._count(value, f"{name}_blocks")
 
     def shares(self, whole: int, tiles: Sequence[int], least: int, most: int) -> int:
         """The size number of the parts that iterations go in, for so many tiles."""
-        key = (whole, tuple(tiles), least, most)
-        if key not in self.shared:
-            self.shared[key] = len(self.sizes)
-            name = self.size_names.fresh(f"{self.sizes[whole].name}_parts")
-            self.sizes.append(Size(name, None, ()))
-            self.parted.append(kernel.Shares(self.shared[key], *key))
-        return self.shared[key]
+        limits = (calculus.number(least), calculus.number(most))
+        operands = (calculus.size(whole), *limits, *map(calculus.size, tiles))
+        value = Extent("shares", operands)
+        if value not in self.counted:
+            self.counted[value] = self._count(value, f"{self.sizes[whole].name}_parts")
+        return self.counted[value]
 
     def constant(self, extent: int) -> int:
         """The size number of a constant extent."""
@@ -197,8 +172,7 @@ class Storage:
 
     def divides(self, size: int, factors: Sequence[int]) -> bool:
         """Whether the factors are known to divide a dimension."""
-        fixed = self.sizes[size].fixed
-        return fixed is not None and fixed % prod(factors) == 0
+        return is_divided(self.sizes, calculus.size(size), factors)
 
 
 def start_of(node: Assignment) -> Constant:

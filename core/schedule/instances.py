@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ilang.core.calculus.extent import Extent, size
 from ilang.core.diagnostic import MeaningError
-from ilang.core.ir.extent import Extent, Given
 from ilang.core.ir.schedule import (
     Instance,
     Interval,
@@ -145,7 +145,7 @@ class Instances:
                 loop_inside: self.opened(owner, loop)
                 for loop_inside, loop in zip(nest.order, leading, strict=False)
             }
-        extents = tuple(map(Given, node.sizes))
+        extents = tuple(map(size, node.sizes))
         self.computations.add(root.value)
         self.by_number.append(
             Instance(root.value, home, tuple(home.values()), extents, {}, (), {}, {})
@@ -227,7 +227,7 @@ class Instances:
         from ilang.core.schedule.staged import interval_of
 
         intervals, walks = {}, {}
-        extents: list[Extent] = [Given(size) for size in producer.sizes]
+        extents: list[Extent] = list(map(size, producer.sizes))
         for dim, (target, index) in enumerate(zip(producer.target, read.index, strict=True)):
             axis, outer = target.axis(), index.axis()
             if axis is None or axis in shared or not self.with_intervals:

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, variables_of
-from ilang.core.ir.extent import Extent, FixedExtent, Given, LoopReach, fixed, part_extent
+from ilang.core.calculus.extent import Extent, number, reach, size
+from ilang.core.ir.extent import fixed, part_extent
 from ilang.core.ir.schedule import (
     Interval,
     KeptDimension,
@@ -68,7 +69,7 @@ def kept_dims(
         open_parts = [part for part in parts if part not in shared]
         if axis is None or len(open_parts) == len(parts):
             kept.append(
-                KeptDimension(d, None, Given(tensor.dims[d]) if axis is None else extents[axis])
+                KeptDimension(d, None, size(tensor.dims[d]) if axis is None else extents[axis])
             )
             continue
         for loop in open_parts:
@@ -121,7 +122,7 @@ def _reached(
     """One more than what loops reach; the extent of an axis where they are all of it."""
     nest = reader.nest
     if not below:
-        return FixedExtent(1)
+        return number(1)
     axes = {loop.axis for _, loop in below}
     if len(axes) == 1:
         (axis,) = axes
@@ -135,16 +136,14 @@ def _reach(
 ) -> Extent:
     """One more than the sum of step times the last iteration of each loop."""
     factors = reader.nest.factors
-    parts = tuple(
+    parts = [
         (c, part_extent(sizes, reader.extents[loop.axis], factors[loop.axis], loop.part))
         for c, loop in steps
-    )
+    ]
     if len(parts) == 1 and parts[0][0] == 1:
         return parts[0][1]
-    counts = [(c, fixed(sizes, extent)) for c, extent in parts]
-    if all(count is not None for _, count in counts):
-        return FixedExtent(max(0, 1 + sum(c * ((count or 0) - 1) for c, count in counts)))
-    return LoopReach(parts, whole)
+    counts = [(c, extent, fixed(sizes, extent)) for c, extent in parts]
+    return reach([(c, e if count is None else number(count)) for c, e, count in counts], whole)
 
 
 # -- copies ------------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from ilang.codegen.runtime.native import Native
 from ilang.codegen.targets import cuda
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.gpu import Spread
-from ilang.core.ir.kernel import Part, Program, Shares
+from ilang.core.ir.kernel import Count, Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.notation.module import parse_module
@@ -145,9 +145,9 @@ AT_RUN_TIME = (
 """Texts with parts whose number follows from extents: chosen, and written with copies in one loop and in two."""
 
 
-def shares_of(program: Program) -> list[Shares]:
+def shares_of(program: Program) -> list[Count]:
     """How many parts reductions have at run time."""
-    return [each for each in program.parts if isinstance(each, Shares)]
+    return [each for each in program.counts if each.value.operation == "shares"]
 
 
 def parts_of(program: Program, extents: dict[str, int]) -> list[int]:
@@ -157,12 +157,10 @@ def parts_of(program: Program, extents: dict[str, int]) -> list[int]:
         for n, size in enumerate(program.sizes)
     }
     counts: list[int] = []
-    for each in program.parts:
-        if isinstance(each, Part):
-            sizes[each.size] = -(-sizes[each.whole] // each.step)
-        elif isinstance(each, Shares):
-            room = each.most // prod(max(1, sizes[n]) for n in each.tiles)
-            counts.append(max(1, min(room, sizes[each.whole] // each.least)))
+    for each in program.counts:
+        sizes[each.size] = each.value.value(sizes)
+        if each.value.operation == "shares":
+            counts.append(sizes[each.size])
     return counts
 
 

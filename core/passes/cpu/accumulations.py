@@ -8,7 +8,7 @@ Example:
 from __future__ import annotations
 
 from ilang.core.calculus.affine import row_step
-from ilang.core.ir.kernel import Change, ChunkCount, Define, For, Program, Store
+from ilang.core.ir.kernel import Change, Define, For, Program, Store
 from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Apply, Load, Local, Position, Select, scalars_within
 
@@ -16,8 +16,9 @@ from ilang.core.ir.scalar import Apply, Load, Local, Position, Select, scalars_w
 def short_sizes(program: Program) -> set[int]:
     """The sizes of loops that are too short for lanes."""
     fixed = {n: size.fixed for n, size in enumerate(program.sizes) if size.fixed is not None}
-    blocks = {part.size for part in program.parts if isinstance(part, ChunkCount)}
-    return {n for n, extent in fixed.items() if extent < program.machine.sum_lanes} | blocks
+    return {n for n, extent in fixed.items() if extent < program.machine.sum_lanes}.union(
+        program.chunks()
+    )
 
 
 def accumulations(loop: For, short: set[int]) -> tuple[Change, ...]:

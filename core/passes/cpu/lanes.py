@@ -24,17 +24,19 @@ from collections.abc import Sequence
 from functools import partial
 
 from ilang.core.calculus.affine import Affine, axis_index, row_step, variables_of
+from ilang.core.calculus.extent import parts
+from ilang.core.calculus.extent import size as size_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir.cpu import CacheLines, Fetch
 from ilang.core.ir.kernel import (
     Block,
     Change,
+    Count,
     Define,
     For,
     HorizontalReduction,
     If,
     Kernel,
-    Part,
     Program,
     Rest,
     Statement,
@@ -72,13 +74,13 @@ class _Lanes:
         self.chunk = TERMS * program.machine.sum_lanes
         self.short = short_sizes(program)
         self.sizes = list(program.sizes)
-        self.parts = list(program.parts)
+        self.counts = list(program.counts)
         self.names = Names(frozenset(size.name for size in program.sizes))
         self.constants = _constants(program.sizes)
         self.chunks = {
-            part.whole: part.size
-            for part in reversed(program.parts)
-            if isinstance(part, Part) and part.step == self.chunk
+            whole: size
+            for size, (whole, step) in reversed(program.parts().items())
+            if step == self.chunk
         }
         self.buffer_names = frozenset(buffer.name for buffer in program.buffers)
         self.variables: list[str] = []
@@ -90,7 +92,7 @@ class _Lanes:
         """The program with lanes."""
         kernels = tuple(self._kernel(kernel) for kernel in self.program.kernels)
         return replace(
-            self.program, kernels=kernels, sizes=tuple(self.sizes), parts=tuple(self.parts)
+            self.program, kernels=kernels, sizes=tuple(self.sizes), counts=tuple(self.counts)
         )
 
     def _kernel(self, kernel: Kernel) -> Kernel:
@@ -257,7 +259,7 @@ class _Lanes:
             return self._constant(-(-size.fixed // self.chunk))
         self.chunks[whole] = len(self.sizes)
         self.sizes.append(Size(self.names.fresh(f"{size.name}_{self.chunk}"), None, ()))
-        self.parts.append(Part(self.chunks[whole], whole, self.chunk))
+        self.counts.append(Count(self.chunks[whole], parts(size_of(whole), self.chunk)))
         return self.chunks[whole]
 
 

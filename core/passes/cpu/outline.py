@@ -19,12 +19,10 @@ from ilang.core.cost import USUAL, Work, of_loop
 from ilang.core.ir.cpu import Captured, Estimate, Outline, Sharing, Transpose, Trips
 from ilang.core.ir.kernel import (
     Block,
-    ChunkCount,
     Define,
     For,
     If,
     Kernel,
-    Part,
     Program,
     Statement,
     Store,
@@ -41,8 +39,8 @@ from ilang.core.record import replace
 
 def kernel_to_outlined(program: Program) -> Program:
     """The program whose kernels and parallel loops know what their functions take."""
-    steps = {part.size: part.step for part in program.parts if isinstance(part, Part)}
-    steps |= {p.size: int(USUAL) // p.most for p in program.parts if isinstance(p, ChunkCount)}
+    steps = {size: step for size, (_, step) in program.parts().items()}
+    steps |= {size: int(USUAL) // most for size, most in program.chunks().items()}
     kernels = tuple(_Outlining(program, kernel, steps).run() for kernel in program.kernels)
     return replace(program, kernels=kernels)
 

@@ -228,12 +228,12 @@ class _Fragments:
     def _adding(self, products: Products) -> Statement:
         """A nest that adds products, in whole matrices."""
         loop = products.terms
-        role, unit = loop.role, self._unit(loop).terms
+        role, unit = loop.role, self.device.unit(ROUNDINGS[loop.role])
         rows, columns = self._rows(products.rows, role), self._columns(products.columns, role)
         extent = self.numbering.sizes[loop.size].fixed or 0
-        many = [self._loop(loop, count, "u", "") for count in _several(extent // unit)]
-        each = self._loop(loop, unit, "m", role)
-        term = Affine((*((unit, x.variable) for x in many), (1, each.variable)))
+        many = [self._loop(loop, count, "u", "") for count in _several(extent // unit.terms)]
+        each = self._loop(loop, unit.terms, "m", role)
+        term = Affine((*((unit.terms, x.variable) for x in many), (1, each.variable)))
         within: dict[int, Within] = {}
         for loop in (products.rows, products.columns, products.terms):
             ends: list[Within] = []

@@ -19,7 +19,7 @@ from math import prod
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.ir.gpu import Spread
-from ilang.core.ir.kernel import For, If, Kernel, Part, Program, statements_within
+from ilang.core.ir.kernel import For, If, Kernel, Program, statements_within
 from ilang.core.ir.rewriting import accesses, parts_of
 from ilang.core.ir.scalar import Position, Select
 from ilang.core.record import replace
@@ -82,7 +82,7 @@ class _Spans:
         self.kernel = kernel
         self.loops = _loops(kernel)
         self.sizes = {loop.variable: loop.size for loop in self.loops}
-        self.parts = {part.size: part for part in program.parts if isinstance(part, Part)}
+        self.parts = program.parts()
 
     def all(self) -> tuple[Span, ...] | None:
         """The products, each as its sizes; None where that is not enough.
@@ -111,7 +111,7 @@ class _Spans:
 
     def _whole(self, size: int) -> int:
         """The size of which one is a part, else itself."""
-        return self.parts[size].whole if size in self.parts else size
+        return self.parts[size][0] if size in self.parts else size
 
     def _least(self, span: Span) -> int:
         """The product of what is known of some extents."""
@@ -146,9 +146,9 @@ class _Spans:
             fixed, part = self.program.sizes[size].fixed, self.parts.get(size)
             if fixed is not None:
                 beside += abs(c) * fixed
-            elif part is not None and abs(c) <= part.step:
-                times, beside = times + 1, beside + part.step
-                spans.add((part.whole,))
+            elif part is not None and abs(c) <= part[1]:
+                times, beside = times + 1, beside + part[1]
+                spans.add((part[0],))
             else:
                 times += abs(c)
                 spans.add((size,))

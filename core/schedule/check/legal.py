@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+from ilang.core.calculus.extent import Extent
 from ilang.core.diagnostic import Label, ScheduleError
-from ilang.core.ir.extent import Extent, extent_name, fixed
+from ilang.core.ir.extent import extent_name, fixed
 from ilang.core.ir.schedule import (
     Instance,
     Loop,

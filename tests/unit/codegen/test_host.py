@@ -16,18 +16,15 @@ from ilang.core.check import host as check
 from ilang.core.check import kernel as kernel_check
 from ilang.core.dtype import BYTES
 from ilang.core.explain.host import host_text
-from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Require, Step, Take
+from ilang.core.ir.host import Derive, Hold, Host, Require, Step, Take
 from ilang.core.ir.kernel import (
-    ChunkCount,
-    Part,
+    Count,
     Program,
-    Shares,
     Statement,
     Store,
-    WindowReach,
     map_statements,
 )
-from ilang.core.ir.shaped import Derivation, Reach
+from ilang.core.ir.shaped import Derivation, Reach, Rule
 from ilang.core.lower.host import kernel_to_host
 from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, lower, text_component
@@ -62,31 +59,10 @@ def host_of(text: str) -> Host:
     return host
 
 
-def size_of(step: Derive | Follow, extents: dict[int, int]) -> int:
-    assert isinstance(step.rule, Derivation)
-    total = step.rule.offset + sum(c * extents[n] for c, n in step.rule.terms)
-    return total // step.rule.divisor
-
-
-def counted(part: Part | WindowReach | ChunkCount | Shares, extents: dict[int, int]) -> int:
-    match part:
-        case Part():
-            return -(-extents[part.whole] // part.step)
-        case WindowReach():
-            ends = [c * (extents[n] - 1) for c, n in part.reach]
-            return 0 if any(extents[n] < 1 for _, n in part.reach) else sum(ends) + 1
-        case ChunkCount():
-            terms = math.prod(extents[n] for n in part.loops)
-            elements, threads = math.prod(extents[n] for n in part.elements), CPU.threads
-            work, most = threads.block_work, threads.most_blocks
-            if part.elements:
-                work = max(work, threads.block_terms * elements)
-                most = min(most, threads.block_elements // max(1, elements))
-            count = max(1, min(terms // work + 1, most))
-            return 0 if part.several and count == 1 else count
-        case Shares():
-            room = part.most // math.prod(max(1, extents[n]) for n in part.tiles)
-            return max(1, min(room, extents[part.whole] // part.least))
+def size_of(rule: Rule, extents: dict[int, int]) -> int:
+    assert isinstance(rule, Derivation)
+    total = rule.offset + sum(c * extents[n] for c, n in rule.terms)
+    return total // rule.divisor
 
 
 def holds(reach: Reach, extents: dict[int, int]) -> bool:
@@ -104,14 +80,13 @@ def settled(host: Host, steps: Sequence[Step], given: dict[int, int]) -> dict[in
         match step:
             case Take():
                 extents[step.size] = given[step.size]
-            case Derive() | Follow():
-                value = size_of(step, extents)
-                if isinstance(step, Derive):
-                    spread = any(1 < extents[n] for n in step.spread)
-                    if value < (1 if spread else step.least):
-                        return None
-                    if step.known and value != extents[step.rule.size]:
-                        return None
+            case Derive():
+                value = size_of(step.rule, extents)
+                spread = any(1 < extents[n] for n in step.spread)
+                if value < (1 if spread else step.least):
+                    return None
+                if step.known and value != extents[step.rule.size]:
+                    return None
                 extents[step.rule.size] = value
             case Require():
                 if extents[step.bound.size] <= step.bound.position:
@@ -120,7 +95,7 @@ def settled(host: Host, steps: Sequence[Step], given: dict[int, int]) -> dict[in
                 if not holds(step.reach, extents):
                     return None
             case Count():
-                extents[step.part.size] = counted(step.part, extents)
+                extents[step.size] = step.value.value(extents)
     return extents
 
 

@@ -1,0 +1,202 @@
+"""Whole numbers that follow from extents of a program: what loops count, what kernels keep, what a host computes.
+
+One record for all of them: an operation and what it is of. ``value`` is what each means, in one place; targets and
+pages have a table of how each is spelled (``Extent.text``). An expression is printed as it was built.
+
+Example: ``parts(size(0), 4)`` is the number of parts of 4 in size 0: 3 where that is 9, and ``ceil(n / 4)`` as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
+
+from ilang.core.record import record, replace
+
+
+@record
+class Extent:
+    """An ``operation`` of ``operands``: a key of ``MEANING``, a ``number``, or the extent of a ``size`` by its number.
+
+    An operation that is named ``after`` a size says what along which dimension it is.
+    """
+
+    operation: str
+    operands: tuple[Extent, ...] = ()
+    number: int = 0
+    after: int | None = None
+
+    def constant(self) -> int | None:
+        """The number that it is; None of anything else."""
+        return self.number if self.operation == "number" else None
+
+    def sizes(self) -> Iterator[int]:
+        """The sizes that it follows from, as they are printed."""
+        if self.operation == "size":
+            yield self.number
+        for operand in self.operands:
+            yield from operand.sizes()
+
+    def mapped(self, change: Callable[[Extent], Extent]) -> Extent:
+        """The same operation, its operands changed."""
+        return replace(self, operands=tuple(map(change, self.operands)))
+
+    def substituted(self, place: Mapping[int, Extent]) -> Extent:
+        """The expression in which others stand for some sizes."""
+        if self.operation == "size":
+            return place.get(self.number, self)
+        return self.mapped(lambda operand: operand.substituted(place)) if self.operands else self
+
+    def value(self, extents: Mapping[int, int] | Sequence[int]) -> int:
+        """The number that it is where sizes have these extents."""
+        if self.operation == "number":
+            return self.number
+        if self.operation == "size":
+            return extents[self.number]
+        return MEANING[self.operation](*[operand.value(extents) for operand in self.operands])
+
+    def text(self, size: Callable[[int], str], spelled: Mapping[str, Callable[..., str]]) -> str:
+        """The expression, by how sizes and operations are spelled; sums in a product are in parentheses."""
+        if self.operation == "number":
+            return str(self.number)
+        if self.operation == "size":
+            return size(self.number)
+        words = [operand.text(size, spelled) for operand in self.operands]
+        if self.operation in ("scaled", "//"):
+            whole = [operand.operation not in ("+", "*") for operand in self.operands]
+            whole[0] |= self.operands[0].operation == "*"
+            words = [w if is_whole else f"({w})" for w, is_whole in zip(words, whole, strict=True)]
+        return spelled[self.operation](*words)
+
+
+def _chunks(
+    terms: int, elements: int, most: int, work: int, each_terms: int, all_elements: int
+) -> int:
+    """The blocks of so many terms, with accumulators for so many elements each where that is not 0."""
+    if elements:
+        work, most = max(work, each_terms * elements), min(most, all_elements // elements)
+    return max(1, min(terms // work + 1, most))
+
+
+def _shares(whole: int, least: int, most: int, *tiles: int) -> int:
+    """The parts of ``least`` iterations or more that give tiles ``most`` blocks."""
+    for count in tiles:
+        most //= max(1, count)
+    return max(1, min(most, whole // least))
+
+
+MEANING: dict[str, Callable[..., int]] = {
+    "+": lambda *terms: sum(terms),
+    "*": lambda *factors: prod(factors),
+    "scaled": lambda factor, extent: factor * extent,
+    "terms": lambda *factors: prod(factors),
+    "//": lambda whole, divisor: whole // divisor,
+    "ceil": lambda whole, step: -(-whole // step),
+    "when": lambda then, *counts: then if all(0 < count for count in counts) else 0,
+    "chunks": _chunks,
+    "several": lambda count: count if 1 < count else 0,
+    "shares": _shares,
+}
+"""What each operation is of the values of its operands.
+
+``terms`` are a product that may be more than an integer of a target holds. ``when`` is 0 unless something is in each of
+some extents, ``several`` is 0 for one.
+"""
+
+
+def number(value: int) -> Extent:
+    """A number."""
+    return Extent("number", (), value)
+
+
+def size(number: int) -> Extent:
+    """The extent of a size."""
+    return Extent("size", (), number)
+
+
+def product(sizes: Sequence[int]) -> Extent:
+    """The product of the extents of sizes; 1 of none."""
+    if len(sizes) < 2:
+        return size(sizes[0]) if sizes else number(1)
+    return Extent("*", tuple(map(size, sizes)))
+
+
+def large_product(sizes: Sequence[int]) -> Extent:
+    """The product of the extents of sizes, however large."""
+    return Extent("terms", tuple(map(size, sizes)))
+
+
+def parts(whole: Extent, step: int) -> Extent:
+    """The number of parts of ``step`` in an extent, the last of which may be shorter."""
+    return Extent("ceil", (whole, number(step)))
+
+
+def part_of(extent: Extent) -> tuple[int, int] | None:
+    """The size of which an extent counts the parts, and the length of one; None of any other extent."""
+    if extent.operation != "ceil":
+        return None
+    whole, step = extent.operands
+    return (whole.number, step.number) if whole.operation == "size" else None
+
+
+def most_chunks(extent: Extent) -> int | None:
+    """The largest number of chunks of a reduction; None of any other extent."""
+    if extent.operation == "several":
+        (extent,) = extent.operands
+    return extent.operands[2].number if extent.operation == "chunks" else None
+
+
+def reach(steps: Sequence[tuple[int, Extent]], after: int) -> Extent:
+    """The reach of loops along a dimension: one more than the sum of step times last iteration; 0 if one has none."""
+    known = [(c, count) for c, e in steps if (count := e.constant()) is not None]
+    if any(count < 1 for _, count in known):
+        return number(0)
+    last = 1 + sum(c * count for c, count in known) - sum(c for c, _ in steps)
+    others = [(c, e) for c, e in steps if e.constant() is None]
+    whole = linear(others, last)
+    return Extent("when", (whole, *(e for _, e in others)), after=after) if others else whole
+
+
+def linear(terms: Sequence[tuple[int, Extent]], offset: int) -> Extent:
+    """A sum of coefficients times extents, and a number; a number where there are no terms."""
+    scaled = [Extent("scaled", (number(c), each)) for c, each in terms]
+    scaled += [number(offset)] if offset else []
+    return Extent("+", tuple(scaled)) if terms else number(offset)
+
+
+def quotient(whole: Extent, divisor: Extent) -> Extent:
+    """The floor of an extent divided by another one."""
+    return whole if divisor.constant() == 1 else Extent("//", (whole, divisor))
+
+
+def _plain_sum(*words: str) -> str:
+    """A sum without blanks, its numbers as one at the end."""
+    fixed = sum(int(word) for word in words if word.lstrip("-").isdigit())
+    named = [word for word in words if not word.lstrip("-").isdigit()]
+    text = "+".join([*named, *([str(fixed)] if fixed or not named else [])])
+    return text.replace("+-", "-")
+
+
+def _plain_scaled(factor: str, extent: str) -> str:
+    """A coefficient before a word, which it leaves out where it is 1."""
+    if extent.isdigit():
+        return str(int(factor) * int(extent))
+    return f"{factor.removesuffix('1') if factor in ('1', '-1') else factor}{extent}"
+
+
+PLAIN: dict[str, Callable[..., str]] = {
+    "+": _plain_sum,
+    "*": lambda *words: " * ".join(words),
+    "scaled": _plain_scaled,
+    "//": lambda whole, divisor: f"{whole} / {divisor}",
+    "ceil": lambda whole, step: f"ceil({whole}/{step})",
+    "when": lambda then, *_: then,
+}
+"""How pages spell operations."""
+
+
+def joined(*words: str) -> str:
+    """The words of a sum as text: ``n - 1``."""
+    first, *others = words
+    signed = (f" - {w[1:]}" if w.startswith("-") else f" + {w}" for w in others)
+    return first + "".join(signed)
