@@ -42,7 +42,6 @@ WHOLE_NUMBERS = frozenset(
         "LoopIndex",
         "Derived",
         "Multiplied",
-        "Sum",
         "Known",
         "Looked",
         "Placement",

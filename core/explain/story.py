@@ -59,7 +59,6 @@ from ilang.core.ir.rows import (
     Origin,
     Row,
     Shape,
-    Sum,
     Var,
     known_axes,
 )
@@ -291,8 +290,8 @@ class _Telling:
                 return f"{extent}{', which stretches' if dim.stretch else ''}"
             case Var():
                 return f"the same as {self.dims.get(dim.number, 'another axis')}"
-            case Sum():
-                return _sum_text([(c, self.dims.get(v, "?")) for c, v in dim.terms], dim.offset)
+            case Affine():
+                return _sum_text([(c, self.dims.get(v, "?")) for c, v in dim.steps()], dim.offset)
 
     # -- what is told ------------------------------------------------------------------------------------------------
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.infer.cycles import components
 from ilang.core.infer.dims import Dims
 from ilang.core.infer.rowvars import RowVars
-from ilang.core.ir.rows import Dim, DimBelow, Known, Origin, Row, Sum, Var
+from ilang.core.ir.rows import Dim, DimBelow, Known, Origin, Row, Var
 from ilang.core.record import record
 
 Axis = tuple[Dim, ...]
@@ -122,5 +123,5 @@ class Caps:
                 return 0, f"{part.size} {self.dims.label(part)} {self.dims.stretches(part)}"
             case Var():
                 return 1, str(part.number)
-            case Sum():
+            case Affine():
                 return 2, repr(part)

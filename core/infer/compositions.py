@@ -18,7 +18,7 @@ from math import prod
 from ilang.core.infer import conflicts
 from ilang.core.infer.dims import Dims
 from ilang.core.infer.runtime import Multiplied
-from ilang.core.ir.rows import Composed, Dim, Known, Origin, Sum, Symbol, Var, extent_of
+from ilang.core.ir.rows import Composed, Dim, Known, Origin, Symbol, extent_of, terms_of
 
 Factors = tuple[int, tuple[int, ...]]
 """A product: its number, and the variables of its run-time sizes in order."""
@@ -41,7 +41,7 @@ class Compositions:
         parts = [self.dims.resolve(part) for part in c.parts]
         unknown = _unknown(whole, parts)
         if len(unknown) > 1 or (unknown and not isinstance(whole, Known)):
-            self.dims.wait(c, [term for dim in (whole, *parts) for term in _terms(dim)])
+            self.dims.wait(c, [term for dim in (whole, *parts) for term in terms_of(dim)])
             return
         known = [part for n, part in enumerate(parts) if [n] != unknown]
         others = [part for part in known if isinstance(part, Known)]
@@ -148,17 +148,6 @@ def _symbols(dims: Sequence[Dim]) -> Iterator[int]:
     for dim in dims:
         if isinstance(dim, Known) and isinstance(dim.size, Symbol):
             yield dim.size.number
-
-
-def _terms(dim: Dim) -> tuple[tuple[int, int], ...]:
-    """The variables that a dimension which is not known waits for."""
-    match dim:
-        case Var():
-            return ((1, dim.number),)
-        case Sum():
-            return dim.terms
-        case Known():
-            return ()
 
 
 def _text(c: Composed) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.infer import conflicts
 from ilang.core.infer.cells import Cells
 from ilang.core.infer.runtime import Derived, LeastExtent, RunTime
@@ -26,9 +27,9 @@ from ilang.core.ir.rows import (
     Origin,
     Positions,
     Row,
-    Sum,
     Symbol,
     Var,
+    terms_of,
     weighted,
 )
 
@@ -86,39 +87,43 @@ class Dims(Cells):
             return dim if dim.size.__class__ is int else self._speaker(dim)
         return self._found(dim) if isinstance(dim, Var) else self._settled(dim)
 
-    def _settled(self, total: Sum) -> Dim:
+    def _settled(self, total: Affine) -> Dim:
         """A sum with every value put in; one of run-time sizes alone is a run-time size."""
         settled = self._expanded(total)
-        if isinstance(settled, Sum) and all(self.value[v] is not None for _, v in settled.terms):
-            axes = [(c, self._put_in(variable)) for c, variable in settled.terms]
+        if isinstance(settled, Affine) and all(
+            self.value[v] is not None for v in settled.variables()
+        ):
+            axes = [(c, self._put_in(variable)) for c, variable in settled.steps()]
             parts = tuple([(c, axis) for c, axis in axes if isinstance(axis, Known)])
             origin = _source([part.origin for _, part in parts])
             return self.derive(Derived(parts, settled.offset, 1, False, None, origin))
         return settled
 
-    def _expanded(self, total: Sum) -> Dim:
+    def _expanded(self, total: Affine) -> Dim:
         """A sum with every value put in. Inner sums come first and are kept, so that long chains cost a step a link."""
         todo = self._unsettled(total)
         while todo:
             held = self.value[todo[-1]]
-            inner = self._unsettled(held) if isinstance(held, Sum) else []
+            inner = self._unsettled(held) if isinstance(held, Affine) else []
             if inner:
                 todo.extend(inner)
                 continue
             dim = todo.pop()
-            if isinstance(held, Sum):
+            if isinstance(held, Affine):
                 self.value[dim] = self._substituted(held)
         return self._substituted(total)
 
-    def _unsettled(self, total: Sum) -> list[int]:
+    def _unsettled(self, total: Affine) -> list[int]:
         """The variables of a sum that are bound to sums with bound variables."""
-        ends = [self._end(v) for _, v in total.terms if self.value[v] is not None]
-        return [v for v in ends if isinstance(held := self.value[v], Sum) and self._is_bound(held)]
+        ends = [self._end(v) for v in total.variables() if self.value[v] is not None]
+        return [
+            v for v in ends if isinstance(held := self.value[v], Affine) and self._is_bound(held)
+        ]
 
-    def _is_bound(self, total: Sum) -> bool:
+    def _is_bound(self, total: Affine) -> bool:
         return any(
             not self._is_symbol(variable, value)
-            for _, variable in total.terms
+            for variable in total.variables()
             if (value := self.value[variable]) is not None
         )
 
@@ -128,11 +133,11 @@ class Dims(Cells):
             return False
         return self._speaker(value).size == Symbol(variable)
 
-    def _substituted(self, total: Sum) -> Dim:
+    def _substituted(self, total: Affine) -> Dim:
         """A sum with the values of its variables put in, one level deep."""
         if not self._is_bound(total):
             return total
-        parts = [(c, self._put_in(variable)) for c, variable in total.terms]
+        parts = [(c, self._put_in(variable)) for c, variable in total.steps()]
         known = [part.origin for _, part in parts if isinstance(part, Known)]
         substituted = weighted(parts, total.offset, _source(known))
         if isinstance(substituted, Known):
@@ -149,7 +154,7 @@ class Dims(Cells):
         dim = self._followed(var)
         if isinstance(dim, Known):
             return dim if dim.size.__class__ is int else self._speaker(dim)
-        if not isinstance(dim, Sum):
+        if not isinstance(dim, Affine):
             return dim
         whole = self._settled(dim)
         if whole is not dim:
@@ -187,8 +192,8 @@ class Dims(Cells):
                 return dim.origin.says
             case Var():
                 return self.names.get(dim.number, "an axis")
-            case Sum():
-                return " and ".join(self.names.get(v, "an axis") for _, v in dim.terms)
+            case Affine():
+                return " and ".join(self.names.get(v, "an axis") for v in dim.variables())
 
     def label(self, dim: Dim) -> str | None:
         """The unit of a solved axis."""
@@ -216,8 +221,8 @@ class Dims(Cells):
 
     def equal(self, left: Dim, right: Dim, origin: Origin) -> None:
         """Solve an equation as far as it goes."""
-        one = self._expanded(left) if isinstance(left, Sum) else self.resolve(left)
-        other = self._expanded(right) if isinstance(right, Sum) else self.resolve(right)
+        one = self._expanded(left) if isinstance(left, Affine) else self.resolve(left)
+        other = self._expanded(right) if isinstance(right, Affine) else self.resolve(right)
         if isinstance(one, Known) and isinstance(other, Known):
             if one.size != other.size and isinstance(one.size, int) and isinstance(other.size, int):
                 raise conflicts.sizes_differ(one, other, origin, conflicts.EQUALS)
@@ -243,9 +248,7 @@ class Dims(Cells):
                 raise conflicts.contains_itself(self.says(one), origin)
             self._share(c.one, c.other)
             return
-        terms, offset = (
-            (((1, rest.number),), 0) if isinstance(rest, Var) else (rest.terms, rest.offset)
-        )
+        terms, offset = terms_of(rest), 0 if isinstance(rest, Var) else rest.offset
         opened = [variable for _, variable in terms if self.value[variable] is None]
         if len(opened) < min(len(terms), 2):
             self._at_run_time(terms, offset, opened, c)
@@ -259,9 +262,9 @@ class Dims(Cells):
             self.equal(self.vars[terms[0][1]], self.vars[terms[1][1]], origin)
             return
         for side, total, written in ((one, other, c.other), (other, one, c.one)):
-            if not isinstance(side, Var) or not isinstance(total, Sum):
+            if not isinstance(side, Var) or not isinstance(total, Affine):
                 continue
-            if all(variable != side.number for _, variable in total.terms):
+            if all(variable != side.number for variable in total.variables()):
                 whole = self.vars[self._end(written.number)] if isinstance(written, Var) else total
                 self.bind(side.number, whole, origin)
                 return
@@ -277,9 +280,9 @@ class Dims(Cells):
         The sum still has unknown parts: what walks the variable may give them, so it is looked at again.
         """
         total = self.value[number]
-        assert isinstance(total, Sum)
+        assert isinstance(total, Affine)
         self.value[number] = known
-        for _, variable in total.terms:
+        for variable in total.variables():
             self.queue.extend(self.waiting.pop(self._end(variable), ()))
         self.queue.append(DimEqual(total, known, origin))
 
@@ -324,7 +327,7 @@ class Dims(Cells):
         total = weighted(axes, offset, c.origin)
         parts = tuple([(k, axis) for k, axis in axes if isinstance(axis, Known)])
         if len(parts) < len(axes):  # those that cancel each other in the sum are waited for as well
-            self.wait(c, [term for _, axis in axes for term in _terms(axis)])
+            self.wait(c, [term for _, axis in axes for term in terms_of(axis)])
         elif isinstance(total, Known) and isinstance(total.size, int):
             size = total.size // c.stride
             least = int(any(window.size != 1 for _, window in parts[1:]))
@@ -386,7 +389,7 @@ class Dims(Cells):
             return
         if isinstance(operand, Var):
             self._below_variable(result, operand, origin)
-        elif isinstance(operand, Sum):
+        elif isinstance(operand, Affine):
             self.equal(low, high, origin)
         elif not self._rigid[self._cell(operand)]:
             self._asleep[self._cell(operand)].append(DimBelow(low, operand, origin))
@@ -406,8 +409,8 @@ class Dims(Cells):
     def _below_variable(self, result: Dim, operand: Var, origin: Origin) -> None:
         if isinstance(result, Var):
             self._adjacent(result.number, operand.number, origin)
-        elif isinstance(result, Sum):
-            self.wait(DimBelow(result, operand, origin), (*result.terms, (1, operand.number)))
+        elif isinstance(result, Affine):
+            self.wait(DimBelow(result, operand, origin), (*result.steps(), (1, operand.number)))
         elif result.size == 1:
             self.unit(operand.number, result.origin, origin)
             self.below(result, operand, origin)
@@ -494,8 +497,8 @@ class Dims(Cells):
                 held = self.index.get(var.number)
                 if held is None or held.size < c.size:
                     self.index[var.number] = c
-            case Sum() as total:
-                self.wait(c, total.terms)
+            case Affine() as total:
+                self.wait(c, total.steps())
 
     def filled(self, c: Filled) -> None:
         """A part of an affine axis is not empty."""
@@ -507,8 +510,8 @@ class Dims(Cells):
                 self.run_time.reaches.append(LeastExtent(known, 0, c.name, c.origin))
             case Var() as var:
                 self.wait(c, ((1, var.number),))
-            case Sum() as total:
-                self.wait(c, total.terms)
+            case Affine() as total:
+                self.wait(c, total.steps())
 
     def determined(self, c: Determined) -> None:
         """Refuse an axis that would have to be guessed."""
@@ -534,17 +537,6 @@ class Dims(Cells):
         """Whether a variable is the axis of a result that has operands: these alone may make it larger than 1."""
         others = (self._end(operand) for operand in self.operands.get(number, _NONE))
         return number in self.fed or any(end != number and self.is_open(end) for end in others)
-
-
-def _terms(dim: Dim) -> tuple[tuple[int, int], ...]:
-    """The variables of a dimension that is not decided."""
-    match dim:
-        case Known():
-            return ()
-        case Var():
-            return ((1, dim.number),)
-        case Sum():
-            return dim.terms
 
 
 def _source(sources: list[Origin]) -> Origin:

@@ -17,6 +17,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, assert_never
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.infer.arrays import ArrayAxes
 from ilang.core.infer.counting import RowAxis
 from ilang.core.infer.indices import opened_axes
@@ -70,7 +71,6 @@ from ilang.core.ir.rows import (
     RowEqual,
     Shape,
     StoredRows,
-    Sum,
     Var,
     closed,
     opened,
@@ -443,7 +443,7 @@ class Collecting:
         return row if row is EMPTY else Row(leading, row.variable, trailing)
 
     def _number(self, axis: Dim, origin: Origin) -> Dim:
-        if not isinstance(axis, Sum):
+        if not isinstance(axis, Affine):
             return axis
         var = self._fresh()
         self.constraints.append(DimEqual(var, axis, origin))

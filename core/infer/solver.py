@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import assert_never
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.diagnostic import ShapeError
 from ilang.core.infer import conflicts
 from ilang.core.infer.compositions import Compositions
@@ -46,7 +47,6 @@ from ilang.core.ir.rows import (
     RowBelow,
     RowEqual,
     StoredRows,
-    Sum,
     Var,
     closed,
     extent_of,
@@ -148,7 +148,7 @@ class Solver:
         return c
 
     def _numbered(self, row: Row, origin: Origin) -> Row:
-        if Sum not in map(type, row.axes()):
+        if Affine not in map(type, row.axes()):
             return row
         leading, trailing = (
             tuple([self._number(axis, origin) for axis in axes])
@@ -157,7 +157,7 @@ class Solver:
         return Row(leading, row.variable, trailing)
 
     def _number(self, axis: Dim, origin: Origin) -> Dim:
-        if not isinstance(axis, Sum):
+        if not isinstance(axis, Affine):
             return axis
         var = self.dims.fresh()
         self.queue.append(DimEqual(var, axis, origin))
@@ -450,7 +450,7 @@ class Solver:
         """Whether a variable is a part of a sum with other open parts: those close one by one."""
         return any(
             isinstance(c, DimEqual)
-            and any(isinstance(self.dims.resolve(side), Sum) for side in (c.one, c.other))
+            and any(isinstance(self.dims.resolve(side), Affine) for side in (c.one, c.other))
             for c in self.dims.waiting.get(number, ())
         )
 

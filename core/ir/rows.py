@@ -10,7 +10,7 @@ Produced by ``infer/operations.py`` from the operations of a graph, solved by ``
 Invariants:
     - Dimension variables and row variables are numbered from 0, each kind by itself.
     - Only an axis of size 1 stretches.
-    - A ``Sum`` has no variable twice and no coefficient 0: it is an affine axis (``stride*over + dilation*kernel``) or
+    - A sum has no variable twice and no coefficient 0: it is an affine axis (``stride*over + dilation*kernel``) or
       a concatenated one.
     - A variable that a ``Symbol`` names is bound to a ``Known`` of that size, and stays in sums.
     - Every constraint carries the place in the program that made it.
@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.record import entity, record
 from ilang.core.source import Span
 
@@ -80,15 +81,15 @@ class Var:
     number: int
 
 
-@record
-class Sum:
-    """An axis whose size is ``offset`` plus the sum of coefficient * variable."""
-
-    terms: tuple[tuple[int, int], ...]
-    offset: int
+Dim = Known | Var | Affine
+"""An axis; an ``Affine`` is one whose size is a sum over dimension variables."""
 
 
-Dim = Known | Var | Sum
+def terms_of(dim: Dim) -> tuple[tuple[int, int], ...]:
+    """The variables of an axis that is not known, with their coefficients."""
+    if isinstance(dim, Known):
+        return ()
+    return ((1, dim.number),) if isinstance(dim, Var) else dim.steps()
 
 
 def extent_of(axis: Known) -> int:
@@ -291,18 +292,16 @@ def weighted(parts: Sequence[tuple[int, Dim]], offset: int, origin: Origin) -> D
                     offset += coefficient * part.size
                 else:
                     terms[part.size.number] = terms.get(part.size.number, 0) + coefficient
-            case Var():
-                terms[part.number] = terms.get(part.number, 0) + coefficient
-            case Sum():
-                offset += coefficient * part.offset
-                for inner, variable in part.terms:
+            case Var() | Affine():
+                offset += 0 if isinstance(part, Var) else coefficient * part.offset
+                for inner, variable in terms_of(part):
                     terms[variable] = terms.get(variable, 0) + coefficient * inner
     kept = tuple((c, variable) for variable, c in sorted(terms.items()) if c)
     if not kept:
         return Known(offset, False, None, origin)
     if kept == ((1, kept[0][1]),) and not offset:
         return Var(kept[0][1])
-    return Sum(kept, offset)
+    return Affine(kept, offset)
 
 
 def window(stride: int, over: Dim, dilation: int, kernel: Dim | None, origin: Origin) -> Dim:
