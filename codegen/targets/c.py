@@ -284,7 +284,7 @@ class _Emission:
         name, size = spelling.variable(loop.variable), spelling.size(loop.size)
         ends, whole, start = Ends("0", size), size, ""
         if loop.rest is not None:
-            whole = f"min_i64({size}, {spelling.rest(loop.rest)})"
+            whole = spelling.trips(loop.size, loop.rest)
             ends = Ends("0", f"end_{name}", whole)
         if loop.chunk is not None:
             count, block = loop.chunk.count, loop.chunk.block

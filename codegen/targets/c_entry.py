@@ -72,7 +72,7 @@ class Entry:
     """Text of ``NAME_plan``, ``NAME_work`` and ``NAME``: a host program in C."""
 
     formulas: Mapping[str, Callable[..., str]] = FORMULAS
-    """How operations are spelled from which sizes follow."""
+    """The spellings of the operations that sizes follow from."""
     zeros = "{0}"
     """The initializer of a struct whose members are all 0."""
 

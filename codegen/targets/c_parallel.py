@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.c_entry import WIDEST, wrapped
@@ -14,7 +15,7 @@ from ilang.codegen.targets.c_stop import shared
 from ilang.codegen.targets.c_tile import late_name
 from ilang.codegen.targets.cfamily import INDENT, Spelling
 from ilang.codegen.targets.identifiers import identifier
-from ilang.core.ir.cpu import Estimate, Outline, Sharing, Trips
+from ilang.core.ir.cpu import Outline, Sharing
 from ilang.core.ir.kernel import For, Kernel, Program, Statement, blocks_of
 
 Parameter = tuple[str, str]
@@ -153,23 +154,20 @@ class KernelFunctions:
 
     def _iterations(self, sharing: Sharing) -> str:
         """The number of iterations that loops have together."""
-        return " * ".join(self._trips(trips) for trips in sharing.iterations)
-
-    def _trips(self, trips: Trips) -> str:
-        size = self.spelling.size(trips.size)
-        return size if trips.rest is None else f"min_i64({size}, {self.spelling.rest(trips.rest)})"
+        loops = zip(sharing.sizes, sharing.rests, strict=True)
+        return " * ".join(itertools.starmap(self.spelling.trips, loops))
 
     def _shares(self, sharing: Sharing, iterations: str) -> str:
         """The number of threads that are to share loops: a test of their work, and of the largest loop inside."""
         better = "0"
         if sharing.inside is not None:
             better = f"1 < {self._shares(sharing.inside, self._iterations(sharing.inside))}"
-        return f"shares(team, {iterations}, {self._time(sharing.time)}, {better})"
+        return f"shares(team, {iterations}, {self._time(sharing)}, {better})"
 
-    def _time(self, time: Estimate) -> str:
+    def _time(self, sharing: Sharing) -> str:
         """The time of all iterations, as a product of doubles."""
-        words = [f"(double){self.spelling.size(n)}" for n in time.sizes]
-        words += [f"{time.factor:.15g}"] if time.factor != 1 or not words else []
+        words = [f"(double){self.spelling.size(n)}" for n in sharing.times]
+        words += [f"{sharing.time:.15g}"] if sharing.time != 1 or not words else []
         return " * ".join(words)
 
 

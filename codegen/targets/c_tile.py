@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from ilang.codegen.targets import c_terms
-from ilang.codegen.targets.c_entry import wrapped
+from ilang.codegen.targets.c_entry import FORMULAS, wrapped
 from ilang.codegen.targets.c_terms import COUNT, RUNS
 from ilang.codegen.targets.c_vector import ACC, VectorSpelling, vector_type
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
@@ -113,8 +113,7 @@ class TileText:
 
     def _stride_into(self, into: Into) -> str:
         """The number of elements between rows where a whole tile belongs."""
-        words = [str(into.stride.factor)] if into.stride.factor > 1 else []
-        return " * ".join([*words, *map(self.plain.size, into.stride.sizes)])
+        return into.stride.text(self.plain.size, FORMULAS)
 
     def late_name(self) -> str:
         """The name of what says that the tile fills the copy that it reads."""

@@ -10,47 +10,41 @@ columns, a whole cache line of the result at a time. ``past`` asks for stores pa
 
 from __future__ import annotations
 
+from ilang.codegen.targets.c_entry import FORMULAS
 from ilang.codegen.targets.cfamily import C_TYPES, Spelling
 from ilang.codegen.targets.identifiers import identifier
+from ilang.core.calculus.extent import linear, product
 from ilang.core.dtype import BYTES
-from ilang.core.ir.cpu import Strided, Transpose, Trips
+from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.kernel import For, Store
+from ilang.core.ir.scalar import Load
 
 
 def call(copy: Transpose, spelling: Spelling) -> str:
     """The call of the function that copies."""
+    columns, rows, store = copy.nest()
+    load = store.value
+    assert isinstance(load, Load)
+    dims = spelling.program.buffers[store.buffer].dims
+    size = " * ".join(f"(double){spelling.size(n)}" for n in dims)
     words = (
-        *_strided(copy.target, spelling),
-        *_strided(copy.source, spelling),
-        _trips(copy.rows, spelling),
-        _trips(copy.columns, spelling),
-        _past(copy, spelling),
+        *_strided(spelling, store, columns, rows),
+        *_strided(spelling, load, rows, columns),
+        spelling.trips(rows.size, rows.rest),
+        spelling.trips(columns.size, columns.rest),
+        f"{size} * {BYTES[load.dtype]} >= {copy.stream_from}" if copy.stream_from else "0",
     )
     short = "_short" if copy.short else ""
-    return f"transpose{short}_{copy.dtype}({', '.join(words)});"
+    return f"transpose{short}_{load.dtype}({', '.join(words)});"
 
 
-def _strided(at: Strided, spelling: Spelling) -> tuple[str, str, str]:
-    """A buffer, the position of the first element, and how many elements there are to the next."""
-    words = []
-    for product in at.stride:
-        factors = [str(product.factor)] if product.factor != 1 or not product.sizes else []
-        words.append(" * ".join([*factors, *map(spelling.size, product.sizes)]))
-    buffer = spelling.program.buffers[at.buffer]
+def _strided(spelling: Spelling, at: Store | Load, across: For, along: For) -> tuple[str, str, str]:
+    """A buffer, the position of the first element, and how many elements there are to the next row or column."""
+    buffer, variables = spelling.program.buffers[at.buffer], (across.variable, along.variable)
+    steps = [(part.coefficient(across.variable), d + 1) for d, part in enumerate(at.index)]
+    terms = [(step, product(buffer.dims[inner:])) for step, inner in steps if step]
+    stride = linear(terms, 0).text(spelling.size, FORMULAS)
     name = identifier(buffer.name)
     name = f"({C_TYPES[buffer.dtype]} *){name}" if buffer.wrapping else name
-    return name, spelling.position(at.buffer, at.first), " + ".join(words) or "0"
-
-
-def _trips(trips: Trips, spelling: Spelling) -> str:
-    """The number of rows or columns."""
-    whole = spelling.size(trips.size)
-    return whole if trips.rest is None else f"min_i64({whole}, {spelling.rest(trips.rest)})"
-
-
-def _past(copy: Transpose, spelling: Spelling) -> str:
-    """Whether a result is too large to stay in the caches."""
-    if not copy.stream_from:
-        return "0"
-    dims = spelling.program.buffers[copy.target.buffer].dims
-    words = " * ".join(f"(double){spelling.size(n)}" for n in dims)
-    return f"{words} * {BYTES[copy.dtype]} >= {copy.stream_from}"
+    first = tuple(part.without(variables) for part in at.index)
+    return name, spelling.position(at.buffer, first), stride

@@ -129,6 +129,11 @@ class Spelling:
         until = until if rest.every == 1 else f"({until} + {rest.every - 1}) / {rest.every}"
         return until if start == "0" else f"min_i64({left}, {until})"
 
+    def trips(self, size: int, rest: Rest | None) -> str:
+        """The number of iterations of a loop."""
+        whole = self.size(size)
+        return whole if rest is None else f"min_i64({whole}, {self.rest(rest)})"
+
     def variable(self, number: int) -> str:
         """A loop variable."""
         assert self.kernel is not None

@@ -63,9 +63,9 @@ class Extent:
             return size(self.number)
         words = [operand.text(size, spelled) for operand in self.operands]
         if self.operation in ("scaled", "//"):
-            whole = [operand.operation not in ("+", "*") for operand in self.operands]
-            whole[0] |= self.operands[0].operation == "*"
-            words = [w if is_whole else f"({w})" for w, is_whole in zip(words, whole, strict=True)]
+            loose = ("+",), ("+", "*") if self.operation == "//" else ("+",)
+            among = zip(words, self.operands, loose, strict=True)
+            words = [f"({w})" if each.operation in weak else w for w, each, weak in among]
         return spelled[self.operation](*words)
 
 
@@ -97,7 +97,7 @@ MEANING: dict[str, Callable[..., int]] = {
     "several": lambda count: count if 1 < count else 0,
     "shares": _shares,
 }
-"""What each operation is of the values of its operands.
+"""The value of each operation, from those of its operands.
 
 ``terms`` are a product that may be more than an integer of a target holds. ``when`` is 0 unless something is in each of
 some extents, ``several`` is 0 for one.
@@ -157,11 +157,15 @@ def reach(steps: Sequence[tuple[int, Extent]], after: int) -> Extent:
     return Extent("when", (whole, *(e for _, e in others)), after=after) if others else whole
 
 
+def scaled(factor: int, extent: Extent) -> Extent:
+    """A number times an extent."""
+    return Extent("scaled", (number(factor), extent))
+
+
 def linear(terms: Sequence[tuple[int, Extent]], offset: int) -> Extent:
     """A sum of coefficients times extents, and a number; a number where there are no terms."""
-    scaled = [Extent("scaled", (number(c), each)) for c, each in terms]
-    scaled += [number(offset)] if offset else []
-    return Extent("+", tuple(scaled)) if terms else number(offset)
+    words = [scaled(c, each) for c, each in terms] + ([number(offset)] if offset else [])
+    return Extent("+", tuple(words)) if terms else number(offset)
 
 
 def quotient(whole: Extent, divisor: Extent) -> Extent:
@@ -192,7 +196,7 @@ PLAIN: dict[str, Callable[..., str]] = {
     "ceil": lambda whole, step: f"ceil({whole}/{step})",
     "when": lambda then, *_: then,
 }
-"""How pages spell operations."""
+"""The spellings of operations in pages."""
 
 
 def joined(*words: str) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 
-from ilang.core.calculus.affine import Affine
-from ilang.core.ir.cpu import Into, Registers, SizeProduct, Strided, Transpose, Trips
+from ilang.core.ir.cpu import Into, Registers, Transpose
 from ilang.core.ir.kernel import (
     Define,
     For,
@@ -26,7 +25,7 @@ Demand = Callable[[bool, str], None]
 """A function that raises the error of an invariant that does not hold."""
 
 
-def transpose(program: Program, s: Transpose, demand: Demand) -> None:
+def transpose(s: Transpose, demand: Demand) -> None:
     """A copy in squares: two loops around a store of one element, each along one of the buffers."""
     columns = s.loops
     rows = columns.body[0] if len(columns.body) == 1 else None
@@ -38,34 +37,13 @@ def transpose(program: Program, s: Transpose, demand: Demand) -> None:
     demand(isinstance(load, Load), "a transposing copy stores what it loads")
     assert isinstance(load, Load)
     demand(store.buffer != load.buffer, "a transposing copy does not read what it writes")
-    demand(load.dtype == s.dtype, "a transposing copy has the type of what it loads")
-    demand(
-        (s.columns, s.rows) == (Trips(columns.size, columns.rest), Trips(rows.size, rows.rest)),
-        "a transposing copy counts as its loops do",
-    )
-    for at, buffer, index, along, across in (
-        (s.target, store.buffer, store.index, rows, columns),
-        (s.source, load.buffer, load.index, columns, rows),
-    ):
+    for index, along, across in ((store.index, rows, columns), (load.index, columns, rows)):
         steps = [part.coefficient(along.variable) for part in index]
+        inside = not index[-1].coefficient(across.variable)
         demand(
-            [*steps] == [0] * (len(index) - 1) + [1], "a transposing copy runs along both buffers"
+            inside and [*steps] == [0] * (len(index) - 1) + [1],
+            "a transposing copy runs along both buffers",
         )
-        demand(
-            at == _strided(program, buffer, index, across, along),
-            "a transposing copy starts and steps as its loops do",
-        )
-
-
-def _strided(
-    program: Program, buffer: int, index: tuple[Affine, ...], across: For, along: For
-) -> Strided:
-    """The first element of two loops in a buffer, and what an iteration of the one across adds to it."""
-    variables = (across.variable, along.variable)
-    first = tuple(x.without(variables) for x in index)
-    steps = [(part.coefficient(across.variable), d) for d, part in enumerate(index)]
-    dims = program.buffers[buffer].dims
-    return Strided(buffer, first, tuple(SizeProduct(n, dims[d + 1 :]) for n, d in steps if n))
 
 
 def tiles(program: Program, kernel: Kernel, inside: Sequence[Statement], demand: Demand) -> None:

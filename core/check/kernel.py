@@ -131,7 +131,7 @@ class _Verifier:
                     self._together(s)
                 case Transpose():
                     self.block((s.loops,))
-                    cpu.transpose(self.program, s, self.demand)
+                    cpu.transpose(s, self.demand)
                 case Store():
                     self._store(s)
         self.defined.difference_update(defined)

@@ -253,11 +253,11 @@ class KernelLoops:
 
     def _time(self, sharing: Sharing) -> str:
         """The time that loops take, and the loops inside that take longest."""
-        words = [f"{sharing.time.factor:g}"] if sharing.time.factor != 1 else []
-        words += [self._end(n) for n in sharing.time.sizes]
+        words = [f"{sharing.time:g}"] if sharing.time != 1 else []
+        words += map(self._end, sharing.times)
         inside = ""
         if sharing.inside is not None:
-            trips = "·".join(self._end(each.size) for each in sharing.inside.iterations)
+            trips = "·".join(map(self._end, sharing.inside.sizes))
             inside = f", inside {self._time(sharing.inside)} in {trips} iterations"
         return f"{'·'.join(words) or '1'}{inside}"
 

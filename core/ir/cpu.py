@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.extent import Extent
 from ilang.core.ir.scalar import Load, Local
 from ilang.core.ir.schedule import MicroTile
 from ilang.core.record import record
@@ -14,47 +15,22 @@ if TYPE_CHECKING:  # a kernel has these statements, and these statements have lo
 
 
 @record
-class SizeProduct:
-    """A factor times sizes: a number of elements."""
-
-    factor: int
-    sizes: tuple[int, ...] = ()
-
-
-@record
-class Trips:
-    """The number of iterations of a loop: ``size``, fewer where the ``rest`` of a ragged dimension is shorter."""
-
-    size: int
-    rest: Rest | None
-
-
-@record
-class Strided:
-    """Elements of a buffer: ``first`` is the index of the first one, ``stride`` goes on to the next: a sum."""
-
-    buffer: int
-    first: tuple[Affine, ...]
-    stride: tuple[SizeProduct, ...]
-
-
-@record
 class Transpose:
     """A copy of rows to columns, in squares that registers hold: ``to[c * stride + r] = source[r * stride + c]``.
 
-    ``loops`` say what it means, one element at a time: the columns' loop around the rows' around the one store.
+    ``loops`` say what is copied, one element at a time: the columns' loop around the rows' around the one store.
     ``short`` where the rows are known to be shorter than the longest vector. Where all of the target has
     ``stream_from`` bytes or more, whole cache lines go past the caches; 0 for never.
     """
 
     loops: For
-    target: Strided
-    source: Strided
-    rows: Trips
-    columns: Trips
-    dtype: str
     short: bool
     stream_from: int
+
+    def nest(self) -> tuple[For, For, Store]:
+        """The loop over columns, that over rows, and the store."""
+        rows = cast("For", self.loops.body[0])
+        return self.loops, rows, cast("Store", rows.body[0])
 
 
 @record
@@ -121,7 +97,7 @@ class Into:
 
     buffer: int
     first: tuple[Affine, ...]
-    stride: SizeProduct
+    stride: Extent
     guards: tuple[Left, ...]
     within: tuple[Within, ...]
 
@@ -139,23 +115,18 @@ class Late:
 
 
 @record
-class Estimate:
-    """The time of all iterations of a nest, in elements that one thread reads and adds: a number times sizes."""
-
-    factor: float
-    sizes: tuple[int, ...]
-
-
-@record
 class Sharing:
     """The work that decides how many threads share some loops: how often they run together, and how long that takes.
 
-    ``inside`` says the same of the loops inside that take longest: where those have more to share, one thread is enough
-    here.
+    The loops have these ``sizes``, fewer iterations where the ``rests`` of ragged dimensions are shorter. The time of
+    all iterations is in elements that one thread reads and adds: ``time`` times the extents ``times``. ``inside`` says
+    the same of the loops inside that take longest: where those have more to share, one thread is enough here.
     """
 
-    iterations: tuple[Trips, ...]
-    time: Estimate
+    sizes: tuple[int, ...]
+    rests: tuple[Rest | None, ...]
+    time: float
+    times: tuple[int, ...]
     inside: Sharing | None
 
 

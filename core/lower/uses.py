@@ -118,7 +118,7 @@ class _Mentions:
                 self.locals.add(s.variable)
             case Transpose():
                 if s.stream_from:  # it may go past the caches, by its size
-                    self.sizes |= set(self.program.buffers[s.target.buffer].dims)
+                    self.sizes |= set(self.program.buffers[s.nest()[2].buffer].dims)
             case Spread() | Barrier() | SwapBuffers():
                 return
             case MatrixProduct():

@@ -45,8 +45,8 @@ def _holds(fact: str, shaped: Shaped, program: Program) -> bool:
             copied = (s.value for s in inside if isinstance(s, Store))
             return any(_is_input(program, value, last) for value in copied)
         case ["transposes"]:
-            sources = [s.source.buffer for s in inside if isinstance(s, Transpose)]
-            return any(_is_named(program, buffer, last) for buffer in sources)
+            sources = [s.nest()[2].value for s in inside if isinstance(s, Transpose)]
+            return any(_is_input(program, value, last) for value in sources)
         case []:
             return last == "online" and any(_corrects(loop) for loop in loops)
         case _:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from ilang.core.calculus.affine import Affine, Within, axis_index
-from ilang.core.ir.cpu import Into, Left, SizeProduct
+from ilang.core.calculus.extent import product, scaled
+from ilang.core.ir.cpu import Into, Left
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, Tile, map_blocks
 from ilang.core.ir.rewriting import (
     accesses,
@@ -83,7 +84,8 @@ def _into(program: Program, tile: Tile, after: Statement) -> Into | None:
     if height is None or moved[0] == len(store.index) - 1:
         return None
     index = tuple(part.substituted(first) for part in store.index)
-    stride = SizeProduct(across[moved[0]], program.buffers[store.buffer].dims[moved[0] + 1 :])
+    step, inner = across[moved[0]], program.buffers[store.buffer].dims[moved[0] + 1 :]
+    stride = product(inner) if step == 1 else scaled(step, product(inner))
     guards = () if rows.rest is None else (Left(rows.rest, height),)
     return Into(store.buffer, index, stride, guards, within)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.cost import USUAL, Work, of_loop
-from ilang.core.ir.cpu import Captured, Estimate, Outline, Sharing, Transpose, Trips
+from ilang.core.ir.cpu import Captured, Outline, Sharing, Transpose
 from ilang.core.ir.kernel import (
     Block,
     Define,
@@ -136,11 +136,10 @@ class _Outlining:
         if function.calls:
             best = max(function.calls, key=lambda inner: self._usual(self._work(inner)))
             inside = self._sharing(best)
-            trips = (replace(each, rest=None) for each in inside.iterations)
-            inside = replace(inside, iterations=tuple(trips))
+            inside = replace(inside, rests=(None,) * len(inside.rests))
         known, unknown = self._work(number).split(self.program.sizes)
-        iterations = tuple(Trips(loop.size, loop.rest) for loop in function.loops)
-        return Sharing(iterations, Estimate(known, unknown), inside)
+        sizes = tuple(loop.size for loop in function.loops)
+        return Sharing(sizes, tuple(loop.rest for loop in function.loops), known, unknown, inside)
 
     def _work(self, number: int) -> Work:
         """The work of all iterations of a function's loops, in the largest nest."""

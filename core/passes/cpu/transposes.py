@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.calculus.affine import Affine, row_step
-from ilang.core.ir.cpu import SizeProduct, Strided, Transpose, Trips
+from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, map_blocks
 from ilang.core.ir.rewriting import unless_same, with_bodies
 from ilang.core.ir.scalar import Load
@@ -87,31 +87,10 @@ def _is_small(program: Program, loop: For) -> bool:
 def _transpose(program: Program, loops: tuple[For, For], store: Store, load: Load) -> Transpose:
     """The statement for one store of the inner one of two loops."""
     outer, inner = loops
-    variables = {loop.variable for loop in loops}
     fixed = program.sizes[inner.size].fixed
+    is_output = program.memory(store.buffer).role == "output"
     return Transpose(
         replace(outer, body=(replace(inner, body=(store,)),)),
-        _strided(program, store.buffer, store.index, outer, variables),
-        _strided(program, load.buffer, load.index, inner, variables),
-        Trips(inner.size, inner.rest),
-        Trips(outer.size, outer.rest),
-        load.dtype,
         fixed is not None and fixed < program.machine.vector_lanes(load.dtype),
-        program.machine.memory.streamed_bytes
-        if program.memory(store.buffer).role == "output"
-        else 0,
+        program.machine.memory.streamed_bytes if is_output else 0,
     )
-
-
-def _strided(
-    program: Program, buffer: int, index: Sequence[Affine], loop: For, variables: set[int]
-) -> Strided:
-    """The start of two loops in a buffer, and the elements that an iteration of one of them goes on by."""
-    first = tuple(part.without(variables) for part in index)
-    dims = program.buffers[buffer].dims
-    stride = tuple(
-        SizeProduct(step, tuple(dims[d + 1 :]))
-        for d, part in enumerate(index)
-        if (step := part.coefficient(loop.variable))
-    )
-    return Strided(buffer, first, stride)

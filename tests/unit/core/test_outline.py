@@ -79,10 +79,10 @@ def test_the_largest_loop_inside_is_weighed() -> None:
     assert strips.sharing is not None
     assert tiles.sharing is not None
     assert strips.sharing.inside is not None
-    assert strips.sharing.inside.time == tiles.sharing.time
-    assert all(trips.rest is None for trips in strips.sharing.inside.iterations)
+    assert strips.sharing.inside.times == tiles.sharing.times
+    assert not any(strips.sharing.inside.rests)
     assert copies.sharing is not None
-    assert copies.sharing.time.factor == 64
+    assert copies.sharing.time == 64
 
 
 def test_scalars_are_given() -> None:

@@ -7,9 +7,10 @@ import pytest
 
 from ilang.codegen.targets import c
 from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.extent import product
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.cpu import Left, SizeProduct, Transpose
+from ilang.core.ir.cpu import Left, Transpose
 from ilang.core.ir.kernel import For, If, Program, Statement, Store, Tile, statements_within
 from ilang.core.ir.scalar import Constant, Load
 from ilang.core.machine import CPU
@@ -146,7 +147,7 @@ def test_a_whole_tile_is_stored_where_it_belongs() -> None:
     into = tile.into
     assert into is not None
     assert program.buffers[into.buffer].role == "output"
-    assert into.stride == SizeProduct(1, program.buffers[into.buffer].dims[1:])
+    assert into.stride == product(program.buffers[into.buffer].dims[1:])
     assert [guard.least for guard in into.guards] == [6]
     assert len(into.within) == 1
 
@@ -254,7 +255,7 @@ def test_rows_that_are_filled_at_two_places_are_not_read_past_their_end() -> Non
     check.verify(padded)
     (tile,) = tiles(padded)
     assert tile.registers is not None
-    assert not padded.buffers[copy.target.buffer].padded
+    assert not padded.buffers[copy.nest()[2].buffer].padded
     assert not tile.registers.past
     assert [guard.least for guard in tile.registers.guards] == [64]
     assert not zeros(padded)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from ilang.core.calculus.affine import Affine
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.cpu import SizeProduct, Transpose
-from ilang.core.ir.kernel import For, Program, statements_within
+from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.kernel import For, Program, Statement, statements_within
+from ilang.core.ir.scalar import Constant, Load
 from ilang.core.pipeline import graph_of, infer, loops_text, lower, text_component
 from ilang.core.record import replace
 
@@ -20,13 +20,20 @@ def transposes(program: Program) -> list[Transpose]:
     return [s for s in inside if isinstance(s, Transpose)]
 
 
+def names(program: Program, copy: Transpose) -> list[str]:
+    """The arrays that a copy writes and reads."""
+    _, _, store = copy.nest()
+    assert isinstance(store.value, Load)
+    return [program.buffers[n].name for n in (store.buffer, store.value.buffer)]
+
+
 def test_a_copy_along_both_buffers_is_a_statement() -> None:
     program = lowered("ij~ji")
     (copy,) = transposes(program)
-    names = [size.name for size in program.sizes]
-    assert [program.buffers[at.buffer].name for at in (copy.target, copy.source)] == ["out", "in0"]
-    assert names[copy.columns.size] != names[copy.rows.size]
-    assert copy.target.stride == (SizeProduct(1, (copy.rows.size,)),)
+    assert names(program, copy) == ["out", "in0"]
+    columns, rows, store = copy.nest()
+    assert [program.sizes[loop.size].name for loop in (columns, rows)] == ["c32", "i"]
+    assert [loop.variable for loop in (columns, rows)] == [i.steps()[-1][1] for i in store.index]
     assert copy.stream_from > 0
     assert not copy.short
     assert " in squares" in loops_text(program)
@@ -41,8 +48,7 @@ def test_a_copy_of_few_rows_is_short_or_plain_loops() -> None:
 def test_what_is_computed_of_a_transposed_input_reads_a_copy_in_squares() -> None:
     program = lowered("-ij~ji")
     (copy,) = transposes(program)
-    names = [program.buffers[at.buffer].name for at in (copy.target, copy.source)]
-    assert names == ["in0_copy", "in0"]
+    assert names(program, copy) == ["in0_copy", "in0"]
 
 
 @pytest.mark.parametrize("text", ["ij~ij", "ii~i", "ijk~jik"])
@@ -59,20 +65,19 @@ def test_threads_share_the_loops_around_squares_only() -> None:
     assert any(loop.parallel for loop in loops)
 
 
-def test_a_copy_that_tells_a_target_something_else_is_refused() -> None:
+def test_a_copy_that_is_not_along_both_buffers_is_refused() -> None:
     program = lowered("ij~ji")
     (kernel,) = program.kernels
     (copy,) = transposes(program)
-    moved = replace(copy.target, first=(Affine((), 1), *copy.target.first[1:]))
-    for wrong in (
-        replace(copy, target=moved),
-        replace(copy, source=replace(copy.source, stride=())),
-        replace(copy, rows=copy.columns),
-        replace(copy, dtype="f64"),
-        replace(copy, loops=replace(copy.loops, body=())),
-    ):
+    columns, rows, store = copy.nest()
+    twice = replace(store, index=(store.index[0], store.index[1] * 2))
+    number = replace(store, value=Constant(0.0, "f32"))
+    bodies: list[tuple[Statement, ...]] = [(), (replace(rows, body=(store, store)),)]
+    bodies += [(replace(rows, body=(wrong,)),) for wrong in (twice, number)]
+    for wrong in bodies:
+        changed = replace(copy, loops=replace(columns, body=wrong))
         body = tuple(
-            replace(s, body=(wrong,)) if isinstance(s, For) else wrong for s in kernel.body
+            replace(s, body=(changed,)) if isinstance(s, For) else changed for s in kernel.body
         )
         with pytest.raises(InternalError, match="a transposing copy"):
             check.verify(replace(program, kernels=(replace(kernel, body=body),)))
