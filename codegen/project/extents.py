@@ -9,7 +9,7 @@ from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.diagnostic import ShapeError
 from ilang.core.infer.fit import fit_shaped, rule_extent
 from ilang.core.ir.kernel import Program
-from ilang.core.ir.shaped import Assignment, Derivation, ExtentProduct, Shaped
+from ilang.core.ir.shaped import Assignment, Derivation, Shaped
 from ilang.core.record import record
 
 LARGEST_DOMAIN = 2_000_000
@@ -58,7 +58,7 @@ class ExportedFunction:
                 return fit_shaped(shaped, shapes)
             except ShapeError:
                 for rule in shaped.derived:
-                    if isinstance(rule, ExtentProduct) and rule.under:
+                    if _divides(rule):
                         _divided(chosen, rule)
                     chosen[rule.size] = rule_extent(rule, chosen)
         return None
@@ -72,10 +72,15 @@ class ExportedFunction:
         )
 
 
-def _divided(chosen: list[int], rule: ExtentProduct) -> None:
+def _divides(rule: Derivation) -> bool:
+    """Whether a rule divides a product of extents by others."""
+    return rule.is_composed() and rule.divisor.constant() is None
+
+
+def _divided(chosen: list[int], rule: Derivation) -> None:
     """Let the first extent of a product be one that those it is divided by divide."""
-    first, *others = rule.over
-    step = math.prod(chosen[size] for size in rule.under)
+    first, *others = rule.whole.sizes()
+    step = rule.divisor.value(chosen)
     step //= math.gcd(step, math.prod(chosen[size] for size in others))
     if step:
         chosen[first] = -(-chosen[first] // step) * step
@@ -122,8 +127,9 @@ def _undivided(function: ExportedFunction, base: Sequence[int]) -> Iterator[tupl
     """Extents of which one leaves something over where a view divides it."""
     shaped, free = function.shaped, function.free()
     for rule in shaped.derived:
-        if isinstance(rule, ExtentProduct) and rule.under and rule.over[0] in free:
-            extents = [e + (n == rule.over[0]) for n, e in enumerate(base)]
+        first = rule.sources()[0]
+        if _divides(rule) and first in free:
+            extents = [e + (n == first) for n, e in enumerate(base)]
             shapes = [tuple(extents[n] for n in shaped.tensors[v].dims) for v in shaped.inputs]
             try:
                 fit_shaped(shaped, shapes)
@@ -148,8 +154,7 @@ def _spread(
     A dimension that a window walks in gets ``room`` more.
     """
     shaped, extents, turn, other = function.shaped, [], 0, 0
-    rules = [rule for rule in shaped.derived if isinstance(rule, Derivation)]
-    terms = [term for rule in rules for term in rule.terms]
+    terms = [term for rule in shaped.derived for term in rule.whole.steps()]
     bases = {size for coefficient, size in terms if coefficient > 0}
     windows_inside = {size for coefficient, size in terms if coefficient < 0}
     least = {bound.size: bound.position + 1 for bound in shaped.bounds}

@@ -21,7 +21,7 @@ from ilang.core.ir.host import (
     Take,
 )
 from ilang.core.ir.kernel import Count
-from ilang.core.ir.shaped import ExtentProduct, Reach
+from ilang.core.ir.shaped import Reach
 from ilang.core.lower.host import arguments_of
 
 STATUS = {
@@ -228,15 +228,13 @@ class Entry:
     def _derive(self, step: Derive, name: str) -> str:
         """A C call that computes a derived extent, false if there is none."""
         rule = step.rule
-        if isinstance(rule, ExtentProduct):
-            sides = [
-                [self.spelling.size(size) for size in sizes] for sizes in (rule.over, rule.under)
-            ]
+        if rule.is_composed():
+            sides = [list(map(self.spelling.size, e.sizes())) for e in (rule.whole, rule.divisor)]
             return f"compose(&{name}, {', '.join(map(self._terms, sides))})"
-        words = [f"{c}, {self.spelling.size(size)}" for c, size in rule.terms]
+        words = [f"{c}, {self.spelling.size(size)}" for c, size in rule.whole.steps()]
         least = " || ".join(f"1 < {self.spelling.size(size)}" for size in step.spread)
-        rules = f"{rule.offset}, {rule.divisor}, {int(rule.exact)}, {least or step.least}"
-        return f"derive(&{name}, {self._terms(words)}, {rules})"
+        limits = f"{rule.divisor.number}, {int(rule.exact)}, {least or step.least}"
+        return f"derive(&{name}, {self._terms(words)}, {rule.whole.offset()}, {limits})"
 
     def _terms(self, words: Sequence[str]) -> str:
         """The arguments of a call that are a list of terms."""

@@ -29,7 +29,7 @@ from ilang.core.ir.host import (
     Take,
 )
 from ilang.core.ir.kernel import Count, Kernel
-from ilang.core.ir.shaped import ExtentProduct, Reach
+from ilang.core.ir.shaped import Reach
 from ilang.core.record import record
 
 SIZE_MAX = (1 << 64) - 1
@@ -222,20 +222,20 @@ class _Caller:
     def _derived(self, step: Derive) -> int:
         """An extent that follows from others, where there is one."""
         rule = step.rule
-        if isinstance(rule, ExtentProduct):
-            whole, part = self._product(rule.over), self._product(rule.under)
+        if rule.is_composed():
+            whole, part = (self._product(tuple(e.sizes())) for e in (rule.whole, rule.divisor))
             _demand(0 < part and whole % part == 0)
             return whole // part
-        total = rule.offset
-        for factor, size in rule.terms:
+        total, divisor = rule.whole.offset(), rule.divisor.number
+        for factor, size in rule.whole.steps():
             _demand(self.extents[size] <= INT64_MAX // 8 // abs(factor))
             _demand(-(INT64_MAX // 2) <= total <= INT64_MAX // 2)
             total += factor * self.extents[size]
         spread = any(1 < self.extents[size] for size in step.spread)
         least = int(spread) if step.spread else step.least
-        _demand(least <= total // rule.divisor <= INT64_MAX // 8)
-        _demand(not rule.exact or total % rule.divisor == 0)
-        return total // rule.divisor
+        _demand(least <= total // divisor <= INT64_MAX // 8)
+        _demand(not rule.exact or total % divisor == 0)
+        return total // divisor
 
     def _product(self, sizes: Sequence[int]) -> int:
         """The product of extents, which is an extent."""

@@ -37,6 +37,15 @@ class Extent:
         for operand in self.operands:
             yield from operand.sizes()
 
+    def steps(self) -> tuple[tuple[int, int], ...]:
+        """The coefficients of a linear sum, each with its size."""
+        scaled = (each.operands for each in self.operands if each.operation == "scaled")
+        return tuple((factor.number, extent.number) for factor, extent in scaled)
+
+    def offset(self) -> int:
+        """The number at the end of a linear sum."""
+        return self.operands[-1].constant() or 0
+
     def mapped(self, change: Callable[[Extent], Extent]) -> Extent:
         """The same operation, its operands changed."""
         return replace(self, operands=tuple(map(change, self.operands)))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ilang.core.calculus.affine import Affine
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.scalar import Apply, Constant, Convert, Scalar
-from ilang.core.ir.shaped import ExtentProduct, Size
+from ilang.core.ir.shaped import Size
 from ilang.core.matrix_unit import rounded_to
 
 INFIX = {
@@ -76,14 +76,6 @@ def group_text(axes: Sequence[Axis], group: Sequence[int]) -> str:
     parts = [axes[axis] for axis in group]
     text = " ".join(x.name + ("" if x.extent is None else f":{x.extent}") for x in parts)
     return text if len(parts) == 1 else f"({text})"
-
-
-def composition_text(rule: ExtentProduct, spelled: Callable[[int], str], times: str) -> str:
-    """An extent as a product of others, divided by others: ``n / (4·c)``."""
-    over, under = (times.join(map(spelled, sizes)) for sizes in (rule.over, rule.under))
-    if not under:
-        return over
-    return f"{over} / {f'({under})' if len(rule.under) > 1 else under}"
 
 
 def scalar_text(scalar: Scalar, leaf: Callable[[Scalar], str], top: bool = True) -> str:

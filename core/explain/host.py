@@ -34,7 +34,6 @@ from ilang.core.ir.host import (
     Take,
 )
 from ilang.core.ir.kernel import Count, Program
-from ilang.core.ir.shaped import ExtentProduct, Rule
 
 INDENT = "  "
 
@@ -147,7 +146,8 @@ def _step(program: Program, step: Derive | Count | Require | Hold) -> str:
             spread = " or ".join(f"1 < {_size(program, n)}" for n in step.spread)
             least = f"at least {step.least}" + (f", 1 if {spread}" if spread else "")
             rule, sign = step.rule, "must be" if step.known else "="
-            exact = ", exactly" if _divides(rule) else ""
+            is_exact = rule.exact and rule.divisor.constant() != 1
+            exact = ", exactly" if is_exact else ""
             formula = _formula(program, rule.value())
             return f"{_size(program, rule.size)} {sign} {formula}{exact}, {least}"
         case Require():
@@ -161,13 +161,6 @@ def _step(program: Program, step: Derive | Count | Require | Hold) -> str:
             return f"{_size(program, step.size)} = {_formula(program, step.value)}"
         case _:
             assert_never(step)
-
-
-def _divides(rule: Rule) -> bool:
-    """Whether a rule divides, and nothing may be left over."""
-    if isinstance(rule, ExtentProduct):
-        return bool(rule.under)
-    return rule.exact and rule.divisor != 1
 
 
 def _formula(program: Program, value: Extent) -> str:

@@ -8,20 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ilang.core.explain.expression import composition_text, size_text
+from ilang.core.calculus.extent import joined
+from ilang.core.explain.expression import size_text
 from ilang.core.infer.solved import Solved
 from ilang.core.ir.graph import Annotation
 from ilang.core.ir.shaped import (
     Assignment,
     Bound,
     Derivation,
-    ExtentProduct,
-    Rule,
     Shaped,
     Size,
     View,
 )
 from ilang.core.source import Span
+
+
+def _quotient(whole: str, divisor: str) -> str:
+    """A quotient; a sum of one word has no parentheses."""
+    word = whole.removeprefix("(").removesuffix(")")
+    return f"{word if word.isidentifier() else whole} / {divisor}"
+
+
+FORMULAS = {
+    "+": joined,
+    "*": lambda *words: "·".join(words),
+    "scaled": lambda factor, word: {"1": word, "-1": f"-{word}"}.get(factor, f"{factor}·{word}"),
+    "//": _quotient,
+}
+"""The spellings of operations in reasons."""
 
 
 class Reasons:
@@ -43,7 +57,7 @@ class Reasons:
         self.texts = texts
         self.given = given
         self.guessed = frozenset(program.guessed)
-        self.derived: dict[int, list[Rule]] = {}
+        self.derived: dict[int, list[Derivation]] = {}
         self.bounds: dict[int, list[Bound]] = {}
         for each in program.derived:
             self.derived.setdefault(each.size, []).append(each)
@@ -109,50 +123,33 @@ def _place(span: Span, number: int) -> str:
     return f"written as {number}, {line}column {span.column()}"
 
 
-def _derived(sizes: Sequence[Size], rule: Rule) -> str:
+def _derived(sizes: Sequence[Size], rule: Derivation) -> str:
     """The formula of a derived extent: in names, with the numbers that are known put in, and the result."""
     steps = [formula(rule, lambda number: sizes[number].name)]
     steps.append(formula(rule, lambda number: size_text(sizes[number])))
     result = sizes[rule.size].fixed
     if result is not None:
         steps.append(str(result))
-    index = "the index " if isinstance(rule, Derivation) and rule.padding is not None else ""
+    index = "the index " if rule.padding is not None else ""
     return f"follows from {index}{rule.span.text()}: {' = '.join(dict.fromkeys(steps))}"
 
 
-def formula(rule: Rule, spelled: Callable[[int], str]) -> str:
+def formula(rule: Derivation, spelled: Callable[[int], str]) -> str:
     """A rule as a formula over sizes."""
-    if isinstance(rule, ExtentProduct):
-        return composition_text(rule, spelled, "·")
-    return _equation(rule, spelled) if rule.padding is None else _window(rule, spelled)
+    if rule.padding is not None:
+        return _window(rule, spelled)
+    text = rule.value().text(spelled, FORMULAS)
+    return text if rule.exact or rule.divisor.constant() == 1 else f"⌊{text}⌋"
 
 
 def _window(derived: Derivation, spelled: Callable[[int], str]) -> str:
     """The steps that a window takes inside its dimension."""
-    (_, base), *windows = derived.terms
+    (_, base), *windows = derived.whole.steps()
     text = spelled(base)
     if derived.padding:
         text += f" {'+' if derived.padding > 0 else '-'} {abs(derived.padding)}"
     for step, window in windows:
         reach = f"({spelled(window)} - 1)"
         text += f" - {reach if step == -1 else f'{-step}·{reach}'}"
-    return text if derived.divisor == 1 else f"⌊({text} - 1) / {derived.divisor}⌋ + 1"
-
-
-def _equation(derived: Derivation, spelled: Callable[[int], str]) -> str:
-    """An extent as a sum of others, divided."""
-    text = ""
-    for coefficient, size in derived.terms:
-        sign = " - " if coefficient < 0 else (" + " if text else "")
-        times = "" if abs(coefficient) == 1 else f"{abs(coefficient)}·"
-        text += f"{sign.strip() if not text else sign}{times}{spelled(size)}"
-    if derived.offset or not text:
-        text += (
-            f" {'-' if derived.offset < 0 else '+'} {abs(derived.offset)}"
-            if text
-            else str(derived.offset)
-        )
-    if derived.divisor == 1:
-        return text
-    text = text if text.isidentifier() else f"({text})"
-    return f"{text} / {derived.divisor}" if derived.exact else f"⌊{text} / {derived.divisor}⌋"
+    divisor = derived.divisor.number
+    return text if divisor == 1 else f"⌊({text} - 1) / {divisor}⌋ + 1"

@@ -17,7 +17,7 @@ from math import prod
 
 from ilang.core.infer import conflicts
 from ilang.core.infer.dims import Dims
-from ilang.core.infer.runtime import Multiplied
+from ilang.core.infer.runtime import Derived, composed
 from ilang.core.ir.rows import Composed, Dim, Known, Origin, Symbol, extent_of, terms_of
 
 Factors = tuple[int, tuple[int, ...]]
@@ -79,9 +79,9 @@ class Compositions:
         if known is not None:
             self.dims.equal(c.dim, known, c.origin)
         elif isinstance(whole, Known):
-            self.dims.run_time.derived.append((whole, Multiplied(tuple(parts), (), c.origin)))
+            self.dims.run_time.derived.append((whole, composed(tuple(parts), (), c.origin)))
         else:
-            product = self._computed(Multiplied(tuple(parts), (), c.origin))
+            product = self._computed(composed(tuple(parts), (), c.origin))
             self.dims.equal(c.dim, product, c.origin)
 
     def _rest(self, c: Composed, whole: Known, others: Sequence[Known], unknown: int) -> None:
@@ -104,15 +104,15 @@ class Compositions:
             rest = self._quotients.get((whole.size.number, (number, symbols)))
         if rest is None:
             under = () if (number, symbols) == (1, ()) else tuple(others)
-            rest = self._computed(Multiplied((whole,), under, c.origin)) if under else whole
+            rest = self._computed(composed((whole,), under, c.origin)) if under else whole
         self.dims.equal(part, rest, c.origin)
 
-    def _computed(self, multiplied: Multiplied) -> Known:
+    def _computed(self, derived: Derived) -> Known:
         """A new axis of run-time size."""
         var = self.dims.fresh()
-        known = Known(Symbol(var.number), False, None, multiplied.origin)
+        known = Known(Symbol(var.number), False, None, derived.origin)
         self.dims.give([known])
-        self.dims.run_time.derived.append((known, multiplied))
+        self.dims.run_time.derived.append((known, derived))
         return known
 
     def _register(self, c: Composed) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ilang.core.calculus.affine import Affine
 from ilang.core.infer import conflicts
 from ilang.core.infer.cells import Cells
-from ilang.core.infer.runtime import Derived, LeastExtent, RunTime
+from ilang.core.infer.runtime import Derived, LeastExtent, RunTime, summed
 from ilang.core.ir.rows import (
     AtLeast,
     Constraint,
@@ -96,7 +96,7 @@ class Dims(Cells):
             axes = [(c, self._put_in(variable)) for c, variable in settled.steps()]
             parts = tuple([(c, axis) for c, axis in axes if isinstance(axis, Known)])
             origin = _source([part.origin for _, part in parts])
-            return self.derive(Derived(parts, settled.offset, 1, False, None, origin))
+            return self.derive(summed(parts, settled.offset, 1, False, None, origin))
         return settled
 
     def _expanded(self, total: Affine) -> Dim:
@@ -208,7 +208,7 @@ class Dims(Cells):
     def derive(self, derived: Derived) -> Known:
         """The axis of a size that follows from run-time sizes: a new one, or what had followed from the same."""
         if derived.is_plain():
-            return derived.parts[0][1]
+            return derived.parts[0]
         noted = self.run_time.find(derived)
         known = self._put_in(noted) if isinstance(noted, int) else noted
         if not isinstance(known, Known):
@@ -307,7 +307,7 @@ class Dims(Cells):
             self._solve((factor, chosen), offset, c.origin, None)
             return
         parts = tuple([(k, part) for k, part in rest if isinstance(part, Known)])
-        derived = Derived(parts, sign * offset, abs(factor), 1 < abs(factor), None, c.origin)
+        derived = summed(parts, sign * offset, abs(factor), 1 < abs(factor), None, c.origin)
         held = self._put_in(chosen)
         if not isinstance(held, Known):
             known = self.derive(derived)
@@ -335,7 +335,7 @@ class Dims(Cells):
                 raise conflicts.too_short(self.says(c.dim), (size, least), c.origin)
             self.equal(c.dim, self.computed(size, c.origin), c.origin)
         else:
-            derived = Derived(parts, offset, c.stride, False, c.padding, c.origin)
+            derived = summed(parts, offset, c.stride, False, c.padding, c.origin)
             self.equal(c.dim, self.derive(derived), c.origin)
 
     def _solve(

@@ -11,10 +11,8 @@ from ilang.core.ir.shaped import (
     Assignment,
     Bound,
     Derivation,
-    ExtentProduct,
     InputDimension,
     Reach,
-    Rule,
     Shaped,
     Size,
 )
@@ -39,10 +37,7 @@ def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
     for bound in shaped.bounds:
         check_bound(bound, extents[bound.size])
     for rule in shaped.derived:
-        if isinstance(rule, Derivation):
-            _derive(shaped, rule, extents)
-        else:
-            _compose(shaped, rule, extents)
+        (_compose if rule.is_composed() else _derive)(shaped, rule, extents)
     fitted = []
     for number, (size, extent) in enumerate(zip(shaped.sizes, extents, strict=True)):
         if extent is None and number in _sizes_in_use(shaped):
@@ -103,40 +98,35 @@ def check_bound(bound: Bound, extent: int | None) -> None:
     raise ShapeError("E0574", message, bound.span, "positions count from 0")
 
 
-def rule_extent(rule: Rule, extents: Sequence[int]) -> int:
+def rule_extent(rule: Derivation, extents: Sequence[int]) -> int:
     """The extent that follows from others, whatever is left over; 0 where there is none."""
-    if isinstance(rule, ExtentProduct) and 0 in [extents[size] for size in rule.under]:
-        return 0
-    return max(0, rule.value().value(extents))
+    return max(0, rule.value().value(extents)) if rule.divisor.value(extents) else 0
 
 
-def derived_extent(derived: Derivation, extents: Sequence[int | None]) -> tuple[int, int]:
-    """The extent that follows from others, and what is left over."""
-    total = derived.offset
-    for coefficient, size in derived.terms:
-        extent = extents[size]
-        if extent is None:
+def _known(derived: Derivation, extents: Sequence[int | None]) -> dict[int, int]:
+    """The extents that one follows from."""
+    known = {n: extent for n in derived.sources() if (extent := extents[n]) is not None}
+    for size in derived.sources():
+        if size not in known:
             raise InternalError("E9906", f"nothing gives size {size}")
-        total += coefficient * extent
-    return divmod(total, derived.divisor)
+    return known
 
 
 def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> None:
     """Compute a derived extent, or check it where it is known already."""
-    extent, rest = derived_extent(derived, extents)
+    sizes, divisor = _known(derived, extents), derived.divisor.number
+    extent, rest = divmod(derived.whole.value(sizes), divisor)
     name = shaped.sizes[derived.size].name
     text = derived.span.text()
     if derived.exact and rest:
-        total = extent * derived.divisor + rest
-        message = (
-            f"`{text}`: axis {name} would be {total}/{derived.divisor}, which is no whole number"
-        )
+        total = extent * divisor + rest
+        message = f"`{text}`: axis {name} would be {total}/{divisor}, which is no whole number"
         help_line = "the stride must divide the axis exactly: pad (`=`), crop, or change the stride or the window"
         raise ShapeError("E0517", message, derived.span, help_line)
     if extent < derived.least and derived.padding is None:
         message = f"`{text}`: {extent} elements would be left for {name}, which has at least {derived.least}"
-        whole = [(c, size) for c, size in derived.terms if c > 0]
-        if len(whole) == 1 and whole[0][0] == derived.divisor == 1:
+        whole = [(c, size) for c, size in derived.whole.steps() if c > 0]
+        if len(whole) == 1 and whole[0][0] == divisor == 1:
             among, total = whole[0][1], extents[whole[0][1]] or 0
             whole_text = _written(shaped.sizes[among].name, text) or "the whole"
             message += f": {whole_text} is {total}, the others {total - extent}"
@@ -156,9 +146,7 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
 def _contradiction(shaped: Shaped, derived: Derivation, extent: int, known: int) -> ShapeError:
     """The refusal of an axis to which two indices, or an index and an array, give extents that differ."""
     text, name = derived.span.text(), shaped.sizes[derived.size].name
-    others = (
-        rule for rule in shaped.derived if isinstance(rule, Derivation) and rule is not derived
-    )
+    others = (rule for rule in shaped.derived if not rule.is_composed() and rule is not derived)
     other = next((rule for rule in others if rule.size == derived.size), None)
     if other is None or other.span == derived.span:
         message = f"`{text}` has {extent} positions, and the extent of axis {name} is {known}"
@@ -174,12 +162,15 @@ def _contradiction(shaped: Shaped, derived: Derivation, extent: int, known: int)
     return ShapeError("E0573", message, derived.span, help_line, labels)
 
 
-def _compose(shaped: Shaped, rule: ExtentProduct, extents: list[int | None]) -> None:
+def _compose(shaped: Shaped, rule: Derivation, extents: list[int | None]) -> None:
     """Compute an extent of a view, or check it where it is known already."""
     text = rule.span.text()
     name = _written(shaped.sizes[rule.size].name, text)
     axis = f"axis {name}" if name else "an axis"
-    over, under = (_factors(shaped, sizes, extents, text) for sizes in (rule.over, rule.under))
+    _known(rule, extents)
+    over, under = (
+        _factors(shaped, tuple(each.sizes()), extents, text) for each in (rule.whole, rule.divisor)
+    )
     whole, parts = (prod(extent for _, extent in each) for each in (over, under))
     if not parts:
         message = f"`{text}`: of {_made_of(under)}, one is empty, so {axis} may have any extent"
@@ -192,7 +183,7 @@ def _compose(shaped: Shaped, rule: ExtentProduct, extents: list[int | None]) -> 
         )
         help_line = f"give an extent that {parts} divides"
         names = " x ".join(
-            filter(None, (_written(shaped.sizes[size].name, text) for size in rule.under))
+            filter(None, (_written(shaped.sizes[size].name, text) for size in rule.divisor.sizes()))
         )
         help_line += f", or another size of {names}" if names else ""
         raise ShapeError("E0577", message, rule.span, help_line)
@@ -220,9 +211,7 @@ def _factors(
     inputs = [shaped.tensors[value].name for value in shaped.inputs]
     factors = []
     for size in sizes:
-        extent = extents[size]
-        if extent is None:
-            raise InternalError("E9906", f"nothing gives size {size}")
+        extent = extents[size] or 0
         places = [f"dimension {p.dim} of {inputs[p.number]}" for p in shaped.sizes[size].places]
         name = _written(shaped.sizes[size].name, text)
         words = f"{name} = {extent}" if name else str(extent)
@@ -239,13 +228,13 @@ def least_positions(derived: Derivation, extents: Sequence[int | None]) -> int:
     """The least extent: windows of an index expression that spread over several elements have a position."""
     if derived.padding is None:
         return derived.least
-    spreads = any(1 < (extents[size] or 0) for _, size in derived.terms[1:])
+    spreads = any(1 < (extents[size] or 0) for _, size in derived.whole.steps()[1:])
     return 1 if spreads else derived.least
 
 
 def _misfit(derived: Derivation, extents: Sequence[int | None]) -> ShapeError:
     """A window of an index expression that does not fit into the dimension it walks."""
-    (_, base), *windows = derived.terms
+    (_, base), *windows = derived.whole.steps()
     if not windows:
         message = f"`{derived.span.text()}` begins past the end of a dimension of {extents[base]}"
         return ShapeError("E0572", message, derived.span, "make the offset smaller")

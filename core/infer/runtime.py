@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ilang.core.calculus.extent import Extent, linear, number, product, size
 from ilang.core.ir.rows import Known, Origin, Symbol
 from ilang.core.record import record
 
@@ -13,36 +14,49 @@ Terms = Sequence[tuple[int, int]]
 
 @record
 class Derived:
-    """A size, floor((sum of coefficient * axis + offset) / divisor); the fields are those of ``shaped.Derivation``."""
+    """A size that follows from ``parts``, the sizes of ``whole`` and ``divisor``; see ``shaped.Derivation``."""
 
-    parts: tuple[tuple[int, Known], ...]
-    offset: int
-    divisor: int
+    parts: tuple[Known, ...]
+    whole: Extent
+    divisor: Extent
     exact: bool
     padding: int | None
     origin: Origin
 
     def key(self) -> object:
         """A key that sizes which are computed alike share."""
-        sizes = tuple((c, part.size) for c, part in self.parts)
-        return sizes, self.offset, self.divisor, self.padding is None
+        sizes = tuple(part.size for part in self.parts)
+        return sizes, self.whole, self.divisor, self.padding is None
 
     def is_plain(self) -> bool:
         """Whether the size is that of its one part."""
-        return (
-            len(self.parts) == 1
-            and self.parts[0][0] == 1
-            and (self.offset, self.divisor, self.padding) == (0, 1, None)
-        )
+        is_one = self.whole == PLAIN and self.divisor.constant() == 1
+        return is_one and self.padding is None and len(self.parts) == 1
 
 
-@record
-class Multiplied:
-    """A size, the product of axes divided by that of others; the fields are those of ``shaped.ExtentProduct``."""
+PLAIN = linear([(1, size(0))], 0)
+"""The sum that is its one part."""
 
-    over: tuple[Known, ...]
-    under: tuple[Known, ...]
-    origin: Origin
+
+def summed(
+    parts: Sequence[tuple[int, Known]],
+    offset: int,
+    divisor: int,
+    exact: bool,
+    padding: int | None,
+    origin: Origin,
+) -> Derived:
+    """A size, floor((sum of coefficient * axis + offset) / divisor)."""
+    whole = linear([(c, size(n)) for n, (c, _) in enumerate(parts)], offset)
+    axes = tuple([part for _, part in parts])
+    return Derived(axes, whole, number(divisor), exact, padding, origin)
+
+
+def composed(over: Sequence[Known], under: Sequence[Known], origin: Origin) -> Derived:
+    """A size, the product of axes divided by that of others."""
+    count = len(over) + len(under)
+    whole, divisor = product(range(len(over))), product(range(len(over), count))
+    return Derived((*over, *under), whole, divisor, True, None, origin)
 
 
 @record
@@ -60,7 +74,7 @@ class RunTime:
 
     def __init__(self) -> None:
         """Nothing yet."""
-        self.derived: list[tuple[Known, Derived | Multiplied]] = []
+        self.derived: list[tuple[Known, Derived]] = []
         self.reaches: list[LeastExtent] = []
         self.guessed: list[Known] = []
         self._known: dict[object, Known] = {}
@@ -69,12 +83,13 @@ class RunTime:
     def find(self, derived: Derived) -> int | Known | None:
         """The axis that was computed alike before, or the variable that an equation makes the same."""
         known = self._known.get(derived.key())
-        if known is not None or derived.divisor != 1 or derived.padding is not None:
+        if known is not None or derived.divisor.constant() != 1 or derived.padding is not None:
             return known
-        terms = [(c, p.size.number) for c, p in derived.parts if isinstance(p.size, Symbol)]
-        if len(terms) < len(derived.parts):
+        sizes = [part.size.number for part in derived.parts if isinstance(part.size, Symbol)]
+        if len(sizes) < len(derived.parts):
             return None
-        return self._sums.get(_key(terms, derived.offset))
+        terms = [(c, sizes[n]) for c, n in derived.whole.steps()]
+        return self._sums.get(_key(terms, derived.whole.offset()))
 
     def note(self, known: Known, derived: Derived) -> None:
         """An axis has a size that is computed; a second computation of it is a check."""

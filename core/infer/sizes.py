@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ilang.core.infer.runtime import Derived, LeastExtent, Multiplied
+from ilang.core.calculus import extent as calculus
+from ilang.core.infer.runtime import Derived, LeastExtent
 from ilang.core.ir.rows import Known
-from ilang.core.ir.shaped import Bound, Derivation, ExtentProduct, InputDimension, Rule, Size
+from ilang.core.ir.shaped import Bound, Derivation, InputDimension, Size
 from ilang.core.names import Names
 from ilang.core.record import record
 from ilang.core.source import Span
@@ -69,8 +70,8 @@ class Sizes:
         if (dilation, size) not in self._halves:
             number = self._new(f"half_{self.entries[size].name}", None)
             self._halves[dilation, size] = number
-            terms = ((dilation, size),)
-            self.derived.append(Derivation(number, terms, 1 - dilation, 2, False, 0, None, span))
+            whole = calculus.linear([(dilation, calculus.size(size))], 1 - dilation)
+            self.derived.append(Derivation(number, whole, calculus.number(2), False, 0, None, span))
         return self._halves[dilation, size]
 
     def table(self, places: Mapping[int, Sequence[InputDimension]]) -> tuple[Size, ...]:
@@ -80,23 +81,12 @@ class Sizes:
             for number, entry in enumerate(self.entries)
         )
 
-    def rule(self, known: Known, derived: Derived | Multiplied) -> Rule:
+    def rule(self, known: Known, derived: Derived) -> Derivation:
         """A computed size over size numbers."""
-        if isinstance(derived, Multiplied):
-            over, under = (tuple(map(self.of, parts)) for parts in (derived.over, derived.under))
-            return ExtentProduct(self.of(known), over, under, derived.origin.span or self.span)
-        terms = tuple((c, self.of(part)) for c, part in derived.parts)
+        place = {n: calculus.size(self.of(part)) for n, part in enumerate(derived.parts)}
+        whole, divisor = (each.substituted(place) for each in (derived.whole, derived.divisor))
         span = derived.origin.span or self.span
-        return Derivation(
-            self.of(known),
-            terms,
-            derived.offset,
-            derived.divisor,
-            derived.exact,
-            0,
-            derived.padding,
-            span,
-        )
+        return Derivation(self.of(known), whole, divisor, derived.exact, 0, derived.padding, span)
 
     def bound(self, reach: LeastExtent) -> Bound:
         """The least extent that an axis of run-time size must reach."""

@@ -25,7 +25,7 @@ from ilang.core.infer.letters import Letters, named_axes
 from ilang.core.ir.graph import Assignment, Graph, Node, Read, View
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.rows import Known
-from ilang.core.ir.shaped import Counted, Derivation, InputDimension, Rule, Size
+from ilang.core.ir.shaped import Counted, Derivation, InputDimension, Size
 from ilang.core.record import record, replace
 
 if TYPE_CHECKING:  # expressions have no projections
@@ -185,18 +185,16 @@ class Solved:
                 places.setdefault(size, []).append(InputDimension(number, dim, span))
         return self.numbers.table(places)
 
-    def _derivations(self) -> tuple[Rule, ...]:
+    def _derivations(self) -> tuple[Derivation, ...]:
         """The extents that follow from others, by each rule once; one that a window fills is 1 at least."""
         filled = {bound.size for bound in self.bounds if bound.part is not None}
-        rules: dict[Rule, Rule] = {}
+        rules: dict[Derivation, Derivation] = {}
         for known, derived in self.inferred.run_time.derived:
             rule = self.numbers.rule(known, derived)
             rules.setdefault(replace(rule, span=self.numbers.span), rule)
         return (
             *(
-                replace(each, least=1)
-                if each.size in filled and isinstance(each, Derivation)
-                else each
+                replace(each, least=1) if each.size in filled and not each.is_composed() else each
                 for each in rules.values()
             ),
             *self.numbers.derived,

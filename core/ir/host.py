@@ -22,7 +22,7 @@ from typing import Literal
 
 from ilang.core.ir.gpu import Over
 from ilang.core.ir.kernel import Count, Program
-from ilang.core.ir.shaped import Bound, Reach, Rule
+from ilang.core.ir.shaped import Bound, Derivation, Reach
 from ilang.core.record import record
 
 Role = Literal["input", "output", "inout"]
@@ -53,7 +53,7 @@ class Derive:
     of the sizes ``spread`` is more than 1.
     """
 
-    rule: Rule
+    rule: Derivation
     known: bool
     least: int
     spread: tuple[int, ...]

@@ -30,7 +30,7 @@ from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transp
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers, Trim
 from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import Asked, MicroTile, Role, Runs
-from ilang.core.ir.shaped import Bound, Reach, Rule, Size
+from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import record, replace
 from ilang.core.source import Span
@@ -335,7 +335,7 @@ class Program:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     kernels: tuple[Kernel, ...]
-    derived: tuple[Rule, ...] = ()
+    derived: tuple[Derivation, ...] = ()
     bounds: tuple[Bound, ...] = ()
     counts: tuple[Count, ...] = ()
     machine: Machine = CPU

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ilang.core.calculus.affine import Affine, Looked, Within
-from ilang.core.calculus.extent import Extent, linear, number, product, quotient, size
+from ilang.core.calculus.extent import Extent, quotient
 from ilang.core.ir.graph import Axis, Backprop, Custom, Groups
 from ilang.core.ir.scalar import Position, Scalar, scalars_within
 from ilang.core.ir.syntax import Schedule
@@ -61,18 +61,19 @@ class Size:
 
 @record
 class Derivation:
-    """An extent that follows from others: ``size`` = floor((sum over ``terms`` + offset) / divisor).
+    """An extent that follows from others: ``size`` is ``whole`` divided by ``divisor``, rounded down.
 
-    A term is a coefficient and a size number. The extent is at least ``least``; where ``exact``, nothing is left over.
-    ``padding`` is there for the positions of an index of an index expression, the first term then being the dimension
-    that it walks: the elements that are added to it, on both ends together. There is one position at least where a
-    window spreads over several elements.
+    The whole is a sum of coefficients times sizes, divided by a number. Where the extent is composed, of dimensions of
+    a view, it is a product of sizes, divided by another one that is not 0. The extent is at least ``least``; where
+    ``exact``, nothing is left over. A composed one that is not exact is that of dimensions of an array: there is
+    nothing to check. ``padding`` is there for the positions of an index of an index expression, the first term then
+    being the dimension that it walks: the elements that are added to it, on both ends together. There is one position
+    at least where a window spreads over several elements.
     """
 
     size: int
-    terms: tuple[tuple[int, int], ...]
-    offset: int
-    divisor: int
+    whole: Extent
+    divisor: Extent
     exact: bool
     least: int
     padding: int | None
@@ -80,40 +81,19 @@ class Derivation:
 
     def sources(self) -> tuple[int, ...]:
         """The sizes that it follows from."""
-        return tuple(size for _, size in self.terms)
+        return (*self.whole.sizes(), *self.divisor.sizes())
 
     def value(self) -> Extent:
         """The extent that follows, whatever is left over."""
-        return quotient(
-            linear([(c, size(n)) for c, n in self.terms], self.offset), number(self.divisor)
-        )
+        return quotient(self.whole, self.divisor)
 
+    def is_composed(self) -> bool:
+        """Whether it is a product of others, divided by others."""
+        return self.whole.operation != "+"
 
-@record
-class ExtentProduct:
-    """An extent of a view: ``size`` = the product of the extents ``over``, divided by that of those ``under``.
-
-    Nothing is left over, and no extent in ``under`` is 0. Where it ``is_collapsed``, it is that of dimensions of
-    an array, and there is nothing to check.
-    """
-
-    size: int
-    over: tuple[int, ...]
-    under: tuple[int, ...]
-    span: Span
-    is_collapsed: bool = False
-
-    def sources(self) -> tuple[int, ...]:
-        """The sizes that it follows from."""
-        return self.over + self.under
-
-    def value(self) -> Extent:
-        """The extent that follows, whatever is left over."""
-        return quotient(product(self.over), product(self.under))
-
-
-Rule = Derivation | ExtentProduct
-"""A rule by which an extent follows from others."""
+    def is_collapsed(self) -> bool:
+        """Whether it is that of several dimensions of an array together."""
+        return self.is_composed() and not self.exact
 
 
 @record
@@ -317,7 +297,7 @@ class Shaped:
     nodes: tuple[Node, ...]
     tensors: tuple[Tensor, ...]
     sizes: tuple[Size, ...]
-    derived: tuple[Rule, ...]
+    derived: tuple[Derivation, ...]
     bounds: tuple[Bound, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]

@@ -42,7 +42,7 @@ from ilang.core.ir.kernel import (
     blocks_of,
     statements_within,
 )
-from ilang.core.ir.shaped import ExtentProduct, Rule
+from ilang.core.ir.shaped import Derivation
 from ilang.core.lower.uses import Use, touched, use_of
 from ilang.core.record import replace
 
@@ -133,7 +133,7 @@ def arguments_of(program: Program) -> Iterator[Argument]:
 
 def _checks(program: Program, measured: set[int]) -> Iterator[Step]:
     """Every size that a caller gives, what must hold of them, and the sizes of what is measured."""
-    checked = [rule for rule in program.derived if not _is_collapsed(rule)]
+    checked = [rule for rule in program.derived if not rule.is_collapsed()]
     for number, size in enumerate(program.sizes):
         if size.is_argument():
             yield Take(number, limited=bool(checked))
@@ -144,7 +144,7 @@ def _checks(program: Program, measured: set[int]) -> Iterator[Step]:
     yield from (Require(bound) for bound in program.bounds)
     yield from (Hold(reach) for reach in program.reaches)
     needed = _needed_for_counts(program, measured)
-    rules = (rule for rule in program.derived if _is_collapsed(rule))
+    rules = (rule for rule in program.derived if rule.is_collapsed())
     yield from (Count(rule.size, rule.value()) for rule in rules if rule.size in needed)
     yield from _counts(program, measured)
 
@@ -181,24 +181,17 @@ def _needed_for_counts(program: Program, needed: set[int]) -> set[int]:
     return every
 
 
-def _is_collapsed(rule: Rule) -> bool:
-    """Whether an extent is that of several dimensions of an array together."""
-    return isinstance(rule, ExtentProduct) and rule.is_collapsed
-
-
 def _is_given(program: Program, number: int) -> bool:
     """Whether an extent is a number or an argument, and not only derived."""
     size = program.sizes[number]
     return size.fixed is not None or size.is_argument()
 
 
-def _least(program: Program, rule: Rule) -> tuple[int, tuple[int, ...]]:
+def _least(program: Program, rule: Derivation) -> tuple[int, tuple[int, ...]]:
     """The least extent; of the positions of windows 1, where a window spreads over several elements."""
-    if isinstance(rule, ExtentProduct):
-        return 0, ()
     if rule.padding is None:
         return rule.least, ()
-    members = [size for _, size in rule.terms[1:]]
+    members = [size for _, size in rule.whole.steps()[1:]]
     if any(1 < (program.sizes[size].fixed or 0) for size in members):
         return 1, ()
     return rule.least, tuple(size for size in members if program.sizes[size].fixed is None)

@@ -20,12 +20,13 @@ from math import prod
 from typing import TypeVar
 
 from ilang.core.calculus.affine import Affine, axis_index
+from ilang.core.calculus.extent import number, product
 from ilang.core.ir.assignments import ordered
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.scalar import Position, scalars_within
 from ilang.core.ir.shaped import (
     Assignment,
-    ExtentProduct,
+    Derivation,
     Node,
     Read,
     Shaped,
@@ -154,7 +155,7 @@ class _Collapsing:
         self.nodes: list[Node] = list(shaped.nodes)
         self.tensors: list[Tensor] = list(shaped.tensors)
         self.sizes: list[Size] = list(shaped.sizes)
-        self.rules: list[ExtentProduct] = []
+        self.rules: list[Derivation] = []
         self.of_sizes: dict[tuple[int, ...], int] = {}
         self.views: dict[tuple[int, Groups], int] = {}
         self.stored: dict[int, int] = {}
@@ -231,7 +232,8 @@ class _Collapsing:
             self.of_sizes[sizes] = len(self.sizes)
             self.sizes.append(Size(name, known, ()))
             if known is None:
-                rule = ExtentProduct(len(self.sizes) - 1, sizes, (), node.span, is_collapsed=True)
+                size, whole = len(self.sizes) - 1, product(sizes)
+                rule = Derivation(size, whole, number(1), False, 0, None, node.span)
                 self.rules.append(rule)
         return self.of_sizes[sizes]
 

@@ -24,7 +24,7 @@ from ilang.core.ir.kernel import (
     Store,
     map_statements,
 )
-from ilang.core.ir.shaped import Derivation, Reach, Rule
+from ilang.core.ir.shaped import Derivation, Reach
 from ilang.core.lower.host import kernel_to_host
 from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, lower, text_component
@@ -59,10 +59,9 @@ def host_of(text: str) -> Host:
     return host
 
 
-def size_of(rule: Rule, extents: dict[int, int]) -> int:
-    assert isinstance(rule, Derivation)
-    total = rule.offset + sum(c * extents[n] for c, n in rule.terms)
-    return total // rule.divisor
+def size_of(rule: Derivation, extents: dict[int, int]) -> int:
+    total = rule.whole.offset() + sum(c * extents[n] for c, n in rule.whole.steps())
+    return total // rule.divisor.number
 
 
 def holds(reach: Reach, extents: dict[int, int]) -> bool:
