@@ -12,16 +12,14 @@ from ilang.core.calculus.extent import joined
 from ilang.core.ir.host import (
     Derive,
     Finite,
-    Hold,
     Host,
     Launch,
     Ranges,
-    Require,
     Step,
     Take,
 )
 from ilang.core.ir.kernel import Count
-from ilang.core.ir.shaped import Reach
+from ilang.core.ir.shaped import Bound, Reach
 from ilang.core.lower.host import arguments_of
 
 STATUS = {
@@ -203,10 +201,10 @@ class Entry:
                 name = size(step.rule.size)
                 yield f"{INDENT}int64_t {name};"
                 yield f"{INDENT}if (!{self._derive(step, name)}) return 0;"
-            case Require():
-                yield f"{INDENT}if ({size(step.bound.size)} <= {step.bound.position}) return 0;"
-            case Hold():
-                yield from self._hold(step.reach)
+            case Bound():
+                yield f"{INDENT}if ({size(step.size)} <= {step.position}) return 0;"
+            case Reach():
+                yield from self._hold(step)
             case Count():
                 value = step.value.text(size, self.formulas)
                 yield f"{INDENT}const int64_t {size(step.size)} = {value};"
@@ -218,11 +216,11 @@ class Entry:
         for sign, relation in ((1, ">"), (-1, "<")):
             words = [
                 f"{c} * ((double){self.spelling.size(size)} - 1)"
-                for c, size in reach.terms
+                for c, size in reach.index.steps()
                 if 0 < c * sign
             ]
-            if words or reach.limit < sign * reach.offset:
-                total = " + ".join([*words, str(reach.offset)])
+            if words or reach.limit < sign * reach.index.offset:
+                total = " + ".join([*words, str(reach.index.offset)])
                 yield f"{INDENT}if ({total} {relation} {sign * reach.limit}.0) return 0;"
 
     def _derive(self, step: Derive, name: str) -> str:

@@ -20,16 +20,14 @@ from ilang.core.ir.host import (
     Derive,
     Finite,
     Grid,
-    Hold,
     Host,
     Launch,
     Ranges,
-    Require,
     Step,
     Take,
 )
 from ilang.core.ir.kernel import Count, Kernel
-from ilang.core.ir.shaped import Reach
+from ilang.core.ir.shaped import Bound, Reach
 from ilang.core.record import record
 
 SIZE_MAX = (1 << 64) - 1
@@ -210,10 +208,11 @@ class _Caller:
                     derived = self._derived(step)
                     _demand(not step.known or derived == self.extents[step.rule.size])
                     self.extents[step.rule.size] = derived
-                case Require():
-                    _demand(step.bound.position < self.extents[step.bound.size])
-                case Hold():
-                    _demand(self._holds(step.reach))
+                case Bound():
+                    _demand(step.position < self.extents[step.size])
+                case Reach():
+                    least, most = step.ends(self.extents)
+                    _demand(-step.limit <= least and most <= step.limit)
                 case Count():
                     self.extents[step.size] = step.value.value(self.extents)
                 case _:
@@ -242,17 +241,6 @@ class _Caller:
         extents = [self.extents[size] for size in sizes]
         _demand(0 in extents or prod(extents) <= INT64_MAX // 8)
         return prod(extents)
-
-    def _holds(self, reach: Reach) -> bool:
-        """Whether positions are what their type holds, counted in f64 as in C."""
-        for sign in (1, -1):
-            total = 0.0
-            for factor, size in reach.terms:
-                if 0 < factor * sign:
-                    total += factor * (float(self.extents[size]) - 1)
-            if reach.limit < sign * (total + reach.offset):
-                return False
-        return True
 
     def _measured(self, number: int) -> int:
         """The bytes of a buffer."""

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.host import Derive, Hold, Host, Launch, Require, Step, Take
+from ilang.core.ir.host import Derive, Host, Launch, Step, Take
 from ilang.core.ir.kernel import Call, Count
+from ilang.core.ir.shaped import Bound, Reach
 
 
 def verify(host: Host) -> None:
@@ -50,10 +51,10 @@ def _touched(step: Step) -> tuple[set[int], int | None]:
         case Derive():
             reads = {*step.rule.sources(), *step.spread}
             return (reads | {step.rule.size}, None) if step.known else (reads, step.rule.size)
-        case Require():
-            return {step.bound.size}, None
-        case Hold():
-            return {size for _, size in step.reach.terms}, None
+        case Bound():
+            return {step.size}, None
+        case Reach():
+            return set(step.index.variables()), None
         case Count():
             return set(step.value.sizes()), step.size
         case _:

@@ -26,14 +26,13 @@ from ilang.core.explain.expression import aligned, size_text
 from ilang.core.ir.host import (
     Derive,
     Finite,
-    Hold,
     Host,
     Launch,
-    Require,
     Step,
     Take,
 )
 from ilang.core.ir.kernel import Count, Program
+from ilang.core.ir.shaped import Bound, Reach
 
 INDENT = "  "
 
@@ -139,7 +138,7 @@ def _size(program: Program, number: int) -> str:
     return size_text(program.sizes[number])
 
 
-def _step(program: Program, step: Derive | Count | Require | Hold) -> str:
+def _step(program: Program, step: Derive | Count | Bound | Reach) -> str:
     """One step in words."""
     match step:
         case Derive():
@@ -150,12 +149,12 @@ def _step(program: Program, step: Derive | Count | Require | Hold) -> str:
             exact = ", exactly" if is_exact else ""
             formula = _formula(program, rule.value())
             return f"{_size(program, rule.size)} {sign} {formula}{exact}, {least}"
-        case Require():
-            return f"{step.bound.position} < {_size(program, step.bound.size)}"
-        case Hold():
-            reach = step.reach
-            ends = [f"{c if c != 1 else ''}({_size(program, n)} - 1)" for c, n in reach.terms]
-            offset = [str(reach.offset)] if reach.offset or not ends else []
+        case Bound():
+            return f"{step.position} < {_size(program, step.size)}"
+        case Reach() as reach:
+            steps, number = reach.index.steps(), reach.index.offset
+            ends = [f"{c if c != 1 else ''}({_size(program, n)} - 1)" for c, n in steps]
+            offset = [str(number)] if number or not ends else []
             return f"{' + '.join(ends + offset)} stays within {reach.limit:,}: {reach.dtype}"
         case Count():
             return f"{_size(program, step.size)} = {_formula(program, step.value)}"

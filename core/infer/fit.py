@@ -62,9 +62,7 @@ def check_reach(reach: Reach, extents: Mapping[int, int | None] | Sequence[int])
     Raises:
         ShapeError: E0576.
     """
-    for sign in (1, -1):
-        steps = (c * max((extents[n] or 0) - 1, 0) for c, n in reach.terms if 0 < c * sign)
-        position = reach.offset + sum(steps)
+    for position in reversed(reach.ends(extents)):
         if reach.limit < abs(position):
             message = (
                 f"`{reach.span.text()}`: positions reach {position}, "

@@ -59,22 +59,8 @@ class Derive:
     spread: tuple[int, ...]
 
 
-@record
-class Require:
-    """A fixed index, which must be inside its dimension."""
-
-    bound: Bound
-
-
-@record
-class Hold:
-    """Positions along axes, which their type must hold exactly."""
-
-    reach: Reach
-
-
-Step = Take | Derive | Count | Require | Hold
-"""A step; a ``Count`` is of a size that follows from others, where that has been checked."""
+Step = Take | Derive | Count | Bound | Reach
+"""A step; a ``Count`` is of a size that follows from others, where that has been checked; bounds and reaches hold."""
 
 
 @record

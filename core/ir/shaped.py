@@ -23,7 +23,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Looked, Within
 from ilang.core.calculus.extent import Extent, quotient
@@ -111,16 +111,23 @@ class Bound:
 
 @record
 class Reach:
-    """The last position reached: the sum over ``terms`` (a coefficient, a size) of 0 to extent - 1, plus ``offset``.
+    """The positions reached: an ``index`` over loops, each named by its size.
 
-    The position must stay within ``limit`` on both sides of 0, for a ``dtype`` holds it exactly.
+    Every position must stay within ``limit`` on both sides of 0, for a ``dtype`` holds it exactly.
     """
 
-    terms: tuple[tuple[int, int], ...]
-    offset: int
+    index: Affine
     limit: int
     dtype: str
     span: Span
+
+    def ends(self, extents: Mapping[int, int | None] | Sequence[int]) -> tuple[int, int]:
+        """The least and the greatest position where sizes have these extents."""
+        known = {size: extents[size] for size in self.index.variables()}
+        least, most = self.index.minimum(known), self.index.maximum(known)
+        assert least is not None
+        assert most is not None
+        return least.offset, most.offset
 
 
 @record

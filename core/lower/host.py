@@ -22,12 +22,10 @@ from ilang.core.ir.host import (
     Derive,
     Finite,
     Grid,
-    Hold,
     Host,
     Launch,
     Layout,
     Ranges,
-    Require,
     Role,
     Step,
     Take,
@@ -141,8 +139,8 @@ def _checks(program: Program, measured: set[int]) -> Iterator[Step]:
     for rule in checked:
         yield Derive(rule, rule.size in known, *_least(program, rule))
         known.add(rule.size)
-    yield from (Require(bound) for bound in program.bounds)
-    yield from (Hold(reach) for reach in program.reaches)
+    yield from program.bounds
+    yield from program.reaches
     needed = _needed_for_counts(program, measured)
     rules = (rule for rule in program.derived if rule.is_collapsed())
     yield from (Count(rule.size, rule.value()) for rule in rules if rule.size in needed)

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import assert_never
 
-from ilang.core.calculus.affine import Within, axis_index, variables_of
+from ilang.core.calculus.affine import Affine, Within, axis_index, variables_of
 from ilang.core.diagnostic import ElementTypeError, Label
 from ilang.core.dtype import FLOATS, INTEGERS, LARGEST_WHOLE, accumulator
 from ilang.core.infer.dtypes import is_open, type_scalar
@@ -453,7 +453,7 @@ class _Shaping(Assignments):
                 continue
             terms = tuple((c, sizes[axis]) for c, axis in index.steps()) + index.sizes
             offset = index.offset + sum(c for c, _ in index.sizes)
-            reach = shaped.Reach(terms, offset, LARGEST_WHOLE[dtype], dtype, span)
+            reach = shaped.Reach(Affine(terms, offset), LARGEST_WHOLE[dtype], dtype, span)
             known = {size: self.solved.fixed(size) for _, size in terms}
             if None in known.values():
                 yield reach

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Within, axis_index, size_value
+from ilang.core.ir.cpu import IntervalEnd
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -38,18 +39,10 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.rewriting import accesses, substituted, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select
-from ilang.core.record import record, replace
+from ilang.core.record import replace
 
 SHORT = 8
 """A loop that is known to have no more iterations stays whole: a compiler writes each of them out."""
-
-
-@record
-class End:
-    """``ceil(until / every)`` iterations at most."""
-
-    until: Affine
-    every: int
 
 
 def kernel_to_trimmed(program: Program) -> Program:
@@ -95,7 +88,7 @@ def _trimmed(program: Program, loop: For) -> For:
 
 def _wanted(program: Program, body: Block) -> Block:
     """A kernel whose loops fill no more of private buffers than is read."""
-    read: dict[int, set[End | None]] = {}
+    read: dict[int, set[IntervalEnd | None]] = {}
     for buffer, end in _reads(body, {}):
         if program.buffers[buffer].private:
             read.setdefault(buffer, set()).add(end)
@@ -103,20 +96,20 @@ def _wanted(program: Program, body: Block) -> Block:
     return _filled(body, ends, frozenset()) if ends else body
 
 
-def _filled(body: Block, ends: Mapping[int, End], opened: frozenset[int]) -> Block:
+def _filled(body: Block, ends: Mapping[int, IntervalEnd], opened: frozenset[int]) -> Block:
     """A block whose loops end where those do that read what they fill."""
     return unless_same(body, [_filling(s, ends, opened) for s in body])
 
 
-def _filling(s: Statement, ends: Mapping[int, End], opened: frozenset[int]) -> Statement:
+def _filling(s: Statement, ends: Mapping[int, IntervalEnd], opened: frozenset[int]) -> Statement:
     """A statement whose loops, and it itself, end so; ``opened`` are the variables of the loops around it."""
     if isinstance(s, If):
         return map_blocks(s, lambda block: _filled(block, ends, opened))
     if not isinstance(s, For):
         return s
     end = ends.get(_fills(s))
-    if end is not None and end.until.axes() <= opened:
-        return replace(s, rest=Rest(s.size, Affine(()), 1, end.until, end.every))
+    if end is not None and end.index.axes() <= opened:
+        return replace(s, rest=Rest(s.size, Affine(()), 1, end.index, end.step))
     variable = s.variable
     return map_blocks(s, lambda block: _filled(block, ends, opened | {variable}))
 
@@ -132,7 +125,9 @@ def _fills(loop: For) -> int:
     return store.buffer if others else -1
 
 
-def _reads(body: Sequence[Statement], loops: Mapping[int, For]) -> Iterator[tuple[int, End | None]]:
+def _reads(
+    body: Sequence[Statement], loops: Mapping[int, For]
+) -> Iterator[tuple[int, IntervalEnd | None]]:
     """The buffers that a block reads, each with the end of what is read of it; None where that is not known."""
     for s in body:
         if isinstance(s, For):
@@ -147,7 +142,7 @@ def _reads(body: Sequence[Statement], loops: Mapping[int, For]) -> Iterator[tupl
 
 def _parts(
     scalar: Scalar, within: tuple[Within, ...], loops: Mapping[int, For]
-) -> Iterator[tuple[int, End | None]]:
+) -> Iterator[tuple[int, IntervalEnd | None]]:
     """The loads of a scalar where some conditions hold."""
     match scalar:
         case Load():
@@ -166,18 +161,18 @@ def _parts(
             return
 
 
-def _end(load: Load, within: Sequence[Within], loops: Mapping[int, For]) -> End | None:
+def _end(load: Load, within: Sequence[Within], loops: Mapping[int, For]) -> IntervalEnd | None:
     """The end of what is read one element after the other: with its loop, or where a condition ceases to hold."""
     variable = load.index[0].axis() if len(load.index) == 1 else None
     if variable is None:
         return None
     rest = loops[variable].rest
     if rest is not None and rest.until is not None and rest.start == Affine(()):
-        return End(rest.until, rest.every)
+        return IntervalEnd(rest.until, rest.every)
     for each in within:
         every = -each.index.coefficient(variable)
         if every > 0 and each.size is None and not each.index.looked:
-            return End(_without(each.index, variable) + 1, every)
+            return IntervalEnd(_without(each.index, variable) + 1, every)
     return None
 
 

@@ -16,7 +16,7 @@ from ilang.core.check import host as check
 from ilang.core.check import kernel as kernel_check
 from ilang.core.dtype import BYTES
 from ilang.core.explain.host import host_text
-from ilang.core.ir.host import Derive, Hold, Host, Require, Step, Take
+from ilang.core.ir.host import Derive, Host, Step, Take
 from ilang.core.ir.kernel import (
     Count,
     Program,
@@ -24,7 +24,7 @@ from ilang.core.ir.kernel import (
     Store,
     map_statements,
 )
-from ilang.core.ir.shaped import Derivation, Reach
+from ilang.core.ir.shaped import Bound, Derivation, Reach
 from ilang.core.lower.host import kernel_to_host
 from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, lower, text_component
@@ -66,9 +66,9 @@ def size_of(rule: Derivation, extents: dict[int, int]) -> int:
 
 def holds(reach: Reach, extents: dict[int, int]) -> bool:
     """Whether every position from the least to the largest is within the limit."""
-    ends = [c * (extents[n] - 1) for c, n in reach.terms]
-    largest = reach.offset + sum(end for end in ends if 0 < end)
-    least = reach.offset + sum(end for end in ends if end < 0)
+    ends = [c * (extents[n] - 1) for c, n in reach.index.steps()]
+    largest = reach.index.offset + sum(end for end in ends if 0 < end)
+    least = reach.index.offset + sum(end for end in ends if end < 0)
     return largest <= reach.limit and -reach.limit <= least
 
 
@@ -87,11 +87,11 @@ def settled(host: Host, steps: Sequence[Step], given: dict[int, int]) -> dict[in
                 if step.known and value != extents[step.rule.size]:
                     return None
                 extents[step.rule.size] = value
-            case Require():
-                if extents[step.bound.size] <= step.bound.position:
+            case Bound():
+                if extents[step.size] <= step.position:
                     return None
-            case Hold():
-                if not holds(step.reach, extents):
+            case Reach():
+                if not holds(step, extents):
                     return None
             case Count():
                 extents[step.size] = step.value.value(extents)
