@@ -22,7 +22,6 @@ WHOLE_NUMBERS = frozenset(
         "Cut",
         "Trim",
         "IntervalEnd",
-        "IntervalStart",
         "Interval",
         "Left",
         "Derivation",

@@ -152,14 +152,13 @@ LoopSteps = tuple[tuple[int, Loop], ...]
 class Interval:
     """The part of the dimension of size number ``whole`` that an axis walks, from a first index on.
 
-    The first index is the sum of step times loop over ``start``, plus ``offset``; it may be ``before`` the dimension,
-    and the last one past it.
+    The first index is the sum of step times loop over ``start``, plus ``offset``; it may be before the dimension, and
+    the last one past it.
     """
 
     start: tuple[tuple[int, Opened], ...]
     offset: int
     whole: int
-    before: bool
 
 
 @record

@@ -45,8 +45,11 @@ class Term:
 
 
 @record
-class AffineGroup:
-    """``(2y+u-1)``: an affine index of one dimension; ``(i+0)`` reads like ``i`` but leaves the extent of i open."""
+class Linear:
+    """``2y+u-1``: terms, in a guard perhaps none, and a number.
+
+    In parentheses it is an index of one dimension; ``(i+0)`` reads like ``i`` but leaves the extent of i open.
+    """
 
     terms: tuple[Term, ...]
     offset: int
@@ -61,16 +64,7 @@ class Fixed:
     span: Span
 
 
-Index = Axis | AffineGroup | Fixed
-
-
-@record
-class Linear:
-    """``2i+j-1`` in a guard: terms, perhaps none, and a number."""
-
-    terms: tuple[Term, ...]
-    offset: int
-    span: Span
+Index = Axis | Linear | Fixed
 
 
 Relation = Literal["<", "<=", ">", ">=", "=="]
@@ -108,7 +102,7 @@ class Pattern:
             match index:
                 case Axis():
                     axes.append(index)
-                case AffineGroup():
+                case Linear():
                     axes.extend(term.axis for term in index.terms)
                 case Fixed():
                     pass

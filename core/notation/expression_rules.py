@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir.syntax import (
-    AffineGroup,
     Axis,
     Expression,
     Extent,
     Index,
+    Linear,
     Lookup,
     Operand,
     Position,
@@ -67,7 +67,7 @@ def _check_argument(e: Expression) -> None:
         message += " missing from the output" if not dropped else ""
         help_line = "leave one letter out of the output: `>@ij~i`"
         raise MeaningError("E0209", message, e.span, help_line)
-    group = next((index for index in pattern.indices if isinstance(index, AffineGroup)), None)
+    group = next((index for index in pattern.indices if isinstance(index, Linear)), None)
     if group is not None or pattern.guards:
         span = pattern.guards[0].span if group is None else group.span
         message = f"`{e.op}` reads whole axes: where nothing counts there is no position"
@@ -82,9 +82,7 @@ def _check_output(e: Expression, known: set[str]) -> None:
         axis = _looked_axis(index, looked)
         if not isinstance(axis, Axis):
             letters = (
-                {each.axis.letter for each in axis.terms}
-                if isinstance(axis, AffineGroup)
-                else set()
+                {each.axis.letter for each in axis.terms} if isinstance(axis, Linear) else set()
             )
             if looked and letters and not known & letters:
                 raise _writes_no_axis(looked, letters, axis.span)
@@ -124,7 +122,7 @@ def _check_extents(e: Expression, known: set[str]) -> None:
 
 def _looked_axis(index: Index, looked: frozenset[str]) -> Index:
     """The axis that ``(v:10)`` is, where it is looked up; any other index as it is."""
-    if not isinstance(index, AffineGroup) or index.offset or len(index.terms) > 1:
+    if not isinstance(index, Linear) or index.offset or len(index.terms) > 1:
         return index
     (term,) = index.terms
     plain = term.coefficient == 1 and term.axis.letter in looked

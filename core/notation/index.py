@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.syntax import (
-    AffineGroup,
     Axis,
     Expression,
     Extent,
@@ -351,7 +350,7 @@ def _group(reader: Reader) -> Index:
             f"one position is written `{offset}`" if offset >= 0 else "positions count from 0"
         )
         raise NotationError("E0107", message, span, help_line)
-    return AffineGroup(tuple(terms.values()), offset, span)
+    return Linear(tuple(terms.values()), offset, span)
 
 
 def _sum(reader: Reader) -> tuple[dict[str, Term], int, str]:

@@ -11,7 +11,6 @@ from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.ir.syntax import (
-    AffineGroup,
     Application,
     Axis,
     Binding,
@@ -248,7 +247,7 @@ def print_index(index: Index) -> str:
             return index.letter
         case Fixed():
             return str(index.position)
-        case AffineGroup():
+        case Linear():
             text = "".join(_term(term) for term in index.terms).removeprefix("+")
             if re.fullmatch(
                 NUMERAL, f"{text}{index.offset:+d}"

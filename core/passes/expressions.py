@@ -169,9 +169,7 @@ def _axes(patterns: list[syntax.Leaf]) -> dict[str, graph.Axis]:
             axes.setdefault(axis.letter, graph.Axis(axis.letter, None, axis.span))
         written = pattern.indices if isinstance(pattern, syntax.Pattern) else [pattern]
         for index in written:
-            for term in (
-                index.terms if isinstance(index, syntax.AffineGroup | syntax.Position) else ()
-            ):
+            for term in index.terms if isinstance(index, syntax.Linear | syntax.Position) else ():
                 known = axes[term.axis.letter]
                 if term.extent is None:
                     continue
@@ -188,7 +186,7 @@ def _affine(index: syntax.Index, position: Mapping[str, int]) -> Affine:
             return axis_index(position[index.letter])
         case syntax.Fixed():
             return Affine((), index.position)
-        case syntax.AffineGroup():
+        case syntax.Linear():
             terms = tuple((term.coefficient, position[term.axis.letter]) for term in index.terms)
             return Affine(terms, index.offset, window=True)
 

@@ -90,8 +90,9 @@ class Loops:
         whole = frame.node.sizes[axis]
         if not nest.factors[axis]:
             origin = frame.origin.get(axis)
-            if origin is None or origin.before or loop in frame.constant:
+            if origin is None or not origin.index.is_natural() or loop in frame.constant:
                 return whole, None
+            assert origin.size is not None
             return whole, kernel.Rest(origin.size, origin.index, 1)
         size = self.storage.part(whole, nest.factors[axis], loop.part)
         if loop in frame.constant:
@@ -110,7 +111,7 @@ class Loops:
         others = [part for part in nest.parts(loop.axis) if part != loop]
         if origin is None or any(part not in frame.home for part in others):
             return ()
-        if not others and not origin.before:
+        if not others and origin.index.is_natural():
             return ()
         inside = (
             *((nest.weight(part), frame.variable(part)) for part in others),

@@ -43,7 +43,7 @@ from ilang.core.ir.shaped import Read
 from ilang.core.passes.duplicates import without_duplicates
 from ilang.core.passes.online import OnlineReductions
 from ilang.core.passes.reductions import Steps
-from ilang.core.passes.scope import Block, Frame, IntervalStart, LoopIndex, Place, Scope
+from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope
 from ilang.core.passes.storage import Storage
 from ilang.core.record import replace
 
@@ -264,7 +264,7 @@ class _Lowering(OnlineReductions):
         for axis, interval in instance.intervals.items():
             start = [(step, self._variable(opened)) for step, opened in interval.start]
             index = Affine(tuple(start), interval.offset)
-            frame.origin[axis] = IntervalStart(index, interval.whole, interval.before)
+            frame.origin[axis] = Within(index, interval.whole)
             sizes[axis] = self.storage.number(instance.extents[axis])
         frame.node = replace(frame.node, sizes=tuple(sizes))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel
 from ilang.core.ir.kernel import Chunk
 from ilang.core.ir.schedule import Loop, Nest
@@ -36,18 +36,6 @@ class Place:
     dims: tuple[tuple[int, int | None] | LoopIndex, ...]
     copy: bool = False
     part: tuple[Affine, ...] = ()
-
-
-@record
-class IntervalStart:
-    """The first index of an interval, over loop variables; it may end past the dimension of size number ``size``.
-
-    ``before`` says that it may begin before the dimension, too.
-    """
-
-    index: Affine
-    size: int
-    before: bool
 
 
 class Scope:
@@ -100,8 +88,8 @@ class Frame:
         self.staged: dict[Read, Place] = {}
         self.instance = instance
         """The instance of the kernel's plan that the frame computes."""
-        self.origin: dict[int, IntervalStart] = {}
-        """The beginning of the loops of an axis that walk an interval of the dimension only."""
+        self.origin: dict[int, Within] = {}
+        """The first index of an axis whose loops walk an interval of a dimension only, and may leave it."""
         self.chunks: dict[Loop, Chunk] = {}
         """Loops of which a block of the iterations runs."""
         self.constant: frozenset[Loop] = frozenset()

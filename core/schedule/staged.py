@@ -94,7 +94,7 @@ def interval_of(
         index: over the axes of the reader.
         whole: the size number of the dimension.
     """
-    start, below, offset, before = [], [], index.offset, index.offset < 0
+    start, below, offset = [], [], index.offset
     for c, axis in index.steps():
         around = reader.intervals.get(axis)
         if around is not None:
@@ -102,7 +102,6 @@ def interval_of(
                 return None
             start += [(c * step, opened) for step, opened in around.start]
             offset += c * around.offset
-            before |= around.before or c < 0
         for loop in reader.nest.parts(axis):
             step, opened = c * reader.nest.weight(loop), reader.loops[loop]
             if opened in reader.around:
@@ -111,9 +110,8 @@ def interval_of(
                 below.append((step, loop))
     if index.sizes or any(c < 0 for c, _ in below):
         return None
-    before |= any(c < 0 for c, _ in start)
     extent = _reached(sizes, reader, below, whole)
-    return Interval(tuple(start), offset, whole, before), extent, tuple(below)
+    return Interval(tuple(start), offset, whole), extent, tuple(below)
 
 
 def _reached(

@@ -3,7 +3,6 @@
 from random import Random
 
 from ilang.core.ir.syntax import (
-    AffineGroup,
     Application,
     Argument,
     Axis,
@@ -120,7 +119,7 @@ def _lookup(random: Random) -> Expression:
     table = _read(random, [*others, *("v" if read else "")])
     operand = Lookup(place, table, NOWHERE)
     output = _pattern(random.sample(letters, len(letters)))
-    extended = AffineGroup((Term(1, Axis("v", NOWHERE), 7),), 0, NOWHERE)
+    extended = Linear((Term(1, Axis("v", NOWHERE), 7),), 0, NOWHERE)
     if not read:
         output = Pattern((*output.indices, extended), NOWHERE)
     return Expression(random.choice((None, *REDUCIBLE)), operand, None, output, None, NOWHERE)
@@ -136,7 +135,7 @@ def _read(random: Random, letters: list[str]) -> Pattern:
     for letter in letters:
         axis = Axis(letter, NOWHERE)
         term = Term(random.choice((1, 2, -1)), axis, random.choice((None, 3)))
-        grouped = AffineGroup((term,), random.choice((0, 1, -2)), NOWHERE)
+        grouped = Linear((term,), random.choice((0, 1, -2)), NOWHERE)
         indices.append(grouped if random.random() < 0.1 else axis)
     while random.random() < 0.25:
         position = Fixed(random.choice((0, 0, 1, 32)), NOWHERE)
