@@ -9,16 +9,8 @@ from ilang.core.infer.runtime import Derived, LeastExtent
 from ilang.core.ir.rows import Known
 from ilang.core.ir.shaped import Bound, Derivation, InputDimension, Size
 from ilang.core.names import Names
-from ilang.core.record import record
+from ilang.core.record import replace
 from ilang.core.source import Span
-
-
-@record
-class _Entry:
-    """A size: its name, and its extent where it is known."""
-
-    name: str
-    fixed: int | None
 
 
 class Sizes:
@@ -31,7 +23,7 @@ class Sizes:
         self.cell = cell
         self.known = known
         self.span = span
-        self.entries: list[_Entry] = []
+        self.entries: list[Size] = []
         self.derived: list[Derivation] = []
         self.unique = Names()
         self._numbers: dict[int, int] = {}
@@ -46,7 +38,7 @@ class Sizes:
     def add(self, known: Known, name: str) -> int:
         """Give an axis the next number, and a name that nothing else has."""
         size = self.known(known).size
-        self.entries.append(_Entry(name, size if isinstance(size, int) else None))
+        self.entries.append(Size(name, size if isinstance(size, int) else None, ()))
         number = len(self.entries) - 1
         self._numbers[self.cell(known)] = number
         return number
@@ -77,7 +69,7 @@ class Sizes:
     def table(self, places: Mapping[int, Sequence[InputDimension]]) -> tuple[Size, ...]:
         """Every size; ``places`` are the dimensions of inputs that have it."""
         return tuple(
-            Size(entry.name, entry.fixed, tuple(places.get(number, ())))
+            replace(entry, places=tuple(places.get(number, ())))
             for number, entry in enumerate(self.entries)
         )
 
@@ -94,5 +86,5 @@ class Sizes:
         return Bound(self.of(reach.known), reach.position, span, reach.part)
 
     def _new(self, name: str, fixed: int | None) -> int:
-        self.entries.append(_Entry(self.unique.fresh(name), fixed))
+        self.entries.append(Size(self.unique.fresh(name), fixed, ()))
         return len(self.entries) - 1
