@@ -21,7 +21,7 @@ WHOLE_NUMBERS = frozenset(
         "Chunk",
         "Cut",
         "Trim",
-        "IntervalEnd",
+        "Ceiling",
         "Interval",
         "Left",
         "Derivation",
@@ -35,7 +35,6 @@ WHOLE_NUMBERS = frozenset(
         "Known",
         "Looked",
         "Placement",
-        "NeededSizes",
     ]
 )
 """Names of records that say a whole number, or a condition on one, over loops and sizes."""

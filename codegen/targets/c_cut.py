@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.cfamily import Spelling
-from ilang.core.ir.cpu import Cut, IntervalEnd
+from ilang.core.calculus.affine import Ceiling
+from ilang.core.ir.cpu import Cut
 from ilang.core.ir.kernel import Statement
 
 Piece = tuple[str, Sequence[Statement], bool]
@@ -49,7 +50,7 @@ def pieces(parts: Cut, name: str, end: str) -> Iterator[Piece]:
         yield f"for (; {name} < {end}; ++{name}) {{", parts.outside, parts.outside_tests
 
 
-def _bound(bound: IntervalEnd, spelling: Spelling) -> str:
+def _bound(bound: Ceiling, spelling: Spelling) -> str:
     """An end of the middle part."""
     text = spelling.index(bound.index)
     return text if bound.step == 1 else f"ceil_i64({text}, {bound.step})"

@@ -123,11 +123,11 @@ class Spelling:
         start = self.index(rest.start)
         left = self.size(rest.size) + ("" if start == "0" else f" - ({start})")
         left = left if rest.step == 1 else f"({left} + {rest.step - 1}) / {rest.step}"
-        if rest.until is None:
+        if rest.end is None:
             return left
-        until = self.index(rest.until)
-        until = until if rest.every == 1 else f"({until} + {rest.every - 1}) / {rest.every}"
-        return until if start == "0" else f"min_i64({left}, {until})"
+        end, step = self.index(rest.end.index), rest.end.step
+        end = end if step == 1 else f"({end} + {step - 1}) / {step}"
+        return end if start == "0" else f"min_i64({left}, {end})"
 
     def trips(self, size: int, rest: Rest | None) -> str:
         """The number of iterations of a loop."""

@@ -11,7 +11,8 @@ from ilang.codegen.targets import c_scalar, cuda_together, cuda_vectors
 from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.cfamily import INDENT, Spelling, comment, product
 from ilang.codegen.targets.identifiers import function_identifier, identifier
-from ilang.core.ir.cpu import IntervalEnd, Transpose
+from ilang.core.calculus.affine import Ceiling
+from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Neighbors, Spread, SwapBuffers
 from ilang.core.ir.host import Host, Launch
 from ilang.core.ir.kernel import (
@@ -450,7 +451,7 @@ class KernelText:
             end = end if end == last else f"(*infinite ? {last} : {end})"
         return start, end
 
-    def _bound(self, bound: IntervalEnd) -> str:
+    def _bound(self, bound: Ceiling) -> str:
         """An end of an interval of iterations; 0 or less where it is before the first one."""
         text = self.spelling.index(bound.index + (bound.step - 1))
         return text if bound.step == 1 else f"({text}) / {bound.step}"

@@ -237,6 +237,14 @@ class Affine:
 
 
 @record
+class Ceiling:
+    """``ceil(index / step)``: where a loop, or a part of one, begins or ends."""
+
+    index: Affine
+    step: int
+
+
+@record
 class Looked:
     """An integer element that is an index: of value (in graphs) or buffer (in kernels) ``source``.
 

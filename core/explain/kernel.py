@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
-from ilang.core.calculus.affine import Affine, Within, at_least_0
+from ilang.core.calculus.affine import Affine, Ceiling, Within, at_least_0
 from ilang.core.explain.expression import INFIX, affine_text, scalar_text
-from ilang.core.ir.cpu import Cut, Fetch, IntervalEnd, Late, Left, Outline, Sharing, Transpose
+from ilang.core.ir.cpu import Cut, Fetch, Late, Left, Outline, Sharing, Transpose
 from ilang.core.ir.gpu import (
     Barrier,
     CombineThreads,
@@ -393,7 +393,7 @@ class KernelLoops:
         names = [self.program.buffers[number].name for number in trim.finite]
         return " ".join(words) + (f" if {' and '.join(names)} are finite" if names else "")
 
-    def _bound(self, bound: IntervalEnd) -> str:
+    def _bound(self, bound: Ceiling) -> str:
         """An end of an interval of iterations."""
         text = self._affine(bound.index)
         if bound.step == 1:
@@ -433,11 +433,11 @@ class KernelLoops:
         start = self._affine(rest.start)
         left = self._end(rest.size) + ("" if start == "0" else f" - ({start})")
         left = left if rest.step == 1 else f"ceil(({left}) / {rest.step})"
-        if rest.until is None:
+        if rest.end is None:
             return left
-        until = self._affine(rest.until)
-        until = until if rest.every == 1 else f"ceil(({until}) / {rest.every})"
-        return until if start == "0" else f"{left}, {until}"
+        end, step = self._affine(rest.end.index), rest.end.step
+        end = end if step == 1 else f"ceil(({end}) / {step})"
+        return end if start == "0" else f"{left}, {end}"
 
     def _update(self, target: str, value: Scalar) -> str:
         """``target += rest`` where the value is the target plus something."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Ceiling, Within
 from ilang.core.calculus.extent import Extent
 from ilang.core.ir.scalar import Load, Local
 from ilang.core.ir.schedule import MicroTile
@@ -173,14 +173,6 @@ class Fetch:
 
 
 @record
-class IntervalEnd:
-    """An end of an interval: ``ceil(index / step)``, over the variables of the loops around."""
-
-    index: Affine
-    step: int
-
-
-@record
 class Cut:
     """A loop in parts: its iterations from all of ``least`` on and before all of ``most``, and those on both sides.
 
@@ -188,8 +180,8 @@ class Cut:
     those on both sides. ``inside_tests`` and ``outside_tests`` say which of them still test where they read.
     """
 
-    least: tuple[IntervalEnd, ...]
-    most: tuple[IntervalEnd, ...]
+    least: tuple[Ceiling, ...]
+    most: tuple[Ceiling, ...]
     within: tuple[Within, ...]
     inside: tuple[Statement, ...]
     outside: tuple[Statement, ...]

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from ilang.core.ir.cpu import IntervalEnd
+from ilang.core.calculus.affine import Ceiling
 from ilang.core.ir.scalar import Load, Scalar
 from ilang.core.record import record
 
@@ -41,8 +41,8 @@ class Trim:
     not, all iterations run.
     """
 
-    least: tuple[IntervalEnd, ...]
-    most: tuple[IntervalEnd, ...]
+    least: tuple[Ceiling, ...]
+    most: tuple[Ceiling, ...]
     finite: tuple[int, ...] = ()
 
     def axes(self) -> set[int]:

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, assert_never
 
-from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Ceiling, Within
 from ilang.core.calculus.extent import Extent, most_chunks, part_of
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers, Trim
@@ -74,18 +74,17 @@ class Rest:
     """The rest of a split dimension: ``ceil((size - start) / step)`` iterations at most.
 
     ``start`` is the index made of the parts in scope; ``step`` is what an iteration adds to it. Where a condition ends
-    the loop, no more than ``ceil(until / every)`` iterations are left, either.
+    the loop, it runs to ``end``, if that is earlier.
     """
 
     size: int
     start: Affine
     step: int
-    until: Affine | None = None
-    every: int = 1
+    end: Ceiling | None = None
 
     def axes(self) -> set[int]:
         """The variables that it rests on."""
-        return self.start.axes() | (set() if self.until is None else self.until.axes())
+        return self.start.axes() | (set() if self.end is None else self.end.index.axes())
 
 
 @record

@@ -138,7 +138,8 @@ class _Mentions:
         self.sizes.add(loop.size)
         if loop.rest is not None:
             self.sizes.add(loop.rest.size)
-            self._index((loop.rest.start, loop.rest.until or Affine(())))
+            end = loop.rest.end
+            self._index((loop.rest.start, Affine(()) if end is None else end.index))
         if loop.trim is not None:
             self._index([bound.index for bound in (*loop.trim.least, *loop.trim.most)])
         for lines in () if loop.fetch is None else loop.fetch.lines:

@@ -144,8 +144,8 @@ class _Form:
     def _rest(self, rest: Rest | None) -> Hashable:
         if rest is None:
             return None
-        until = None if rest.until is None else self._affine(rest.until)
-        return (self._size(rest.size), self._affine(rest.start), rest.step, until, rest.every)
+        end = None if rest.end is None else (self._affine(rest.end.index), rest.end.step)
+        return (self._size(rest.size), self._affine(rest.start), rest.step, end)
 
     def _conditions(self, within: Sequence[Within]) -> Hashable:
         return tuple(

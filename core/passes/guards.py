@@ -29,12 +29,10 @@ def kernel_to_guarded(program: Program) -> Program:
 
 def _guarded(program: Program, kernel: Kernel) -> Kernel:
     """A kernel with guards in it, which says what it needs as a whole."""
-    needs = needs_of(program, kernel)
-    if needs.whole:
-        kernel = replace(kernel, needs=tuple(sorted(needs.whole)))
-    if not needs.loops:
-        return kernel
-    return with_body(kernel, _block(needs.loops, needs.whole, kernel.body))
+    needs, of_loops = needs_of(program, kernel)
+    if needs:
+        kernel = replace(kernel, needs=tuple(sorted(needs)))
+    return with_body(kernel, _block(of_loops, needs, kernel.body)) if of_loops else kernel
 
 
 def _block(needs: Mapping[int, Sizes], met: Sizes, block: Block) -> Block:

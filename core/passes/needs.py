@@ -29,7 +29,6 @@ from ilang.core.ir.kernel import (
     blocks_of,
 )
 from ilang.core.lower.uses import touched
-from ilang.core.record import record
 
 FEW = 1 << 12
 """A loop that is known to have no more iterations is done soon, whatever is inside it."""
@@ -42,19 +41,14 @@ Changes = Mapping[int, Sizes]
 """The changes of a statement: by the number of loops around all that reads one, the sizes of loops around it inside."""
 
 
-@record
-class NeededSizes:
-    """The needs of a kernel as a whole, and of each loop in it by the identity of its statement."""
+def needs_of(program: Program, kernel: Kernel) -> tuple[Sizes, Mapping[int, Sizes]]:
+    """The extents, known at run time only or 0, without which a kernel changes nothing, and without which each loop.
 
-    whole: Sizes
-    loops: Mapping[int, Sizes]
-
-
-def needs_of(program: Program, kernel: Kernel) -> NeededSizes:
-    """The extents, known at run time only or 0, without which a kernel, or a loop of it, changes nothing."""
+    A loop is known by the identity of its statement.
+    """
     finder = _NeedFinder(program, kernel)
     changes, needs = finder.block(kernel.body, ())
-    return NeededSizes(needs & _common(changes), finder.loops)
+    return needs & _common(changes), finder.loops
 
 
 class _NeedFinder:

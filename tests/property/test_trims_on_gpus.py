@@ -14,9 +14,9 @@ from ilang.codegen.emulator.program import load
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.targets import cuda
 from ilang.core import pipeline
+from ilang.core.calculus.affine import Ceiling
 from ilang.core.check.gpu import verify_trimmed
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.cpu import IntervalEnd
 from ilang.core.ir.gpu import Trim
 from ilang.core.ir.kernel import For, Program, Statement, map_statements, statements_within
 from ilang.core.ir.rewriting import with_bodies
@@ -130,7 +130,7 @@ def test_a_loop_that_leaves_out_too_much_is_an_error() -> None:
 def _ending_early(program: Program) -> Program:
     """A program whose trimmed loops have an iteration less."""
 
-    def less(bound: IntervalEnd) -> IntervalEnd:
+    def less(bound: Ceiling) -> Ceiling:
         return replace(bound, index=bound.index - bound.step)
 
     def change(s: Statement) -> Statement:

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeGuard
 
-from ilang.core.calculus.affine import Affine, Within, size_value, variables_of
-from ilang.core.ir.cpu import Cut, IntervalEnd
+from ilang.core.calculus.affine import Affine, Ceiling, Within, size_value, variables_of
+from ilang.core.ir.cpu import Cut
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -167,8 +167,8 @@ def _parts(
     bodies: tuple[tuple[Statement, ...], tuple[Statement, ...]],
 ) -> Cut:
     """The parts of the loop over a variable, given what its iterations do inside all guards and outside."""
-    least: dict[IntervalEnd, None] = {}
-    most: dict[IntervalEnd, None] = {}
+    least: dict[Ceiling, None] = {}
+    most: dict[Ceiling, None] = {}
     within: dict[Within, None] = {}
     extents = {each: last + 1 for each, last in reach.items()}
     for each in dict.fromkeys(each for guard in guards for each in guard):
@@ -180,13 +180,13 @@ def _parts(
         end = _past(program, each)
         if step > 0:
             if not low.is_natural():
-                least[IntervalEnd(-low, step)] = None
+                least[Ceiling(-low, step)] = None
             if end is not None:
-                most[IntervalEnd(end - high, step)] = None
+                most[Ceiling(end - high, step)] = None
         elif step < 0:
             if end is not None:
-                least[IntervalEnd(high - end + 1, -step)] = None
-            most[IntervalEnd(low + 1, -step)] = None
+                least[Ceiling(high - end + 1, -step)] = None
+            most[Ceiling(low + 1, -step)] = None
         else:
             within |= dict.fromkeys((Within(low, each.size), Within(high, each.size)))
     tests = is_guarded(bodies[0]), is_guarded(bodies[1])

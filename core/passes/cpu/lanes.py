@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from ilang.core.calculus.affine import Affine, axis_index, row_step, variables_of
+from ilang.core.calculus.affine import Affine, Ceiling, axis_index, row_step, variables_of
 from ilang.core.calculus.extent import parts
 from ilang.core.calculus.extent import size as size_of
 from ilang.core.dtype import BYTES
@@ -193,7 +193,9 @@ class _Lanes:
     def _sums(self, loop: For, changes: Sequence[Change]) -> tuple[Change, ...]:
         """The sums of f32 in f64 that a loop can take a chunk at a time."""
         size = self.sizes[loop.size].fixed
-        whole = loop.rest is None or (loop.rest.start == Affine(()) and loop.rest.every == 1)
+        rest = loop.rest
+        by_one = rest is None or rest.end is None or rest.end.step == 1
+        whole = by_one and (rest is None or rest.start == Affine(()))
         whole = whole or (size is not None and size <= self.chunk)
         if not whole or loop.chunk is not None or any(isinstance(s, For) for s in loop.body):
             return ()
@@ -225,10 +227,10 @@ class _Lanes:
         index = Affine(((self.chunk, outer), (1, inner)))
         chunk = substituted(loop, {outer: index})
         assert isinstance(chunk, For)
-        until = None if loop.rest is None else loop.rest.until
-        if until is not None:
-            until = until - self.chunk * axis_index(outer)
-        rest = Rest(loop.size, Affine(((self.chunk, outer),)), 1, until)
+        stop = None if loop.rest is None else loop.rest.end
+        if stop is not None:
+            stop = Ceiling(stop.index - self.chunk * axis_index(outer), 1)
+        rest = Rest(loop.size, Affine(((self.chunk, outer),)), 1, stop)
         chunk = replace(chunk, variable=inner, size=self._constant(self.chunk), rest=rest)
         return [For(outer, self._chunks(loop.size), (*start, chunk, *end))]
 

@@ -22,8 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ilang.core.calculus.affine import Affine, Within, axis_index, size_value
-from ilang.core.ir.cpu import IntervalEnd
+from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index, size_value
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -72,8 +71,9 @@ def _trimmed(program: Program, loop: For) -> For:
     conditions = _common(loop.body)
     last = next((each for each in conditions if each.index.coefficient(loop.variable) < 0), None)
     if last is not None:
-        until = _without(last.index, loop.variable) + 1
-        rest = Rest(loop.size, Affine(()), 1, until, -last.index.coefficient(loop.variable))
+        step = -last.index.coefficient(loop.variable)
+        end = Ceiling(_without(last.index, loop.variable) + 1, step)
+        rest = Rest(loop.size, Affine(()), 1, end)
         return replace(loop, body=_settled(loop.body, last), rest=rest)
     for each in conditions:
         begin = -_without(each.index, loop.variable)
@@ -81,14 +81,14 @@ def _trimmed(program: Program, loop: For) -> For:
             further = begin + axis_index(loop.variable)
             body = _settled(loop.body, each)
             shifted = tuple(substituted(s, {loop.variable: further}) for s in body)
-            until = _without(each.index, loop.variable) + size_value(loop.size)
-            return replace(loop, body=shifted, rest=Rest(loop.size, Affine(()), 1, until))
+            end = Ceiling(_without(each.index, loop.variable) + size_value(loop.size), 1)
+            return replace(loop, body=shifted, rest=Rest(loop.size, Affine(()), 1, end))
     return loop
 
 
 def _wanted(program: Program, body: Block) -> Block:
     """A kernel whose loops fill no more of private buffers than is read."""
-    read: dict[int, set[IntervalEnd | None]] = {}
+    read: dict[int, set[Ceiling | None]] = {}
     for buffer, end in _reads(body, {}):
         if program.buffers[buffer].private:
             read.setdefault(buffer, set()).add(end)
@@ -96,12 +96,12 @@ def _wanted(program: Program, body: Block) -> Block:
     return _filled(body, ends, frozenset()) if ends else body
 
 
-def _filled(body: Block, ends: Mapping[int, IntervalEnd], opened: frozenset[int]) -> Block:
+def _filled(body: Block, ends: Mapping[int, Ceiling], opened: frozenset[int]) -> Block:
     """A block whose loops end where those do that read what they fill."""
     return unless_same(body, [_filling(s, ends, opened) for s in body])
 
 
-def _filling(s: Statement, ends: Mapping[int, IntervalEnd], opened: frozenset[int]) -> Statement:
+def _filling(s: Statement, ends: Mapping[int, Ceiling], opened: frozenset[int]) -> Statement:
     """A statement whose loops, and it itself, end so; ``opened`` are the variables of the loops around it."""
     if isinstance(s, If):
         return map_blocks(s, lambda block: _filled(block, ends, opened))
@@ -109,7 +109,7 @@ def _filling(s: Statement, ends: Mapping[int, IntervalEnd], opened: frozenset[in
         return s
     end = ends.get(_fills(s))
     if end is not None and end.index.axes() <= opened:
-        return replace(s, rest=Rest(s.size, Affine(()), 1, end.index, end.step))
+        return replace(s, rest=Rest(s.size, Affine(()), 1, end))
     variable = s.variable
     return map_blocks(s, lambda block: _filled(block, ends, opened | {variable}))
 
@@ -127,7 +127,7 @@ def _fills(loop: For) -> int:
 
 def _reads(
     body: Sequence[Statement], loops: Mapping[int, For]
-) -> Iterator[tuple[int, IntervalEnd | None]]:
+) -> Iterator[tuple[int, Ceiling | None]]:
     """The buffers that a block reads, each with the end of what is read of it; None where that is not known."""
     for s in body:
         if isinstance(s, For):
@@ -142,7 +142,7 @@ def _reads(
 
 def _parts(
     scalar: Scalar, within: tuple[Within, ...], loops: Mapping[int, For]
-) -> Iterator[tuple[int, IntervalEnd | None]]:
+) -> Iterator[tuple[int, Ceiling | None]]:
     """The loads of a scalar where some conditions hold."""
     match scalar:
         case Load():
@@ -161,18 +161,18 @@ def _parts(
             return
 
 
-def _end(load: Load, within: Sequence[Within], loops: Mapping[int, For]) -> IntervalEnd | None:
+def _end(load: Load, within: Sequence[Within], loops: Mapping[int, For]) -> Ceiling | None:
     """The end of what is read one element after the other: with its loop, or where a condition ceases to hold."""
     variable = load.index[0].axis() if len(load.index) == 1 else None
     if variable is None:
         return None
     rest = loops[variable].rest
-    if rest is not None and rest.until is not None and rest.start == Affine(()):
-        return IntervalEnd(rest.until, rest.every)
+    if rest is not None and rest.end is not None and rest.start == Affine(()):
+        return rest.end
     for each in within:
         every = -each.index.coefficient(variable)
         if every > 0 and each.size is None and not each.index.looked:
-            return IntervalEnd(_without(each.index, variable) + 1, every)
+            return Ceiling(_without(each.index, variable) + 1, every)
     return None
 
 

@@ -130,7 +130,7 @@ class Copies:
     def of(self, loop: For, number: int) -> dict[Statement, CopySpread]:
         """The copies of a loop into a buffer, by statement; none if it is filled in any other way."""
         copies_of_loop: dict[Statement, CopySpread] = {}
-        if loop.chunk is not None or (loop.rest is not None and loop.rest.until is not None):
+        if loop.chunk is not None or (loop.rest is not None and loop.rest.end is not None):
             return {}
         for s in _leaves(loop.body):
             if any(x.buffer == number for x in statements_within((s,)) if isinstance(x, Store)):

@@ -377,7 +377,7 @@ def _shared_out(chain: list[For], chosen: list[For]) -> Spread:
         else:
             loops.append(replace(loop, body=()))
     for n, loop in enumerate(kept):
-        if loop.role == "u" and loop.rest is not None and loop.rest.until is None:
+        if loop.role == "u" and loop.rest is not None and loop.rest.end is None:
             within.append(_before_end(loop, loop.rest))
             kept[n] = replace(loop, rest=None)
     if within:

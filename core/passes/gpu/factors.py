@@ -105,7 +105,7 @@ class Factors:
         rest = loop.rest
         if rest is None:
             return loop
-        if rest.until is not None or self.numbering.sizes[loop.size].fixed is None:
+        if rest.end is not None or self.numbering.sizes[loop.size].fixed is None:
             raise self.refusal("its tiles end where a condition says", "leave out its roles")
         within.append(Within(rest.start + rest.step * axis_index(loop.variable), rest.size))
         return replace(loop, rest=None)

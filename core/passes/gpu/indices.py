@@ -125,7 +125,7 @@ class _Spans:
             if rest is not None:
                 yield rest.start
                 yield Affine((), sizes=((1, rest.size),))
-                yield from () if rest.until is None else (rest.until,)
+                yield from () if rest.end is None else (rest.end.index,)
         for trim in (loop.trim for loop in self.loops):
             for bound in () if trim is None else (*trim.least, *trim.most):
                 yield replace(bound.index, offset=bound.index.offset + bound.step)

@@ -205,7 +205,7 @@ class _Freeing:
     def _endless(self, loop: For, within: list[Within]) -> For:
         """A loop that does not end early, ``within`` taking the condition; itself where it is of another kind."""
         rest = loop.rest
-        if rest is None or rest.until is not None or self._extent(loop) is None:
+        if rest is None or rest.end is not None or self._extent(loop) is None:
             return loop
         within.append(Within(rest.start + rest.step * axis_index(loop.variable), rest.size))
         return replace(loop, rest=None)
@@ -306,7 +306,7 @@ class _Freeing:
     def _to_end(self, loop: For, inner: Extents, ask: Free) -> For:
         """A loop that does not end before its last iteration where a condition says so."""
         rest, extent = loop.rest, self._extent(loop)
-        if rest is None or rest.until is not None or not extent:
+        if rest is None or rest.end is not None or not extent:
             return loop
         last = _last(rest, extent)
         return replace(loop, rest=None) if not ask(last, inner) else loop

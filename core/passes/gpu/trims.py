@@ -21,9 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf, isnan
 
-from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Ceiling, Within
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.cpu import IntervalEnd
 from ilang.core.ir.gpu import CombineThreads, Spread, Trim
 from ilang.core.ir.kernel import (
     Block,
@@ -121,10 +120,10 @@ def trim_of(program: Program, kernel: Kernel, loop: For) -> Trim | None:
         if step > 0:
             negative = tuple((-c, v) for c, v in others), tuple((-c, n) for c, n in sizes)
             least.append(
-                IntervalEnd(Affine(negative[0], -offset, window=True, sizes=negative[1]), step)
+                Ceiling(Affine(negative[0], -offset, window=True, sizes=negative[1]), step)
             )
         elif step < 0:
-            most.append(IntervalEnd(Affine(others, offset + 1, window=True, sizes=sizes), -step))
+            most.append(Ceiling(Affine(others, offset + 1, window=True, sizes=sizes), -step))
     if not least and not most:
         return None
     return Trim(tuple(least), tuple(most), tuple(sorted(needed.finite)))

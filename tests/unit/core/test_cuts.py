@@ -9,10 +9,10 @@ import pytest
 
 from ilang import ShapeError, i
 from ilang.core import pipeline
-from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Ceiling, Within
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.cpu import Cut, IntervalEnd
+from ilang.core.ir.cpu import Cut
 from ilang.core.ir.kernel import For, If, Program, Store, statements_within
 from ilang.core.ir.scalar import Constant, Load, Select
 from ilang.core.ir.shaped import Size
@@ -33,7 +33,7 @@ def cuts_of(text: str) -> list[Cut]:
     return [each for each in parts if each is not None]
 
 
-def value(bound: IntervalEnd, around: int) -> int:
+def value(bound: Ceiling, around: int) -> int:
     """An end of an interval, where the loop around is at an iteration."""
     total = bound.index.offset + sum(c * around for c, _ in bound.index.terms)
     return -(-total // bound.step)
@@ -124,8 +124,8 @@ def test_what_still_tests_is_marked() -> None:
     ("change", "invariant"),
     [
         ({"inside": ()}, "the middle part of a loop stores what the loop does"),
-        ({"least": (IntervalEnd(Affine(((1, 99),)), 1),)}, "is known outside it"),
-        ({"most": (IntervalEnd(Affine((), 3), 0),)}, "a step of 1 or more"),
+        ({"least": (Ceiling(Affine(((1, 99),)), 1),)}, "is known outside it"),
+        ({"most": (Ceiling(Affine((), 3), 0),)}, "a step of 1 or more"),
     ],
 )
 def test_a_loop_in_other_parts_is_refused(change: dict[str, object], invariant: str) -> None:

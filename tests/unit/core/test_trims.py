@@ -10,7 +10,7 @@ import pytest
 
 from ilang import i
 from ilang.core import pipeline
-from ilang.core.calculus.affine import Affine, axis_index
+from ilang.core.calculus.affine import Affine, Ceiling, axis_index
 from ilang.core.check.kernel import verify
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.kernel import Block, For, Program, Rest, map_statements, statements_within
@@ -106,7 +106,7 @@ def test_a_loop_ends_by_what_is_known_outside() -> None:
     (inner,) = (loop for loop in loops if loop.rest is not None)
 
     def ended(body: Block) -> Block:
-        rest = Rest(inner.size, Affine(()), 1, axis_index(inner.variable))
+        rest = Rest(inner.size, Affine(()), 1, Ceiling(axis_index(inner.variable), 1))
         return map_statements(
             body, lambda s: replace(s, rest=rest) if isinstance(s, For) and s.rest else s
         )
