@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from ilang.core.diagnostic import NotationError
-from ilang.core.record import record
+from ilang.core.ir.functions import Nested
 from ilang.core.source import Source, Span
 
 TOKEN = re.compile(
@@ -22,15 +22,7 @@ DEEPEST = 100
 """Brackets nest no deeper."""
 
 
-@record
-class NestedLiteral:
-    """Numbers as they stand, the outermost bracket's items first, and per level its row and its extent."""
-
-    numbers: tuple[float, ...]
-    levels: tuple[tuple[int, int], ...]
-
-
-def parse_literal(source: Source, span: Span | None = None) -> NestedLiteral:
+def parse_literal(source: Source, span: Span | None = None) -> Nested:
     """A literal; ``span`` is the part of the source that it is (default: all).
 
     Raises:
@@ -49,7 +41,7 @@ class _Frame:
     def __init__(self, text: str, span: Span) -> None:
         self.close, self.separator, self.row = OPENS[text]
         self.span = span
-        self.items: list[NestedLiteral] = []
+        self.items: list[Nested] = []
         self.separated = True
 
 
@@ -81,15 +73,15 @@ class _Reader:
         message = f"expected {wanted} in the literal, found {f'`{text}`' if text else 'the end'}"
         return NotationError("E0148", message, span, "for example: [1; 2], (1, 2), [|1; 2|]")
 
-    def read(self) -> NestedLiteral:
+    def read(self) -> Nested:
         """One literal."""
         stack: list[_Frame] = []
         while self.at < len(self.tokens):
             kind, text, span = self.tokens[self.at]
             top = stack[-1] if stack else None
-            done: NestedLiteral | None = None
+            done: Nested | None = None
             if (top is None or top.separated) and kind == "number":
-                done = NestedLiteral((float(text),), ())
+                done = Nested((float(text),), (), span)
             elif (top is None or top.separated) and text in OPENS and len(stack) < DEEPEST:
                 stack.append(_Frame(text, span))
             elif top is not None and not top.separated and text == top.separator:
@@ -111,7 +103,7 @@ class _Reader:
         raise self.unexpected(wanted)
 
     @staticmethod
-    def _closed(frame: _Frame, end: Span) -> NestedLiteral:
+    def _closed(frame: _Frame, end: Span) -> Nested:
         first = frame.items[0]
         if frame.close == ")" and len(frame.items) == 1 and not first.levels:
             return first
@@ -121,4 +113,4 @@ class _Reader:
                 help_line = "give every item the same brackets with the same number of items"
                 raise NotationError("E0149", message, frame.span.to(end), help_line)
         numbers = tuple(number for item in frame.items for number in item.numbers)
-        return NestedLiteral(numbers, ((frame.row, len(frame.items)), *first.levels))
+        return Nested(numbers, ((frame.row, len(frame.items)), *first.levels), frame.span.to(end))

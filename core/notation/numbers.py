@@ -10,6 +10,7 @@ from ilang.core.notation.literal import parse_literal
 from ilang.core.notation.lookahead import past_bracket
 from ilang.core.notation.reader import Reader
 from ilang.core.notation.tokens import lexeme, sign, take, take_number, unexpected
+from ilang.core.record import replace
 
 NUMBERS = re.compile(r"[-+0-9.eE,;()\[\]|\s]*")
 """The characters of a literal."""
@@ -57,7 +58,7 @@ def read_literal(reader: Reader, start: int, left: bool = False) -> Nested:
         message = "a number of this literal is too large"
         raise NotationError("E0116", message, reader.span(start, stop), "numbers are below 1.8e308")
     _trace(reader, stop, left)
-    return Nested(literal.numbers, literal.levels, reader.span(start, stop))
+    return replace(literal, span=reader.span(start, stop))
 
 
 def _trace(reader: Reader, stop: int, left: bool) -> None:
