@@ -80,15 +80,15 @@ def check_schedules(shaped: Shaped) -> ScheduleCheck | None:
     from ilang.codegen.project.comparison import compare
 
     try:
-        done = compare(shaped)
+        runs, sanitized = compare(shaped)
     except ToolError as error:
         if error.code != "E0901":
             raise
         return ScheduleCheck(0, sanitized=False, says="schedule legal; not run: no C compiler")
-    if not done.runs:
+    if not runs:
         says = "schedule legal; not run: too large"
     else:
-        checks = ", with sanitizers" if done.sanitized else ""
-        count = f"{done.runs} set{'s' if done.runs > 1 else ''} of extents"
+        checks = ", with sanitizers" if sanitized else ""
+        count = f"{runs} set{'s' if runs > 1 else ''} of extents"
         says = f"schedule legal; right at {count}{checks}"
-    return ScheduleCheck(done.runs, done.sanitized, says)
+    return ScheduleCheck(runs, sanitized, says)

@@ -21,7 +21,7 @@ from ilang.codegen.runtime.toolchain import build_program
 from ilang.core.diagnostic import DataError, InternalError, ToolError
 from ilang.core.ir.shaped import Shaped
 from ilang.core.pipeline import lower
-from ilang.core.record import record, replace
+from ilang.core.record import replace
 
 SECONDS = 120
 """A test that has not ended by then is taken to hang."""
@@ -35,16 +35,11 @@ NO_MEMORY = (
 """By what the test itself, a sanitizer, the system and the loader say that memory has run out, in small letters."""
 
 
-@record
-class Comparison:
-    """At how many sets of extents a program was run, and whether under sanitizers."""
-
-    runs: int
-    sanitized: bool
-
-
-def compare(shaped: Shaped) -> Comparison:
+def compare(shaped: Shaped) -> tuple[int, bool]:
     """Run a program on data of several extents: small ones, each 0, all 1, and more than its tiles.
+
+    Returns:
+        How many extents these were, and whether it ran under sanitizers.
 
     Raises:
         InternalError: E9905 (a result is not that of the reference evaluator, or memory is misused).
@@ -73,7 +68,7 @@ def compare(shaped: Shaped) -> Comparison:
             f"{shaped.name}, scheduled, does not give what it means: {trouble}",
             help="this is a bug in i: run the program without the schedule, and report it",
         )
-    return Comparison(len(runs), sanitized)
+    return len(runs), sanitized
 
 
 @contextlib.contextmanager
