@@ -159,7 +159,7 @@ def explain(
 
     ``verbose`` adds the story of the inference; ``given`` says that shapes of the inputs were given.
     """
-    return _Explaining(graph, scheduled, program, verbose, given).run(meaning(shaped))
+    return _Explaining(graph, scheduled, program, verbose, given, meaning(shaped)).run()
 
 
 class _Explaining:
@@ -172,11 +172,14 @@ class _Explaining:
         program: Program,
         verbose: bool,
         given: bool,
+        says: Meaning,
     ) -> None:
         self.graph = graph
         self.verbose = verbose
         self.given = given
         self.program = program
+        self.names = dict(says.names)
+        self.says = says
         self.scheduled = scheduled
         self.shaped = scheduled.shaped
         values = [v for v, node in enumerate(self.shaped.nodes) if isinstance(node, Assignment)]
@@ -193,15 +196,15 @@ class _Explaining:
         self.called |= {n for v, n in zip(graph.outputs, results, strict=True) if v in named}
         self.specified = {node.text for node in graph.nodes if isinstance(node, Operation)}
 
-    def run(self, says: Meaning) -> Explanation:
-        """The explanation of a program of this meaning."""
+    def run(self) -> Explanation:
+        """The explanation of the program."""
         shaped = self.shaped
         steps = list(self._assignments())
         return Explanation(
             shaped.name,
             tuple(self._tensor(value) for value in shaped.inputs),
             tuple(self._tensor(value) for value in shaped.outputs),
-            says,
+            self.says,
             runs_as(self.scheduled, self.program),
             self._operations(),
             tuple(self._views()),
@@ -470,20 +473,20 @@ class _Explaining:
 
     def _stored(self) -> str:
         """The tensors stored between kernels, and what kernels keep for themselves (once per thread)."""
-        kept: dict[str, None] = {}
+        kept: dict[str, str] = {}
         outputs = frozenset(map(self.shaped.owner, self.shaped.outputs))
         total = Total(self.program)
         for value, _, _ in self._assignments():
             replaced = value in self.successor
             if not replaced and value not in self.reader and value not in outputs:
                 tensor = self.shaped.tensors[value]
-                kept[tensor.name] = None
+                kept[tensor.name] = self.names.get(tensor.name, tensor.name)
                 total.add(BYTES[tensor.dtype], tensor.dims)
         scratch = Total(self.program)
         for buffer in self.program.buffers:
             if buffer.role == "temporary" and buffer.name not in kept:
                 scratch.add(BYTES[buffer.dtype], buffer.dims)
-        text = f"intermediate storage {total.spelled()} bytes ({', '.join(kept)})"
+        text = f"intermediate storage {total.spelled()} bytes ({', '.join(kept.values())})"
         text = text if kept else "no intermediate storage"
         return text if scratch.result() == 0 else f"{text}; scratch {scratch.spelled()} bytes"
 

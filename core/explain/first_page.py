@@ -33,7 +33,7 @@ def first_page(page: Explanation, width: int = WIDTH, ascii_only: bool = False) 
         _title(page) if named else "",
         _formulas(formulas, width) if alone else "",
         _ports(page, width) if not named else "",
-        "" if alone else _formulas(formulas, width, indented=named),
+        "" if alone else _formulas(formulas, width, indented=True),
         "" if named else _steps(page.meaning.steps, page, width),
         "\n".join(_loops(page.meaning.loops, width)),
         occupancy_text(page),
@@ -123,7 +123,7 @@ def _plainly(remark: str) -> str:
     """A remark on a value, without words of the compiler."""
     fused = re.fullmatch(r"fused into (\d+), never stored", remark)
     if fused:
-        return f"never stored: step {fused[1]} uses each at once"
+        return f"used in step {fused[1]}, not stored"
     kept = re.fullmatch(r"computed in (\d+) at loop (\S+), kept in .*", remark)
     return f"computed when step {kept[1]} needs it" if kept else remark
 

@@ -8,14 +8,21 @@ Any other value stands in the formula that reads it. Conversions between element
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Within, variables_of
-from ilang.core.dtype import FLOATS
-from ilang.core.explain.expression import affine_terms, affine_text, number_text, size_text
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
+from ilang.core.explain.expression import affine_terms, affine_text, size_text
+from ilang.core.explain.piece import (
+    ATOM,
+    FOLDS,
+    PRODUCT,
+    Piece,
+    position_piece,
+    scalar_piece,
+    updated,
+)
+from ilang.core.ir.scalar import Apply, Convert, Operand, Position, Scalar
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped, View
 from ilang.core.names import Names
 from ilang.core.ops import ARGUMENTS
@@ -29,17 +36,15 @@ CUT = 2000
 """Characters of a formula that are shown, at most."""
 LONGEST = 72
 """Characters of a formula; a longer one is divided where it reads another value."""
-LOGIC, COMPARISON, SUM, PRODUCT, POWER, ATOM = range(6)
-"""Levels of precedence of a piece of a formula, from the loosest to the tightest."""
-INFIX = {
-    "add": (" + ", SUM), "sub": (" − ", SUM), "mul": ("·", PRODUCT), "div": (" / ", PRODUCT), "pow": ("^", POWER),
+DESCRIBED = {
+    "+": "total", "*": "product", ">": "top", "<": "least", "&&": "every", "||": "some", "^^": "parity",
+    "copy": "values", "add": "sum", "sub": "difference", "mul": "product", "div": "quotient", "recip": "quotient",
+    "floor_divide": "quotient", "neg": "negative", "max": "largest", "min": "smallest", "pow": "power", "exp": "exps",
+    "sqrt": "root", "square": "square", "ln": "logs", "log": "logs", "sin": "sines", "cos": "cosines",
+    "tanh": "tangents", "where": "choice",
+    **dict.fromkeys(("gt", "gte", "lt", "lte", "eq", "neq", "and", "or", "xor", "not", "truth"), "holds"),
 }  # fmt: skip
-COMPARED = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "eq": "==", "neq": "!="}
-JOINED = ("and", "or", "xor")
-WIDENING = ("bool", "i32", "i64")
-"""Types of which each holds what those before it hold; floats follow."""
-FOLDS = {"+": "Σ", "*": "Π", ">": "max", "<": "min", "&&": "all", "||": "any", "^^": "odd"}
-"""The word of an accumulator before the axes that it folds."""
+"""A word for a value that no text names, by what its formula ends in."""
 ASCII = {"Σ": "sum", "Π": "prod", "·": "*", "−": "-", "×": "x"}
 """Characters of formulas, and what stands for them where only ASCII may."""
 
@@ -54,18 +59,6 @@ class Formula:
     definition: str
     text: str
     extents: tuple[str, ...]
-
-
-@record
-class Piece:
-    """A part of a formula, and how tightly its outermost operator binds."""
-
-    text: str
-    level: int
-
-    def within(self, level: int) -> str:
-        """The text as an operand of an operator: in parentheses where it binds less tightly."""
-        return self.text if level <= self.level else f"({self.text})"
 
 
 @record
@@ -114,17 +107,21 @@ class Formulas:
         self.letters: list[str] = []
         self.local: frozenset[int] = frozenset()
         self.dropped = 0
-        taken = {shaped.tensors[v].name for v in (*shaped.inputs, *shaped.outputs)}
+        taken = {size.name for size in shaped.sizes}
+        taken |= {shaped.tensors[v].name for v in (*shaped.inputs, *shaped.outputs)}
         self.unique = Names(frozenset(taken))
-        scalars = [v for v in self.needed if not shaped.tensors[v].dims]
-        self.names = {
-            v: shaped.tensors[v].name
-            if v in shaped.inputs or v in shaped.outputs
-            else self.unique.fresh(shaped.tensors[v].definition or shaped.tensors[v].name)
-            for v in sorted(self.needed)
-        }
+        self.nameless = self.needed.difference(shaped.inputs, shaped.outputs, self.successor)
+        scalars = [v for v in (*shaped.inputs, *shaped.outputs) if not shaped.tensors[v].dims]
+        self.names = {v: shaped.tensors[v].name for v in self.needed}
+        self.order = self._ordered()
         sizes = {n for node in nodes for n in _sizes_in(node)}
         self.reserved = {self.names[v] for v in scalars} | {shaped.sizes[n].name for n in sizes}
+        self.reserved |= {
+            name
+            for value, node in enumerate(shaped.nodes)
+            if isinstance(node, Assignment) and value in self.kept
+            for name in self._misread(value, node)
+        }
 
     def steps(self) -> tuple[Formula, ...]:
         """The formula of every expression; none of long programs, and of those that texts do not show."""
@@ -133,7 +130,55 @@ class Formulas:
         if not 1 < len(shown) <= MOST_STEPS or len(shown) < len(nodes):
             return ()
         self.kept |= {value for value, _ in shown}
+        self._name_kept()
         return tuple(replace(self._told(v), definition=" ".join(n.text.split())) for v, n in shown)
+
+    def _ordered(self) -> dict[int, tuple[int, int]]:
+        """The place of each value on the page: as written, but results that nothing reads in their own order."""
+        order = {value: (value, 0) for value in self.needed}
+        last = 0
+        for number, value in enumerate(self.shaped.outputs, 1):
+            if not self.reads[value] and not {*self.successor} & {
+                *sources_of(self.shaped.nodes[value])
+            }:
+                last = max(last, value)
+                order[value] = (last, number)
+        return order
+
+    def _misread(self, value: int, node: Assignment) -> set[str]:
+        """The letters of loops that other loops of a value have as an extent: ``for i`` around ``for j in 0..i``."""
+        shown = range(len(node.axes)) if value in self.shaped.outputs else node.output_axes()
+        loops = [(node.axes[axis].name, self._size(node.sizes[axis])) for axis in shown]
+        return {name for name, _ in loops} & {extent for name, extent in loops if name != extent}
+
+    def _in_order(self) -> list[int]:
+        """The values with formulas, in the order of the page."""
+        return sorted(self.kept, key=self.order.__getitem__)
+
+    def _name_kept(self) -> None:
+        """Give values with formulas names: that of their definition, or what they are."""
+        for value in self._in_order():
+            if value in self.nameless:
+                self.nameless.discard(value)
+                tensor = self.shaped.tensors[value]
+                told = tensor.name if tensor.named else tensor.definition
+                self.names[value] = self.unique.fresh(told or self._described(value))
+                self.reserved |= set() if tensor.dims else {self.names[value]}
+
+    def _described(self, value: int) -> str:
+        """A word for a value: of what its formula ends in."""
+        node = self.shaped.nodes[value]
+        if isinstance(node, View):
+            return f"{self._called(node.value)}_view"
+        assert isinstance(node, Assignment)
+        if node.acc is not None:
+            return DESCRIBED[node.acc]
+        scalar = node.scalar
+        while isinstance(scalar, Convert):
+            scalar = scalar.argument
+        if isinstance(scalar, Apply):
+            return DESCRIBED.get(scalar.primitive, scalar.primitive)
+        return "values"
 
     # -- values ------------------------------------------------------------------------------------------------------
 
@@ -200,13 +245,23 @@ class Formulas:
         """The formula of a value."""
         tensor = self.shaped.tensors[value]
         extents = tuple(self._size(number) for number in tensor.dims)
-        return Formula(tensor.definition, self._formula(value), extents)
+        return Formula(self._label(value), self._formula(value), extents)
+
+    def _label(self, value: int) -> str:
+        """The definition that a value is computed in: the program itself where others are used, but not for it."""
+        if not any(tensor.definition for tensor in self.shaped.tensors):
+            return ""
+        last = value
+        while last in self.successor:
+            last = self.successor[last]
+        tensor = self.shaped.tensors[last]
+        return tensor.part or tensor.definition or self.shaped.name
 
     def _formula(self, value: int) -> str:
         node = self.shaped.nodes[value]
         if isinstance(node, View):
             extents = ",".join(self._size(n) for n in self.shaped.tensors[value].dims)
-            return f"{self.names[value]} = reshape({self.names[node.value]}, [{extents}])"
+            return f"{self.names[value]} = reshape({self._called(node.value)}, [{extents}])"
         item = self._item(value)
         self.along = {}
         place, assigned = self._place(item), self._assigned(item)
@@ -294,8 +349,8 @@ class Formulas:
                 continue
             index = substituted_letters(guard.index, env)
             terms = affine_terms(index, self._name, self._size, self._called)
-            lesser = _position([(-c, word) for c, word in terms if c < 0])
-            greater = _position([(c, word) for c, word in terms if 0 < c])
+            lesser = position_piece([(-c, word) for c, word in terms if c < 0])
+            greater = position_piece([(c, word) for c, word in terms if 0 < c])
             words.append(f"{lesser.text} <= {greater.text}")
         return words
 
@@ -303,51 +358,17 @@ class Formulas:
         self, node: Assignment, scalar: Scalar, env: Mapping[int, Affine], taken: frozenset[str]
     ) -> Piece:
         """A scalar of an assignment whose axes are ``env``; ``taken`` are the letters around it."""
-        order, todo = list[Scalar](), [scalar]
-        while todo:
-            part = todo.pop()
-            order.append(part)
-            todo += part.arguments[::-1] if isinstance(part, Apply) else ()
-            todo += [part.argument] if isinstance(part, Convert) else []
-        pieces: list[Piece] = []
-        for part in reversed(order):
-            count = len(part.arguments) if isinstance(part, Apply) else isinstance(part, Convert)
-            inside = [pieces.pop() for _ in range(count)]
-            pieces.append(self._piece(node, part, inside, env, taken))
-        return pieces[0]
+        return scalar_piece(scalar, lambda leaf: self._leaf(node, leaf, env, taken))
 
-    def _piece(
-        self,
-        node: Assignment,
-        scalar: Scalar,
-        parts: Sequence[Piece],
-        env: Mapping[int, Affine],
-        taken: frozenset[str],
+    def _leaf(
+        self, node: Assignment, leaf: Scalar, env: Mapping[int, Affine], taken: frozenset[str]
     ) -> Piece:
-        """A scalar of pieces."""
-        match scalar:
-            case Constant():
-                text = number_text(scalar.value).replace("-", "−", 1 if scalar.value < 0 else 0)
-                return Piece(text, SUM if text.startswith("−") else ATOM)
-            case Convert():
-                (inner,) = parts
-                place = isinstance(scalar.argument, Position)  # which any integer type holds
-                wide = (place and scalar.dtype != "bool") or _is_wider(
-                    scalar.dtype, scalar.argument.dtype
-                )
-                return inner if wide else Piece(f"{scalar.dtype}({inner.text})", ATOM)
-            case Position():
-                index = substituted_letters(scalar.index, env)
-                terms = affine_terms(index, self._name, self._size, self._called)
-                return _position(terms)
-            case Operand():
-                return self._read(node.reads[scalar.number], env, taken)
-            case Apply(primitive="truth") if scalar.arguments[0].dtype == "bool":
-                return parts[0]
-            case Apply():
-                return _applied(scalar.primitive, parts)
-            case _:
-                raise AssertionError(scalar)
+        """A leaf of a scalar of an assignment."""
+        if isinstance(leaf, Operand):
+            return self._read(node.reads[leaf.number], env, taken)
+        assert isinstance(leaf, Position)
+        index = substituted_letters(leaf.index, env)
+        return position_piece(affine_terms(index, self._name, self._size, self._called))
 
     def _read(self, read: Read, env: Mapping[int, Affine], taken: frozenset[str]) -> Piece:
         """An element that is read: by its name, or by its formula."""
@@ -442,115 +463,6 @@ def fresh_letter(name: str, taken: Container[str]) -> str:
     return next((each for each in candidates if each not in taken), f"{name}'")
 
 
-def updated(acc: str, place: str, value: Piece) -> str:
-    """The operator and the right side by which a place takes one more value: ``+= x``, ``= max(most, x)``."""
-    match acc:
-        case "+" | "*":
-            return f"{acc}= {value.text}"
-        case ">" | "<":
-            return f"= {FOLDS[acc]}({place}, {value.text})"
-        case _:
-            word = {"&&": "and", "||": "or"}.get(acc, "xor")
-            return f"= {place} {word} {value.within(COMPARISON)}"
-
-
-def _is_wider(dtype: str | None, source: str | None) -> bool:
-    """Whether a type holds every value of another, or is a float."""
-    if dtype in FLOATS or source in FLOATS:
-        return dtype in FLOATS
-    return WIDENING.index(source or "") <= WIDENING.index(dtype or "")
-
-
 def _sizes_in(node: Assignment) -> set[int]:
     """The sizes that indices of an assignment are sums of."""
     return {number for index in node.indices() for _, number in index.sizes}
-
-
-def _position(terms: Sequence[tuple[int, str]]) -> Piece:
-    """A position as a value: ``2·i + 1``."""
-    text = ""
-    for coefficient, word in terms:
-        factor = "" if abs(coefficient) == 1 and word else str(abs(coefficient))
-        term = "·".join(filter(None, (factor, word)))
-        sign = "−" if coefficient < 0 else "+"
-        text += f" {sign} {term}" if text else f"{'−' * (coefficient < 0)}{term}"
-    return Piece(text or "0", SUM if len(terms) > 1 or text.startswith("−") else PRODUCT)
-
-
-def _applied(primitive: str, parts: Sequence[Piece]) -> Piece:
-    """A primitive of pieces, in the usual notation."""
-    if primitive in (
-        "copy",
-        "tf32",
-        "bf16",
-    ):  # roundings of floats are not shown, as their conversions are not
-        return parts[0]
-    if primitive in INFIX:
-        return _infix(primitive, *parts)
-    if primitive in COMPARED:
-        both = (part.within(SUM) for part in parts)
-        return Piece(f" {COMPARED[primitive]} ".join(both), COMPARISON)
-    if primitive in JOINED:
-        return Piece(f" {primitive} ".join(part.within(COMPARISON) for part in parts), LOGIC)
-    return _called(primitive, parts)
-
-
-def _infix(primitive: str, first: Piece, second: Piece) -> Piece:
-    """Two pieces with an operator of arithmetic between them; a number stands first in a product."""
-    sign, level = INFIX[primitive]
-    if primitive == "add" and second.text.startswith("−") and second.level == SUM:
-        return Piece(f"{first.within(SUM)} − {second.text[1:]}", SUM)
-    if primitive == "mul" and (_is_negative(first) or _is_negative(second)):
-        number, other = (first, second) if _is_negative(first) else (second, first)
-        if not _is_negative(other):
-            product = _infix("mul", Piece(number.text[1:], ATOM), other)
-            return Piece(f"−{product.text}", SUM)
-    numbers = [part.text[0].isdigit() for part in (first, second)]
-    turned = numbers == [False, True] or (_is_fold(first) and second.level == ATOM)
-    if primitive == "mul" and turned:
-        first, second = second, first
-    if primitive == "mul" and " / " in first.text and first.level == PRODUCT:
-        first = Piece(f"({first.text})", ATOM)
-    right = level + (primitive in ("sub", "div", "pow") and not _is_fold(second))
-    left = level + (primitive == "pow" or (level == PRODUCT and _is_fold(first)))
-    return Piece(f"{first.within(left)}{sign}{second.within(right)}", level)
-
-
-def _is_negative(piece: Piece) -> bool:
-    """Whether a piece is a number below zero."""
-    return piece.text.startswith("−") and piece.text[1:2].isdigit() and _is_number(piece.text[1:])
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"[\d.]+(e[+-]?\d+)?", text) is not None
-
-
-def _called(primitive: str, parts: Sequence[Piece]) -> Piece:
-    """A function of pieces."""
-    texts = [part.text for part in parts]
-    match primitive:
-        case "neg":
-            return Piece(f"−{parts[0].within(PRODUCT)}", SUM)
-        case "recip":
-            return Piece(f"1 / {parts[0].within(POWER)}", PRODUCT)
-        case "square":
-            return Piece(f"{parts[0].within(ATOM)}²", POWER)
-        case "where":
-            return Piece(f"({texts[1]} if {texts[0]} else {texts[2]})", ATOM)
-        case "ln":
-            return Piece(f"log({texts[0]})", ATOM)
-        case "log":
-            return Piece(f"log({texts[1]}) / log({texts[0]})", PRODUCT)
-        case "not":
-            return Piece(f"not {parts[0].within(ATOM)}", COMPARISON)
-        case "truth":
-            return Piece(f"{parts[0].within(SUM)} != 0", COMPARISON)
-        case "floor_divide":
-            return Piece(f"{parts[0].within(PRODUCT)} // {parts[1].within(POWER)}", PRODUCT)
-        case _:
-            return Piece(f"{primitive}({', '.join(texts)})", ATOM)
-
-
-def _is_fold(piece: Piece) -> bool:
-    """Whether a reduction stands in a product, and would take what follows for its own."""
-    return piece.level == PRODUCT and any(f"{word}_" in piece.text for word in FOLDS.values())

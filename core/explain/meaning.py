@@ -26,8 +26,8 @@ from ilang.core.explain.formulas import (
     fresh_letter,
     sources_of,
     substituted_letters,
-    updated,
 )
+from ilang.core.explain.piece import updated
 from ilang.core.ir.scalar import Apply, scalars_within
 from ilang.core.ir.shaped import Assignment, Input, Shaped, View
 from ilang.core.ops import ARGUMENTS, SLOW
@@ -48,13 +48,14 @@ class Meaning:
     """The formulas of a program, its plain loops, and what indices outside of an array mean.
 
     ``steps`` are the expressions of a text without definitions, each with the formula of its own value; none where
-    these are the formulas already.
+    these are the formulas already. ``names`` has the name of each value in the program and the one on the page.
     """
 
     formulas: tuple[Formula, ...]
     steps: tuple[Formula, ...]
     loops: tuple[LoopLine, ...]
     notes: tuple[str, ...]
+    names: tuple[tuple[str, str], ...]
 
 
 def meaning(shaped: Shaped) -> Meaning:
@@ -73,11 +74,17 @@ class _Meaning(Formulas):
             text = self._formula(value)
             while LONGEST < len(text) and self._divided(value):
                 text = self._formula(value)
-        formulas = [self._told(v) for v in sorted(self.kept)]
+        self._name_kept()
+        formulas = [self._told(v) for v in self._in_order()]
         notes = tuple(self.notes)
         if 1 < len(self.kept) or not self._is_fold(*self.kept):
             self._choose_for_loops()
-        return Meaning(tuple(formulas), (), tuple(self._loops()), notes)
+        loops = tuple(self._loops())
+        self.kept = self.needed
+        self._name_kept()
+        tensors = enumerate(self.shaped.tensors)
+        names = tuple((t.name, self._called(v)) for v, t in tensors if v in self.needed)
+        return Meaning(tuple(formulas), (), loops, notes, names)
 
     def _is_fold(self, value: int) -> bool:
         node = self.shaped.nodes[value]
@@ -95,43 +102,52 @@ class _Meaning(Formulas):
             for source in sources_of(self.shaped.nodes[value])
         }
 
-        def root(value: int) -> Assignment | View | Input:
-            """The node with a formula of its own in which a value stands."""
-            reader = around[value]
-            while reader not in self.kept:
-                reader = around[reader]
-            return self.shaped.nodes[reader]
+        def readers(value: int) -> list[Assignment | View | Input]:
+            """The nodes in which a value stands, the last one with a formula of its own."""
+            chain = [around[value]]
+            while chain[-1] not in self.kept:
+                chain.append(around[chain[-1]])
+            return [self.shaped.nodes[each] for each in chain]
+
+        def hoist() -> None:
+            """Give the reductions that have fewer dimensions than what they stand in lines of their own."""
+            for value in sorted(self.needed - self.kept):
+                node = self.shaped.nodes[value]
+                if value in around and isinstance(node, Assignment) and node.acc:
+                    last = readers(value)[-1]
+                    if isinstance(last, Assignment) and len(node.target) < len(last.axes):
+                        self.kept.add(value)
 
         depth: dict[int, int] = {}
         for value in sorted(self.needed):
             inside = [s for s in sources_of(self.shaped.nodes[value]) if s not in self.kept]
             depth[value] = 1 + max((depth.get(s, 0) for s in inside), default=0)
             is_free = value in self.kept and value in around and depth[value] < DEEPEST
-            if is_free and self._stands_in(value, root(value)):
+            if is_free and self._stands_in(value, readers(value)):
                 self.kept.discard(value)
+        hoist()
+        self._name_kept()
         for value in sorted(self.kept):
             while LONGEST < len(self._formula(value)) and self._divided(value):
                 pass
-        for value in sorted(self.needed - self.kept):
-            node, reader = self.shaped.nodes[value], root(value) if value in around else None
-            if not (isinstance(node, Assignment) and isinstance(reader, Assignment) and node.acc):
-                continue
-            if len(node.target) < len(reader.axes):
-                word = {"+": "total", "*": "product", ">": "top", "<": "least"}
-                if not self.shaped.tensors[value].definition:
-                    self.names[value] = self.unique.fresh(word.get(node.acc, "found"))
-                self.kept.add(value)
+        hoist()
+        self._name_kept()
 
-    def _stands_in(self, value: int, reader: Assignment | View | Input) -> bool:
+    def _stands_in(self, value: int, readers: Sequence[Assignment | View | Input]) -> bool:
         """Whether a line computes a value where it reads it, and no more often than a line of its own would."""
         node = self.shaped.nodes[value]
+        reader = readers[-1]
         if not (isinstance(node, Assignment) and isinstance(reader, Assignment)):
             return False
         stored = node.base is not None or reader.base is not None or node.scatters()
         shown = value in self.shaped.outputs or self._is_named(value) or value in self.successor
         if stored or shown:
             return False
-        once = len(node.target) == len(reader.axes)
+        once = True
+        for each in readers:
+            once = once and isinstance(each, Assignment) and len(node.target) == len(each.axes)
+            if isinstance(each, Assignment) and each.acc:
+                break
         return self.reads[value] == 1 and (once or not self._is_costly(value))
 
     def _is_costly(self, value: int) -> bool:
@@ -155,23 +171,26 @@ class _Meaning(Formulas):
         names, todo = list[str](), [value]
         while todo:
             at = todo.pop()
-            names.append(self.shaped.tensors[at].definition)
             node = self.shaped.nodes[at]
+            names += [] if isinstance(node, Input) else [self._label(at)]
             inside = sources_of(node) if isinstance(node, Assignment) else ()
             todo += [each for each in inside if each not in self.kept]
-        return " ".join(dict.fromkeys(name for name in reversed(names) if name))
+        program = self.shaped.name
+        return " ".join(
+            dict.fromkeys(name for name in reversed(names) if name not in ("", program))
+        )
 
     # -- loops -------------------------------------------------------------------------------------------------------
 
     def _loops(self) -> Iterator[LoopLine]:
         """The plain loops of all formulas."""
-        views = [v for v in sorted(self.kept) if isinstance(self.shaped.nodes[v], View)]
+        views = [v for v in self._in_order() if isinstance(self.shaped.nodes[v], View)]
         first = [v for v in views if isinstance(self.shaped.nodes[self.shaped.owner(v)], Input)]
         yield from (LoopLine(0, self._formula(view), "") for view in first)
-        values = [v for v in sorted(self.kept) if v not in views]
+        values = [v for v in self._in_order() if v not in views]
         groups: list[tuple[list[Item], int]] = []
         mates = set[int]()
-        for value in sorted(self.kept.difference(first)):
+        for value in (each for each in self._in_order() if each not in first):
             if value in views:
                 groups.append(([Item(value, {}, ())], 0))
                 mates = set()
@@ -193,7 +212,7 @@ class _Meaning(Formulas):
         for items, depth in groups:
             if items[0].value in views:
                 told = items[0].value
-                yield LoopLine(0, self._formula(told), self.shaped.tensors[told].definition)
+                yield LoopLine(0, self._formula(told), self._definitions(told))
             else:
                 yield from self._group(items, depth, alone)
 

@@ -304,7 +304,8 @@ def rewired(node: Node, values: Sequence[int]) -> Node:
 class Graph:
     """A component: its nodes, its inputs and outputs, and the name it is built under.
 
-    ``called`` are values that names of a text are bound to, ``defined`` the results of definitions that it uses.
+    ``called`` are values that names of a text are bound to, ``defined`` the results of definitions that it uses;
+    ``parts`` has the one of these that each value is computed in: none at all where it uses none.
     """
 
     name: str
@@ -317,6 +318,7 @@ class Graph:
     backward: tuple[Backprop, ...] = ()
     custom: tuple[Custom, ...] = ()
     defined: tuple[ValueName, ...] = ()
+    parts: tuple[str, ...] = ()
 
     def value_names(self) -> dict[int, str]:
         """The names in the text of values that are no inputs, each by its first; two values may have one name."""

@@ -135,7 +135,8 @@ class Tensor:
     """A value: its name in loops and messages, its element type, a size number per dimension.
 
     Dimensions stand as they do in memory. ``order`` has, for each, the one of the text that it is; empty where all
-    stand as they are written. ``definition`` is the definition whose result the value is, where another uses that.
+    stand as they are written. ``definition`` is the definition whose result the value is, where another uses that;
+    ``part`` the one that it is computed in. The text of a ``named`` one has its name.
     """
 
     name: str
@@ -143,6 +144,8 @@ class Tensor:
     dims: tuple[int, ...]
     order: tuple[int, ...] = ()
     definition: str = ""
+    part: str = ""
+    named: bool = False
 
 
 @record

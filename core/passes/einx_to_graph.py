@@ -192,6 +192,7 @@ class _Expanding:
         self.sized: list[Sized] = []
         self.written: list[Annotation] = []
         self.number: list[int] = []
+        self.parts: list[str] = []
         self.told: list[tuple[Einx, FusedOperation, tuple[str, ...]]] = []
         self.kernels: dict[tuple[tuple[int, ...], ElementKernel], list[int]] = {}
 
@@ -199,6 +200,9 @@ class _Expanding:
         """The graph without einx operations."""
         for node in self.graph.nodes:
             self.number.append(self._node(node))
+            if self.graph.parts:
+                part = self.graph.parts[len(self.number) - 1]
+                self.parts += [part] * (len(self.nodes) - len(self.parts))
         renumbered = [
             replace(each, value=self.number[each.value]) for each in self.graph.annotations
         ]
@@ -214,6 +218,7 @@ class _Expanding:
             defined=tuple(
                 replace(each, value=self.number[each.value]) for each in self.graph.defined
             ),
+            parts=tuple(self.parts),
         )
 
     def _node(self, node: Node) -> int:

@@ -102,6 +102,8 @@ class _Shaping(Assignments):
         self.dtypes = _input_dtypes(self.program, dtypes)
         self.place = {value: number for number, value in enumerate(solved.inputs)}
         self.reaches: list[shaped.Reach] = []
+        self.parts: list[str] = []
+        """The definition that each value is computed in, where the program uses any."""
         self.typed: dict[tuple[object, ...], tuple[Scalar, Scalar, str]] = {}
         """Each scalar without positions, its typed form and its type, by its identity and the types of operands."""
 
@@ -116,6 +118,9 @@ class _Shaping(Assignments):
                 self._demand(self._met(node, None))
                 self._node(value, node)
                 self.meets = None
+            if self.program.parts:
+                part = self.program.parts[value]
+                self.parts += [part] * (len(self.nodes) - len(self.parts))
         for value in alone & self.open.keys():
             self.number[value] = self.open[value][self._float_of(self.program.nodes[value])]
         given = self._outputs(outputs)
@@ -126,12 +131,22 @@ class _Shaping(Assignments):
             place.get(each.value, self.number.get(each.value)): each.name
             for each in reversed(self.program.defined)
         }
+        named = {self.number.get(value) for value in self.program.value_names()}
+        parts = [*self.parts, *[""] * (len(self.nodes) - len(self.parts))]
         result = shaped.Shaped(
             self.program.name,
             tuple(self.nodes),
             tuple(
-                shaped.Tensor(name, tensor.dtype, tensor.dims, (), defined.get(value, ""))
-                for value, (name, tensor) in enumerate(zip(names, self.tensors, strict=True))
+                shaped.Tensor(
+                    names[value],
+                    tensor.dtype,
+                    tensor.dims,
+                    (),
+                    defined.get(value, ""),
+                    parts[value],
+                    value in named,
+                )
+                for value, tensor in enumerate(self.tensors)
             ),
             self.solved.sizes(),
             self.solved.derived,

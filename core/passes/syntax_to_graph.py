@@ -180,6 +180,8 @@ class _Wiring:
         """The call of a library that is followed, with how many definitions, items and annotations were before it."""
         self.defined: list[graph.ValueName] = []
         """The results of the definitions that the outermost one uses."""
+        self.parts: dict[int, str] = {}
+        """The one of these that an item is wired in."""
 
     def run(self, definition: syntax.Definition) -> _Wires:
         """Wire a definition, those that it uses expanded, by one traversal with a stack of finished subtrees."""
@@ -200,8 +202,9 @@ class _Wiring:
             elif isinstance(node, syntax.Name):
                 definition = self.definitions[node.name]
                 if node.name in self.uses:
+                    first = len(self.items)
                     finished.append(self._again(self.uses[node.name]))
-                    self._result(definition, finished[-1])
+                    self._result(definition, finished[-1], first)
                     continue
                 self._call(node, definition)
                 todo.append((definition, False))
@@ -247,12 +250,15 @@ class _Wiring:
             self.annotate(definition.name, parameters, wires)
         first, ends = self.opened.pop(), (tuple(wires.inputs), tuple(wires.outputs))
         self.uses[definition.name] = _Use(first, self._place(), *ends)
-        self._result(definition, wires)
+        self._result(definition, wires, first.items)
         self._leave()
 
-    def _result(self, definition: syntax.Definition, wires: _Wires) -> None:
-        """Note the result of a definition that the outermost one uses."""
-        if len(self.values) == 1 and len(wires.outputs) == 1:
+    def _result(self, definition: syntax.Definition, wires: _Wires, first: int) -> None:
+        """Note the result of a definition that the outermost one uses, and its items, from ``first`` on."""
+        if len(self.values) != 1:
+            return
+        self.parts |= dict.fromkeys(range(first, len(self.items)), definition.name)
+        if len(wires.outputs) == 1:
             result = graph.ValueName(wires.outputs[0], definition.name, definition.span)
             self.defined.append(result)
 
@@ -498,6 +504,7 @@ class _Wiring:
             defined=tuple(
                 replace(each, value=number[self._resolve(each.value)]) for each in self.defined
             ),
+            parts=tuple(self.parts.get(item, "") for item in number) if self.parts else (),
         )
 
     def _number(self, item: int, number: dict[int, int], nodes: list[graph.Node]) -> None:

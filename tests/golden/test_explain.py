@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from ilang.core import pipeline
 from ilang.core.explain.explanation import Explanation
 from ilang.core.explain.first_page import WIDTH, first_page, loops_page
+from ilang.core.ir.graph import UNNAMED
 from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.notation.module import exports, parse_module
 from ilang.core.source import Source
@@ -53,3 +55,22 @@ def test_loops_that_run_on_a_gpu_fit(sample: Path) -> None:
 def test_attention_is_a_screen() -> None:
     shown = pages(ROOT / "samples" / "13_attention.i")
     assert len(shown.splitlines()) <= ATTENTION_LINES
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_every_name_is_a_word(sample: Path) -> None:
+    assert not re.search(r"\bt\d+\b", pages(sample))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('einx.max("b i i -> b")', "for j in 0..i"),
+        ("ik*kj~ijk >> +ijk~ij", "product[i,j,k] = in0[i,k]·in1[k,j]"),
+        ("^i~i >> /i~i >> (I | 2) >> i*.~i", "out[i] = 2 / exp(in0[i])"),
+        ("~(+ij~i & *ij~i)", "for i\n    out0[i] = Π_j in0[i,j]\n  for i\n    out1[i] = Σ_j"),
+    ],
+)
+def test_lines(text: str, line: str) -> None:
+    graph = pipeline.graph_of(pipeline.text_component(text), UNNAMED)
+    assert line in first_page(pipeline.explain(graph))
