@@ -213,7 +213,7 @@ class _Explaining:
             tuple(self._schedule(*step) for step in steps),
             self._definition(),
             loops_text(self.program),
-            simple_loops(self.program),
+            simple_loops(self.program, self.names),
             self._occupancy(),
             self._cost(),
             tuple(assumed_notes(shaped)),

@@ -20,6 +20,7 @@ MOST_FORMULAS, MOST_LOOPS = 24, 48
 """Lines of formulas and of loops that a first page has; the rest is counted."""
 BALANCE = 10
 """Operations for each byte from which on arithmetic takes longer than memory does, on processors of today."""
+EDGES = "i' counts inside of a step of i, and stops where the dimension ends"
 EXACT = "the same with exact bounds and edges"
 BREAKS = re.compile(r" (?=(?:[+−/*-]|if|else|and|or) )|(?<=,) |(?<= =) ")
 
@@ -188,10 +189,12 @@ def _work(cost: Cost) -> str:
 
 def loops_page(page: Explanation, width: int = WIDTH, ascii_only: bool = False) -> str:
     """The loops that run, simplified, in lines of at most ``width`` columns where they can be broken."""
+    stepped = any("'" in line.text for line in page.running)
     lines = [
         *_folded("how it runs, chosen for this machine where no schedule is written", width, 2),
         *_loops(page.running, width, "--emit loops lists them"),
         "",
+        *(_folded(f"edges    {EDGES}", width, 9) if stepped else ()),
         *_folded(f"more     --schedule    --emit loops  {EXACT}", width, 9),
     ]
     text = "\n".join(lines) + "\n"

@@ -116,12 +116,17 @@ class Formulas:
         self.order = self._ordered()
         sizes = {n for node in nodes for n in _sizes_in(node)}
         self.reserved = {self.names[v] for v in scalars} | {shaped.sizes[n].name for n in sizes}
-        self.reserved |= {
-            name
-            for value, node in enumerate(shaped.nodes)
-            if isinstance(node, Assignment) and value in self.kept
-            for name in self._misread(value, node)
-        }
+        self.is_divided = any(tensor.definition for tensor in shaped.tensors)
+        self.plain = set[str]()
+        if any(map(self._is_misread, range(len(shaped.nodes)))):
+            loops = {
+                (axis.name, self._size(n))
+                for node in nodes
+                for axis, n in zip(node.axes, node.sizes, strict=True)
+            }
+            unlike = {word for pair in loops if pair[0] != pair[1] for word in pair}
+            self.plain = {name for name, _ in loops} - unlike - self.reserved
+            self.reserved |= {size.name for size in shaped.sizes}
 
     def steps(self) -> tuple[Formula, ...]:
         """The formula of every expression; none of long programs, and of those that texts do not show."""
@@ -145,11 +150,15 @@ class Formulas:
                 order[value] = (last, number)
         return order
 
-    def _misread(self, value: int, node: Assignment) -> set[str]:
-        """The letters of loops that other loops of a value have as an extent: ``for i`` around ``for j in 0..i``."""
+    def _is_misread(self, value: int) -> bool:
+        """Whether a loop has the extent that another one has the name of: ``for i`` around ``for j in 0..i``."""
+        node = self.shaped.nodes[value]
+        if value not in self.kept or not isinstance(node, Assignment):
+            return False
         shown = range(len(node.axes)) if value in self.shaped.outputs else node.output_axes()
         loops = [(node.axes[axis].name, self._size(node.sizes[axis])) for axis in shown]
-        return {name for name, _ in loops} & {extent for name, extent in loops if name != extent}
+        letters = {name for name, _ in loops}
+        return any(name != extent and extent in letters for name, extent in loops)
 
     def _in_order(self) -> list[int]:
         """The values with formulas, in the order of the page."""
@@ -221,7 +230,8 @@ class Formulas:
         assert isinstance(node, Assignment)
         letters: dict[int, str] = {}
         for axis, each in enumerate(node.axes):
-            letters[axis] = fresh_letter(each.name, {*letters.values(), *self.reserved})
+            other = self.reserved.difference(self.plain & {each.name})
+            letters[axis] = fresh_letter(each.name, {*letters.values(), *other})
         return Item(value, letters, node.output_axes())
 
     def _letter(self, name: str) -> Affine:
@@ -249,7 +259,7 @@ class Formulas:
 
     def _label(self, value: int) -> str:
         """The definition that a value is computed in: the program itself where others are used, but not for it."""
-        if not any(tensor.definition for tensor in self.shaped.tensors):
+        if not self.is_divided:
             return ""
         last = value
         while last in self.successor:

@@ -6,20 +6,28 @@ Example, a sum over rows:
       for j                   vectorized, 16 lanes
         acc += in0[i,j]
       out[i] = acc
+
+The counter of a loop in steps counts elements, ``for j in 0..n by 64``. A loop inside of such a step has its letter
+with a stroke, ``for j' in 0..64``, and stops where the dimension ends.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
 
+from ilang.core.calculus.affine import Affine, size_value
 from ilang.core.dtype import FLOATS
+from ilang.core.explain.expression import INFIX, affine_terms, affine_text, size_text
+from ilang.core.explain.formulas import DEEPEST, fresh_letter
 from ilang.core.explain.kernel import KernelLoops, called_again
 from ilang.core.explain.meaning import LoopLine
+from ilang.core.explain.piece import ATOM, Piece, position_piece, scalar_piece
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
 from ilang.core.ir.kernel import (
+    Block,
     Change,
     Define,
     For,
@@ -30,119 +38,276 @@ from ilang.core.ir.kernel import (
     Statement,
     Store,
     Tile,
+    blocks_of,
     statements_within,
 )
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Scalar
+from ilang.core.ir.rewriting import accesses, named, parts_of
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Position, Scalar, Select
+from ilang.core.names import Names
 from ilang.core.record import replace
 
+MOST = 1000
+"""Lines from which on further calls of a kernel are a line each."""
 
-def simple_loops(program: Program) -> tuple[LoopLine, ...]:
-    """The loops of each kernel where it is called first; a further call is one line. Remarks are the definitions."""
+
+def simple_loops(program: Program, names: Mapping[str, str]) -> tuple[LoopLine, ...]:
+    """The loops of each call; ``names`` has the name of each value on the page. Remarks are the definitions."""
+    buffers = [replace(each, name=_on_page(each.name, names)) for each in program.buffers]
+    program = replace(program, buffers=tuple(buffers))
     lines: list[LoopLine] = []
     known: set[int] = set()
+    viewed: set[int] = set()
     for call in program.launched():
         kernel = program.kernels[call.kernel]
-        if call.kernel in known:
+        written = {s.buffer for s in statements_within(kernel.body) if isinstance(s, Store)}
+        touched = {call.array(buffer) for buffer, _ in accesses(kernel.body)}
+        views = [n for n in sorted(touched) if program.buffers[n].owner is not None]
+        lines += [_view(program, n, False) for n in views if n not in written | viewed]
+        viewed.update(views)
+        if call.kernel in known and MOST < len(lines):
             lines.append(LoopLine(0, called_again(program, kernel, call), "the same loops"))
         else:
-            lines += _Simple(program, kernel).all()
+            placed = program
+            if call.arrays:
+                arrays = [program.buffers[call.array(n)] for n in range(len(program.buffers))]
+                placed = replace(program, buffers=tuple(arrays))
+            lines += _Simple(placed, kernel, names).all()
         known.add(call.kernel)
+        lines += [_view(program, n, True) for n in views if n in written]
     return tuple(lines)
+
+
+def _view(program: Program, buffer: int, written: bool) -> LoopLine:
+    """An array under other dimensions: the view of its owner, or the owner of a view that was written."""
+    buffers = (program.buffers[buffer], program.memory(buffer))
+    view, owner = reversed(buffers) if written else buffers
+    dims = ",".join(size_text(program.sizes[n]) for n in view.dims)
+    return LoopLine(0, f"{view.name} = reshape({owner.name}, [{dims}])", "the same memory")
+
+
+def _on_page(name: str, names: Mapping[str, str]) -> str:
+    """The name of a value, or of memory that is named after one."""
+    words = name.split("_")
+    for n in range(len(words), 0, -1):
+        value, use = "_".join(words[:n]), "_".join(["", *words[n:]])
+        if value in names:
+            return names[value] + use.replace("_copy", "_packed")
+    return name
 
 
 class _Simple(KernelLoops):
     """The simplified loops of one kernel."""
 
-    def __init__(self, program: Program, kernel: Kernel) -> None:
+    def __init__(self, program: Program, kernel: Kernel, names: Mapping[str, str]) -> None:
         super().__init__(program, kernel)
-        self.step = {size: step for size, (_, step) in program.parts().items()}
-        self.once: set[str] = set()
+        self.named = names
+        self.parts = program.parts()
+        arrays = [program.buffers[n] for n in named(kernel.body)]
+        self.scalars = {each.name for each in arrays if not each.dims}
+        self.letters: dict[int, str] = {}
+        """The letters of the loops around."""
+        self.steps: dict[int, int] = {}
+        """The elements that one iteration of a loop goes on by."""
+        self.variables: dict[int, str] = {}
+        """The names of the scalar variables of the blocks around, the innermost last."""
+        self.unique = Names(frozenset(each.name for each in arrays))
+        self.words: list[str] = []
+        """Letters in indices, by number."""
+        self.values: dict[int, Scalar] = {}
+        """The scalars in the place of variables that have no line."""
+        self.depth = Counter[int]()
+        """The values that stand in each other in one of them."""
+        self.stored: set[int] = set()
+        """The variables among them that are stored at once."""
+        shown = list(self._within(kernel.body))
+        self.uses = Counter(
+            each.variable for s in shown for each in parts_of(s) if isinstance(each, Local)
+        )
+        rests = [s.rest for s in statements_within(kernel.body) if isinstance(s, For) and s.rest]
+        self.whole: set[int] = set()
+        """The loops that go over all of a dimension in steps."""
+        self.split = {v: rest for rest in rests for v in rest.start.variables()}
+        """The rest of a dimension that begins where an iteration of a loop does."""
+        self.stores = Counter(s.buffer for s in shown if isinstance(s, Store))
         self.packing = False
 
-    def all(self) -> list[LoopLine]:
-        """Every line; a value that the next line alone uses stands there."""
-        lines = list(self.shown(self.kernel.body, 0))
-        words = [set(re.findall(r"\w+", line.text)) for line in lines]
-        counts = Counter(word for each in words for word in each)
-        joined: list[LoopLine] = []
-        for number, line in enumerate(lines):
-            last = joined[-1] if joined else None
-            name, _, value = last.text.partition(" = ") if last else ("", "", "")
-            uses = len(re.findall(rf"\b{name}\b", line.text)) if name in self.once else 0
-            elsewhere = counts[name] - (name in words[number])
-            if last and uses == 1 and elsewhere == 1 and last.depth == line.depth:
-                alone = " " not in value or re.search(rf"(?:= |[(,] ?){name}(?=$|[),])", line.text)
-                text = re.sub(rf"\b{name}\b", value if alone else f"({value})", line.text)
-                joined[-1] = replace(line, text=text)
-            else:
-                joined.append(line)
-        return joined
+    def all(self) -> Iterator[LoopLine]:
+        """Every line."""
+        return self.shown(self.kernel.body, 0)
 
-    def shown(
-        self, body: Sequence[Statement], depth: int, shared: bool = False
-    ) -> Iterator[LoopLine]:
+    # -- statements --------------------------------------------------------------------------------------------------
+
+    def _shown_blocks(self, s: Statement) -> tuple[Block, ...]:
+        """The blocks of a statement that are shown: not those that only do the same faster."""
+        match s:
+            case Tile():
+                return (s.edge,)
+            case If() if s.aligned:
+                return (s.otherwise,)
+            case If() if s.stored is not None or not (s.otherwise or _is_a_test(s)):
+                return (s.body,)
+            case _:
+                return blocks_of(s)
+
+    def _within(self, block: Block) -> Iterator[Statement]:
+        """Every statement that is shown, at any depth."""
+        for s in block:
+            yield s
+            for inner in self._shown_blocks(s):
+                yield from self._within(inner)
+
+    def shown(self, block: Block, depth: int, shared: bool = False) -> Iterator[LoopLine]:
         """The lines of statements; ``shared`` says that cores share a loop around them."""
-        for s in body:
+        around, serial = len(self.variables), dict(self.unique.serial)
+        ends = self._ends(block)
+        for s, after in zip(block, (*block, None)[1:], strict=True):
             match s:
                 case For():
                     yield from self._loop(s, depth, shared)
-                case If():
-                    yield from self._choice(s, depth, shared)
-                case Define() | Change() | Store():
-                    yield LoopLine(depth, self._step(s), "")
-                case Tile():
-                    yield from self._registers(s, depth, shared)
                 case Transpose():
                     yield from self._loop(s.loops, depth, shared, "in squares")
+                case If():
+                    yield from self._choice(s, depth, shared)
+                case Tile():
+                    yield from self._registers(s, depth, shared)
                 case Spread():
                     yield from self._shares(s, depth)
                 case CombineThreads() | MatrixProduct():
                     yield from (LoopLine(depth, line, "") for line in self._together(s))
+                case Define() if s.variable in self.values or self._is_placed(s, after):
+                    pass
+                case Define() | Change() | Store():
+                    yield LoopLine(depth, self._step(s, ends), "")
                 case HorizontalReduction() | Barrier() | SwapBuffers():
                     pass
+        for _ in range(around, len(self.variables)):
+            self.unique.given.discard(self.variables.popitem()[1])
+        self.unique.serial = serial
 
-    def _step(self, s: Define | Change | Store) -> str:
-        """A value that is stored, or kept in a variable."""
-        value = _plain(s.value)
-        if isinstance(s, Store):
-            return self._update(self._element(s.buffer, s.index), value)
-        name = self.kernel.locals[s.variable].name
+    def _step(self, s: Define | Change | Store, ends: Mapping[int, int]) -> str:
+        """A value that is stored, or kept in a variable; what is stored is read from there."""
         if isinstance(s, Change):
-            return self._update(name, value)
-        if not s.mutable:
-            self.once.add(name)
-        return f"{name} = {self._scalar(value)}"
+            return self._update(self.variables[s.variable], s.value)
+        if isinstance(s, Define):
+            self.variables[s.variable] = self._called(ends.get(s.variable, s.variable))
+            return f"{self.variables[s.variable]} = {self._scalar(s.value)}"
+        text = self._update(self._element(s.buffer, s.index), s.value)
+        if isinstance(s.value, Local) and s.value.variable in self.stored:
+            self.values[s.value.variable] = Load(s.buffer, s.index, s.value.dtype)
+        return text
+
+    def _ends(self, block: Block) -> dict[int, int]:
+        """The value that a variable of a block is in the end: it has no line, and gives the variable its name."""
+        ends: dict[int, int] = {}
+        starts: set[int] = set()
+        for n, s in enumerate(block):
+            if not isinstance(s, Define):
+                continue
+            value = _plain(s.value)
+            if isinstance(value, Local) and value.variable in starts and not s.mutable:
+                changes = (e for e in self._within(block[n:]) if isinstance(e, Change))
+                if all(e.variable != value.variable for e in changes):
+                    ends[value.variable] = s.variable
+                    self.values[s.variable] = value
+            starts.add(s.variable)
+        return ends
+
+    def _is_placed(self, s: Define, after: Statement | None) -> bool:
+        """Whether a value has no line of its own: the next one stores it, or alone uses it."""
+        if s.mutable or not isinstance(after, (Define, Change, Store)):
+            return False
+        if isinstance(after, Store) and after.value == Local(s.variable, s.dtype):
+            self.stored |= {s.variable} if self.stores[after.buffer] == 1 else set()
+        uses = sum(isinstance(e, Local) and e.variable == s.variable for e in parts_of(after))
+        inside = (self.depth[e.variable] for e in parts_of(s) if isinstance(e, Local))
+        depth = 1 + max(inside, default=0)
+        if DEEPEST < depth or not (s.variable in self.stored or uses == self.uses[s.variable] == 1):
+            return False
+        self.values[s.variable], self.depth[s.variable] = s.value, depth
+        return True
+
+    def _called(self, number: int) -> str:
+        """A name for a variable that none around has; only there it needs a number."""
+        name = self.kernel.locals[number].name
+        shown = _on_page(name, self.named)
+        shown = name.rstrip("0123456789") if shown == name not in self.named else shown
+        while (fresh := self.unique.fresh(shown)) in self.letters.values():
+            pass
+        return fresh
+
+    # -- loops -------------------------------------------------------------------------------------------------------
 
     def _loop(self, s: For, depth: int, shared: bool, remark: str = "") -> Iterator[LoopLine]:
         """A loop, with how it runs beside it."""
+        head = f"for {self._opened(s)}"
         packed = "" if self.packing else self._packed(s)
         around, self.packing = self.packing, self.packing or bool(packed)
         inner = list(self.shown(s.body, depth + 1, shared or s.parallel))
         self.packing = around
+        self.letters.pop(s.variable)
         remarks = [remark] if remark else []
         remarks += ["cores share this loop"] if s.parallel and not shared else []
         remarks += [f"vectorized, {s.lanes} lanes"] if 1 < s.lanes else []
         remarks += [packed] if packed else []
         if inner:
-            yield LoopLine(depth, f"for {self._range(s)}", ", ".join(remarks))
+            yield LoopLine(depth, head, ", ".join(remarks))
             yield from inner
+
+    def _opened(self, loop: For) -> str:
+        """The letter of a loop, and how far it goes, edges apart: ``j in 0..n by 64``."""
+        variable, rest, split = loop.variable, loop.rest, self.split.get(loop.variable)
+        part, size = self.parts.get(loop.size), self.program.sizes[loop.size]
+        step = part[1] if part else rest.step if rest else 1
+        self.steps[variable] = step = split.start.coefficient(variable) if split else step
+        end = self._end(loop.size) if size.fixed is None else str(size.fixed * step)
+        whole = part[0] if part else split.size if split and size.fixed else loop.size
+        fixed = self.program.sizes[whole].fixed
+        if part or (fixed is not None and size.fixed and fixed <= size.fixed * step):
+            end = self._end(whole)
+            self.whole |= set() if rest else {variable}
+        outer = self._outer(loop, (size.fixed or 0) * step)
+        name = self.kernel.names[variable]
+        if name.rpartition("_")[0] in self.named:
+            name = size.name if size.fixed is None and size.name.isalnum() else "r"
+        taken = {*self.letters.values(), *self.variables.values(), *self.scalars}
+        if outer:
+            name = f"{self.letters[outer[-1]]}'"
+        elif rest and rest.start.variables():
+            left = self._affine(size_value(rest.size) - rest.start)
+            end = left if part else f"min({end},{left})"
+        if rest and rest.end is not None:
+            end = f"min({end},{self._affine(rest.end.index)})"
+        name = fresh_letter(name, taken) if outer or len(name) == 1 else Names(taken).fresh(name)
+        self.letters[variable] = name
+        first = "the first " if loop.first else ""
+        by = f" by {step}" if 1 < step else ""
+        if loop.chunk is not None:
+            return f"{first}{name} in block {self.letters[loop.chunk.block]} of 0..{end}{by}"
+        return f"{first}{name}" if name == end and not by else f"{first}{name} in 0..{end}{by}"
+
+    def _outer(self, loop: For, whole: int) -> list[int]:
+        """The loops in steps that a loop counts inside of: their letter is its own, but for a stroke."""
+        inside = [part for _, index in accesses(loop.body) for part in index]
+        step = self.steps[loop.variable]
+        started = loop.rest.start.variables() if loop.rest else ()
+        stem = self.kernel.names[loop.variable].rstrip("0123456789")
+
+        def goes_on(v: int) -> bool:
+            """Whether the loop is over what another one leaves between two of its steps."""
+            together = any(
+                part.coefficient(v) * step == whole * part.coefficient(loop.variable) != 0
+                for part in inside
+            )
+            return self.steps[v] == whole != step and (together or stem == self.kernel.names[v])
+
+        outer = [v for v in self.letters if v in started or goes_on(v)]
+        return outer if outer and outer[0] in self.whole else []
 
     def _end(self, number: int) -> str:
         """An extent by its name, unless a loop has that name."""
         size = self.program.sizes[number]
-        known = size.fixed is None and size.name not in self.kernel.names
+        known = size.fixed is None and size.name not in self.letters.values()
         return size.name if known else super()._end(number)
-
-    def _range(self, loop: For) -> str:
-        """The letter of a loop and how far it goes, edges apart."""
-        name = self.kernel.names[loop.variable]
-        if loop.chunk is not None:
-            return f"{name} in block {self.kernel.names[loop.chunk.block]}"
-        if loop.size in self.step:
-            return f"{name} in blocks of {self.step[loop.size]}"
-        size = self.program.sizes[loop.size]
-        end = size.name if size.fixed is None else str(size.fixed)
-        return name if name == end else f"{name} in 0..{end}"
 
     def _packed(self, s: For) -> str:
         """The remark on loops that copy an array into memory of the program, and do nothing else."""
@@ -157,20 +322,20 @@ class _Simple(KernelLoops):
 
     def _choice(self, s: If, depth: int, shared: bool) -> Iterator[LoopLine]:
         """The branches that differ; padding and faster copies of the same loops are left out."""
-        if s.stored is not None or s.aligned:
-            yield from self.shown(s.otherwise if s.aligned else s.body, depth, shared)
-            return
         inside = [e for e in statements_within(s.otherwise) if not isinstance(e, For | If)]
         pads = all(isinstance(e, Store) and isinstance(e.value, Constant) for e in inside)
+        only, *others = self._shown_blocks(s)
+        if not others:
+            yield from self.shown(only, depth, shared)
+            return
         if not s.body and pads:
             return
-        first = list(self.shown(s.body, depth + 1, shared))
-        second = list(self.shown(s.otherwise, depth + 1, shared))
+        conditions = self._conditions(s.within)
+        first, second = (list(self.shown(b, depth + 1, shared)) for b in (s.body, s.otherwise))
         if first == second:
             yield from self.shown(s.body, depth, shared)
             return
-        word = "if" if first else "unless"
-        yield LoopLine(depth, f"{word} {self._conditions(s.within)}", "")
+        yield LoopLine(depth, f"{'if' if first else 'unless'} {conditions}", "")
         yield from first
         yield from [LoopLine(depth, "else", "")] if first and second else []
         yield from second
@@ -178,14 +343,16 @@ class _Simple(KernelLoops):
     def _registers(self, s: Tile, depth: int, shared: bool) -> Iterator[LoopLine]:
         """A tile and the loops that fill it."""
         buffer = self.program.buffers[s.buffer]
-        extents = " x ".join(self._end(size) for size in buffer.dims)
+        extents = ",".join(self._end(size) for size in buffer.dims)
         lanes = f", {s.registers.lanes} lanes" if s.registers else ""
-        remark = f"{extents} in registers{lanes}"
-        yield LoopLine(depth, f"{buffer.name} = {self._scalar(_plain(s.start))}", remark)
+        start = self._scalar(s.start)
+        yield LoopLine(depth, f"{buffer.name}[{extents}] = {start}", f"in registers{lanes}")
         for loop in s.blocks:
-            yield LoopLine(depth, f"for {self._range(loop)}", "")
+            yield LoopLine(depth, f"for {self._opened(loop)}", "")
             depth += 1
         yield from self.shown(s.edge, depth, shared)
+        for loop in s.blocks:
+            self.letters.pop(loop.variable)
 
     def _shares(self, s: Spread, depth: int) -> Iterator[LoopLine]:
         """Iterations that blocks or threads of a GPU share."""
@@ -198,17 +365,69 @@ class _Simple(KernelLoops):
             "warps": "a warp each",
             "threads": "threads share these",
         }[s.over]
-        loops = " and ".join(self._range(loop) for loop in s.loops)
+        loops = " and ".join(self._opened(loop) for loop in s.loops)
         yield LoopLine(depth, f"for {loops}", remark)
         yield from self.shown(s.body, depth + 1)
+        for loop in s.loops:
+            self.letters.pop(loop.variable)
+
+    # -- scalars -----------------------------------------------------------------------------------------------------
+
+    def _update(self, target: str, value: Scalar) -> str:
+        """``target += rest`` where the value is the target plus something."""
+        value = _plain(value)
+        if isinstance(value, Apply) and value.primitive in ("add", "mul"):
+            left, right = value.arguments
+            if self._scalar(left) == target:
+                return f"{target} {INFIX[value.primitive]}= {self._scalar(right)}"
+        return f"{target} = {self._scalar(value)}"
+
+    def _scalar(self, scalar: Scalar) -> str:
+        return scalar_piece(scalar, self._piece).text
+
+    def _piece(self, leaf: Scalar) -> Piece:
+        match leaf:
+            case Local() if leaf.variable in self.values:
+                return scalar_piece(self.values[leaf.variable], self._piece)
+            case Local():
+                return Piece(self.variables[leaf.variable], ATOM)
+            case Position():
+                return position_piece(self._terms(leaf.index))
+            case Select() if not _is_a_test(leaf):
+                return scalar_piece(leaf.then, self._piece)
+            case _:
+                return Piece(self._leaf(leaf), ATOM)
+
+    def _terms(self, index: Affine) -> list[tuple[int, str]]:
+        """The terms of an index in the letters of loops; that of a loop in steps counts elements."""
+        return affine_terms(
+            self._in_letters(index), self.words.__getitem__, self._end, self._source
+        )
+
+    def _affine(self, index: Affine) -> str:
+        return affine_text(self._in_letters(index), self.words.__getitem__, self._end, self._source)
+
+    def _source(self, buffer: int) -> str:
+        return self.program.buffers[buffer].name
+
+    def _in_letters(self, index: Affine) -> Affine:
+        """An index over ``words``: where a loop goes on by 64, its letter stands for 64 times its variable."""
+        terms = []
+        for c, variable in index.steps():
+            share = Fraction(c, self.steps[variable])
+            under = "" if share.denominator == 1 else f"/{share.denominator}"
+            self.words.append(f"{self.letters[variable]}{under}")
+            terms.append((share.numerator, len(self.words) - 1))
+        return replace(index.looking(self._in_letters), terms=tuple(terms))
+
+
+def _is_a_test(s: If | Select) -> bool:
+    """Whether a condition says more than that some dimension has elements."""
+    return any(each.size is None or each.index != Affine(()) for each in s.within)
 
 
 def _plain(scalar: Scalar) -> Scalar:
-    """A scalar without conversions between floats."""
-    match scalar:
-        case Convert() if scalar.dtype in FLOATS:
-            return _plain(scalar.argument)
-        case Apply():
-            return replace(scalar, arguments=tuple(map(_plain, scalar.arguments)))
-        case _:
-            return scalar
+    """A scalar without the conversions between floats around it."""
+    while isinstance(scalar, Convert) and scalar.dtype in FLOATS:
+        scalar = scalar.argument
+    return scalar

@@ -74,3 +74,10 @@ def test_every_name_is_a_word(sample: Path) -> None:
 def test_lines(text: str, line: str) -> None:
     graph = pipeline.graph_of(pipeline.text_component(text), UNNAMED)
     assert line in first_page(pipeline.explain(graph))
+
+
+def test_a_long_program_has_lines_of_its_own() -> None:
+    graph = pipeline.graph_of(pipeline.text_component(" >> ".join(["^i~i"] * 400)), UNNAMED)
+    page = loops_page(pipeline.explain(graph))
+    assert "for i" in page
+    assert max(map(len, page.splitlines())) <= WIDTH

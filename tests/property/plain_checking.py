@@ -6,15 +6,18 @@ The oracle (``core/reference.py``) says what that is, in f64, on small random ar
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from ilang.codegen.runtime.arguments import SUPPORTED
 from ilang.core import pipeline
-from ilang.core.diagnostic import Error
-from ilang.core.explain.meaning import Meaning, meaning
+from ilang.core.diagnostic import Error, ScheduleError
+from ilang.core.explain.meaning import LoopLine, Meaning, meaning
+from ilang.core.explain.simple_loops import simple_loops
+from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.reference import NUMPY_TYPES, evaluate, values_of
 from tests.property import (
@@ -32,6 +35,8 @@ from tests.property.plain_values import State, Unclear
 TRIES = 60
 MOST = 3_000
 """Points of all loops of a program together at most: each is read on its own."""
+LONG = (9, 17, 70)
+"""Extents of some dimensions: loops that run have steps of 6, 16 or 64."""
 CLOSE = 1e-9
 LARGE = 2**29
 """Whole numbers from which on some are drawn anew: a page does not say where they wrap."""
@@ -53,15 +58,22 @@ def wrong(shaped: Shaped, seed: int, given: Sequence[Any] | None = None) -> list
     wanted = evaluate(shaped, arrays, extents, exact=True)
     page = meaning(shaped)
     found = []
-    for kind in ("formulas", "loops"):
-        state = State(
-            {size.name: n for size, n in zip(shaped.sizes, extents, strict=True)}, page.notes
-        )
+    known = {size.name: n for size, n in zip(shaped.sizes, extents, strict=True)}
+    kinds = ["formulas", "loops"]
+    running: Sequence[LoopLine] = ()
+    with suppress(ScheduleError):  # of a definition that only others give its place
+        program = pipeline.lower(shaped)
+        running = simple_loops(program, dict(page.names))
+        kinds.append("running")
+    for kind in kinds:
+        state = State(known, page.notes)
+        if kind == "running":
+            state = State(all_extents(program, known, chance))
         for value, array in zip(shaped.inputs, arrays, strict=True):
             state.give(shaped.tensors[value].name, array)
         try:
             with np.errstate(all="ignore"):
-                _run(kind, page, state)
+                _run(kind, page, running, state)
                 for value, want in zip(shaped.outputs, wanted, strict=True):
                     name = shaped.tensors[value].name
                     got = state.array(name, want.shape)
@@ -72,11 +84,28 @@ def wrong(shaped: Shaped, seed: int, given: Sequence[Any] | None = None) -> list
     return found
 
 
-def _run(kind: str, page: Meaning, state: State) -> None:
-    if kind == "loops":
-        run_loops([(line.depth, line.text) for line in page.loops], state)
-    else:
+def _run(kind: str, page: Meaning, running: Sequence[LoopLine], state: State) -> None:
+    if kind == "formulas":
         run_formulas([(each.text, each.extents) for each in page.formulas], state)
+    else:
+        lines = running if kind == "running" else page.loops
+        remarks = [line.definition if kind == "running" else "" for line in lines]
+        run_loops([(e.depth, e.text, r) for e, r in zip(lines, remarks, strict=True)], state)
+
+
+def all_extents(
+    program: Program, known: Mapping[str, int], chance: random.Random
+) -> dict[str, int]:
+    """The extents of a program by name: those of its arrays, what follows from them, and any number of blocks."""
+    counts = {n: size.fixed or known.get(size.name, 0) for n, size in enumerate(program.sizes)}
+    for rule in program.derived:
+        if program.sizes[rule.size].name not in known:
+            counts[rule.size] = rule.value().value(counts)
+    for count in program.counts:
+        blocks = {"several": 0, "chunks": 1, "shares": 1}.get(count.value.operation)
+        drawn = None if blocks is None else chance.randint(blocks, 3)
+        counts[count.size] = count.value.value(counts) if drawn is None else drawn
+    return {size.name: counts[n] for n, size in enumerate(program.sizes)}
 
 
 def _is_close(got: Any, want: Any) -> bool:
@@ -107,6 +136,9 @@ def arrays_of(
     }
     for _ in range(TRIES):
         sizes = [size.fixed or chance.randint(1, 5) for size in shaped.sizes]
+        for n, size in enumerate(shaped.sizes):
+            if size.fixed is None and not chance.randrange(2 * len(sizes)):
+                sizes[n] = chance.choice(LONG)
         shapes = [tuple(sizes[d] for d in shaped.tensors[v].dims) for v in shaped.inputs]
         try:
             extents = pipeline.fit(shaped, shapes)
@@ -213,5 +245,9 @@ def check(notation: str, seeds: Sequence[int]) -> tuple[int, list[str]]:
 def page_of(shaped: Shaped) -> str:
     """The formulas and loops of a page, to be shown."""
     page = meaning(shaped)
-    loops = ["  " * line.depth + line.text for line in page.loops]
-    return "\n".join([*(each.text for each in page.formulas), "", *loops, "", *page.notes])
+    running = simple_loops(pipeline.lower(shaped), dict(page.names))
+    loops, runs = (
+        ["  " * each.depth + each.text for each in lines] for lines in (page.loops, running)
+    )
+    formulas = [each.text for each in page.formulas]
+    return "\n".join([*formulas, "", *loops, "", *runs, "", *page.notes])

@@ -1,7 +1,14 @@
 """What the loops and formulas that ``i explain`` prints compute: their text is read and run, one element at a time.
 
 A reader knows the arrays by name, the extents by name, and the text; nothing else of the compiler is used. A line is
-``for k in 0..n``, or ``place = value`` with the operators ``=``, ``+=`` and ``*=``.
+``for k in 0..n``, or ``place = value`` with the operators ``=``, ``+=`` and ``*=``. The loops that run have more:
+
+    for j in 0..n by 64            j is 0, 64, 128, ...
+      for j' in 0..64              inside of a step of j: fewer where the dimension ends
+    for i in block b of 0..n       of as many blocks as b counts, together all of them
+    for the first i in 0..n        that one alone
+    if 0 <= j+63 < n ... else      one of two
+    tile[6,64] = 0                 all elements, where the remark says ``in registers``
 """
 
 from __future__ import annotations
@@ -10,6 +17,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 
 import numpy as np
 
@@ -23,26 +31,28 @@ from tests.property.plain_values import (
     split_index,
 )
 
-LOOP = re.compile(r"for (\S+?)(?: in 0\.\.(\S+))?")
+LOOP = re.compile(r"(\S+?)(?: in(?: block (\S+) of)? 0\.\.(\S+?))?(?: by (\d+))?")
 LINE = re.compile(r"(.*?) (=|\+=|\*=) (.*)")
 RANGES = re.compile(r"(.*?) for (\S+ in 0\.\.\S+(?: and \S+ in 0\.\.\S+)*)")
+Run = Callable[[Env], None]
 VIEW = re.compile(r"reshape\((\w+), \[(.*)\]\)")
 
 
 @dataclass
 class Node:
-    """A line, and those inside its loop."""
+    """A line, its remark, and those inside its loop."""
 
     text: str
+    remark: str = ""
     inside: list[Node] = field(default_factory=list)
 
 
-def tree(lines: Sequence[tuple[int, str]]) -> list[Node]:
-    """The lines, each with its depth, as loops with what is inside them."""
+def tree(lines: Sequence[tuple[int, str, str]]) -> list[Node]:
+    """The lines, each with its depth and its remark, as loops with what is inside them."""
     top = Node("")
     path = [top]
-    for depth, text in lines:
-        node = Node(text)
+    for depth, text, remark in lines:
+        node = Node(text, remark)
         if len(path) <= depth:
             raise Unclear(f"nothing is around {text!r}")
         path[depth].inside.append(node)
@@ -50,38 +60,103 @@ def tree(lines: Sequence[tuple[int, str]]) -> list[Node]:
     return top.inside
 
 
-def run_loops(lines: Sequence[tuple[int, str]], state: State) -> None:
-    """Run loops, given as lines and how deep each stands."""
-    names = dict.fromkeys([*state.values, *stored(text for _, text in lines)])
-    for node in tree(lines):
-        compiled(node, state, names)({})
+def run_loops(lines: Sequence[tuple[int, str, str]], state: State) -> None:
+    """Run loops, given as lines, how deep each stands, and the remark beside it."""
+    names = dict.fromkeys([*state.values, *stored(text for _, text, _ in lines)])
+    block(tree(lines), state, names)({})
 
 
 def stored(texts: Iterator[str]) -> Iterator[str]:
     """The names to which lines give values."""
     for text in texts:
-        match = None if text.startswith("for ") else LINE.fullmatch(text)
+        match = None if text.startswith(("for ", "if ", "unless ")) else LINE.fullmatch(text)
         if match:
             yield match[1].partition("[")[0]
 
 
-def compiled(node: Node, state: State, names: Mapping[str, object]) -> Callable[[Env], None]:
-    """What a line does."""
-    loop = LOOP.fullmatch(node.text)
-    if loop is None:
-        if node.inside:
-            raise Unclear(f"no loop: {node.text!r}")
-        return statement(node.text, state, names)[0]
-    name, bound = loop[1], loop[2] or loop[1]
-    inside = [compiled(each, state, names) for each in node.inside]
-    count = int(bound) if bound.isdigit() else state.extents[bound]
+def block(nodes: Sequence[Node], state: State, names: Mapping[str, object]) -> Run:
+    """What lines do, one after the other; ``else`` belongs to the condition before it."""
+    steps: list[Run] = []
+    for n, node in enumerate(nodes):
+        word, _, condition = node.text.partition(" ")
+        if word in ("if", "unless"):
+            others = (
+                nodes[n + 1].inside if [e.text for e in nodes[n + 1 : n + 2]] == ["else"] else []
+            )
+            branches = [block(each, state, names) for each in (node.inside, others)]
+            steps.append(
+                chosen(condition, branches[:: -1 if word == "unless" else 1], state, names)
+            )
+        elif word != "else":
+            steps.append(compiled(node, state, names))
 
     def run(env: Env) -> None:
+        for step in steps:
+            step(env)
+
+    return run
+
+
+def chosen(
+    condition: str, branches: Sequence[Run], state: State, names: Mapping[str, object]
+) -> Run:
+    """One of two branches."""
+    holds = Reader(condition, state, names).value()
+    return lambda env: branches[0](env) if holds(env) else branches[1](env)
+
+
+def compiled(node: Node, state: State, names: Mapping[str, object]) -> Run:
+    """What a line does."""
+    if not node.text.startswith("for "):
+        if node.inside:
+            raise Unclear(f"no loop: {node.text!r}")
+        if "in registers" in node.remark:
+            return filled(node.text, state)
+        return statement(node.text, state, names)[0]
+    text = node.text.removeprefix("for ").removeprefix("the first ")
+    first = node.text.startswith("for the first ")
+    run = block(node.inside, state, names)
+    for head in reversed(text.split(" and ")):
+        run = repeated(head, run, first, state)
+    return run
+
+
+def repeated(head: str, inside: Run, first: bool, state: State) -> Run:
+    """What a loop does."""
+    loop = LOOP.fullmatch(head)
+    if loop is None:
+        raise Unclear(f"how often is this done? {head!r}")
+    name, part, bound, step = loop[1], loop[2], loop[3] or loop[1], int(loop[4] or 1)
+    steps = {f"{name} steps": step} if 1 < step else {}
+    ends = [index_code(each, state) for each in split_index(bound.removeprefix("min(").rstrip(")"))]
+
+    def run(env: Env) -> None:
+        count = min(end(env) for end in ends)
         if name in env:
             raise Unclear(f"{name} is the letter of two loops, one inside the other")
-        for n in range(count):
-            for each in inside:
-                each({**env, name: n})
+        start, end = 0, count
+        if part:
+            length = step * ceil(ceil(count / step) / env[f"{part} counts"])
+            start, end = env[part] * length, min(count, (env[part] + 1) * length)
+        if f"{name.rstrip(chr(39))} steps" in env:
+            outer = [name.rstrip("'") + "'" * n for n in range(name.count("'"))]
+            end = min(end, env[f"{outer[0]} counts"] - sum(env[each] for each in outer))
+        for n in range(start, end, step)[: 1 if first else None]:
+            inside({**env, name: n, f"{name} counts": count, **steps})
+
+    return run
+
+
+def filled(text: str, state: State) -> Run:
+    """What ``tile[6,64] = 0`` does."""
+    match = re.fullmatch(r"(\w+)\[(.*)\] = (.*)", text)
+    if match is None:
+        raise Unclear(f"what is in registers? {text!r}")
+    shape = [state.count(each) for each in match[2].split(",")]
+    value = Reader(match[3], state, {}).value()
+
+    def run(env: Env) -> None:
+        state.values[match[1]] = dict.fromkeys(np.ndindex(*shape), value(env))
 
     return run
 
@@ -126,7 +201,7 @@ def statement(
 def reshape(name: str, source: str, dims: str, state: State) -> None:
     """Give the elements of an array, in order, to one of other dimensions."""
     sizes = [each for each in dims.split(",") if each]
-    shape = tuple(int(n) if n.isdigit() else state.extents[n] for n in sizes)
+    shape = tuple(state.count(n) for n in sizes)
     elements = sorted(state.values.get(source, {}).items())
     if np.prod(shape, dtype=int) != len(elements):
         raise Unclear(f"{source} has {len(elements)} elements, and {name} is {shape}")
@@ -145,7 +220,7 @@ def run_formulas(formulas: Sequence[tuple[str, Sequence[str]]], state: State) ->
         if VIEW.search(text):
             run({})
             continue
-        shape = tuple(int(n) if n.isdigit() else state.extents[n] for n in extents)
+        shape = tuple(state.count(n) for n in extents)
         place = text.partition(" ")[0]
         name, _, rest = place.partition("[")
         ranges: dict[str, int] = {}
@@ -160,7 +235,7 @@ def run_formulas(formulas: Sequence[tuple[str, Sequence[str]]], state: State) ->
                 ranges.setdefault(part, extent)
         for part in told[2].split(" and ") if told else ():
             letter_, _, extent_ = part.partition(" in 0..")
-            ranges[letter_] = int(extent_) if extent_.isdigit() else state.extents[extent_]
+            ranges[letter_] = state.count(extent_)
         state.values.setdefault(name, {})
         for at in itertools.product(*map(range, ranges.values())):
             run(dict(zip(ranges, at, strict=True)))

@@ -57,12 +57,19 @@ class State:
         found = [OUTSIDE.fullmatch(note) for note in self.notes]
         self.zero = {match[1] for match in found if match}
         self.leaves_out = LEFT_OUT in self.notes
+        self.extents = {**{f"n_{name}": n for name, n in self.extents.items()}, **self.extents}
 
     def give(self, name: str, array: Any) -> None:
         """Give an array a name."""
         array = np.asarray(array)
         self.shapes[name] = array.shape
         self.values[name] = {at: as_value(array[at]) for at in np.ndindex(array.shape)}
+
+    def count(self, word: str) -> int:
+        """An extent: a number, or a name."""
+        if not word.isdigit() and word not in self.extents:
+            raise Unclear(f"how many are {word}?")
+        return int(word) if word.isdigit() else self.extents[word]
 
     def extent(self, name: str, dim: int) -> int:
         """The extent of a dimension: one that is known, or what was stored so far."""
@@ -150,7 +157,11 @@ class Reader:
             return applied(lambda x: not x, self.atom())
         code = self.sum()
         if self.peek() in COMPARED:
-            code = applied(COMPARED[self.take()], code, self.sum())
+            first, middle = self.take(), self.sum()
+            code = applied(COMPARED[first], code, middle)
+            if (first, self.peek()) == ("<=", "<"):  # 0 <= i-1 < n
+                self.take()
+                code = applied(LOGIC["and"], code, applied(COMPARED["<"], middle, self.sum()))
             if self.peek() in COMPARED:
                 raise Unclear(f"two comparisons in a row: {self.text!r}")
         return code
@@ -161,7 +172,7 @@ class Reader:
             code = applied(lambda x: -x, self.product())
         else:
             code = self.product()
-        while self.peek() in ("+", "−"):
+        while self.peek() in ("+", "−", "-"):
             code = applied(ARITHMETIC[self.take()], code, self.product())
         return code
 
@@ -193,6 +204,8 @@ class Reader:
         if re.match(r"[\d.]", word):
             number = float(word)
             exact = as_value(np.float64(number)) if re.search("[.e]", word) else int(word)
+            if re.match(r"[A-Za-z_]", self.text[self.at :]):  # 2i of an index in a condition
+                return applied(ARITHMETIC["·"], lambda _: exact, self.atom())
             return lambda _: exact
         if word in CONSTANTS:
             return lambda _: CONSTANTS[word]
@@ -385,13 +398,15 @@ def index_code(text: str, state: State) -> Code:
             terms.append((sign * factor, looked(name[0], text[at + 1 : end - 1], state)))
             at = end
         else:
-            terms.append((sign * factor, letter_code(name[0], state)))
+            over = re.compile(r"/(\d+)").match(text, at)
+            at = over.end() if over else at
+            terms.append((sign * factor, letter_code(name[0], state, int(over[1]) if over else 1)))
     return lambda env: sum(factor * int(code(env)) for factor, code in terms)
 
 
 def extent_code(word: str, state: State) -> Code:
     """The extent after ``0..``."""
-    number = int(word) if word.isdigit() else state.extents[word]
+    number = state.count(word)
     return lambda _: number
 
 
@@ -401,8 +416,14 @@ def looked(name: str, inside: str, state: State) -> Code:
     return lambda env: state.read(name, tuple(code(env) for code in codes))
 
 
-def letter_code(name: str, state: State) -> Code:
-    return lambda env: letter(env, state, name)
+def letter_code(name: str, state: State, over: int = 1) -> Code:
+    def run(env: Env) -> Value:
+        share, left = divmod(letter(env, state, name), over)
+        if left:
+            raise Unclear(f"{name} is no multiple of {over}")
+        return share
+
+    return run
 
 
 def letter(env: Env, state: State, name: str) -> Value:
@@ -484,6 +505,7 @@ COMPARED: dict[str, Callable[..., Value]] = {
 ARITHMETIC: dict[str, Callable[..., Value]] = {
     "+": lambda x, y: x + y,
     "−": lambda x, y: x - y,
+    "-": lambda x, y: x - y,
     "·": lambda x, y: x * y,
     "/": lambda x, y: as_float(x) / as_float(y),
     "//": lambda x, y: np.floor_divide(x, y) if isinstance(x + y, float) else x // y if y else 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from ilang.core import pipeline
 from ilang.core.diagnostic import Error
-from ilang.core.explain.meaning import Meaning
+from ilang.core.explain.meaning import LoopLine, Meaning
 from ilang.core.notation.module import parse_module
 from ilang.core.source import Source
 from tests.golden.test_golden import FOLDER, graph_in
@@ -68,7 +69,7 @@ def drawn(*lines: str, notes: tuple[str, ...] = (), **arrays: object) -> State:
     state = State({"n": 3, "m": 2}, notes)
     for name, array in arrays.items():
         state.give(name, array)
-    run_loops([((len(line) - len(line.lstrip())) // 2, line.lstrip()) for line in lines], state)
+    run_loops([((len(e) - len(e.lstrip())) // 2, e.strip(), "") for e in lines], state)
     return state
 
 
@@ -103,7 +104,7 @@ def test_a_reduction_takes_the_product_that_follows_it() -> None:
         ("out = x[0] > 1 > 0", "two comparisons"),
         ("out = x[0] x[1]", "no one reads"),
         ("out = x[0,0]", "1 dimensions"),
-        ("for i in 0..n 2", "what does this do"),
+        ("for i in 0..n 2", "how often is this done"),
     ],
 )
 def test_what_a_reader_cannot_tell(line: str, says: str) -> None:
@@ -117,12 +118,12 @@ def test_a_wrong_page_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert wrong(shaped, 0) == []
     right = plain_checking._run
 
-    def other(kind: str, page: Meaning, state: State) -> None:
-        right(kind, page, state)
+    def other(kind: str, page: Meaning, running: Sequence[LoopLine], state: State) -> None:
+        right(kind, page, running, state)
         state.values["out"] = {at: -value - 1 for at, value in state.values["out"].items()}
 
     monkeypatch.setattr(plain_checking, "_run", other)
-    assert len(wrong(shaped, 0) or ()) == 2
+    assert len(wrong(shaped, 0) or ()) == 3
 
 
 def test_formulas_are_read_in_order() -> None:
