@@ -86,30 +86,38 @@ def _gpu_pass(name: str, function: str, says: str, verify: str = "verify") -> St
 
 
 GUARDS = _kernel_pass(
-    "guards", "kernel_to_guarded", "guarded", "loops left where they would do nothing"
+    "guards", "kernel_to_guarded", "guarded", "loops skipped where an extent inside is 0"
 )
 
 CPU_PASSES = (
+    _kernel_pass("cpu.trims", "kernel_to_trimmed", "trimmed", "loop bounds tightened from guards"),
     _kernel_pass(
-        "cpu.trims", "kernel_to_trimmed", "trimmed", "loops that begin and end where conditions do"
+        "cpu.transposes",
+        "kernel_to_transposes",
+        "transposes",
+        "transposing copies, by squares of vectors",
     ),
-    _kernel_pass("cpu.transposes", "kernel_to_transposes", "transposes", "copies that transpose"),
-    _kernel_pass("cpu.merge", "kernel_to_merged", "merged", "loops over the same elements merged"),
-    _kernel_pass("cpu.lanes", "kernel_to_lanes", "lanes", "lanes of reductions"),
-    _kernel_pass("cpu.threads", "kernel_to_threads", "threads", "loops that threads share"),
-    _kernel_pass("cpu.unroll", "kernel_to_unrolled", "unrolled", "copies of unrolled loops"),
-    _kernel_pass("cpu.tiles", "kernel_to_tiles", "tiles", "how registers hold tiles"),
-    _kernel_pass("cpu.fill", "kernel_to_fills", "fills", "tiles that fill copies"),
-    _kernel_pass("cpu.pad", "kernel_to_padded", "padded", "zeros past the ends of rows"),
-    _kernel_pass("cpu.direct", "kernel_to_direct", "direct", "tiles stored where they belong"),
+    _kernel_pass("cpu.merge", "kernel_to_merged", "merged", "loops over the same elements fused"),
+    _kernel_pass("cpu.lanes", "kernel_to_lanes", "lanes", "reductions in vector lanes"),
     _kernel_pass(
-        "cpu.fetch", "kernel_to_fetches", "fetches", "rows that loops fetch before they store them"
+        "cpu.threads", "kernel_to_threads", "threads", "independent loops marked parallel"
     ),
+    _kernel_pass("cpu.unroll", "kernel_to_unrolled", "unrolled", "loops unrolled"),
+    _kernel_pass("cpu.tiles", "kernel_to_tiles", "tiles", "vector registers assigned to tiles"),
     _kernel_pass(
-        "cpu.quotients", "kernel_to_quotients", "quotients", "loops that divide by one number"
+        "cpu.fill", "kernel_to_fills", "fills", "packing fused into the first micro-kernel"
+    ),
+    _kernel_pass("cpu.pad", "kernel_to_padded", "padded", "packed panels padded with zeros"),
+    _kernel_pass("cpu.direct", "kernel_to_direct", "direct", "full tiles stored from registers"),
+    _kernel_pass("cpu.fetch", "kernel_to_fetches", "fetches", "software prefetch"),
+    _kernel_pass(
+        "cpu.quotients",
+        "kernel_to_quotients",
+        "quotients",
+        "loop-invariant divisors as reciprocals",
     ),
     _kernel_pass("cpu.outline", "kernel_to_outlined", "outlined", "functions of parallel loops"),
-    _kernel_pass("cpu.cuts", "kernel_to_cuts", "cuts", "loops cut where conditions hold"),
+    _kernel_pass("cpu.cuts", "kernel_to_cuts", "cuts", "loops split at boundaries"),
     GUARDS,
 )
 """The passes of a processor over loops: vectors, threads, copies."""
@@ -119,36 +127,36 @@ GPU_PASSES = (
         "gpu.launches",
         "kernel_to_launches",
         "launches",
-        "kernels in parts that are launched in order",
+        "kernels divided into launches",
     ),
     _kernel_pass(
         "gpu.fragments",
         "kernel_to_fragments",
         "fragments",
-        "tiles of matrix units that lanes of warps share",
+        "tiles of matrix units as fragments of warps",
     ),
-    _gpu_pass("bind", "kernel_to_bound", "loops that blocks and threads share"),
-    _gpu_pass("spaces", "kernel_to_spaces", "where private buffers are"),
-    _gpu_pass("contractions", "kernel_to_contractions", "products that are rounded with sums"),
+    _gpu_pass("bind", "kernel_to_bound", "loops mapped to blocks and threads"),
+    _gpu_pass("spaces", "kernel_to_spaces", "memory spaces of private buffers"),
+    _gpu_pass("contractions", "kernel_to_contractions", "contraction to fused multiply-adds"),
     _gpu_pass(
         "trims",
         "kernel_to_trimmed",
-        "loops that leave out what does nothing",
+        "loop bounds tightened from guards",
         "verify_trimmed",
     ),
-    _gpu_pass("interiors", "kernel_to_interiors", "whole blocks without conditions"),
-    _gpu_pass("sectors", "kernel_to_sectors", "copies that threads share sector by sector"),
-    _gpu_pass("operands", "kernel_to_operands", "what threads read of copies in registers"),
-    _gpu_pass("vectors", "kernel_to_vectors", "neighbors that are moved together"),
-    _gpu_pass("stores", "kernel_to_stores", "results that threads store side by side"),
-    _gpu_pass("buffers", "kernel_to_buffers", "two buffers for what is double-buffered"),
-    _gpu_pass("turns", "kernel_to_turns", "how often each thread comes to its turn"),
-    _gpu_pass("matrices", "kernel_to_matrices", "products of matrix units"),
-    _gpu_pass("indices", "kernel_to_indices", "indices of 32 bits"),
+    _gpu_pass("interiors", "kernel_to_interiors", "full tiles split from boundary tiles"),
+    _gpu_pass("sectors", "kernel_to_sectors", "transposing copies without bank conflicts"),
+    _gpu_pass("operands", "kernel_to_operands", "operands of shared memory held in registers"),
+    _gpu_pass("vectors", "kernel_to_vectors", "vectorized loads and stores"),
+    _gpu_pass("stores", "kernel_to_stores", "coalesced stores through shared memory"),
+    _gpu_pass("buffers", "kernel_to_buffers", "double buffering"),
+    _gpu_pass("turns", "kernel_to_turns", "iterations per thread"),
+    _gpu_pass("matrices", "kernel_to_matrices", "matrix instructions"),
+    _gpu_pass("indices", "kernel_to_indices", "indices narrowed to 32 bits"),
     _gpu_pass(
         "barriers",
         "kernel_to_barriers",
-        "where threads of a block wait for each other",
+        "barriers between threads of a block",
         "verify_ordered",
     ),
     replace(GUARDS, gives="core/ir/gpu.py", verify=later("check.gpu", "verify_ordered")),

@@ -1,4 +1,4 @@
-"""Loops that read or count under a condition on where they are: it holds in one interval of their iterations.
+"""Split loops at boundaries: a condition on where they are holds in one interval of their iterations.
 
 Example:
     in:   for x: t[x] = (in0[x-1] if 0 <= x-1 < n_x else 0)

@@ -1,4 +1,4 @@
-"""Store whole tiles where they belong: what a result takes as it is, is not copied there.
+"""Store full tiles from registers into the result, where no other value is computed from them first.
 
 Example:
     in:   tile t[6,64] = ...;  for i' < 6: for j' < 64: out[6i+i',64j+j'] = t[i',j']

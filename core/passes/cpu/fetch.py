@@ -1,4 +1,4 @@
-"""Let loops that store along memory fetch what they store next: a far line is there when it is written.
+"""Prefetch what loops store along memory: a far line is there when it is written.
 
 Example, 4096 bytes further on and 512 bytes at a time:
     in:   for j: out[i,j] = in0[i,j] + in1[j]

@@ -1,4 +1,4 @@
-"""Let the first tile that reads a packed copy fill it: what it reads is in registers anyway.
+"""Fuse packing into the first micro-kernel: the first tile that reads a packed copy also writes it.
 
 Example:
     in:   for k: for j': c[k,j'] = in0[k,64j+j']      out:  the same loop, late: left out where all lanes are inside;

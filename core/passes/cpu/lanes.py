@@ -1,4 +1,4 @@
-"""Give the innermost loop of a reduction lanes: partial results that do not wait for each other.
+"""Vectorize the innermost loop of a reduction: partial results, a lane each, that do not wait for each other.
 
 Example:
     in:   acc = 0

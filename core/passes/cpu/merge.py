@@ -1,4 +1,4 @@
-"""Merge loops that follow each other where the second reads what the first wrote in the same iteration.
+"""Fuse loops that follow each other where the second reads what the first wrote in the same iteration.
 
 Example:
     in:   for j: t[j] = exp(in0[j])              out:  acc = 0

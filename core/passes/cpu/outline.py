@@ -1,4 +1,4 @@
-"""Make functions of parallel loops: what each is given, where private buffers stand, and what decides on threads.
+"""Make functions of parallel loops: their arguments, their private buffers, and the estimate of their threads.
 
 Example:
     in:   parallel for i: parallel for j: (for k: c[k] = in0[i,k]);  out[i,j] = ... c[k] ...

@@ -1,4 +1,4 @@
-"""Zeros where vectors read past the end of a row: what a tile computes there must not depend on what memory held.
+"""Pad packed panels with zeros: what a tile computes past the end of a row must not depend on what memory held.
 
 Example, of 100 columns in strips of 64:
     in:   for j: { for k: for j' in 0..min(64, 100 - 64j): c[k,j'] = in1[k,64j+j']

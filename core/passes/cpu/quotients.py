@@ -1,4 +1,4 @@
-"""Mark loops that divide by one number: a product with its reciprocal, corrected to the very quotient, costs less.
+"""Divide by a loop-invariant value by its reciprocal, corrected to the exact quotient, which costs less.
 
 Example:
     in:   for j: out[i,j] = t[j] / s

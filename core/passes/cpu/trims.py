@@ -1,4 +1,4 @@
-"""Loops that do nothing where a condition fails: they begin where it begins to hold, or end where it ceases to.
+"""Tighten loop bounds from guards: loops begin where a condition begins to hold, or end where it ceases to.
 
 Example, a triangle:
     in:   for j in 0..n_j: if 0 <= i-j: acc += in0[i,j]

@@ -1,4 +1,4 @@
-"""Say how many copies of its body an unrolled loop is written out in.
+"""Count the copies of its body that an unrolled loop is written out in.
 
 Example:
     in:   for i in 0..4 unrolled: for j in 0..128 unrolled: ...

@@ -1,4 +1,4 @@
-"""Let the threads of a block wait where one reads or writes what another one wrote, or writes what it read.
+"""Place barriers where a thread reads or writes what another one of its block wrote, or writes what it read.
 
 Example:
     in:   for k                                          out:  for k

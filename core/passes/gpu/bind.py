@@ -1,4 +1,4 @@
-"""Bind loops to the threads of a GPU: each iteration is one thread's.
+"""Map loops to the threads of a GPU: each iteration is one thread's.
 
 Example:
     in:   for i in 0..n_i                            out:  spread i j over the grid, blocks of 256

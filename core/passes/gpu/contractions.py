@@ -1,4 +1,4 @@
-"""Let a product that only a sum takes be rounded with the sum: one instruction, where each by itself is one.
+"""Contract a product that only a sum takes to a fused multiply-add: one instruction, rounded once.
 
 Example:
     in:   t = x[i] * y[i]; acc += t      out:  acc += x[i] * y[i], rounded once

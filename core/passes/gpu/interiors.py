@@ -1,4 +1,4 @@
-"""Free the work of blocks that are inside of all dimensions from conditions: whole blocks test nothing else.
+"""Split full tiles from boundary tiles: a block that is inside of all dimensions tests nothing else.
 
 Example, where blocks have 64 elements of i, and a thread four of them:
     in:   spread i2 over the threads                    out:  if 0 <= 64i+63 < n_i

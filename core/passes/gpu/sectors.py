@@ -1,4 +1,4 @@
-"""Share out copies that are transposed as they are written sector by sector, so that threads do not meet in banks.
+"""Share out transposing copies sector by sector: coalesced reads, and writes without bank conflicts.
 
 Example, of f32, where sectors have 8 elements and rows of copy are an odd multiple of 4:
     in:   spread i in 0..32 and k in 0..16 over the threads: copy[k,i] = a[i,k]

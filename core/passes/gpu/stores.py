@@ -1,4 +1,4 @@
-"""Let threads store side by side where each has several neighbors of its own, and they do not move together.
+"""Coalesce stores through shared memory where each thread has several neighbors, and no vector moves them.
 
 Example, at the end of rows, or where these are no whole number of vectors:
     in:   spread i2 in 0..16 and j1 in 0..16         out:  spread i2 in 0..16 and j1 in 0..16

@@ -1,4 +1,4 @@
-"""Loops that begin and end where a condition of their iterations holds for any element: no tile beyond it is computed.
+"""Tighten loop bounds from guards: iterations in which a guard holds for no element are not run.
 
 Example, of causal attention, whose blocks have 64 rows, and tiles 32 columns:
     in:   for j in 0..n_j_32                         out:  for j in 0..n_j_32, to ceil((64i+64) / 32)

@@ -1,4 +1,4 @@
-"""Say how often each thread of a block comes to its turn, and how many turns it takes at a time.
+"""Count the iterations of each thread of a block, and those whose loads it keeps in flight at a time.
 
 Example, 256 threads, of which each loads four elements before it waits for them:
     in:   spread i in 0..2048 over the threads    out:  spread i in 0..2048 over the threads, 8 each, up to 4 at a time

@@ -1,4 +1,4 @@
-"""Move neighbors between memory and threads together, 16 bytes at a time, where arrays are aligned for that.
+"""Vectorize loads and stores, 16 bytes at a time, where arrays are aligned for that.
 
 Example, of f32:
     in:   spread i and k in 0..16 over the threads      out:  if the rows of a are aligned
