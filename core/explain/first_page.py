@@ -70,6 +70,7 @@ def _ports(page: Explanation, width: int) -> str:
         words.append(
             f"{row.name}  {row.dtype}[{','.join(row.extents)}]{'' if same else f'  {letters}'}"
         )
+    words += [page.meaning.reduced] if page.meaning.reduced else []
     lines = [""]
     for word in words:
         joined = f"{lines[-1]}      {word}" if lines[-1] else word

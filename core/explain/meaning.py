@@ -48,13 +48,15 @@ class Meaning:
     """The formulas of a program, its plain loops, and what indices outside of an array mean.
 
     ``steps`` are the expressions of a text without definitions, each with the formula of its own value; none where
-    these are the formulas already. ``names`` has the name of each value in the program and the one on the page.
+    these are the formulas already. ``reduced`` says of a reduction that stands alone why its axes are reduced;
+    ``names`` has the name of each value in the program and the one on the page.
     """
 
     formulas: tuple[Formula, ...]
     steps: tuple[Formula, ...]
     loops: tuple[LoopLine, ...]
     notes: tuple[str, ...]
+    reduced: str
     names: tuple[tuple[str, str], ...]
 
 
@@ -77,18 +79,29 @@ class _Meaning(Formulas):
         self._name_kept()
         formulas = [self._told(v) for v in self._in_order()]
         notes = tuple(self.notes)
+        reduced = ""
         if 1 < len(self.kept) or not self._is_fold(*self.kept):
             self._choose_for_loops()
+        else:
+            reduced = self._reduced(*self.kept)
         loops = tuple(self._loops())
         self.kept = self.needed
         self._name_kept()
         tensors = enumerate(self.shaped.tensors)
         names = tuple((t.name, self._called(v)) for v, t in tensors if v in self.needed)
-        return Meaning(tuple(formulas), (), loops, notes, names)
+        return Meaning(tuple(formulas), (), loops, notes, reduced, names)
 
     def _is_fold(self, value: int) -> bool:
         node = self.shaped.nodes[value]
         return isinstance(node, Assignment) and node.acc is not None
+
+    def _reduced(self, value: int) -> str:
+        """The reason why axes are reduced: ``k is summed: it is not in the output``."""
+        node, letters = self._node(value), self._item(value).letters
+        names = [letters[axis] for axis in node.reduced_axes()]
+        word = {"+": "summed", "*": "multiplied"}.get(node.acc or "", "reduced")
+        many = ("are", "they are") if 1 < len(names) else ("is", "it is")
+        return f"{', '.join(names)} {many[0]} {word}: {many[1]} not in the output"
 
     def _choose_for_loops(self) -> None:
         """Choose the values that have lines in the loops.
