@@ -217,9 +217,7 @@ def read_component(
     if reader.peek() == "(":
         stop = past_bracket(reader, reader.pos)
         reader.take(reader.pos + 1)
-        inner = Reader(
-            reader.source, reader.pos, stop - 1, reader.text, reader.trace, "parenthesis"
-        )
+        inner = reader.part(reader.pos, stop - 1, "parenthesis")
         tree = read_program(inner, definitions)
         reader.pos = stop - 1
         reader.take(stop)
@@ -322,10 +320,7 @@ def _block(reader: Reader, scope: BodyNames, refused: list[Error]) -> Block:
         span, help_line = reader.span(start, start + 1), "a block ends in `}`: `{ y = f(x); y }`"
         raise NotationError("E0110", "this brace is never closed", span, help_line)
     reader.take(start + 1, right=True)
-    parts = [
-        Reader(reader.source, begin, end, reader.text, reader.trace, "statement")
-        for begin, end in _statements(reader, close)
-    ]
+    parts = [reader.part(begin, end, "statement") for begin, end in _statements(reader, close)]
     reader.pos = close
     reader.take(close + 1, left=True)
     if not parts or BINDS.match(parts[-1].text, parts[-1].pos, parts[-1].end):

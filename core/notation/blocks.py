@@ -103,10 +103,7 @@ def divided(reader: Reader, close: int, by_lines: bool) -> list[Reader]:
             reader.take(at + 1, right=True)
         begin = at + 1
     reader.pos = close
-    return [
-        Reader(reader.source, first, end, reader.text, reader.trace, "statement")
-        for first, end in bounds
-    ]
+    return [reader.part(first, end, "statement") for first, end in bounds]
 
 
 def binds(part: Reader) -> bool:

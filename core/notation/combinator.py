@@ -99,6 +99,7 @@ class _Program:
         while True:
             self.prefixes()
             self.trees.append(self.operand())
+            reader.count(self.trees[-1].span)
             while reader.skip() == ")":
                 self.close()
             if not reader.peek():
@@ -296,7 +297,7 @@ class _Program:
         reader = self.reader
         reader.take(reader.pos + 1)
         opened, close = self.quoted(bracket, "a quoted program", 'it is written `i("+ij~i")`')
-        inner = Reader(reader.source, reader.pos, close, reader.text, reader.trace)
+        inner = reader.part(reader.pos, close, reader.unit)
         tree = read_program(inner, ())
         self.unquoted(opened, close, "the quoted program")
         return tree
@@ -310,7 +311,8 @@ class _Program:
         reader = self.reader
         start = reader.pos
         reader.take(reader.past(WORD, start))
-        bare = reader.text[bracket + 1 : reader.end].partition(")")[0].strip()
+        end = reader.text.find(")", bracket, reader.end)
+        bare = reader.text[bracket + 1 : reader.end if end < 0 else end].strip()
         help_line = f'a specification is quoted: `einsum("{bare}")`' if bare[:1].isalpha() else None
         opened, close = self.quoted(bracket, "a quoted specification", help_line or EINSUM_HELP)
         spec = parse_spec(reader.source, reader.span(reader.pos, close))

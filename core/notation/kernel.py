@@ -169,16 +169,17 @@ class _Reader:
         self.steps: list[Scalar] = []
         self.expressions = 0
         self.whole = whole
-        self.last = Span(source, whole.end, whole.end)
-        position = whole.start
-        while position < whole.end:
-            match = TOKEN.match(source.text, position, whole.end)
-            if match is None:
-                raise self._strange(Span(source, position, position + 1))
-            if match.lastgroup is not None:
-                span = Span(source, match.start(), match.end())
-                self.tokens.append((match.lastgroup, match.group(), span))
-            position = match.end()
+        self.position = whole.start
+
+    def _scan(self) -> None:
+        """Read one more token, or blanks."""
+        match = TOKEN.match(self.source.text, self.position, self.whole.end)
+        if match is None:
+            raise self._strange(Span(self.source, self.position, self.position + 1))
+        if match.lastgroup is not None:
+            span = Span(self.source, match.start(), match.end())
+            self.tokens.append((match.lastgroup, match.group(), span))
+        self.position = match.end()
 
     @staticmethod
     def _strange(span: Span) -> NotationError:
@@ -192,9 +193,14 @@ class _Reader:
         message = f"`{c}` is no part of an elementwise kernel"
         return NotationError("E0180", message, span, hints.get(c, EXAMPLE))
 
-    def peek(self) -> tuple[str, str, Span]:
-        """The next token: its kind, its text, its place."""
-        return self.tokens[self.at] if self.at < len(self.tokens) else ("end", "", self.last)
+    def peek(self, ahead: int = 0) -> tuple[str, str, Span]:
+        """The next token, or one so many further on: its kind, its text, its place."""
+        number = self.at + ahead
+        while len(self.tokens) <= number and self.position < self.whole.end:
+            self._scan()
+        if number < len(self.tokens):
+            return self.tokens[number]
+        return "end", "", Span(self.source, self.whole.end, self.whole.end)
 
     def take(self, sign: str) -> bool:
         """Take a sign if it stands here."""
@@ -218,7 +224,7 @@ class _Reader:
 
     def end(self) -> None:
         """Nothing may follow."""
-        if self.at < len(self.tokens):
+        if self.peek()[0] != "end":
             raise self.unexpected("an operator, `;` or the end")
 
     def word(self, wanted: str) -> tuple[str, Span]:
@@ -256,27 +262,34 @@ class _Reader:
         start = self.at
         acc, rank = self._mode()
         self.steps = []
+        before = self.expressions
         scalar = self._sum(names)
+        if self.expressions == before:
+            self._count()
         span = self.tokens[start][2].to(self.tokens[self.at - 1][2])
         return KernelOutput((*self.steps, scalar), acc, rank, span.text(), span)
 
     def _short(self, scalar: Scalar, names: Mapping[str, int]) -> Scalar:
-        """A scalar, with steps in place of its longest arguments while it has too many primitives."""
+        """A primitive of operands, with steps in place of its longest arguments while it has too many primitives."""
+        self._count()
         while isinstance(scalar, Apply) and MOST < operations(scalar):
             longest = max(scalar.arguments, key=operations)
             step = Operand(len(names) + len(self.steps))
             self.steps.append(longest)
-            self.expressions += 1
-            check_expressions(self.expressions, self.whole, is_exact=False)
             arguments = (step if each is longest else each for each in scalar.arguments)
             scalar = Apply(scalar.primitive, tuple(arguments))
         return scalar
 
+    def _count(self) -> None:
+        """Count a primitive, or an output of none. Raises MeaningError E0250 (too many)."""
+        self.expressions += 1
+        check_expressions(self.expressions, self.whole, is_exact=False)
+
     def _mode(self) -> tuple[str | None, int | None]:
         """The mode before ``:``, where one stands."""
-        ahead = [text for _, text, _ in self.tokens[self.at : self.at + 3]]
-        ranked = len(ahead) == 3 and ahead[2] == ":" and ahead[1].isdigit()
-        if ahead[1:2] != [":"] and not ranked:
+        after = self.peek(1)[1]
+        ranked = after.isdigit() and self.peek(2)[1] == ":"
+        if after != ":" and not ranked:
             return None, None
         name, span = self.word("an accumulator")
         rank = int(self.peek()[1]) if ranked else None

@@ -6,6 +6,7 @@ The cursor never looks past ``end``, and can note the tokens taken (``trace``), 
 from __future__ import annotations
 
 from ilang.core.diagnostic import NotationError
+from ilang.core.limits import check_expressions
 from ilang.core.ops import SYMBOLS
 from ilang.core.source import Source, Span
 
@@ -89,10 +90,11 @@ HINTS = (
 class Reader:
     """A position in a source.
 
-    ``text`` may be a copy of the source's text, of the same length, in which some characters are blanked.
+    ``text`` may be a copy of the source's text, of the same length, in which some characters are blanked. A reader and
+    its parts count the expressions that they read together.
     """
 
-    __slots__ = ("end", "pos", "source", "text", "trace", "unit")
+    __slots__ = ("end", "expressions", "pos", "source", "text", "trace", "unit", "whole")
 
     def __init__(
         self,
@@ -110,6 +112,23 @@ class Reader:
         self.end = len(self.text) if end is None else end
         self.trace = trace
         self.unit = unit
+        self.whole = self
+        self.expressions = 0
+
+    def part(self, start: int, end: int, unit: str) -> Reader:
+        """A reader of a part of this one's text."""
+        part = Reader(self.source, start, end, self.text, self.trace, unit)
+        part.whole = self.whole
+        return part
+
+    def count(self, span: Span) -> None:
+        """Count an expression that is read.
+
+        Raises:
+            MeaningError: E0250 (there are too many).
+        """
+        self.whole.expressions += 1
+        check_expressions(self.whole.expressions, span, is_exact=False)
 
     def peek(self, ahead: int = 0) -> str:
         """The character at the cursor, empty at the end."""

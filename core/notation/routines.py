@@ -291,7 +291,7 @@ def _assigned(part: Reader, context: Context) -> Assigned:
     fresh = match.group(1) is not None and match.group(2) is not None
     accumulator = cast("Accumulator | None", match.group(2) or match.group(3))
     end = _before_tail(part)
-    inner = Reader(part.source, part.pos, end, part.text, part.trace, "statement")
+    inner = part.part(part.pos, end, "statement")
     right = read_right(inner, context)
     part.pos = end
     logic, schedule = read_tail(part)

@@ -98,6 +98,7 @@ def read_term(reader: Reader, context: Context, least: int = 0) -> Term:
         compared, powered = level == COMPARISON, level == POWER
         place = take(reader, token, left=True, right=True)
         refuse_joined(reader, token.text, place)
+        reader.count(place)
         if token.text in ("++", "*+"):
             left = _einsum(reader, context, left, token.text, start)
         elif token.text == "@|":
@@ -355,7 +356,7 @@ def _program(reader: Reader, context: Context, stop: int) -> Tree:
     from ilang.core.notation.combinator import read_program
 
     reader.take(reader.pos + 1)
-    inner = Reader(reader.source, reader.pos, stop - 1, reader.text, reader.trace, "parenthesis")
+    inner = reader.part(reader.pos, stop - 1, "parenthesis")
     tree = read_program(inner, context.definitions)
     reader.pos = stop - 1
     reader.take(stop)
@@ -429,11 +430,15 @@ def _call(reader: Reader, context: Context, component: Reference | Tree, start: 
     wanted = "`,`, `;` or `)`" if settings is None else "`,` or `)`"
     closing(reader, ")", bracket, "E0191", wanted)
     context.leave()
+    reader.count(reader.span(start))
     return Called(component, tuple(arguments), settings, reader.span(start))
 
 
 def _after_comma(reader: Reader) -> bool:
-    return reader.text[: reader.pos].rstrip(BLANKS).endswith(",")
+    last = reader.pos - 1
+    while 0 <= last and reader.text[last] in BLANKS:
+        last -= 1
+    return 0 <= last and reader.text[last] == ","
 
 
 def _argument(reader: Reader, context: Context, is_text: bool) -> Term:

@@ -30,7 +30,7 @@ from ilang.core.diagnostic import (
     visible,
 )
 from ilang.core.ir import graph, syntax
-from ilang.core.ir.scalar import Convert, Operand
+from ilang.core.ir.scalar import Convert, Operand, operations
 from ilang.core.library.places import LibraryCall
 from ilang.core.limits import check_expressions
 from ilang.core.notation.printer import print_tree
@@ -83,9 +83,9 @@ class Definitions(dict[str, syntax.Definition]):
 
 
 def _alone(leaf: syntax.Tree) -> int:
-    """The expressions that a leaf is: the steps of a kernel, none of the name of a value."""
+    """The expressions that a leaf is: the primitives of a kernel, one at least an output; none of a value's name."""
     if isinstance(leaf, syntax.ElementKernel):
-        return sum(len(output.steps) for output in leaf.outputs)
+        return sum(max(1, sum(map(operations, output.steps))) for output in leaf.outputs)
     return 0 if isinstance(leaf, syntax.Value) else 1
 
 

@@ -1,0 +1,67 @@
+"""Programs of too many expressions, in every notation: they are refused while they are read."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ilang.core import limits
+from ilang.core.diagnostic import Error, MeaningError
+from ilang.core.notation.module import parse_module
+from ilang.core.pipeline import text_component
+from ilang.core.source import Source
+
+COMPONENTS = {
+    "index expressions": ("-i~i", " >> -i~i", " >> "),
+    "pairs": ("-i~i", " | (-i~i)", " | ("),
+    "numbers": ("1", " | 1", " | "),
+    "quoted programs": ("-i~i", " >> i('-i~i')", " >> i('"),
+    "a quoted program": ("i('-i~i", " >> -i~i", " >> ')"),
+    "einsum": ("einsum('i->i')", " >> einsum('i->i')", " >> einsum('"),
+    "einx": ("einx.id('a -> a')", " >> einx.id('a -> a')", " >> einx."),
+    "operators of a kernel": ("elementwise('f: x -> x", " + x", " +')"),
+    "functions of a kernel": ("elementwise('f: x -> x", " + exp(x)", " + ?')"),
+    "outputs of a kernel": ("elementwise('f: x -> x", "; x", "; ')"),
+}
+MODULES = {
+    "statements": ("f(x) = { y = (-i~i)(x)", "; y = (-i~i)(y)", "; y = (-i)(y); y }"),
+    "operators": ("op f(x) = x", " + x", " +"),
+    "specifications": ("op f(x) = x", ' ++ "i => i"', ' ++ "i'),
+    "calls": ("op f(x) = x", " + exp(x)", " + exp(x"),
+    "lines of a function": ("op f(x) {\n  y = x", "\n  y = y + x", "\n  y + * y\n}"),
+    "lines of a routine": ("cd f(x) {\n  y = x", "\n  y = exp(y)", "\n  y = * y\n}"),
+}
+"""How a text begins, what is said again and again, and how it ends: with a mistake."""
+
+
+def _read(title: str, times: int) -> None:
+    begins, again, ends = (COMPONENTS | MODULES)[title]
+    text = begins + again * times + ends
+    if title in COMPONENTS:
+        text_component(text)
+    else:
+        parse_module(Source("long.i", text))
+
+
+@pytest.mark.parametrize("title", [*COMPONENTS, *MODULES])
+def test_what_follows_too_many_expressions_is_not_read(
+    title: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Error) as caught:
+        _read(title, 200)
+    assert caught.value.code != "E0250"
+    monkeypatch.setattr(limits, "MOST_LEAVES", 10)
+    with pytest.raises(MeaningError, match="more than 10 expressions"):
+        _read(title, 200)
+
+
+@pytest.mark.parametrize("title", ["einsum", "calls"])
+def test_reading_takes_time_in_proportion(title: str) -> None:
+    def seconds(times: int) -> float:
+        begun = time.process_time()
+        with pytest.raises(Error):
+            _read(title, times)
+        return time.process_time() - begun
+
+    assert min(seconds(8_000) for _ in range(2)) < 8 * min(seconds(2_000) for _ in range(2))
