@@ -13,12 +13,14 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from ilang.core import pipeline
+from ilang.core.build.functions import shortened
 from ilang.core.build.tensor import Shape
 from ilang.core.build.values import Measured, Stored
 from ilang.core.diagnostic import ElementTypeError, MeaningError, ShapeError
-from ilang.core.dtype import BYTES
+from ilang.core.dtype import BYTES, INTEGERS
 from ilang.core.infer.measured import extent_of_axis
 from ilang.core.infer.projections import sizes_of
+from ilang.core.ir.operation import Operation
 from ilang.core.ir.rows import MEMORY_ORDER, extent_of, known_axes
 from ilang.core.library.targets import advised
 from ilang.core.record import record, replace
@@ -160,7 +162,28 @@ class TypedDefinition:
         for cell, number in self.built.inputs:
             dtypes[number] = state[cell] if cell in state else self.type_of(cell)
         outputs = [each.number for each in self.results]
-        return pipeline.tensors_shaped(self.solved, dtypes, outputs)
+        try:
+            return pipeline.tensors_shaped(self.solved, dtypes, outputs)
+        except ElementTypeError as error:
+            raise self._converting(error) from None
+
+    def _converting(self, error: ElementTypeError) -> ElementTypeError:
+        """An error for an integer beside a float; where an array of the text is the float, the help converts that."""
+        if error.code != "E0601":
+            return error
+        read = {
+            value
+            for node in self.built.graph.nodes
+            if isinstance(node, Operation) and node.span == error.span
+            for value in node.operands
+        }
+        arrays = [cell for cell, n in self.built.inputs if n in read and cell.kind == "constant"]
+        if len(arrays) != 1:
+            return error
+        integer = next(dtype for dtype in INTEGERS if dtype in error.message)
+        text = shortened(arrays[0].span)
+        help_line = f"the numbers of `{text}` are {self.dtype}: write `{integer}({text})`"
+        return ElementTypeError(error.code, error.message, error.span, help_line, error.labels)
 
     def cells(self, kind: str) -> list[tuple[Stored, LastingTensor]]:
         """The tensors of one kind that a run keeps, in the order of evaluation; inputs in the order of the head."""

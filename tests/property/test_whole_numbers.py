@@ -141,3 +141,39 @@ def test_what_no_whole_number_is_stays_refused(text: str, code: str) -> None:
 def check(trial: Whole, found: np.ndarray) -> None:
     assert found.dtype == trial.value.dtype, trial
     np.testing.assert_array_equal(found, trial.value, err_msg=repr(trial))
+
+
+@pytest.mark.parametrize(
+    ("text", "array"),
+    [
+        ("x + [1; 2; 3]", "[1; 2; 3]"),
+        ("fill(2) *. x", "fill(2)"),
+        ("max(x, values(1, 2, 3))", "values(1, 2, 3)"),
+        ("where(x > 0, range(), x)", "range()"),
+        ('x - dim(x, "n")', 'dim(x, "n")'),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["i32", "i64"])
+def test_an_array_of_the_text_is_converted(
+    text: str, array: str, dtype: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "arrays.i"
+    x = np.array([4, 0, 5], f"i{int(dtype[1:]) // 8}")
+
+    def result(said: str) -> object:
+        path.write_text(f"op f(x: {dtype}[n]) = {said}\n")
+        return load(str(path))["f"](x, target="numpy")
+
+    with pytest.raises(Error) as caught:
+        result(text)
+    assert caught.value.code == "E0601"
+    wanted = f"`{dtype}({array})`"
+    assert wanted in str(caught.value.help)
+    found = result(text.replace(array, wanted.strip("`")))
+    assert isinstance(found, np.ndarray)
+    assert found.dtype == x.dtype
+    named = f"{{\n  c = {array}\n  {text.replace(array, 'c')}\n}}"
+    path.write_text(f"op f(x: {dtype}[n]) {named}\n")
+    with pytest.raises(Error, match="E0601") as caught:
+        load(str(path))["f"](x, target="numpy")
+    assert wanted in str(caught.value.help)
