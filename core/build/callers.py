@@ -5,13 +5,14 @@ A span in the text of a library gets a source that knows the call; an error puts
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ilang.core.diagnostic import MeaningError, at_caller
+from ilang.core.ir.functions import Head, Term
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Logic
-from ilang.core.library.places import LibraryCall
+from ilang.core.library.places import LibraryCall, given_for
 from ilang.core.source import Span
 
 
@@ -23,13 +24,15 @@ class Callers:
         self._call: LibraryCall | None = None
 
     @contextmanager
-    def called(self, definition: Span, place: Span, given: str) -> Iterator[None]:
+    def called(self, head: Head, place: Span, arguments: Sequence[Term]) -> Iterator[None]:
         """Follow a definition that is called at a place; what is refused inside a library is told at the place.
 
-        There, what is ``given`` for the names of its head is said, too.
+        There, what the arguments give for the names of its head is said, too.
         """
         before = self._call
-        if self._call is None and definition.source.name != place.source.name:
+        if self._call is None and head.span.source.name != place.source.name:
+            texts = [each.span.text() for each in arguments]
+            given = given_for([each.name for each in head.tensors], texts)
             self._call = LibraryCall(place, given, {})
         try:
             yield

@@ -503,12 +503,11 @@ class Functions(Configuration):
         if any(each is head for each in self.active):
             circle = " -> ".join([each.name for each in self.active] + [head.name])
             raise MeaningError("E0403", f"{head.name} needs itself: {circle}", span)
+        if len(self.active) == ast.DEEPEST:
+            message = f"more than {ast.DEEPEST} tensor functions each call the next"
+            raise MeaningError("E0114", message, span, "write some of them as one")
         self.active.append(head)
-        words = ""
-        if head.span.source.name != span.source.name:
-            texts = [each.span.text() for each in term.arguments]
-            words = given_for([each.name for each in head.tensors], texts)
-        with self.callers.called(head.span, span, words):
+        with self.callers.called(head, span, term.arguments):
             names = self.noted(head.tensors, given)
             names.update(settings)
             if isinstance(function.body, ast.CustomOperation):

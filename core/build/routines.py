@@ -35,7 +35,6 @@ from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph, operands
 from ilang.core.ir.operation import Einsum, Logic, Pointwise
 from ilang.core.ir.scalar import Apply, Constant, Operand
-from ilang.core.library.places import given_for
 from ilang.core.record import record
 from ilang.core.source import Span
 
@@ -335,9 +334,7 @@ class Routines(Functions):
         self._count(name, len(routine.head.tensors), len(given), each.span)
         settings, _ = self.settings(frame, routine.head, each.settings, each.span)
         owner = Owner(self.root, name, name, {}, [], each.span)
-        texts = [argument.span.text() for argument in each.arguments]
-        words = given_for([tensor.name for tensor in routine.head.tensors], texts)
-        with self.callers.called(routine.head.span, each.span, words):
+        with self.callers.called(routine.head, each.span, each.arguments):
             names = self.noted(routine.head.tensors, given)
             names.update(settings)
             self.routine(routine, owner, names, given[0] if given else None)

@@ -24,7 +24,7 @@ from ilang.core.source import Span
 Component = get_args(Tree)
 """The nodes of components of other notations."""
 DEEPEST = 100
-"""Brackets and prefixes nest no deeper."""
+"""Brackets and prefixes nest no deeper, nor do calls of tensor functions in each other."""
 
 
 @record
