@@ -226,9 +226,13 @@ def _check_guards(e: Expression, known: set[str]) -> None:
 
 def _drops(e: Expression, right: Operand, dropped: tuple[Axis, ...]) -> MeaningError:
     """A binary form that drops letters: the help shows the two expressions it stands for."""
+    from ilang.core.notation.guidance import no_number
+
     letters = _distinct(dropped)
     message = f"{_axes(letters)} missing from the output, and `{e.op}` between two inputs keeps "
     message += "every axis"
+    if (help_line := no_number(_text(right)) or no_number(_text(e.left))) is not None:
+        return MeaningError("E0202", message, dropped[0].span, help_line)
     whole = e.output.letters() + letters
     spelling = f"{_text(e.left)}{e.op}{_text(right)}~{whole} >> +{whole}~{_text(e.output)}"
     help_line = f"to sum over {', '.join(letters)}, write two expressions: `{spelling}`"

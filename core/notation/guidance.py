@@ -176,6 +176,7 @@ NO_NUMBERS = {"inf": "(1 | 0) >> ./.~.", "nan": "(0 | 0) >> ./.~."}
 """Words for numbers in other languages, and programs that give these."""
 SCALED = re.compile(rf"({LETTERS})\s*({SIGN})\s*({NUMBER})\s*(?:~\s*({LETTERS}|\.))?")
 SCALING = re.compile(rf"({NUMBER})\s*({SIGN})\s*({LETTERS})\s*(?:~\s*({LETTERS}|\.))?")
+PRODUCT = re.compile(r"[A-Za-z]\w*\s*@\s*[A-Za-z]\w*")
 MATRICES = re.compile(rf"[A-Z]\s*({SIGN})\s*[A-Z]\s*(?:~\s*[A-Za-z]*)?")
 PLAIN = re.compile(rf"({SIGN}|!!)?\s*({LETTERS}|\.)\s*(?:({SIGN})\s*({LETTERS}|\.)\s*)?~?\s*")
 REDUCING = ("+", "*", ">", "<", "&&", "||", "^^")
@@ -247,6 +248,8 @@ def _shown(program: str) -> str:
 
 def _matrices(text: str) -> str | None:
     """``A*B~C``: capital letters are arrays to mathematicians, and nothing here."""
+    if PRODUCT.fullmatch(text):
+        return "letters are axes, not arrays: a product of two matrices is `ik*kj~ijk >> +ijk~ij`"
     match = MATRICES.fullmatch(text)
     if match is None:
         return None
@@ -371,11 +374,18 @@ def _completed(match: re.Match[str], out: str | None) -> str | None:
     return f"name the output: `{left}{between}{right}~{axes or '.'}`"
 
 
+def no_number(word: str, sign: str = "") -> str | None:
+    """The help for a word that is a number in other languages; None where it is none."""
+    if word not in NO_NUMBERS:
+        return None
+    number = NO_NUMBERS[word].replace("(1", "(-1" if sign == "-" else "(1")
+    return f"`{word}` is read as axes {', '.join(word)}; for the number write `{number}`"
+
+
 def _one_input(op: str | None, pattern: str, axes: str, out: str | None) -> str | None:
     op = op or ""
     if out is None and pattern in NO_NUMBERS and op in ("", "-", "+"):
-        number = NO_NUMBERS[pattern].replace("(1", "(-1" if op == "-" else "(1")
-        return f"`{pattern}` is read as axes {', '.join(pattern)}; for the number write `{number}`"
+        return no_number(pattern, op)
     if out is not None:
         return _wrapped(f"{op}{pattern}~{out or '.'}")
     reducing = (not op or op in REDUCING) and axes

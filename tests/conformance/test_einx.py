@@ -533,6 +533,7 @@ def test_what_programs_must_not_be_told(text: str, code: str, marked: list[str])
         ('add("a b, b")', [(4,), (3, 4)], "and in1, in0 would fit"),
         ('where("a, b, a b")', [(3, 4), (3,), (4,)], "and in1, in2, in0 would fit"),
         ('dot("a b, b c -> a c")', [(4, 5), (3, 4)], "and in1, in0 would fit"),
+        ('add("a b, 3")', [(2, 2), (3,)], "for the number leave it out, and pass 3"),
         ('dot("a b, b c -> a c")', [(3, 4), (3, 4)], None),
         ('add("a, b -> a b")', [(3,), (4, 5)], None),
     ],

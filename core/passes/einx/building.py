@@ -367,6 +367,8 @@ class EinxBuilding:
             says = f"axis {leaf.name}" if leaf.name else "the axis"
             message = f"{says} of size {size} is in no output, and only axes of size 1 are dropped"
             help_line = "write it in the output, or reduce it: einx.sum, einx.mean, ..."
+            if not leaf.name and len(tensor.leaves) == 1:
+                help_line = f"`{size}` is an axis of {size} elements; for the number leave it out, and pass {size}"
             raise ShapeError("E0543", message, leaf.span, help_line)
         names = tuple(1 if each is leaf else None for each in tensor.leaves)
         spans = tuple(each.span for each in tensor.leaves)

@@ -107,6 +107,6 @@ def _order_of_arrays(form: Form, shapes: Sequence[Shape], names: Sequence[str]) 
         except Error:
             continue
         fits.append(order)
-    if len(fits) != 1:
+    if len(fits) != 1 or fits[0] == tuple(range(len(shapes))):
         return None
     return f"arrays go by position, and {', '.join(names[n] for n in fits[0])} would fit"
