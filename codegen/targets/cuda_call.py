@@ -355,7 +355,8 @@ class _Caller:
         counts = [self.extents[n] for n in (*grid.sizes, *across, *launch.needs)]
         if min(counts, default=1) < 1:
             return
-        if launch.parts is not None and self.extents[launch.parts] < 2:
+        parts = 0 if launch.parts is None else self.extents[launch.parts]
+        if launch.parts is not None and not launch.few < parts <= (launch.many or parts):
             return
         index = NARROW if kernel.spans is not None and self._is_narrow(kernel.spans) else WIDE
         width = BYTES["i32" if index == NARROW else "i64"]

@@ -191,7 +191,9 @@ class Entry(c_entry.Entry):
         further += launch.needs
         every += [f"{self.spelling.size(n)} > 0" for n in further]
         if launch.parts is not None:
-            every.append(f"{self.spelling.size(launch.parts)} > 1")
+            parts = self.spelling.size(launch.parts)
+            every.append(f"{parts} > {launch.few}")
+            every += [] if launch.many is None else [f"{parts} <= {launch.many}"]
         takes_scratch = launch.scratch and sizes
         if every or takes_scratch:
             head = [f"{INDENT}if ({' && '.join(every)}) {{" if every else f"{INDENT}{{"]

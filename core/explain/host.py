@@ -176,7 +176,8 @@ def _launch(program: Program, launch: Launch, finite: Sequence[Finite]) -> Itera
     yield f"reads {reads}" if reads else "reads nothing"
     yield "writes " + " ".join(name for n, name in names.items() if n in launch.writes)
     if launch.parts is not None:
-        yield f"where 1 < {_size(program, launch.parts)}"
+        most = "" if launch.many is None else f" <= {launch.many}"
+        yield f"where {launch.few} < {_size(program, launch.parts)}{most}"
     if launch.needs:
         yield f"where {' and '.join(f'0 < {_size(program, n)}' for n in launch.needs)}"
     if launch.finite is not None:

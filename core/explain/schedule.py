@@ -147,6 +147,9 @@ def _parts(scheduled: Scheduled, instance: Instance, parts: Parts) -> str:
     each = f"one for each {loops}"
     if parts.least:
         each = f"each of {parts.least} {loops} or more, as many as give {parts.most} blocks"
+    if parts.by_count:
+        adder = "one thread, many by all threads of a block,"
+        each = each.replace("blocks", "threads")
     return f"{name} in parts, {each}, combined by {adder} for each element"
 
 

@@ -128,9 +128,9 @@ class Launch:
     """A call of a kernel: the run-time sizes and the buffers that it takes, in order, and which of these it writes.
 
     With ``scratch`` it takes scratch storage, with ``divided`` so that its threads have parts of their own. ``grid``
-    says how many threads of a GPU run it. A launch that combines ``parts`` is left out where that size is 1: there is
-    one; and where one of the sizes that it ``needs`` is 0. The kernel is told whether the arrays of number ``finite``
-    are.
+    says how many threads of a GPU run it. A launch that combines ``parts`` runs where that size is more than ``few``,
+    at least 1, and no more than ``many``; none runs where one of the sizes that it ``needs`` is 0. The kernel is told
+    whether the arrays of number ``finite`` are.
     """
 
     kernel: int
@@ -141,6 +141,8 @@ class Launch:
     divided: bool
     grid: Grid | None = None
     parts: int | None = None
+    few: int = 1
+    many: int | None = None
     finite: int | None = None
     needs: tuple[int, ...] = ()
 

@@ -280,13 +280,15 @@ class Parts:
 
     All results are combined in their order after that, each element by the ``threads`` of a block, or by one. With a
     ``least`` number, iterations that follow each other share a result, so many at least: as many as leave a device
-    ``most`` blocks.
+    ``most`` blocks; where a thread has each element of a part, as many threads, and ``by_count`` says that a block
+    combines many parts and a thread few.
     """
 
     loops: tuple[Loop, ...]
     threads: bool
     least: int = 0
     most: int = 0
+    by_count: bool = False
 
 
 Accumulation = RegisterTile | PartialSums | Chunks | ThreadTile

@@ -46,13 +46,15 @@ from ilang.core.record import replace
 
 LONG = 64
 """Launches of a long host program."""
+FEW_PARTS = 64
+"""Parts of an element that one thread combines where a block could."""
 
 
 def kernel_to_host(program: Program) -> Host:
     """The host program of some kernels."""
     uses = [use_of(program, kernel.body) for kernel in program.kernels]
     launches, finite = _launched(
-        program, [_launch(program, call, uses[call.kernel]) for call in program.launched()]
+        program, [_launch(program, call, uses) for call in program.launched()]
     )
     shared = {program.owner(n) for launch in launches for n in launch.buffers}
     layout = Layout(
@@ -195,11 +197,18 @@ def _least(program: Program, rule: Derivation) -> tuple[int, tuple[int, ...]]:
     return rule.least, tuple(size for size in members if program.sizes[size].fixed is None)
 
 
-def _launch(program: Program, call: Call, use: Use) -> Launch:
+def _launch(program: Program, call: Call, uses: Sequence[Use]) -> Launch:
+    """A call of a kernel; of two that combine the same parts, that by blocks is for many of them."""
+    use = uses[call.kernel]
     kernel = program.kernels[call.kernel]
     grid = _grid(program, kernel)
-    combined = (program.buffers[n] for n in use.shared if n not in use.written)
-    parts = next((buffer.dims[0] for buffer in combined if buffer.instead is not None), None)
+    read = [n for n in use.shared if n not in use.written]
+    combined = next((n for n in read if program.buffers[n].instead is not None), None)
+    ways = sum(combined in other.shared and combined not in other.written for other in uses)
+    few, many = 1, None
+    if 1 < ways:
+        is_by_blocks = grid is not None and grid.over == "blocks"
+        few, many = (FEW_PARTS, None) if is_by_blocks else (1, FEW_PARTS)
     return Launch(
         call.kernel,
         tuple(n for n in use.sizes if program.sizes[n].fixed is None),
@@ -208,7 +217,9 @@ def _launch(program: Program, call: Call, use: Use) -> Launch:
         bool(use.private),
         _is_divided(program, kernel) if grid is None else bool(use.private),
         grid,
-        parts,
+        None if combined is None else program.buffers[combined].dims[0],
+        few,
+        many,
         needs=kernel.needs,
     )
 

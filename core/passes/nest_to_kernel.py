@@ -166,12 +166,13 @@ class _Lowering(OnlineReductions):
         if parts is not None:
             frame.place = self._place_of_parts(frame, parts, site)
         scope, opened = site, []
-        for loop in loops[:leading]:
+        outer = 0 if parts is not None and parts.by_count else leading
+        for loop in loops[:outer]:
             scope = self._enter(frame, loop, scope)
             opened.append(loop)
             yield from self._stage_inside(frame, loop)
         if parts is not None and parts.least:
-            yield from self._sharing(frame, scope, loops[leading:], parts)
+            yield from self._sharing(frame, scope, (loops[outer:leading], loops[leading:]), parts)
         elif reduced:
             yield from self._reduction(frame, scope, loops[leading:])
         elif node.acc is None:

@@ -215,25 +215,44 @@ class Reductions(Loops, ABC):
         return [self.storage.shares(counts[0], tiles, parts.least, parts.most)]
 
     def _sharing(
-        self, frame: Frame, scope: Scope, loops: list[Loop], parts: Parts
+        self, frame: Frame, scope: Scope, order: tuple[list[Loop], list[Loop]], parts: Parts
     ) -> Generator[Steps, None, None]:
-        """A reduction in parts of which each has several iterations of a loop, by a loop over the parts."""
+        """A reduction in parts of which each has several iterations of a loop, by a loop over the parts.
+
+        Args:
+            frame: the reduction.
+            scope: of the loop over the parts.
+            order: the loops inside it, those over elements and those from the reduced one on.
+            parts: how many iterations share a part.
+        """
+        elements, loops = order
         (loop,) = parts.loops
         (count,) = self._counts_of_parts(frame, parts)
         inside = self._counting(scope)
         assert inside.variable is not None
         frame.place = replace(frame.place, part=(axis_index(inside.variable),))
         frame.chunks[loop] = kernel.Chunk(inside.variable, count, 1)
-        yield from self._reduction(frame, inside, loops)
+        innermost = inside
+        for each in elements:
+            innermost = self._enter(frame, each, innermost)
+            yield from self._stage_inside(frame, each)
+        yield from self._reduction(frame, innermost, loops)
+        for each in reversed(elements):
+            self._leave(frame, each)
         del frame.chunks[loop]
         body = tuple(inside.block)
-        if loops[1:] == [Loop(loop.axis, 1)]:
+        if loops[1:] == [Loop(loop.axis, 1)] and parts.threads:
             whole = frame.node.sizes[loop.axis]
             body = tuple(_joined(s, whole, frame.nest.weight(loop)) for s in body)
         scope.block.append(kernel.For(inside.variable, count, body, role="p"))
 
     def _combine_parts(self, frame: Frame, whole: Place, parts: Parts, scope: Scope) -> None:
-        """Combine what the parts of each element have, in their order, and store it."""
+        """Combine what the parts of each element have, in their order, and store it; in two ways, one of which runs."""
+        for by_threads in (False, True) if parts.by_count else (parts.threads,):
+            self._combine(frame, whole, replace(parts, threads=by_threads), scope)
+
+    def _combine(self, frame: Frame, whole: Place, parts: Parts, scope: Scope) -> None:
+        """Combine the parts of each element by a thread, or by the threads of a block."""
         node, held = frame.node, frame.place
         counts = self._counts_of_parts(frame, parts)
         elements = tuple(Loop(axis) for axis in dict.fromkeys(node.output_axes()))

@@ -43,6 +43,8 @@ from ilang.core.schedule.choose.tile import MOST_TERMS, RUN
 from ilang.core.schedule.fuse import NestedProgram
 from ilang.core.schedule.registers import micro_tiles, vector_lanes
 
+FULL = 8
+"""Blocks by which a multiprocessor has all threads that it holds."""
 PART = 4 * RUN
 """Terms of a part that has several iterations of a loop, at least: its results are written and read once more."""
 
@@ -193,9 +195,12 @@ def _parts(program: NestedProgram, instance: Instance) -> Parts | None:
     parts = _counts(program, instance, loops)
     elements = [fixed(sizes, instance.extents[axis]) for axis in dict.fromkeys(node.output_axes())]
     least, most = _shared(program, instance)
-    inside = {loop.axis for loop in nest.order[nest.order.index(loops[-1]) + 1 :]}
-    if least and inside.isdisjoint(node.output_axes()):
-        return Parts(loops, True, least, most)  # as many elements as blocks, where these are few
+    inside = nest.order[nest.order.index(loops[-1]) + 1 :]
+    if least and {loop.axis for loop in inside}.isdisjoint(node.output_axes()):
+        is_row = nest.role(len(nest.order) - 1) in THREAD_ROLES
+        return Parts(
+            loops, is_row, least, most, not is_row
+        )  # a row has a block for each part: few elements have parts
     if device is None or None in elements or (None in parts and not least):
         return Parts(loops, False, least, most)
     are_few = prod(count or 0 for count in elements) <= program.machine.threads.most_blocks
@@ -222,7 +227,7 @@ def _shared(program: NestedProgram, instance: Instance) -> tuple[int, int]:
     """The least iterations of a loop over parts that share a result, and the most blocks of a device for them.
 
     Both numbers are 0 where it is known how many parts there are, and tiles, or parts are of anything but tiles of
-    blocks: elements that their threads have, or one that they share.
+    blocks, elements that their threads share, or elements of threads, which are as many as a device holds.
     """
     node, nest, device = (
         program.node(instance.value),
@@ -237,13 +242,12 @@ def _shared(program: NestedProgram, instance: Instance) -> tuple[int, int]:
     tile = [x for x in inside if x.axis in outputs]
     elements = _counts(program, instance, tile)
     known = None not in _counts(program, instance, (*around, *loops))
-    is_row = inside == (Loop(loops[0].axis, 1),) and nest.role(at + 1) in THREAD_ROLES
-    if (
-        known
-        or not (tile or (is_row and around))
-        or None in elements
-        or {x.axis for x in around} - outputs
-    ):
+    if known or None in elements or {x.axis for x in around} - outputs:
+        return 0, 0
+    threads = [x for x in inside if nest.role(nest.order.index(x)) in THREAD_ROLES]
+    is_row = bool(threads) and inside == (Loop(loops[0].axis, 1),)
+    is_column = not threads and inside and {x.axis for x in inside} == {loops[0].axis}
+    if not tile and not (around and (is_row or is_column)):
         return 0, 0
     terms = [x for x in inside if x.axis not in outputs]
     each = prod(count or 1 for count in _counts(program, instance, terms))
@@ -253,7 +257,9 @@ def _shared(program: NestedProgram, instance: Instance) -> tuple[int, int]:
         if nest.role(nest.order.index(loop)) not in THREAD_ROLES
     )
     blocks = 1 if 2 * program.machine.tiles.rows * program.machine.tiles.lanes <= sums else 2
-    least = PART if tile else program.machine.threads.block_work
+    if is_column:
+        return 1, FULL * device.multiprocessors * device.block_threads
+    least = program.machine.threads.block_work if is_row else PART
     return max(1, -(-least // each)), blocks * device.multiprocessors
 
 

@@ -6,7 +6,7 @@ import functools
 import random
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -202,7 +202,7 @@ def test_where_parts_are_counted_at_run_time(text: str, parts: str) -> None:
     assert ("k:p" in row.schedule) is bool(parts)
 
 
-@pytest.mark.parametrize("text", [*AT_RUN_TIME[:4], "+ij~i", ">ijk~ij"])
+@pytest.mark.parametrize("text", [*AT_RUN_TIME[:4], "+ij~i", ">ijk~ij", "+ij~j"])
 def test_what_is_counted_at_run_time_gives_the_same_text_when_it_is_written(text: str) -> None:
     graph = graph_of(text_component(text), "f")
     again = text
@@ -450,21 +450,24 @@ def test_random_extents_at_run_time(mode: str) -> None:
 
 ROWS = ("+ij~i", ">ij~i", "ij*j~ij >> +ij~i", "+ijk~ij", "ij*ij~ij >> >ij~i")
 """Sums and maxima of rows, whose extents come at run time."""
+COLUMNS = ("+ij~j", ">ij~j", "ij*i~ij >> +ij~j", "+ijk~jk", "<ij~j")
 LENGTHS = (0, 1, 5, 1023, 1024, 4097, 8192, 30001)
 
 
-def of_rows() -> Iterator[tuple[Program, Call, list[Any]]]:
+def with_shares(texts: Sequence[str]) -> Iterator[tuple[Program, Call, list[Any]]]:
     """These at ragged extents, of f32 and f64, on the usual device and on one of few multiprocessors."""
     assert GPU.device is not None
     few = replace(GPU, device=replace(GPU.device, multiprocessors=3))
-    for number, text in enumerate(ROWS):
+    for number, text in enumerate(texts):
         dtype = "f64" if number == 1 else "f32"
-        kind, leaves = np.dtype(TYPES[dtype]), text.split("~", 1)[0].lstrip("+>").split("*")
+        kind, leaves = np.dtype(TYPES[dtype]), text.split("~", 1)[0].lstrip("+<>").split("*")
         shaped = infer(graph_of(text_component(text), "f"), [dtype] * len(leaves))
         program = replace(lower(shaped, few if number % 2 else GPU), name=f"r{number}")
+        reduced = set(leaves[0]) - set(text.rsplit("~", 1)[1])
         for turn, length in enumerate(LENGTHS):
-            sizes = {"i": (3, 1, 0, 9)[turn % 4], "j": length, "k": length}
-            sizes |= {"j": 2} if "k" in text else {}
+            sizes = dict(zip("ijk", ((3, 1, 0, 9)[turn % 4], 2, 2), strict=True))
+            sizes |= {"j": sizes["i"], "k": 2} if "i" in reduced else {}
+            sizes |= dict.fromkeys(reduced, length)
             draw = np.random.default_rng(turn)
             arrays = [draw.normal(size=[sizes[c] for c in each]).astype(kind) for each in leaves]
             extents = fit(shaped, [array.shape for array in arrays])
@@ -476,12 +479,16 @@ def of_rows() -> Iterator[tuple[Program, Call, list[Any]]]:
 
 @needs_emulator
 @pytest.mark.parametrize("mode", emulated.MODES)
-def test_rows_at_run_time_are_shared_by_blocks(mode: str) -> None:
-    rows = list(of_rows())
-    programs = list(dict.fromkeys(program for program, _, _ in rows))
-    assert len(programs) == len(ROWS)
+@pytest.mark.parametrize(("texts", "kernels"), [(ROWS, 2), (COLUMNS, 3)], ids=["rows", "columns"])
+def test_at_run_time_blocks_share_what_is_long(
+    texts: Sequence[str], kernels: int, mode: str
+) -> None:
+    """Many parts of a column are combined by a block, few by a thread; those of a row by a block."""
+    calls = list(with_shares(texts))
+    programs = list(dict.fromkeys(program for program, _, _ in calls))
     assert all(len(shares_of(program)) == 1 for program in programs)
-    emulated.agree(programs, [call for _, call, _ in rows], [w for _, _, w in rows], mode, 1e-4)
+    assert [len(program.kernels) for program in programs] == [kernels] * len(texts)
+    emulated.agree(programs, [call for _, call, _ in calls], [w for *_, w in calls], mode, 1e-4)
 
 
 @pytest.mark.parametrize(
@@ -495,10 +502,15 @@ def test_rows_at_run_time_are_shared_by_blocks(mode: str) -> None:
         ("f(x[16,n]) = +ij~i", {"n": 131072}, [16]),
         ("f(x[m,4096]) = +ij~i", {}, []),  # too short
         ("f(x[132,n]) = +ij~i", {}, []),  # enough for the device
+        ("f(x[m,n]) = +ij~j", {"m": 65536, "n": 1024}, [256]),
+        ("f(x[m,n]) = +ij~j", {"m": 1 << 24, "n": 4}, [65536]),
+        ("f(x[m,n]) = +ij~j", {"m": 1 << 20, "n": 100_000}, [2]),
+        ("f(x[m,n]) = +ij~j", {"m": 5000, "n": 300_000}, [1]),
+        ("f(x[m,16]) = +ij~j", {"m": 131072}, [512]),
         ("f(x[m,n]) = (I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij", {}, []),
     ],
 )
-def test_rows_have_as_many_parts_as_fill_the_device(
+def test_rows_and_columns_have_as_many_parts_as_fill_the_device(
     text: str, extents: dict[str, int], wanted: list[int]
 ) -> None:
     """A row that is read beside its reductions stays one block's."""
@@ -513,7 +525,7 @@ def test_nvcc_spills_nothing(tmp_path: Path, number: int, arch: str) -> None:
     every += [(f"ragged{n}", shaped_of(PRODUCT, shapes)) for n, shapes in enumerate(RAGGED)]
     every += [
         (f"counted{n}", infer(graph_of(text_component(text), "f")))
-        for n, text in enumerate([*AT_RUN_TIME[:4], "+ij~i"])
+        for n, text in enumerate([*AT_RUN_TIME[:4], "+ij~i", "+ij~j"])
     ]
     every += [
         (

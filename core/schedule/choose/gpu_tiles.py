@@ -183,24 +183,33 @@ def _elements(
     if each is None:
         return None
     is_run = RUN < each and len(reduced) == 1
-    return _in_parts(node, kept, (each // RUN, RUN) if is_run else (each,), (SEQUENTIAL,))
+    factors = (each // RUN, RUN) if is_run else (each,)
+    is_known = None not in {extents.fixed(node.sizes[axis]) for axis in (*kept, *reduced)}
+    return _in_parts(node, kept, factors, (SEQUENTIAL,), is_known=is_known)
 
 
 def _in_parts(
-    node: Assignment, kept: tuple[int, ...], factors: tuple[int, ...], inner: tuple[Role]
+    node: Assignment,
+    kept: tuple[int, ...],
+    factors: tuple[int, ...],
+    inner: tuple[Role],
+    *,
+    is_known: bool = True,
 ) -> BlockTile:
     """A reduction whose outermost reduced axis is in parts; the role of its innermost loop.
 
-    Parts are outside of all elements, so that threads which are neighbors have neighbors.
+    Parts are outside of all elements, so that threads which are neighbors have neighbors. Those of which it is not
+    known how many there are stand inside, as loops that share them do.
     """
     first, *others = node.reduced_axes()
     splits: list[tuple[int, ...]] = [()] * len(node.axes)
     splits[first] = factors if 1 < prod(factors) else ()
     inside = [Loop(first, part) for part in range(1, len(splits[first]) + 1)]
-    loops = (Loop(first), *map(Loop, kept), *inside, *map(Loop, others))
-    between: list[Role] = [SEQUENTIAL for _ in loops[2:]]
-    roles: tuple[Role, ...] = ("p", *between, *inner)
-    return BlockTile(tuple(splits), loops, roles, len(loops))
+    elements = tuple(map(Loop, kept))
+    outer = (Loop(first), *elements) if is_known else (*elements, Loop(first))
+    loops = (*outer, *inside, *map(Loop, others))
+    roles: list[Role] = ["p" if loop == Loop(first) else SEQUENTIAL for loop in loops[:-1]]
+    return BlockTile(tuple(splits), loops, (*roles, *inner), len(loops))
 
 
 def _roles(outer: Sequence[object], inner: tuple[Role, ...]) -> tuple[Role, ...]:

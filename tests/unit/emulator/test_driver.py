@@ -92,6 +92,8 @@ def rand(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
         ("ik*kj~ijk >> +ijk~ij", ((33, 20), (20, 45))),
         ("(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij", ((5, 70),)),
         ("+ij~.", ((50, 700),)),
+        ("+ij~i", ((3, 20000),)),
+        *(("+ij~j", ((terms, 3),)) for terms in (200, 900, 20000)),  # one part, few and many
         ("ik*jk~ijk >> +ijk[j<=i]~ij", ((20, 8), (35, 8))),
         ("ijk+ijk~ijk | k:8 | i j k k' | i:z,j:y,k:x,k':tx", ((3, 4, 70), (3, 4, 70))),
         ("ij~ji", ((0, 3),)),
