@@ -8,13 +8,14 @@ Example:
                                                                  spread i1 j1 over the threads: acc += copy
 
 Statements that all threads do alike are traversed in order, with the accesses since the last barrier; a loop is
-traversed again until its next iteration begins with nothing new. Elements that each thread alone touches, always in
-loops that are shared out alike, order nothing.
+traversed again until its next iteration begins with nothing new. Elements that each thread alone touches, in two loops
+that are shared out alike, do not order these: a row's maximum, and the factor by which it changes, are one thread's.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from ilang.core.ir.gpu import Barrier, Spread, SwapBuffers
 from ilang.core.ir.kernel import (
@@ -33,22 +34,35 @@ from ilang.core.ir.scalar import Load
 from ilang.core.passes.gpu.spaces import owned_dimensions
 from ilang.core.record import record, replace
 
+ALL = 0
+"""Stands for a spread where all threads touch a buffer alike, or under another name."""
+Users = frozenset[tuple[int, int]]
+"""Buffers, each with the identity of the spread that touches it."""
+
 
 @record
 class Touched:
-    """The buffers that were read and written since the last barrier."""
+    """The buffers that were read and written since the last barrier, and where."""
 
-    read: frozenset[int] = frozenset()
-    written: frozenset[int] = frozenset()
+    read: Users = frozenset()
+    written: Users = frozenset()
 
-    def meets(self, other: Touched) -> bool:
-        """Whether what comes next has to wait."""
-        return bool(self.written & (other.read | other.written) or self.read & other.written)
+    def meetings(self, other: Touched) -> Iterator[tuple[int, int, int]]:
+        """The buffers for which what comes next has to wait, and the spreads that touch them, before and then."""
+        for earlier, later in (
+            (self.written, other.read | other.written),
+            (self.read, other.written),
+        ):
+            for number, first in earlier:
+                yield from ((number, first, then) for n, then in later if n == number)
 
     def swapped(self, s: SwapBuffers) -> Touched:
         """The accesses after two buffers have exchanged their names."""
         other = {s.first: s.second, s.second: s.first}
-        read, written = ({other.get(n, n) for n in each} for each in (self.read, self.written))
+        read, written = (
+            {(other[n], ALL) if n in other else (n, at) for n, at in each}
+            for each in (self.read, self.written)
+        )
         return Touched(frozenset(read), frozenset(written))
 
     def joined(self, other: Touched) -> Touched:
@@ -79,6 +93,8 @@ class Placing:
         """For a spread over blocks."""
         self.program = program
         inside = [s for s in statements_within(spread.body) if isinstance(s, Spread)]
+        self.spreads = {id(s): s for s in inside}
+        self.owned: dict[tuple[int, int, int], bool] = {}
         self.alone: set[int] = set()
         uses = [(s, Counter(buffer for buffer, _ in accesses(s.body))) for s in inside]
         for number, everywhere in Counter(buffer for buffer, _ in accesses(spread.body)).items():
@@ -91,7 +107,11 @@ class Placing:
     def of_block(self, touched: Touched) -> Touched:
         """The accesses to the memory of a block, which its next iteration uses again."""
         shared = {n for n, b in enumerate(self.program.buffers) if b.space == "shared"}
-        return Touched(touched.read & shared, touched.written & shared)
+        read, written = (
+            frozenset(each for each in users if each[0] in shared)
+            for users in (touched.read, touched.written)
+        )
+        return Touched(read, written)
 
     def block(self, body: Block, touched: Touched) -> tuple[Block, Touched]:
         """A block with barriers, and what was touched since its last one, given that before it."""
@@ -113,7 +133,7 @@ class Placing:
                 touched = one.joined(other)
             else:
                 place = self.of(s)
-                if touched.meets(place):
+                if any(not self._is_owned(*meeting) for meeting in touched.meetings(place)):
                     out.append(Barrier())
                     touched = Touched()
                 out.append(s)
@@ -128,9 +148,23 @@ class Placing:
                 return replace(loop, body=body), touched
             touched = touched.joined(after)
 
+    def _is_owned(self, number: int, first: int, then: int) -> bool:
+        """Whether each element of a buffer is one thread's in two spreads, the same one's."""
+        if ALL in (first, then):
+            return False
+        key = (number, first, then)
+        if key not in self.owned:
+            users = [self.spreads[first], self.spreads[then]]
+            self.owned[key] = owned_dimensions(self.program, users, number) is not None
+        return self.owned[key]
+
     def of(self, s: Statement) -> Touched:
         """The accesses of a statement where threads may meet."""
         inside = list(statements_within((s,)))
         read = {part.buffer for x in inside for part in parts_of(x) if isinstance(part, Load)}
         written = {x.buffer for x in inside if isinstance(x, Store)}
-        return Touched(frozenset(read - self.alone), frozenset(written - self.alone))
+        at = id(s) if isinstance(s, Spread) else ALL
+        return Touched(
+            frozenset((n, at) for n in read - self.alone),
+            frozenset((n, at) for n in written - self.alone),
+        )
