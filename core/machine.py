@@ -146,12 +146,16 @@ class SumParts:
             more often.
         unshared: the same where no tile shares operands.
         copied: of a tile with a short side, copied at a time.
+        of_thread: parts of an element that one thread adds at most where a block could.
+        full: blocks by which a multiprocessor has all threads that it holds.
     """
 
     least: int
     instead_of_smaller: int
     unshared: int
     copied: int
+    of_thread: int
+    full: int
 
 
 @record
@@ -432,7 +436,9 @@ GPU = Machine(
         most_statements=64,
         narrow_elements=1 << 29,
         local_bytes=1024,
-        parts=SumParts(least=64, instead_of_smaller=512, unshared=32, copied=64),
+        parts=SumParts(
+            least=64, instead_of_smaller=512, unshared=32, copied=64, of_thread=64, full=8
+        ),
         most_products=3,
         units=(  # PTX ISA 9.0, mma.m16n8k8 with .tf32 and mma.m16n8k16 with .bf16: their fragments
             MatrixUnit("tf32", "f32", 16, 8, 8, across=4, packed=1, capability=80),

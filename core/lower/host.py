@@ -46,8 +46,6 @@ from ilang.core.record import replace
 
 LONG = 64
 """Launches of a long host program."""
-FEW_PARTS = 64
-"""Parts of an element that one thread combines where a block could."""
 
 
 def kernel_to_host(program: Program) -> Host:
@@ -206,9 +204,9 @@ def _launch(program: Program, call: Call, uses: Sequence[Use]) -> Launch:
     combined = next((n for n in read if program.buffers[n].instead is not None), None)
     ways = sum(combined in other.shared and combined not in other.written for other in uses)
     few, many = 1, None
-    if 1 < ways:
-        is_by_blocks = grid is not None and grid.over == "blocks"
-        few, many = (FEW_PARTS, None) if is_by_blocks else (1, FEW_PARTS)
+    if 1 < ways and grid is not None and program.machine.device is not None:
+        most = program.machine.device.parts.of_thread
+        few, many = (most, None) if grid.over == "blocks" else (1, most)
     return Launch(
         call.kernel,
         tuple(n for n in use.sizes if program.sizes[n].fixed is None),

@@ -43,8 +43,6 @@ from ilang.core.schedule.choose.tile import MOST_TERMS, RUN
 from ilang.core.schedule.fuse import NestedProgram
 from ilang.core.schedule.registers import micro_tiles, vector_lanes
 
-FULL = 8
-"""Blocks by which a multiprocessor has all threads that it holds."""
 PART = 4 * RUN
 """Terms of a part that has several iterations of a loop, at least: its results are written and read once more."""
 
@@ -258,7 +256,7 @@ def _shared(program: NestedProgram, instance: Instance) -> tuple[int, int]:
     )
     blocks = 1 if 2 * program.machine.tiles.rows * program.machine.tiles.lanes <= sums else 2
     if is_column:
-        return 1, FULL * device.multiprocessors * device.block_threads
+        return 1, device.parts.full * device.multiprocessors * device.block_threads
     least = program.machine.threads.block_work if is_row else PART
     return max(1, -(-least // each)), blocks * device.multiprocessors
 

@@ -35,7 +35,7 @@ from ilang.core.passes.gpu.spaces import owned_dimensions
 from ilang.core.record import record, replace
 
 ALL = 0
-"""Stands for a spread where all threads touch a buffer alike, or under another name."""
+"""Stands for a spread where none touches a buffer, or it has another name."""
 Users = frozenset[tuple[int, int]]
 """Buffers, each with the identity of the spread that touches it."""
 

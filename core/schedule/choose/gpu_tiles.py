@@ -198,8 +198,8 @@ def _in_parts(
 ) -> BlockTile:
     """A reduction whose outermost reduced axis is in parts; the role of its innermost loop.
 
-    Parts are outside of all elements, so that threads which are neighbors have neighbors. Those of which it is not
-    known how many there are stand inside, as loops that share them do.
+    Parts are outside of all elements, so that threads which are neighbors have neighbors. Where their number is not
+    known, the loop over them stands inside: its iterations share parts.
     """
     first, *others = node.reduced_axes()
     splits: list[tuple[int, ...]] = [()] * len(node.axes)

@@ -155,8 +155,8 @@ def combined(text: str) -> list[tuple[str, int]]:
 
 
 def test_threads_share_a_row_and_combine_what_they_have() -> None:
-    assert combined("+ij~i") == [("add", 256)]
-    assert combined(">ij~i") == [("max", 256)]
+    assert combined("+ij~i") == [("add", 256), ("add", 256)]  # of a part, and of all parts
+    assert combined(">ij~i") == [("max", 256), ("max", 256)]
     assert combined("+ij~.") == [("add", 256), ("add", 256)]  # of a chunk, and of all chunks
-    assert combined("+ij~j") == []  # neighbors have neighboring columns as it is
+    assert combined("+ij~j") == [("add", 256)]  # of many parts: neighbors have neighboring columns
     assert combined("+ij~i || i j") == []

@@ -24,7 +24,7 @@ def lowered(text: str) -> Program:
     ("text", "spans"),
     [
         ("ij+ij~ij", ("n_ij",)),
-        ("+ij~i", ("n_i n_j",)),
+        ("+ij~i", ("n_i n_j", "n_i n_j_1024_parts")),
         ("ij+j~ij", ("n_i n_j",)),
         ("ik*kj~ijk >> +ijk~ij", ("n_i n_k", "n_i n_j n_k_128_parts", "n_k n_j")),
         ("(2i+k)*k~ik >> +ik~i", ("n_ik", "n_i", "n_k")),
