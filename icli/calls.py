@@ -73,7 +73,7 @@ class SeenFunction:
 
     def page(self) -> str:
         """The page on the definition."""
-        return page_of(self.function, self.shapes, self.config, CPU)
+        return page_of(self.function, self.shapes, self.config, CPU, False)
 
     def stage(self, stage: str) -> str:
         """The text of the definition at one stage of its way down."""

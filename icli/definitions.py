@@ -176,12 +176,18 @@ def given_to(function: Function, shapes: Mapping[str, str]) -> dict[str, str]:
     return {name: shape for name, shape in shapes.items() if name in names}
 
 
-def page_of(function: Function, shapes: Mapping[str, str], config: Config, machine: Machine) -> str:
-    """The page on a definition: its rows so far without shapes, else everything."""
+ROWS = "Rows are batch|input->output, ? one axis, ... any number. With shapes, loops and work:"
+
+
+def page_of(
+    function: Function, shapes: Mapping[str, str], config: Config, machine: Machine, verbose: bool
+) -> str:
+    """The page on a definition: without shapes what its text says, ``verbose`` of every value; else everything."""
     if not shapes and head_of(function).tensors:
         inputs = " ".join(f"--shape {each.name}=..." for each in head_of(function).tensors)
         rows = function.shape_so_far(shapes, config)
-        return f"{signature(function)}\n\n{rows}\n\nwith shapes, everything: {inputs}\n"
+        page = rows.listing() if verbose else str(rows)
+        return f"{signature(function)}\n\n{page}\n\n{ROWS}\n  {inputs}\n"
     explanation = function.explain(shapes, config, machine=machine)
     return f"{signature(function)}\n\n{explanation}"
 

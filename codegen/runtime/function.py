@@ -15,7 +15,7 @@ from ilang.codegen.runtime.solved import SolvedDefinition
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError
 from ilang.core.explain.expression import aligned
-from ilang.core.explain.open_rows import SoFar, so_far
+from ilang.core.explain.open_rows import Kind, SoFar, so_far
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import record
 
@@ -29,6 +29,14 @@ if TYPE_CHECKING:
 Config = Mapping[str, "Given"] | None
 KEPT = 16
 """Shapes for which a definition that is called stays compiled."""
+
+KINDS: Mapping[str, Kind] = {
+    "input": "input",
+    "parameter": "parameter",
+    "declared": "state",
+    "setting": "setting",
+}
+"""The words of explanations for the kinds of stored tensors."""
 
 
 @record
@@ -151,8 +159,14 @@ class Function:
             Error: what is wrong with the text, or does not agree.
         """
         built = self.model.built(options_of(self.name, shapes or {}, config or {}, {}))
-        names = {number: built.paths.get(cell, cell.name) for cell, number in built.inputs}
-        return so_far(built.graph, names)
+        order = {cell: n for n, cell in enumerate(built.paths)}
+        inputs = {
+            number: (KINDS.get(cell.kind, "constant"), built.paths.get(cell, cell.name))
+            for cell, number in sorted(built.inputs, key=lambda each: order.get(each[0], -1))
+        }
+        results = [each.number for each in built.results if each.role == "return"]
+        changed = {each.number for each in built.results if each.role in ("parameter", "state")}
+        return so_far(built.graph, inputs, results, changed)
 
     def graph(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> Graph:
         """The graph of a run, gradients still inputs that stand for them."""

@@ -45,7 +45,6 @@ class Emission:
         self.calls: dict[ComponentCall, tuple[list[int], range]] = {}
         self.constraints: list[o.SizeConstraint] = []
         self.annotations: list[g.Annotation] = []
-        self.called: list[g.ValueName] = []
         self.custom: list[g.Custom] = []
         self.backward: list[tuple[int, list[tuple[int, int]], Span]] = []
         self.measured: list[tuple[Stored, int]] = []
@@ -126,6 +125,12 @@ class Emission:
         self.first[value] = number
         return number
 
+    def named(self, cell: Stored) -> str:
+        """The name of the input that has what a tensor starts from."""
+        node = self.nodes[self.first[cell]]
+        assert isinstance(node, o.Terminal)
+        return node.name
+
     def assign(self, cell: Stored, number: int) -> None:
         """A tensor has other values from now on, with the same axes."""
         self.updates.add(number)
@@ -195,9 +200,17 @@ class Emission:
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def graph(
-        self, name: str, outputs: Sequence[int], head: Sequence[Stored] = ()
+        self,
+        name: str,
+        outputs: Sequence[int],
+        head: Sequence[Stored] = (),
+        called: Sequence[g.ValueName] = (),
+        defined: Sequence[g.ValueName] = (),
     ) -> tuple[g.Graph, Mapping[int, int]]:
-        """The graph, inputs first, and the final number of each node; among inputs those of ``head`` in that order."""
+        """The graph, inputs first, and the final number of each node; among inputs those of ``head`` in that order.
+
+        ``called`` are nodes that names of the text are bound to, ``defined`` the results of calls.
+        """
         inputs = [
             n
             for n, node in enumerate(self.nodes)
@@ -220,7 +233,7 @@ class Emission:
             tuple(number[each] for each in outputs),
             tuple(replace(each, value=number[each.value]) for each in self.annotations),
             tuple(_moved(each, number) for each in self.constraints),
-            tuple(replace(each, value=number[each.value]) for each in self.called),
+            tuple(replace(each, value=number[each.value]) for each in called),
             tuple(
                 g.Backprop(number[of], tuple((number[a], number[b]) for a, b in pairs), span)
                 for of, pairs, span in self.backward
@@ -234,6 +247,7 @@ class Emission:
                 )
                 for each in self.custom
             ),
+            tuple(replace(each, value=number[each.value]) for each in defined),
         ), number
 
 

@@ -22,7 +22,7 @@ from ilang.core.build.settings import (
     Meaning,
     Setting,
 )
-from ilang.core.build.tensor import Rows
+from ilang.core.build.tensor import Rows, literal_rows
 from ilang.core.build.values import (
     ComponentCall,
     Computed,
@@ -32,6 +32,7 @@ from ilang.core.build.values import (
     Ruled,
     Stored,
     Tensor,
+    constant,
 )
 from ilang.core.diagnostic import Label, MeaningError, counted
 from ilang.core.ir import functions as ast
@@ -73,6 +74,8 @@ class Functions(Configuration):
         self.scopes = 0
         self.order: dict[Stored, int] = {}  # parameters in the order of evaluation
         self.active: list[ast.Head] = []
+        self.bindings: list[tuple[int, str, Tensor, Span]] = []  # of names, each so many calls deep
+        self.called: list[tuple[int, str, Tensor, Span]] = []  # results of calls, alike
         self.strings: dict[int, dict[str, list[ast.Declared]]] = {}
         """The strings that each function declares, by its identity."""
         self.untrained: dict[Stored, Ruled] = {}
@@ -444,7 +447,14 @@ class Functions(Configuration):
         owner, kept = self._owner(frame, function, label or name, term)
         return self.applied(function, owner, given, settings, term, kept)
 
-    def bound(self, frame: Evaluation, name: str, term: ast.Term) -> Meaning:
+    def bind(self, frame: Evaluation, name: str, binding: ast.NameBinding) -> None:
+        """Give a name to what a term is."""
+        meaning = self._bound(frame, name, binding.term)
+        frame.names[name] = meaning
+        if isinstance(meaning, Computed | Output | Ruled):
+            self.bindings.append((len(self.active), name, meaning, binding.term.span))
+
+    def _bound(self, frame: Evaluation, name: str, term: ast.Term) -> Meaning:
         """The meaning that ``name = term`` binds: a tensor, or an instance of a definition."""
         if isinstance(term, ast.Called) and not term.arguments and term.settings is not None:
             component = term.component
@@ -520,6 +530,7 @@ class Functions(Configuration):
                 frame = Evaluation(owner, names, self.strings[id(function)], (), kept)
                 result = self.body(frame, function.body)
         self.active.pop()
+        self.called.append((len(self.active), head.name, result, span))
         return result
 
     def noted(
@@ -543,7 +554,7 @@ class Functions(Configuration):
             elif each.name is None:
                 self.constraints.append(self.tensor(frame, each.term))
             else:
-                frame.names[each.name] = self.bound(frame, each.name, each.term)
+                self.bind(frame, each.name, each)
         return self.tensor(frame, body.result)
 
     def _repeated(self, frame: Evaluation, term: ast.Repeated) -> Tensor:
@@ -578,19 +589,6 @@ class Functions(Configuration):
         from ilang.core.build.special import special
 
         return special(self, frame, name, term)
-
-
-def constant(name: str, rows: Rows, values: object, span: Span) -> Stored:
-    """A tensor of numbers that the text or a file has."""
-    return Stored("constant", name, rows, values, None, None, span)
-
-
-def literal_rows(term: ast.Nested) -> Rows:
-    """The axes of numbers in brackets."""
-    batch, inner, output = (
-        tuple((extent, None) for row, extent in term.levels if row == kind) for kind in range(3)
-    )
-    return batch, inner, output
 
 
 def shortened(span: Span) -> str:

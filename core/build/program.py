@@ -13,10 +13,11 @@ from ilang.core.build.counting import least_expressions
 from ilang.core.build.routines import Built, Result, Routines
 from ilang.core.build.settings import Around, Evaluation, Meaning, Setting, evaluated
 from ilang.core.build.tensor import SCALAR, Rows
-from ilang.core.build.values import Measured, Stored, Tensor
+from ilang.core.build.values import Measured, NumberTensor, Stored, Tensor
 from ilang.core.diagnostic import DataError, Label, MeaningError, visible
 from ilang.core.ir import functions as ast
 from ilang.core.ir import operation as o
+from ilang.core.ir.graph import ValueName
 from ilang.core.ir.graph import operands as node_operands
 from ilang.core.limits import check_expressions
 from ilang.core.source import Span
@@ -207,7 +208,8 @@ def _finished(
     merged = run.merges.all()
     results += [Result("merged", each.cell.name, each.value) for each in merged]
     _constrain(run)
-    graph, number_of = run.emission.graph(name, [each.number for each in results], inputs)
+    numbers = [each.number for each in results]
+    graph, number_of = run.emission.graph(name, numbers, inputs, *_names(run))
     held = [
         (cell, number_of[number])
         for cell, number in run.emission.first.items()
@@ -233,6 +235,31 @@ def _finished(
         frozenset(number_of[number] for number in _forward(run)),
         merged,
     )
+
+
+def _names(run: Routines) -> tuple[list[ValueName], list[ValueName]]:
+    """The nodes that have names in the file of the definition, outermost ones first; those that calls give.
+
+    What a parameter, or state, has in the next run is called ``w_next``.
+    """
+    file, nodes = run.root.span.source.name, run.emission.latest
+    called = [
+        ValueName(nodes[value], name, span)
+        for _, name, value, span in sorted(run.bindings, key=lambda each: each[0])
+        if value in nodes and span.source.name == file
+    ]
+    called += [
+        ValueName(nodes[cell], f"{run.emission.named(cell)}_next", cell.span)
+        for cell in run.assigned
+        if cell in run.emission.first
+    ]
+    least = min((depth for depth, *_ in run.called), default=0)
+    defined = [
+        ValueName(nodes[value], name, span)
+        for depth, name, value, span in run.called
+        if depth == least and value in nodes and not isinstance(value, Stored | NumberTensor)
+    ]
+    return called, defined
 
 
 def _forward(run: Routines) -> set[int]:

@@ -193,7 +193,7 @@ class Routines(Functions):
                 if each.name is None:
                     self.constraints.append(self.tensor(frame, each.term))
                 else:
-                    frame.names[each.name] = self.bound(frame, each.name, each.term)
+                    self.bind(frame, each.name, each)
             case ast.Forward():
                 self._forward(frame, each)
             case ast.ZeroGradients():

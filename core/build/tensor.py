@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ilang.core.ir.functions import Nested
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Fits, Logic, Operation, SizeConstraint, Terminal, TerminalKind
 from ilang.core.ir.rows import KINDS, OPEN, Known, Origin
@@ -25,6 +26,14 @@ Axis = tuple[int | str, str | None]
 Rows = tuple[tuple[Axis, ...] | None, tuple[Axis, ...] | None, tuple[Axis, ...] | None]
 SCALAR: Rows = ((), (), ((1, None),))
 """The rows of a number."""
+
+
+def literal_rows(term: Nested) -> Rows:
+    """The axes of numbers in brackets."""
+    batch, inner, output = (
+        tuple((extent, None) for row, extent in term.levels if row == kind) for kind in range(3)
+    )
+    return batch, inner, output
 
 
 @record

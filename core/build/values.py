@@ -109,6 +109,11 @@ class Measured:
 Tensor = Stored | NumberTensor | Computed | Output | Ruled
 
 
+def constant(name: str, rows: Rows, values: object, span: Span) -> Stored:
+    """A tensor of numbers that the text or a file has."""
+    return Stored("constant", name, rows, values, None, None, span)
+
+
 def operands(value: Tensor) -> tuple[Tensor, ...]:
     """The values that a value is computed from."""
     match value:

@@ -1,9 +1,13 @@
-"""The rows of every value of a graph as far as they follow from its operations, before anything open is closed."""
+"""The text of a tensor function or a routine, with the rows that follow from it before any shape is known."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from textwrap import wrap
+from typing import Literal
 
+from ilang.core.diagnostic import counted
 from ilang.core.explain.expression import aligned
 from ilang.core.infer.arrays import ArrayAxes
 from ilang.core.infer.operations import Collecting
@@ -12,11 +16,29 @@ from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.record import record
 
+Kind = Literal[
+    "input", "parameter", "state", "setting", "constant", "gradient", "named", "update", "inner"
+]
+
+SECTIONS: dict[Kind, str] = {
+    "input": "inputs",
+    "parameter": "parameters",
+    "state": "state, which lasts from run to run",
+}
+"""The kinds that a page lists first, and what it calls them."""
+
+WIDTH = 80
+
 
 @record
 class OpenRows:
-    """A value: its name, its rows with `?` for an open axis and `...` for further ones, what makes it."""
+    """A value: its kind, its name, its rows with `?` for an open axis and `...` for further ones, what makes it.
 
+    ``named`` has a name in the text, or is a result; an ``update`` is what a parameter or state gets; all others that
+    operations give are ``inner``.
+    """
+
+    kind: Kind
     name: str
     rows: str
     formula: str
@@ -24,34 +46,92 @@ class OpenRows:
 
 @record
 class SoFar:
-    """The rows of every value that has a name or a text, in order; ``str`` gives aligned lines."""
+    """Every value that has a name or a text, in order; ``str`` gives the page, without what is inside."""
 
     values: tuple[OpenRows, ...]
 
     def __str__(self) -> str:
+        lines = [line for kind in SECTIONS for line in self._section(kind)]
+        return "\n".join([*lines, *self._formulas()])
+
+    def listing(self) -> str:
+        """Every value, a line each."""
         return "\n".join(aligned([(each.name, each.rows, each.formula) for each in self.values]))
 
+    def of(self, kind: Kind) -> list[OpenRows]:
+        """The values of a kind."""
+        return [each for each in self.values if each.kind == kind]
 
-def so_far(graph: Graph, names: Mapping[int, str]) -> SoFar:
-    """The rows of a graph that are known, whose values have names where ``names`` has them.
+    def _section(self, kind: Kind) -> Iterator[str]:
+        """The inputs of a kind, below its title; state that parameters have alike is told once."""
+        values = self.of(kind)
+        parameters = {each.name for each in self.of("parameter")}
+        parts = [each.name.rpartition(".") for each in values]
+        beside = Counter(name for owner, _, name in parts if owner in parameters)
+        alone = [v for v, (owner, *_) in zip(values, parts, strict=True) if owner not in parameters]
+        lines = aligned([(each.name, each.rows) for each in alone])
+        lines += aligned([(name, f"of {counted(n, 'parameter')}") for name, n in beside.items()])
+        if lines:
+            yield SECTIONS[kind]
+            yield from (f"  {line}" for line in lines)
+            yield ""
+
+    def _formulas(self) -> Iterator[str]:
+        """The text of each named value; then that of each update of parameters and of state."""
+        values = self.of("named")
+        cells = aligned([(each.name, each.rows, "") for each in values])
+        start = max(map(len, cells), default=0) + 4
+        for cell, each in zip(cells, values, strict=True):
+            first, *rest = wrap(each.formula, WIDTH - start, break_long_words=False) or [""]
+            yield f"  {cell}".ljust(start) + first
+            yield from (" " * start + line for line in rest)
+        if updates := Counter(each.formula for each in self.of("update")):
+            yield from ("", "each run changes")
+            counts = [(text, f"{n} tensors" if 1 < n else "") for text, n in updates.items()]
+            yield from (f"  {line}" for line in aligned(counts))
+
+
+def so_far(
+    graph: Graph,
+    inputs: Mapping[int, tuple[Kind, str]],
+    results: Sequence[int],
+    changed: Collection[int],
+) -> SoFar:
+    """The rows of the graph of a definition, as far as they are known.
+
+    Args:
+        graph: it.
+        inputs: the kind and the name of each input, in the order of the page.
+        results: what it returns.
+        changed: what parameters and state have from then on.
 
     Raises:
         ShapeError: E0501 to E0520 (operations that do not agree).
     """
-    return SoFar(tuple(_values(graph, names)))
+    return SoFar(tuple(_values(graph, inputs, results, changed)))
 
 
-def _values(graph: Graph, names: Mapping[int, str]) -> Iterator[OpenRows]:
+def _values(
+    graph: Graph,
+    inputs: Mapping[int, tuple[Kind, str]],
+    results: Sequence[int],
+    changed: Collection[int],
+) -> Iterator[OpenRows]:
     shapes = rows_so_far(Collecting(graph, ArrayAxes(graph, None)))
-    for value, (node, shape) in enumerate(zip(graph.nodes, shapes, strict=True)):
-        batch, inner, output = (row_words(row) for row in shape)
+    names = dict(zip(results, graph.output_names(results), strict=True)) | graph.value_names()
+    texts = {each.value: each.span.text() for each in reversed(graph.called)}
+    for value in dict.fromkeys((*inputs, *range(len(graph.nodes)))):
+        batch, inner, output = (row_words(row) for row in shapes[value])
         rows = f"{batch}|" * bool(batch) + f"{inner}->" * bool(inner) + (output or "()")
-        match node:
-            case Terminal() if node.kind == "number":
-                continue
-            case Terminal():
-                yield OpenRows(names.get(value, node.name), rows, "")
-            case Operation():
-                yield OpenRows(names.get(value, ""), rows, " ".join(node.text.split()))
-            case _:
-                continue
+        node, name = graph.nodes[value], names.get(value, "")
+        if isinstance(node, Terminal) and node.kind != "number":
+            yield OpenRows(*inputs.get(value, ("gradient", node.name)), rows, "")
+        elif isinstance(node, Operation) and (value in changed or not name):
+            kind: Kind = "update" if value in changed else "inner"
+            yield OpenRows(kind, name, rows, _line(node.text))
+        elif name:
+            yield OpenRows("named", name, rows, _line(texts.get(value, node.span.text())))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

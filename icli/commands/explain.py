@@ -135,7 +135,7 @@ def _definitions(functions: Sequence[Function], request: Request, screen: Screen
         given, config = given_to(function, shapes), settings_of(head_of(function), values)
         if stage is not None:
             return stage_text(function, given, config, stage, target).rstrip("\n") + "\n"
-        return page_of(function, given, config, MACHINES[target])
+        return page_of(function, given, config, MACHINES[target], request.has("--verbose"))
 
     if screen.json:
         answers = all_of(functions, answer_of)

@@ -355,6 +355,35 @@ def test_a_session_reads_what_another_trains(module: Any) -> None:
     assert (other.parameters["mlp.c"] == s.parameters["mlp.c"]).all()
 
 
+NAMED = """
+op layer(x) = tanh("w" * x)
+cd step(x, t; lr = 0.1) {
+  y = layer(x)
+  z = y + 1
+  loss = (z - t) *. (z - t) ++ "...|... => 0"
+  backprop(loss)
+  for p in params(loss) { p =- lr *. p.grad }
+  "seen" =: seen + 1
+  return loss, y
+}
+"""
+
+
+def test_values_have_the_names_of_the_text(tmp_path: Path) -> None:
+    (tmp_path / "m.i").write_text(NAMED, encoding="utf-8")
+    step: Any = load(tmp_path / "m.i")["step"]
+    shaped = step.shaped({"x": "4|3", "t": "4|2"})
+    names = [each.name for each in shaped.tensors]
+    results = [names[value] for value in shaped.outputs]
+    assert results[:4] == ["loss", "y", "w_next", "seen_next"]
+    assert "z" in names
+    values = {each.name: each for each in step.shape_so_far().values}
+    assert values["y"].formula == "layer(x)"
+    assert [values[n].kind for n in ("x", "layer.w", "seen", "lr", "loss", "w_next")] == [
+        *("input", "parameter", "state", "setting", "named", "update")
+    ]
+
+
 def test_what_is_known_before_a_session(module: Any) -> None:
     mlp = module["mlp"]
     s = module.session("mlp", {"x": "4|3"})
