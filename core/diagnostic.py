@@ -49,20 +49,22 @@ class Error(Exception):
     """Base of every failure this package raises for a mistake in a program, its data, or its surroundings.
 
     Attributes: ``code`` (stable, like ``E0103``), ``message`` (one sentence), ``span`` (the place in the text, or
-    None), ``help`` (what to do, or None), ``labels`` (further places), ``others`` (further errors of the same file).
+    None), ``help`` (what to do), ``labels`` (further places), ``others`` (further errors of the same file).
     """
 
     status = 1
     """Exit status of the command line for this family."""
     word = "error"
     """The word before the code."""
+    advice = ""
+    """The help where none is written."""
 
     def __init__(
         self,
         code: str,
         message: str,
         span: Span | None = None,
-        help: str | None = None,  # noqa: A002 - the contract names the attribute `help`
+        help: str = "",  # noqa: A002 - the contract names the attribute `help`
         labels: Sequence[Label] = (),
     ) -> None:
         """Build the error; ``span`` is the first place to underline, ``labels`` further ones."""
@@ -71,7 +73,7 @@ class Error(Exception):
         self.code = code
         self.message = message
         self.span = span
-        self.help = help if help is None else encodable(help)
+        self.help = encodable(help or self.advice)
         self.labels = tuple(labels)
         self.others: tuple[Error, ...] = ()
         places = [label.span for label in self.labels] + ([] if span is None else [span])
@@ -179,6 +181,7 @@ class InternalError(Error):
     """E99: our own bug: an invariant of the compiler does not hold."""
 
     status = 70
+    advice = "this is a bug in i, not in your program; please report the command and this message"
 
 
 def visible(text: str) -> str:

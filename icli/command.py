@@ -80,7 +80,7 @@ class Option(click.Option):
 
                     raise no_choice(self.opts[-1], each, self.takes)
         if 1 < times and not self.many:
-            raise CommandError("E0807", f"{self.opts[-1]} is given twice")
+            raise CommandError("E0807", f"{self.opts[-1]} is given twice", help="give it once")
         return value
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:

@@ -122,7 +122,7 @@ def shapes_of(texts: Sequence[str], functions: Sequence[Function]) -> dict[str, 
             hint = did_you_mean(name, sorted(known), f"inputs are {listed}")
             raise CommandError("E0814", f"no input is named {name or '(empty)'}", help=hint)
         if name in shapes:
-            raise CommandError("E0807", f"--shape {name} is given twice")
+            raise CommandError("E0807", f"--shape {name} is given twice", help="give it once")
         shapes[name] = shape
         rows_given(name, shape)
     return shapes

@@ -43,13 +43,15 @@ def as_error(failure: BaseException) -> Error:
         case Error():
             return failure
         case MemoryError():
-            return DataError("E0713", "there is not enough memory for this program and its data")
+            message = "there is not enough memory for this program and its data"
+            return DataError("E0713", message, help="use smaller arrays, or more memory")
         case RecursionError():
-            return NotationError("E0114", "the program is nested too deeply")
+            message = "the program is nested too deeply"
+            return NotationError("E0114", message, help="name a part of it, or group less")
         case OSError():
             return system_error("", failure)
         case SystemExit():
-            return CommandError("E0801", "the command ended early")
+            return CommandError("E0801", "the command ended early", help="run it again")
         case _:
             return internal_error(failure)
 
@@ -57,11 +59,7 @@ def as_error(failure: BaseException) -> Error:
 def internal_error(failure: BaseException) -> InternalError:
     """The diagnostic for a failure that nobody foresaw."""
     words = " ".join(str(failure).split())
-    return InternalError(
-        "E9900",
-        f"internal error: {type(failure).__name__}: {words}",
-        help="this is a bug in i, not in your program; please report the command and this message",
-    )
+    return InternalError("E9900", f"internal error: {type(failure).__name__}: {words}")
 
 
 def system_error(doing: str, trouble: OSError) -> DataError:
@@ -70,7 +68,11 @@ def system_error(doing: str, trouble: OSError) -> DataError:
     named = trouble.filename
     if not doing and isinstance(named, str | bytes):
         doing = f"{os.fsdecode(named)} cannot be used"
-    return DataError("E0739", f"{doing or 'the system refused a request'}: {reason}")
+    return DataError(
+        "E0739",
+        f"{doing or 'the system refused a request'}: {reason}",
+        help="try again when the system can do it",
+    )
 
 
 def _abandon_output() -> None:

@@ -12,7 +12,9 @@ def read_standard_input() -> bytes:
     from ilang.codegen.runtime.files import LARGEST_PROGRAM, not_too_long, unreadable
 
     if sys.stdin is None:
-        raise DataError("E0725", "standard input is closed, so `-` reads nothing")
+        raise DataError(
+            "E0725", "standard input is closed, so `-` reads nothing", help="name a file"
+        )
     try:
         data = sys.stdin.buffer.read(LARGEST_PROGRAM + 1)
     except OSError as trouble:

@@ -101,7 +101,9 @@ def _decimal(mark: str, span: Span) -> float:
     """A decimal number, which must not overflow."""
     number = float(mark)
     if math.isinf(number) and not mark.endswith("inf"):
-        raise DataError("E0723", f"{shorten(mark, 40)} is beyond every float", span)
+        raise DataError(
+            "E0723", f"{shorten(mark, 40)} is beyond every float", span, "`inf` is infinity"
+        )
     return number
 
 
@@ -147,7 +149,9 @@ class _Reader:
 
     def _open(self, span: Span) -> None:
         if len(self.open) == DEEPEST:
-            raise DataError("E0721", f"an array has at most {DEEPEST} dimensions", span)
+            raise DataError(
+                "E0721", f"an array has at most {DEEPEST} dimensions", span, "use fewer brackets"
+            )
         if self.leaf_depth is not None and len(self.open) >= self.leaf_depth:
             raise self._ragged("a list stands where a number is expected", span)
         self.open.append(0)

@@ -64,4 +64,5 @@ def too_many_operands(command: str, most: int, first: str) -> CommandError:
 
 def too_many(option: str, token: str) -> CommandError:
     """The error for a token after an option of ``i`` itself."""
-    return CommandError("E0806", f"i {option} takes nothing more, and {token} is one too many")
+    message = f"i {option} takes nothing more, and {token} is one too many"
+    return CommandError("E0806", message, help=f"i {option}")

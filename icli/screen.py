@@ -63,7 +63,8 @@ class Screen:
         """Write a result that is copied as it stands: JSON, a path, a program."""
         stream = sys.stdout
         if stream is None:
-            raise DataError("E0735", "standard output is closed, so there is nowhere to print to")
+            message = "standard output is closed, so there is nowhere to print to"
+            raise DataError("E0735", message, help="leave `>&-` out")
         _guarded(lambda: stream.write(encodable(text, stream)))
 
     def write_path(self, path: str) -> None:
@@ -214,4 +215,5 @@ def _guarded(action: Callable[[], object]) -> None:
         raise
     except OSError as trouble:
         reason = trouble.strerror or str(trouble)
-        raise DataError("E0735", f"standard output cannot be written: {reason}") from None
+        message = f"standard output cannot be written: {reason}"
+        raise DataError("E0735", message, help="print to another file, or free space") from None

@@ -266,7 +266,9 @@ class ReplSession:
 
         if name in RESERVED:
             raise ModuleError(
-                "E0404", f"`{name}` is a word of the language and cannot name anything"
+                "E0404",
+                f"`{name}` is a word of the language and cannot name anything",
+                help=f"another name will do, such as `{name}_`",
             )
         self.arrays[name] = array
         if self.texts.pop(name, None) is not None:

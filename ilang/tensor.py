@@ -100,7 +100,8 @@ def data(
 
 def _axes(sizes: int | Sequence[Size]) -> tuple[Axis, ...]:
     if isinstance(sizes, int):
-        raise DataError("E0744", "rows are given as sizes, or as numbers of axes, not mixed")
+        message = "rows are given as sizes, or as numbers of axes, not mixed"
+        raise DataError("E0744", message, help="give each row as sizes: output=(3,)")
     return tuple((axis, None) if isinstance(axis, int) else axis for axis in sizes)
 
 

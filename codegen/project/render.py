@@ -183,9 +183,11 @@ def fixed(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Shaped:
             )
         for dim, extent in enumerate(shape or ()):
             if not 0 <= extent < LARGEST_EXTENT:
-                dimension_text = f"dimension {dim} of {graph.input_name(n)}"
-                message = f"{dimension_text} is {extent}; an extent is at least 0 and below 2^62"
-                raise ShapeError("E0507", message, None, None)
+                name = graph.input_name(n)
+                message = (
+                    f"dimension {dim} of {name} is {extent}; an extent is at least 0 and below 2^62"
+                )
+                raise ShapeError("E0507", message, None, f"give {name} another shape")
     shaped = infer(graph, ranks=offered)
     names = [graph.input_name(n) for n in range(len(graph.inputs))]
     shaped = replace(shaped, sizes=tuple(_with_extent(size, given, names) for size in shaped.sizes))

@@ -89,8 +89,7 @@ def placed(
     """
     for name in named:
         if name not in names:
-            help_line = f"its inputs are {', '.join(names[:MOST_LISTED])}" if names else None
-            help_line = did_you_mean(name, names, help_line)
+            help_line = did_you_mean(name, names, _listed(names[:MOST_LISTED]))
             raise DataError(
                 "E0747", f"the program has no input named {visible(name)}", help=help_line
             )
@@ -106,6 +105,10 @@ def placed(
         message = f"{counted(len(missing), 'input')} of the program {'is' if len(missing) == 1 else 'are'} not given"
         raise DataError("E0701", message, help=f"missing: {', '.join(missing[:MOST_LISTED])}")
     return (*given, *(named[name] for name in names[len(given) :]))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"its inputs are {', '.join(names)}" if names else "it has no inputs"
 
 
 def _wrong_count(graph: Graph, names: Sequence[str], given: int) -> DataError:
@@ -384,7 +387,7 @@ def check_shape_count(graph: Graph, count: int, noun: str = "shape") -> None:
         raise DataError(
             "E0701",
             f"the program takes {counted(len(names), 'array')}, and {given} {'is' if count == 1 else 'are'} given",
-            help=f"its inputs are {', '.join(names)}" if names else None,
+            help=_listed(names),
         )
 
 
@@ -447,7 +450,9 @@ def check_writable(name: str, given: object) -> None:
     """
     if not _is_of(given, np.ndarray):
         raise DataTypeError(
-            "E0706", f"what is given as output array for {name} is of type {type(given).__name__}"
+            "E0706",
+            f"what is given as output array for {name} is of type {type(given).__name__}",
+            help="pass a NumPy array, or leave `out=` out",
         )
     assert isinstance(given, np.ndarray)
     ma = sys.modules.get("numpy.ma")

@@ -156,7 +156,7 @@ def _npz_notes(path: str) -> Mapping[str, str]:
         notes: Mapping[str, str] = json.loads(bytes(load_npz(path, NOTES)))
     except ValueError:
         message = f"{path} is no checkpoint that can be read: its notes are no JSON"
-        raise DataError("E0761", message) from None
+        raise DataError("E0761", message, help="name a file that `i train --save` wrote") from None
     return notes
 
 

@@ -17,6 +17,12 @@ from ilang.core.suggestion import nearest
 LARGEST_PROGRAM = 16 << 20
 """Bytes of program text that are read at most."""
 
+READABLE = "name a file that exists and that you may read"
+"""Help on a missing file where no name is near."""
+
+WRITTEN = "it takes the name of a file: write the program to one, such as model.i"
+"""Help on a program that is given for its file."""
+
 MOST_NAMED = 5
 """Files that a message names."""
 
@@ -47,23 +53,29 @@ def path_text(path: object, kind: str = "file") -> str:
         return os.fsdecode(path)
     import reprlib
 
-    raise DataError("E0725", f"{reprlib.repr(path)} is not the path of a {kind}")
+    raise DataError(
+        "E0725",
+        f"{reprlib.repr(path)} is not the path of a {kind}",
+        help='a path is text: "model.i"',
+    )
 
 
 def unreadable(path: str, trouble: OSError | ValueError) -> DataError:
     """The error for a file that cannot be opened or read."""
     reason = trouble.strerror if isinstance(trouble, OSError) and trouble.strerror else str(trouble)
-    hint = _beside(path) if isinstance(trouble, FileNotFoundError) else None
+    hint = _beside(path) if isinstance(trouble, FileNotFoundError) else READABLE
     return DataError("E0725", f"{path or '(empty name)'} cannot be read: {reason}", help=hint)
 
 
-def _beside(path: str) -> str | None:
+def _beside(path: str) -> str:
     """The names that the folder of a missing file has instead: one like it, or files of its kind."""
+    if "~" in path[1:]:
+        return WRITTEN
     folder, name = os.path.split(path)
     try:
         names = sorted(entry.name for entry in os.scandir(folder or ".") if entry.is_file())
     except (OSError, ValueError):
-        return f"there is no folder {folder}" if folder and not os.path.isdir(folder) else None
+        return f"there is no folder {folder}" if folder and not os.path.isdir(folder) else READABLE
     guess = nearest(name, names)
     if guess is not None:
         return f"did you mean {os.path.join(folder, guess)}?"
@@ -73,7 +85,9 @@ def _beside(path: str) -> str | None:
     if alike:
         more = ", ..." if len(alike) > MOST_NAMED else ""
         return f"{shown_folder} has {', '.join(alike[:MOST_NAMED])}{more}"
-    return f"{shown_folder} has no file that ends in {kind}" if kind else None
+    if kind and kind[1:].isalnum():
+        return f"{shown_folder} has no file that ends in {kind}"
+    return READABLE
 
 
 def read_program_bytes(path: str) -> bytes:
@@ -100,7 +114,9 @@ def not_too_long(data: bytes, path: str) -> bytes:
     """Program text that is no longer than a program may be. Raises DataError E0734."""
     if len(data) > LARGEST_PROGRAM:
         raise DataError(
-            "E0734", f"{path} is longer than {LARGEST_PROGRAM >> 20} MiB of program text"
+            "E0734",
+            f"{path} is longer than {LARGEST_PROGRAM >> 20} MiB of program text",
+            help="divide the program into several files",
         )
     return data
 
@@ -117,7 +133,9 @@ def write_whole(path: str, write: Callable[[IO[bytes]], object]) -> None:
     except (OSError, ValueError):
         mode = None  # absent, or out of reach: opening the file beside it says which
     if mode is not None and not stat.S_ISREG(mode):
-        raise DataError("E0732", f"{path} exists and is not a regular file")
+        raise DataError(
+            "E0732", f"{path} exists and is not a regular file", help="name another file"
+        )
     beside = f"{path}.{os.getpid()}.part"
     try:
         number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)

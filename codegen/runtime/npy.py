@@ -87,7 +87,11 @@ def _names(archive: Any, path: str) -> list[str]:
         info.filename[:-4] for info in archive.infolist() if info.filename[-4:] == ".npy"
     )
     if len(names) > MOST_MEMBERS:
-        raise DataError("E0729", f"{path} holds more than {MOST_MEMBERS} arrays")
+        raise DataError(
+            "E0729",
+            f"{path} holds more than {MOST_MEMBERS} arrays",
+            help="divide them among several files",
+        )
     return names
 
 
@@ -156,5 +160,6 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any], in
 
 def _not_an_array(path: str, trouble: Exception) -> DataError:
     words = " ".join(str(trouble).split())[:200] or type(trouble).__name__
-    hint = f"numpy.save({path!r}, x) writes one" if path.endswith(".npy") else None
+    name = path if path.endswith(".npy") else "x.npy"
+    hint = f"numpy.save({name!r}, x) writes one"
     return DataError("E0728", f"{path} is not an array file that can be read: {words}", help=hint)

@@ -530,7 +530,11 @@ class Session:
             if NUMPY_TYPES[tensor.dtype] != array.dtype:
                 given_dtype = SUPPORTED.get(array.dtype, array.dtype)
                 message = f"{path} is {tensor.dtype} in this session, and {given_dtype} in {source}"
-                raise DataError("E0758", message)
+                raise DataError(
+                    "E0758",
+                    message,
+                    help=f"convert it: array.astype('{NUMPY_TYPES[tensor.dtype]}')",
+                )
         return {
             path: fitted(path, given[place], arrays.tensors[path]) for path, place in places.items()
         }

@@ -63,7 +63,9 @@ class Settings(MutableMapping[str, Given]):
 
     def __delitem__(self, name: str) -> None:
         """Refuse: configuration is that of the head."""
-        raise DataError("E0755", f"{name} cannot be removed: the head has it")
+        raise DataError(
+            "E0755", f"{name} cannot be removed: the head has it", help="give it another value"
+        )
 
     def __iter__(self) -> Iterator[str]:
         """The names, in the order of the head."""

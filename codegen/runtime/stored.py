@@ -69,7 +69,9 @@ class Arrays(MutableMapping[str, "Array"]):
 
     def __delitem__(self, path: str) -> None:
         """Refuse: the tensors of a session are those of its text."""
-        raise DataError("E0753", f"{path} cannot be removed: the text has it")
+        raise DataError(
+            "E0753", f"{path} cannot be removed: the text has it", help="give it other values"
+        )
 
     def __iter__(self) -> Iterator[str]:
         """The paths, in the order of evaluation."""
@@ -91,7 +93,7 @@ class Arrays(MutableMapping[str, "Array"]):
             message = (
                 f"{path} has shape {shape} here and {other_shape} as {place} of the other session"
             )
-            raise DataError("E0754", message)
+            raise DataError("E0754", message, help="share tensors of one shape and type")
         self._shared[path] = other, place
         other.lends = True
 

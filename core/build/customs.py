@@ -52,7 +52,7 @@ def custom(
     forward.run(body.forward)
     if "v" not in forward.values:
         message = f"{function.head.name} never gives its result, `v`"
-        raise MeaningError("E0277", message, body.span)
+        raise MeaningError("E0277", message, body.span, "assign it: `v =: v1 + v2`")
     result = forward.values["v"]
     name = function.head.name
     if body.backward is None:
@@ -110,7 +110,9 @@ class _Slots:
                     self.run(each.statements if holds else each.otherwise)
                 case _:
                     message = f"{self.name} is an operation: it holds assignments to its slots, names and `if`"
-                    raise MeaningError("E0277", message, each.span)
+                    raise MeaningError(
+                        "E0277", message, each.span, "write what else it does outside of it"
+                    )
 
     def _keep(self, name: str, value: Tensor) -> None:
         self.values[name] = value
@@ -119,7 +121,12 @@ class _Slots:
     def _assign(self, each: ast.Assigned) -> None:
         """One assignment to a slot, under the logic of the operation."""
         if not isinstance(each.target, ast.Reference):
-            raise MeaningError("E0277", "an operation assigns to its slots", each.target.span)
+            raise MeaningError(
+                "E0277",
+                "an operation assigns to its slots",
+                each.target.span,
+                "its slots are v, and g, g1, g2, g3 after `grad`",
+            )
         name = each.target.name
         comes = self._right(each, name)
         if each.accumulator is None:
@@ -153,7 +160,12 @@ class _Slots:
         places = [_place(target), *(self._slot(term) for term in right.operands)]
         if None in places:
             message = f'under ~logic:"{self.logic.kind}" an assignment is between slots'
-            raise MeaningError("E0277", message, span)
+            raise MeaningError(
+                "E0277",
+                message,
+                span,
+                "its slots are v, v1, v2, v3, and g, g1, g2, g3 after `grad`",
+            )
         if self.logic.kind == "spec":
             spec = self.logic.spec
             assert spec is not None

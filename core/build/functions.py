@@ -37,13 +37,7 @@ from ilang.core.build.values import (
 from ilang.core.diagnostic import Label, MeaningError, counted
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.operation import (
-    Compose,
-    Einsum,
-    Logic,
-    Pointwise,
-    Slice,
-)
+from ilang.core.ir.operation import Compose, Einsum, Logic, Pointwise, Slice
 from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar
 from ilang.core.ir.spec import Spec
@@ -170,7 +164,7 @@ class Functions(Configuration):
             case ast.Listed() | ast.Text():
                 kind = "a list of numbers" if isinstance(term, ast.Listed) else "a string"
                 message = f"{kind} is a configuration value, and a tensor is wanted here"
-                raise MeaningError("E0262", message, term.span)
+                raise MeaningError("E0262", message, term.span, "a tensor is like `[ 1; 2 ]`")
             case _:
                 raise AssertionError(term)
 
@@ -296,7 +290,7 @@ class Functions(Configuration):
     def _scheduled(value: Tensor, schedule: Schedule) -> Tensor:
         if not isinstance(value, Computed):
             message = "a schedule is that of an operation, and this is none"
-            raise MeaningError("E0267", message, schedule.span)
+            raise MeaningError("E0267", message, schedule.span, "write it after an operation")
         return replace(value, schedule=schedule)
 
     def _unit(self, term: ast.Unit) -> Tensor:
@@ -313,7 +307,7 @@ class Functions(Configuration):
         """The one output of a call."""
         if len(outputs) != 1:
             message = f"a call in an expression has one output, and this one has {len(outputs)}"
-            raise MeaningError("E0443", message, span)
+            raise MeaningError("E0443", message, span, "define one that gives this output alone")
         return outputs[0]
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -407,7 +401,7 @@ class Functions(Configuration):
                 raise self.unknown(frame, term.component)
         if term.settings:
             message = "a component has no configuration"
-            raise MeaningError("E0444", message, term.settings[0].span)
+            raise MeaningError("E0444", message, term.settings[0].span, "leave it out")
         graph = self.component(term.component)
         given = self.arguments(frame, term.arguments)
         self._count(name or "the component", len(graph.inputs), len(given), term.span)
@@ -436,7 +430,7 @@ class Functions(Configuration):
     def _count(name: str, wanted: int, given: int, span: Span) -> None:
         if wanted != given:
             message = f"{name} takes {counted(wanted, 'tensor')}, and {given} {'is' if given == 1 else 'are'} given"
-            raise MeaningError("E0420", message, span)
+            raise MeaningError("E0420", message, span, "configuration stands after `;`")
 
     def _function(
         self, frame: Evaluation, function: ast.Function, term: ast.Called, name: str
@@ -474,7 +468,7 @@ class Functions(Configuration):
         if term.settings:
             message = "this has its configuration already"
             labels = [Label(instance.span, "here"), Label(term.settings[0].span, "again here")]
-            raise MeaningError("E0444", message, term.settings[0].span, None, labels)
+            raise MeaningError("E0444", message, term.settings[0].span, "leave it out here", labels)
         given = self.arguments(frame, term.arguments)
         return self.applied(instance.function, instance.owner, given, instance.settings, term, {})
 
@@ -511,8 +505,12 @@ class Functions(Configuration):
         head, span = function.head, term.span
         self._count(head.name, len(head.tensors), len(given), span)
         if any(each is head for each in self.active):
-            circle = " -> ".join([each.name for each in self.active] + [head.name])
-            raise MeaningError("E0403", f"{head.name} needs itself: {circle}", span)
+            circle = " -> ".join(each.name for each in (*self.active, head))
+            message, help_line = (
+                f"{head.name} needs itself: {circle}",
+                "write what repeats as `repeat`",
+            )
+            raise MeaningError("E0403", message, span, help_line)
         if len(self.active) == ast.DEEPEST:
             message = f"more than {ast.DEEPEST} tensor functions each call the next"
             raise MeaningError("E0114", message, span, "write some of them as one")
@@ -579,7 +577,8 @@ class Functions(Configuration):
         """A call of a primitive."""
         wanted = PRIMITIVES[name]
         if term.settings:
-            raise MeaningError("E0444", f"{name} has no configuration", term.settings[0].span)
+            message = f"{name} has no configuration"
+            raise MeaningError("E0444", message, term.settings[0].span, "leave it out")
         if name in ELEMENTWISE:
             given = self.arguments(frame, term.arguments)
             self._count(name, len(given) if wanted is None else wanted, len(given), term.span)

@@ -201,7 +201,7 @@ def _finished(
         elif cell in run.state:
             if cell not in run.assigned:
                 message = f"nothing computes `{cell.name}`, which is read here"
-                raise MeaningError("E0281", message, cell.span)
+                raise MeaningError("E0281", message, cell.span, f"set it: `{cell.name} =: ...`")
             results.append(Result("state", run.path(cell), number))
     results += _gradients(run)
     results += _kept(run, frame, keep, results)

@@ -329,7 +329,8 @@ class Routines(Functions):
         routine = self.routines[name]
         if routine.head in self.running:
             circle = " -> ".join([head.name for head in self.running] + [name])
-            raise MeaningError("E0403", f"{name} needs itself: {circle}", each.span)
+            help_line = "leave one of these calls out"
+            raise MeaningError("E0403", f"{name} needs itself: {circle}", each.span, help_line)
         given = self.arguments(frame, each.arguments)
         self._count(name, len(routine.head.tensors), len(given), each.span)
         settings, _ = self.settings(frame, routine.head, each.settings, each.span)
@@ -420,12 +421,14 @@ class Routines(Functions):
                 meaning = self.meaning(frame, target)
                 if isinstance(meaning, Setting):
                     message = f"`{target.name}` is a configuration value, and no tensor"
-                    raise MeaningError("E0426", message, target.span)
+                    raise MeaningError("E0426", message, target.span, "assign to a tensor")
                 value = self._read(meaning, target.span)
             case _:
                 assert_never(target)
         if isinstance(value, NumberTensor):
-            raise MeaningError("E0426", "a number is not assigned", target.span)
+            raise MeaningError(
+                "E0426", "a number is not assigned", target.span, "assign to a tensor"
+            )
         if not isinstance(value, Stored):
             self.needed(value)
         return value
@@ -465,7 +468,7 @@ class Routines(Functions):
             raise MeaningError("E0447", message, place, "`=:+` sums over them")
         if fold is None and drops(logic):
             message = f"`={each.accumulator}` has no order in which to fold the axes that this logic drops"
-            raise MeaningError("E0447", message, each.span)
+            raise MeaningError("E0447", message, each.span, "`=:+` sums over them")
         return self.operation(scalar, fold or "+", logic, given, each.span, each.schedule)  # type: ignore[arg-type]
 
     def _assigned(self, cell: Tensor, each: ast.Assigned, comes: Tensor, logic: Logic) -> int:

@@ -123,12 +123,10 @@ class Configuration(ABC):
             message = f"`{name.name}` is a definition, and a tensor is wanted here"
             return MeaningError("E0426", message, name.span, f"call it: `{name.name}(x)`")
         message = f"nothing is called `{name.name}` here"
-        return MeaningError(
-            "E0426",
-            message,
-            name.span,
-            did_you_mean(name.name, [*frame.names, *frame.declared, *others], None, "`{}`"),
-        )
+        known = [*frame.names, *frame.declared, *others]
+        how = f'a tensor is named by `{name.name} = ...`, and declared by `"{name.name}"`'
+        help_line = did_you_mean(name.name, known, how, "`{}`")
+        return MeaningError("E0426", message, name.span, help_line)
 
     def settings(
         self, frame: Evaluation, head: ast.Head, given: Sequence[ast.Setting] | None, span: Span
@@ -149,7 +147,7 @@ class Configuration(ABC):
                 help_line = did_you_mean(name or "", list(wanted), takes, "`{}`")
                 raise MeaningError("E0444", message, each.span, help_line)
             if name in values:
-                raise MeaningError("E0444", f"{name} is given twice", each.span)
+                raise MeaningError("E0444", f"{name} is given twice", each.span, "give it once")
             values[name] = self.setting(frame, each.value)
         for name, written in wanted.items():
             if name in values:
@@ -220,7 +218,9 @@ class Configuration(ABC):
         """A number that must be known when the program is built."""
         value = self.known(self.setting(frame, term))
         if isinstance(value, tuple):
-            raise MeaningError("E0445", "a number is wanted here, not a list", term.span)
+            raise MeaningError(
+                "E0445", "a number is wanted here, not a list", term.span, "write one number"
+            )
         return value
 
     def whole(self, frame: Evaluation, term: ast.Term, subject: str) -> int:
@@ -258,12 +258,12 @@ def evaluated(term: ast.Term, settings: Mapping[str, Setting]) -> Figure | tuple
             return _applied(term.operator, sides, term.span)
         case _:
             message = "a default is a number, a list, or arithmetic over the values before it"
-            raise MeaningError("E0445", message, term.span)
+            raise MeaningError("E0445", message, term.span, "write a number: `hid = 64`")
 
 
 def _figure(value: Figure | tuple[Figure, ...], span: Span) -> Figure:
     if isinstance(value, tuple):
-        raise MeaningError("E0445", "a number is wanted here, not a list", span)
+        raise MeaningError("E0445", "a number is wanted here, not a list", span, "write one number")
     return value
 
 
@@ -275,14 +275,20 @@ def _applied(operator: str, values: Sequence[object], span: Span) -> Figure:
     """Arithmetic of numbers that are known when a program is built."""
     numbers = [value for value in values if isinstance(value, int | float)]
     if len(numbers) != len(values):
-        raise MeaningError("E0445", "arithmetic is of numbers, and not of lists", span)
+        raise MeaningError(
+            "E0445", "arithmetic is of numbers, and not of lists", span, "write the list out"
+        )
     try:
         return _ARITHMETIC[operator, len(numbers)](*numbers)
     except KeyError:
         message = f"`{operator}` is not for configuration values"
-        raise MeaningError("E0445", message, span) from None
+        raise MeaningError(
+            "E0445", message, span, "compute with `+`, `-`, `*.`, `/.` and `**.`"
+        ) from None
     except (ZeroDivisionError, OverflowError, ValueError):
-        raise MeaningError("E0270", f"`{span.text()}` has no value", span) from None
+        raise MeaningError(
+            "E0270", f"`{span.text()}` has no value", span, "give it numbers for which it has one"
+        ) from None
 
 
 _ARITHMETIC: dict[tuple[str, int], Callable[..., Figure]] = {

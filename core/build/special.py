@@ -81,4 +81,4 @@ def _text(name: str, term: ast.Term) -> str:
             return term.name
         case _:
             message = f"{name} takes a string here"
-            raise MeaningError("E0262", message, term.span)
+            raise MeaningError("E0262", message, term.span, 'write it in quotes: "w"')

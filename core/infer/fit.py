@@ -19,6 +19,7 @@ from ilang.core.ir.shaped import (
 
 LARGEST_EXTENT = 2**62
 """Extents from here on are refused: index arithmetic is 64-bit."""
+EXTENT_HELP = "give smaller extents"
 
 
 def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -134,7 +135,7 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
         raise _misfit(derived, extents)
     if extent >= LARGEST_EXTENT:
         message = f"the extent of axis {name} would be {extent}; an extent is below 2^62"
-        raise ShapeError("E0507", message, derived.span, None)
+        raise ShapeError("E0507", message, derived.span, EXTENT_HELP)
     known = extents[derived.size]
     if known is not None and known != extent:
         raise _contradiction(shaped, derived, extent, known)
@@ -187,7 +188,7 @@ def _compose(shaped: Shaped, rule: Derivation, extents: list[int | None]) -> Non
         raise ShapeError("E0577", message, rule.span, help_line)
     if extent >= LARGEST_EXTENT:
         message = f"the extent of {axis} would be {extent}; an extent is below 2^62"
-        raise ShapeError("E0507", message, rule.span, None)
+        raise ShapeError("E0507", message, rule.span, EXTENT_HELP)
     known = extents[rule.size]
     if known is not None and known != extent:
         message = f"`{text}`: {axis} is {known}, and {_made_of(over)} make {extent}"
@@ -270,7 +271,7 @@ def _fit(
                 message = (
                     f"dimension {dim} of {name} is {extent}; an extent is at least 0 and below 2^62"
                 )
-                raise ShapeError("E0507", message, None, None)
+                raise ShapeError("E0507", message, None, f"give {name} another shape")
     return [_extent(size, names, shapes) for size in sizes]
 
 

@@ -101,7 +101,9 @@ class _Definition(Terms):
             if each.kept and name in targets:
                 labels = (Label(each.span, "again here"), Label(targets[name].span, "first here"))
                 message = f"`{name}` is given two values for the next run"
-                self.refused.append(ModuleError("E0423", message, each.span, None, labels))
+                self.refused.append(
+                    ModuleError("E0423", message, each.span, "keep one of them", labels)
+                )
             elif each.kept:
                 targets[name] = each
             if not TENSOR_NAME.fullmatch(name):
@@ -258,7 +260,8 @@ class _Definition(Terms):
                 self.names.unknown(environment, target.name, target.span)
             else:
                 message = f"`{target.name}` is a definition, and a tensor is assigned"
-                self.refused.append(ModuleError("E0426", message, target.span, None))
+                help_line = f'another name is declared by a string: `"{target.name}_" =: ...`'
+                self.refused.append(ModuleError("E0426", message, target.span, help_line))
         elif entry.kind in ("configuration", "number", "instance"):
             message = f"`{target.name}` is {KINDS[entry.kind]}, and a tensor is assigned"
             labels = (Label(target.span, "assigned here"), Label(entry.span, "named here"))

@@ -37,7 +37,7 @@ def read_schedule(reader: Reader) -> Schedule:
     span = take(reader, token)
     inner = Reader(reader.source, span.start + 1, span.end - 1, reader.text, None, "schedule")
     if inner.skip() != "|":
-        raise unexpected(inner, "E0120", "`|`", "a schedule is `| splits | order | roles`")
+        raise unexpected(inner, "E0120", "`|`")
     schedule = parse_schedule(inner, True)
     if inner.skip():
         raise unexpected(inner, "E0120", "the end of the schedule")

@@ -215,7 +215,7 @@ class Reader:
         return None
 
     def unexpected(
-        self, code: str, wanted: str, help_line: str | None = None, expression: bool = True
+        self, code: str, wanted: str, help_line: str, expression: bool = True
     ) -> NotationError:
         """An error at the cursor: ``wanted`` was expected there.
 
@@ -229,7 +229,7 @@ class Reader:
             span = self.span(self.pos, self.pos + 1)
             return NotationError("E0102", message, span, hint or ALPHABET_HELP)
         message = f"expected {wanted} before {self.found()}"
-        return NotationError(code, message, self.here(), help_line or hint)
+        return NotationError(code, message, self.here(), help_line)
 
 
 def no_program(reader: Reader) -> NotationError:

@@ -154,20 +154,22 @@ def closing(reader: Reader, text: str, bracket: Span, code: str, wanted: str = "
 
 
 USUAL = {
+    "E0120": "a schedule is `| splits | order | roles`",
     "E0191": 'expressions are like `"w" * x + "b" 3`, `f(x; 64)`, `repeat(y = x; h in hids) { f(y; h) }`',
     "E0190": "heads are like `op f(x, y: i64[b|]; hid = 64) = x` and `cd step(x; lr) { ... }`",
+    "E0196": 'a parameter is written `"w"`, `"w" (2, 3)` or `"b" (-0.5)`',
     "E0197": "statements are like `y = f(x)`, `p =- lr *. p.grad`, `if k > 0 { y =: x }`",
 }
 """Help for each code: the usual spelling, where nothing closer is known."""
 
 
 def unexpected(
-    reader: Reader, code: str, wanted: str, help_line: str | None = None, usual: str | None = None
+    reader: Reader, code: str, wanted: str, help_line: str | None = None, usual: str = ""
 ) -> NotationError:
     """An error at the cursor, where ``wanted`` was expected; ``usual`` helps where nothing tells what was meant."""
     token = lexeme(reader)
     start = reader.pos
-    help_line = help_line or _meant(reader, token) or usual or USUAL.get(code)
+    help_line = help_line or _meant(reader, token) or usual or USUAL[code]
     if token.kind == "end":
         shown = f"the end of the {reader.unit}"
         return NotationError(
@@ -200,9 +202,7 @@ def _meant(reader: Reader, token: Lexeme) -> str | None:
     return next((hint for spelling, hint in INSTEAD if text.startswith(spelling, at)), None)
 
 
-def finished(
-    reader: Reader, code: str, help_line: str | None = None, usual: str | None = None
-) -> None:
+def finished(reader: Reader, code: str, help_line: str | None = None, usual: str = "") -> None:
     """Nothing may follow."""
     if lexeme(reader).kind != "end":
         wanted = f"an operator, or the end of the {reader.unit},"

@@ -166,7 +166,7 @@ def _rows(options: Sequence[str]) -> dict[str, Rows]:
         name, _, text = option.partition("=")
         given = rows_given(name, text, words=True)
         if rows.setdefault(name, given) != given:
-            raise CommandError("E0807", f"--shape {name} is given twice")
+            raise CommandError("E0807", f"--shape {name} is given twice", help="give it once")
     return rows
 
 
@@ -189,7 +189,7 @@ def fixed_shapes(
             hint = did_you_mean(name, sorted(known), f"there is {', '.join(sorted(known)[:20])}")
             raise CommandError("E0814", f"no input is named {name or '(empty)'}", help=hint)
         if shapes.setdefault(name, parse_shape(text)) != parse_shape(text):
-            raise CommandError("E0807", f"--shape {name} is given twice")
+            raise CommandError("E0807", f"--shape {name} is given twice", help="give it once")
     return shapes
 
 

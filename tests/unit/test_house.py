@@ -487,6 +487,30 @@ def bound_names(path: Path) -> Iterator[tuple[int, str]]:
                 continue
 
 
+def without_help(path: Path) -> Iterator[str]:
+    """The errors with a written code that say what is wrong, and not what to do; types forbid None."""
+    for node in nodes_of(path):
+        if not isinstance(node, ast.Call) or not node.args or 4 <= len(node.args):
+            continue
+        code = node.args[0]
+        coded = isinstance(code, ast.Constant) and re.fullmatch(r"E\d{4}", str(code.value))
+        spread = any(isinstance(each, ast.Starred) for each in node.args)
+        told = any(word.arg in ("help", None) for word in node.keywords)
+        family = getattr(node.func, "id", "")
+        if (
+            family.endswith("Error")
+            and family != "InternalError"
+            and coded
+            and not spread
+            and not told
+        ):
+            yield f"{name_of(path)}:{node.lineno}"
+
+
+def test_errors_say_what_to_do() -> None:
+    none_of([place for path in SHIPPED for place in without_help(path)])
+
+
 def test_names_say_what_they_hold() -> None:
     """A pronoun leaves to the reader what it stands for: two of them in one function are a riddle."""
     none_of(

@@ -205,7 +205,9 @@ class _Counts:
             texts = " and ".join(f"`{item_text(item)}`" for item in opened)
             message = f"{name} has rank {rank}, and nothing says how it is divided among {texts}"
             inner = next((axis for axis in _axes(opened) if axis.name != HIDDEN), None)
-            help_line = f"give the sizes of one: `{inner.name}=(2, 3)`" if inner else None
+            help_line = (
+                f"give the sizes of one: `{inner.name}=(2, 3)`" if inner else "name its axes"
+            )
             labels = [Label(item.span, "") for item in opened]
             raise ShapeError("E0540", message, opened[0].span, help_line, labels)
 
