@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ilang.codegen.runtime.session import Session
 
 
-LOG = FileKind("a log of `i train`", begins_with(b'{"step": ', b'{"epoch": '))
+LOG = FileKind("a log of `i train`", begins_with(b'{"step": ', b'{"epoch": '), True)
 """The kind of the file that has a line of JSON for each step and each epoch."""
 
 

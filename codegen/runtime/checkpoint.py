@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 
 from ilang.codegen.runtime.files import open_regular
-from ilang.codegen.runtime.npy import Array, check_memory, load_npz, members
+from ilang.codegen.runtime.npy import Array, check_memory, load_all, load_npz, members
 from ilang.codegen.runtime.outputs import FileKind, head, write_output
 from ilang.core.diagnostic import DataError
 from ilang.core.record import record
@@ -145,15 +145,15 @@ def _check_places(header: Mapping[str, Any], size: int) -> None:
 
 
 def _read_npz(path: str) -> Checkpoint:
-    names = members(path)
-    arrays = {name: load_npz(path, name) for name in names if name != NOTES}
-    return Checkpoint(arrays, _npz_notes(path) if NOTES in names else {})
+    arrays = load_all(path)
+    notes = arrays.pop(NOTES, None)
+    return Checkpoint(arrays, {} if notes is None else _npz_notes(path, notes))
 
 
-def _npz_notes(path: str) -> Mapping[str, str]:
-    """The notes of a .npz file that has them. Raises: DataError E0761."""
+def _npz_notes(path: str, written: Array) -> Mapping[str, str]:
+    """The notes of a .npz file, out of the array that has them. Raises: DataError E0761."""
     try:
-        notes: Mapping[str, str] = json.loads(bytes(load_npz(path, NOTES)))
+        notes: Mapping[str, str] = json.loads(bytes(written))
     except ValueError:
         message = f"{path} is no checkpoint that can be read: its notes are no JSON"
         raise DataError("E0761", message, help="name a file that `i train --save` wrote") from None
@@ -164,7 +164,7 @@ def _is_checkpoint(path: str) -> bool:
     """Whether a file is a checkpoint that a session wrote, of Python or of C: its notes name the definition."""
     try:
         if head(path).startswith(ZIP):
-            notes = _npz_notes(path) if NOTES in members(path) else {}
+            notes = _npz_notes(path, load_npz(path, NOTES))
         else:
             with open_regular(path) as stream:
                 _, notes = _read_header(stream, os.fstat(stream.fileno()).st_size)

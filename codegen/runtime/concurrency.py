@@ -45,15 +45,14 @@ class ForkSafeLock:
             yield
 
 
-_whole: dict[int, weakref.ref[_thread.RLock]] = {}
-"""The locks that a fork waits for."""
+_whole: dict[weakref.ref[_thread.RLock], None] = {}
+"""The locks that a fork waits for, in the order in which they were made."""
 
 
 def lock_of_runs() -> _thread.RLock:
     """A lock that a fork takes as well: what it guards is whole in the child, whichever thread was at work on it."""
     lock = _thread.RLock()
-    key = id(lock)
-    _whole[key] = weakref.ref(lock, lambda _: _whole.pop(key, None))
+    _whole[weakref.ref(lock, _whole.pop)] = None  # no code of Python: a signal there would be lost
     return lock
 
 
@@ -62,7 +61,7 @@ def _wait_for_forks() -> None:
     held: list[_thread.RLock] = []
 
     def hold() -> None:
-        for reference in list(_whole.values()):
+        for reference in list(_whole):
             lock = reference()
             if lock is not None:
                 lock.acquire()

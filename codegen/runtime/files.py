@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -124,36 +125,54 @@ def not_too_long(data: bytes, path: str) -> bytes:
 def write_whole(path: str, write: Callable[[IO[bytes]], object]) -> None:
     """Write a file beside its place, then move it there: it is whole or absent, whatever happens.
 
-    A file that is replaced keeps its permissions.
+    A file that is replaced keeps its permissions. Ctrl-C waits until the file is whole: an archive that is left halfway
+    raises errors of its own.
 
     Raises: DataError E0731 if it cannot be written, E0732 if its place is taken by something that is no file.
     """
+    from ilang.codegen.runtime.concurrency import signals_held
+
+    mode = check_place(path)
+    beside = f"{path}.{os.urandom(4).hex()}.part"  # a name that no earlier call has left
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with signals_held():
+        try:
+            with os.fdopen(os.open(beside, flags, 0o666), "wb") as stream:
+                if mode is not None:
+                    os.fchmod(stream.fileno(), stat.S_IMODE(mode))
+                write(stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(beside, path)
+        except BaseException as failure:
+            _remove(beside)
+            if isinstance(failure, OSError):
+                raise _unwritable(path, failure) from None
+            raise
+
+
+def check_place(path: str) -> int | None:
+    """The mode of the file at a path where a file can be written, or None where there is none yet.
+
+    Raises: DataError E0731 if its folder cannot be written to, E0732 if something that is no file is in its place.
+    """
+    folder = os.path.dirname(path) or os.curdir  # noqa: PTH120
     try:
+        os.stat(os.path.join(folder, ""))  # noqa: PTH116
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         mode = os.lstat(path).st_mode
-    except (OSError, ValueError):
-        mode = None  # absent, or out of reach: opening the file beside it says which
-    if mode is not None and not stat.S_ISREG(mode):
+    except FileNotFoundError as trouble:
+        if trouble.filename == path:
+            return None
+        raise _unwritable(path, trouble) from None
+    except (OSError, ValueError) as trouble:
+        raise _unwritable(path, trouble) from None
+    if not stat.S_ISREG(mode):
         raise DataError(
             "E0732", f"{path} exists and is not a regular file", help="name another file"
         )
-    beside = f"{path}.{os.getpid()}.part"
-    try:
-        number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    except (OSError, ValueError) as trouble:
-        raise _unwritable(path, trouble) from None
-    try:
-        with os.fdopen(number, "wb") as stream:
-            if mode is not None:
-                os.fchmod(number, stat.S_IMODE(mode))
-            write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(beside, path)
-    except BaseException as failure:
-        _remove(beside)
-        if isinstance(failure, OSError):
-            raise _unwritable(path, failure) from None
-        raise
+    return mode
 
 
 def _unwritable(path: str, trouble: OSError | ValueError) -> DataError:

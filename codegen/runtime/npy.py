@@ -6,8 +6,10 @@ compared with what is there before any memory is taken.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+from collections.abc import Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -50,19 +52,17 @@ def load_npz(path: str, key: str | None) -> Array:
 
     Raises: DataError E0725 to E0729.
     """
-    import zipfile
+    with _opened(path) as archive:
+        return _read_member(archive, path, key)
 
-    with open_regular(path) as stream:
-        try:
-            with zipfile.ZipFile(stream) as archive:
-                member = _member(archive, path, key)
-                check_memory(member.file_size, f"{path}:{member.filename[:-4]}")
-                with archive.open(member) as inner:
-                    return _read_array(inner, member.file_size, path)
-        except (DataError, MemoryError):
-            raise
-        except Exception as trouble:
-            raise _not_an_array(path, trouble) from None
+
+def load_all(path: str) -> dict[str, Array]:
+    """All arrays of a .npz file by name: of one file, also where another one takes its place meanwhile.
+
+    Raises: DataError E0725 to E0729.
+    """
+    with _opened(path) as archive:
+        return {name: _read_member(archive, path, name) for name in _names(archive, path)}
 
 
 def members(path: str) -> list[str]:
@@ -70,13 +70,20 @@ def members(path: str) -> list[str]:
 
     Raises: DataError E0725, E0726, E0728, E0729.
     """
+    with _opened(path) as archive:
+        return _names(archive, path)
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    """The archive in a .npz file; what it does not hold is said by a DataError."""
     import zipfile
 
     with open_regular(path) as stream:
         try:
             with zipfile.ZipFile(stream) as archive:
-                return _names(archive, path)
-        except DataError:
+                yield archive
+        except (DataError, MemoryError):
             raise
         except Exception as trouble:
             raise _not_an_array(path, trouble) from None
@@ -113,6 +120,14 @@ def _member(archive: Any, path: str, key: str | None) -> Any:
         f"{path} has no array {key}",
         help=f"did you mean {path}:{guess}?" if guess else f"it holds {listed}",
     )
+
+
+def _read_member(archive: Any, path: str, key: str | None) -> Array:
+    """The array of an archive that a key names."""
+    member = _member(archive, path, key)
+    check_memory(member.file_size, f"{path}:{member.filename[:-4]}")
+    with archive.open(member) as inner:
+        return _read_array(inner, member.file_size, path)
 
 
 def _read_array(stream: IO[bytes], size: int, path: str) -> Array:

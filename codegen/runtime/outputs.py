@@ -15,7 +15,7 @@ import stat
 from collections.abc import Callable, Iterable, Sequence
 from typing import IO
 
-from ilang.codegen.runtime.files import write_whole
+from ilang.codegen.runtime.files import check_place, write_whole
 from ilang.core.diagnostic import DataError
 from ilang.core.record import record
 
@@ -25,10 +25,14 @@ HEAD_BYTES = 4096
 
 @record
 class FileKind:
-    """A kind of file: what messages call it, and a function of a path that tells whether the file there is one."""
+    """A kind of file: what messages call it, and a function of a path that tells whether the file there is one.
+
+    ``grows``: it is written line by line, so that a terminal or a pipe may stand for it; others are whole or absent.
+    """
 
     noun: str
     holds: Callable[[str], bool]
+    grows: bool = False
 
 
 @record
@@ -68,8 +72,10 @@ ARRAY = FileKind("an array of NumPy", begins_with(b"\x93NUMPY"))
 def check_outputs(outputs: Sequence[OutputFile], inputs: Iterable[InputFile]) -> None:
     """Refuse outputs that would replace what the command reads, one another, or a file of another kind.
 
+    What cannot be written is refused as well, before anything is computed for it.
+
     Raises:
-        DataError: E0768.
+        DataError: E0731, E0732, E0768.
     """
     known = [(file_at(each.path), f"{each.name} {each.path}, which is read") for each in inputs]
     for output in outputs:
@@ -80,6 +86,8 @@ def check_outputs(outputs: Sequence[OutputFile], inputs: Iterable[InputFile]) ->
                 raise DataError("E0768", message, help=f"name another file after {output.name}")
         known.append((place, f"{output.name} {output.path}, which is written too"))
         check_kind(output.path, output.kind)
+        if not output.kind.grows:
+            check_place(output.path)
 
 
 def check_kind(path: str, kind: FileKind) -> None:

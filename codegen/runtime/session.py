@@ -28,7 +28,7 @@ from ilang.codegen.runtime.arguments import (
     widened_array,
 )
 from ilang.codegen.runtime.checkpoint import DEFINITION, read, write
-from ilang.codegen.runtime.concurrency import lock_of_runs
+from ilang.codegen.runtime.concurrency import lock_of_runs, signals_held
 from ilang.codegen.runtime.given_shapes import rows_of_extents
 from ilang.codegen.runtime.initial import initial_values
 from ilang.codegen.runtime.memory import fitting
@@ -80,8 +80,8 @@ class Session:
 
     lock: _thread.RLock
 
-    def __init__(self, model: Model, options: Options) -> None:
-        """Infer every shape; the first run compiles.
+    def __init__(self, model: Model, options: Options, lock: _thread.RLock | None = None) -> None:
+        """Infer every shape; the first run compiles. ``lock`` is that of the session whose place this one will take.
 
         Raises:
             Error: whatever is wrong with the text, the shapes or the configuration.
@@ -94,7 +94,7 @@ class Session:
         self._phased: PhasedProgram | None = None
         self.runs = 0
         shared = options.parameters
-        self.lock = shared.lock if isinstance(shared, Session) else lock_of_runs()
+        self.lock = lock or (shared.lock if isinstance(shared, Session) else lock_of_runs())
         try:
             self._open(options)
         except ShapeError as error:
@@ -132,7 +132,7 @@ class Session:
 
     def __repr__(self) -> str:
         """The definition of the session, and the arrays that it keeps."""
-        if "_waits" in self.__dict__:
+        if self.__dict__.get("_waits") is not None:
             return f"<Session {self._options.name}: shapes come with the first run>"
         kept = counted(len(self.parameters), "parameter")
         return f"<Session {self._options.name}: {kept}, {counted(self.runs, 'run')}, {self._options.target}>"
@@ -235,9 +235,15 @@ class Session:
             self._compile()
             step = self._step
         try:
-            returned = self._run(arrays) if step is None else step.run(arrays)
+            if step is None:
+                return self._run(arrays)
+            returned = step.run(arrays)
         except DataError as error:
             raise self._placed(error, arrays) from None
+        # Nothing is called in between, so no signal is handled there: a run counts as a whole, or not at all.
+        step.last = step.given
+        self.parameters.side ^= 1
+        self.state.side ^= 1
         self.runs += 1
         return returned
 
@@ -266,14 +272,15 @@ class Session:
         if not taken:
             return
         options = replace(options, shapes={**options.shapes, **taken})
-        if "_solved" not in self.__dict__:
-            self._open(options)
-            return
-        other = Session(self._model, replace(options, config={**options.config, **self.config}))
-        if self.parameters.lends:
-            self._keep_lent(other)
-        other._take_values(self)
-        vars(self).update(vars(other), lock=self.lock)
+        if "_solved" in self.__dict__:
+            options = replace(options, config={**options.config, **self.config})
+            other = Session(self._model, options, self.lock)
+            if self.parameters.lends:
+                self._keep_lent(other)
+            other._take_values(self)
+        else:
+            other = Session(self._model, options, self.lock)
+        vars(self).update(vars(other), _waits=vars(other).get("_waits"))
 
     def _keep_lent(self, other: Session) -> None:
         """Leave parameters that further sessions share where they are, for a session of other inputs.
@@ -359,14 +366,16 @@ class Session:
 
     def _run(self, given: Sequence[Array]) -> list[Array]:
         """Run phase by phase; what is returned. New arrays take the place of those that last."""
-        if self._phased is None:
-            return []
         solved = self._solved
-        inputs = dict(zip(self._names, given, strict=True))
-        results = self._phased.run([self._array(cell, inputs) for cell in solved.needed])
+        results: Sequence[Array] = ()
+        if self._phased is not None:
+            inputs = dict(zip(self._names, given, strict=True))
+            results = self._phased.run([self._array(cell, inputs) for cell in solved.needed])
         returned: list[Array] = []
-        for result, array in zip(solved.results, results, strict=True):
-            self._keep(result, array, returned)
+        with signals_held():
+            for result, array in zip(solved.results, results, strict=True):
+                self._keep(result, array, returned)
+            self.runs += 1
         return returned
 
     def _array(self, cell: Stored, inputs: Mapping[str, Array]) -> Array:
@@ -512,7 +521,7 @@ class Session:
         if state and self.state:
             chosen.append(self._taken(self.state, state, name))
         runs = checkpoint.notes.get("runs", "")
-        with self.lock:
+        with self.lock, signals_held():
             for arrays, values in zip((self.parameters, self.state), chosen, strict=False):
                 for each, array in values.items():
                     arrays.put(each, array)

@@ -60,7 +60,7 @@ class BoundProgram:
         ]
         self._sides: list[tuple[list[Array], list[Any]]] = []
         self._stamp: object = None
-        self._given: dict[str, Array] = {}
+        self.given: dict[str, Array] = {}
         self.last: dict[str, Array] = {}
 
     def fits(self, given: Sequence[Any]) -> bool:
@@ -76,11 +76,13 @@ class BoundProgram:
         return True
 
     def run(self, given: Sequence[Array]) -> list[Array]:
-        """Run once on arrays that fit; what is returned.
+        """Run once on arrays that fit; what is returned. Whoever calls has the arrays change sides.
 
         Raises:
             DataError: E0709, E0713, E0746. ToolError: the program cannot be compiled.
         """
+        self._parameters.spare_lent()
+        self._state.spare_lent()
         stamp = self._parameters.stamp(), self._state.stamp()
         if stamp != self._stamp:
             self._bind()
@@ -96,9 +98,6 @@ class BoundProgram:
             arguments[place] = argument(out)
             returned.append(out)
         self._plan.run_bound(arrays, arguments, self._threads)
-        self._parameters.turn()
-        self._state.turn()
-        self.last = self._given
         return returned
 
     def forget(self) -> None:
@@ -107,7 +106,7 @@ class BoundProgram:
 
     def _bind(self) -> None:
         """Fill the lists of arguments, one for each side of what lasts."""
-        self._given = {
+        self.given = {
             each.path: np.empty(*self._plan.outputs[n])
             for n, each in enumerate(self._results)
             if each.role in ("gradient", "kept")
@@ -138,7 +137,7 @@ class BoundProgram:
             case "state":
                 return self._state.side_of(side, result.path)
             case "gradient" | "kept":
-                return self._given[result.path]
+                return self.given[result.path]
             case _:
                 return np.empty(*self._plan.outputs[number])
 

@@ -27,7 +27,8 @@ class Arrays(MutableMapping[str, "Array"]):
 
     ``written`` are the paths that a run gives other values, ``replaced`` those that were put there since they began.
     ``stamp`` is another one whenever an array has another place in memory than runs have given it. ``lends`` is whether
-    another session shares some of them.
+    another session shares some of them. ``side`` is that of the arrays of now: a run writes into those of the other
+    one, and changing it is all that makes them those of now.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Arrays(MutableMapping[str, "Array"]):
         self.replaced: set[str] = set()
         self.side = 0
         self._sides: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
-        self._lent: set[str] = set()
+        self._lent: set[tuple[int, str]] = set()
         self._changes = 0
         self._shared: dict[str, tuple[Arrays, str]] = {}
         self._noun = noun
@@ -110,10 +111,10 @@ class Arrays(MutableMapping[str, "Array"]):
         if other is not None:
             other[0].put(other[1], array)
             return
+        self._changes += 1  # first, so that no run has an array of before, wherever a signal comes
         self._sides[self.side][path] = array
         self._sides[1 - self.side].pop(path, None)
         self.replaced.add(path)
-        self._changes += 1
 
     def is_shared(self, path: str) -> bool:
         """Whether the array of a path is that of another session."""
@@ -136,19 +137,19 @@ class Arrays(MutableMapping[str, "Array"]):
             arrays[path] = np.empty_like(array) if path in self.written else array
         return arrays[path]
 
-    def turn(self) -> None:
-        """Put what a run has written in the place of what it read; arrays that a caller has are not written again."""
-        self.side ^= 1
-        if self._lent:
-            for path in self._lent:
-                self._sides[1 - self.side].pop(path, None)
-            self._lent.clear()
+    def spare_lent(self) -> None:
+        """Have a run write into other arrays than those that a caller has got."""
+        lent = [each for each in self._lent if each[0] != self.side]
+        if lent:
             self._changes += 1
+            for side, path in lent:
+                self._sides[side].pop(path, None)
+            self._lent.difference_update(lent)
 
     def lend(self, path: str) -> None:
         """The array of now has been given to a caller: when a run has taken its place, none writes into it."""
         if path in self.written:
-            self._lent.add(path)
+            self._lent.add((self.side, path))
 
     def _check(self, path: str) -> None:
         if path not in self.tensors:
