@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,77 +20,154 @@ if str(ROOT) not in sys.path:
 
 from ilang.core.machine import MACHINES  # noqa: E402 - found through the line above
 from ilang.core.pipeline import GRADIENTS, stages_of  # noqa: E402 - as above
+from tests.property.output_attacks import originals  # noqa: E402 - as above
 from tests.unit.icli.front import i  # noqa: E402 - as above
 
-SAMPLES = sorted((ROOT / "samples").glob("*.i"))
+SAMPLES = [*sorted((ROOT / "samples").glob("*.i")), Path("m.i")]
+"""The programs: samples, and one that lies beside its data, where every command runs."""
 INTERNAL = 70
 """The status of an internal error."""
+TARGETS = "c", "numpy", "cuda"
+FLAG = ("",)
+"""The values of an option that takes none."""
+EVERYWHERE: dict[str, Sequence[str]] = {"--color": ("always", "sometimes"), "--help": FLAG}
+"""Options of all commands."""
+OPTIONS: dict[str, dict[str, Sequence[str]]] = {
+    "explain": {
+        "--def": ("main", "net"),
+        "--shape": ("3x4", "x=4|3", "."),
+        "--config": ("n=2",),
+        "--target": ("c", "cuda", "none"),
+        "--loops": FLAG,
+        "--emit": ("c", "cuda", "none", GRADIENTS),
+        "--schedule": FLAG,
+        "--verbose": FLAG,
+        "--ascii": FLAG,
+        "--width": ("40", "0", "many"),
+        "--json": FLAG,
+    },
+    "run": {
+        "--def": ("net", "main"),
+        "--shape": ("x=3", "x=4|3"),
+        "--config": ("n=2",),
+        "--load": ("old.npz", "none.npz", "x.npy"),
+        "--seed": ("1", "-1"),
+        "-o": ("out.npy", "out.npz", "out.txt"),
+        "--target": TARGETS,
+        "--emulate": FLAG,
+    },
+    "train": {
+        "--def": ("step", "main"),
+        "--data": ("d.npz", "x=x.npy", "none.npz"),
+        "--epochs": ("2", "0"),
+        "--batch": ("2", "9"),
+        "--config": ("lr=0.1",),
+        "--val": ("v.npz", "x=none.npy"),
+        "--save": ("new.npz", "new.safetensors", "no/new.npz"),
+        "--resume": ("old.npz", "d.npz", "none.npz"),
+        "--seed": ("1",),
+        "--no-shuffle": FLAG,
+        "--log": ("log", "new.json"),
+        "--curve": ("curve.svg", "no/curve.svg"),
+        "--debug-nan": FLAG,
+        "--threads": ("2", "0"),
+        "--ranks": ("2", "0"),
+        "--target": TARGETS,
+        "--emulate": FLAG,
+    },
+    "build": {
+        "--target": ("c", "cuda", "numpy"),
+        "-o": ("out", "project", "x.npy"),
+        "--def": ("net", "main"),
+        "--shape": ("x=3", "x=4|3"),
+        "--prefix": ("none", "my", "1"),
+        "--config": ("n=2",),
+    },
+    "check": {
+        "--json": FLAG,
+        "--target": ("c", "cuda"),
+        "--shape": ("x=8|3", "3"),
+        "--config": ("n=2",),
+    },
+    "test": {
+        "--json": FLAG,
+        "--def": ("main",),
+        "--update": FLAG,
+        "--target": TARGETS,
+        "--emulate": FLAG,
+    },
+    "fmt": {"--check": FLAG, "--diff": FLAG},
+    "grad": {
+        "--def": ("main",),
+        "--shape": ("3x4", "."),
+        "--wrt": ("x", "in0"),
+        "--values": FLAG,
+        "--check": FLAG,
+        "--emit": ("shapes", "loops", "c", "cuda", *stages_of(MACHINES["c"])),
+        "--json": FLAG,
+    },
+    "repl": {},
+    "completion": {},
+}
+"""Every option of every command, with the values that are tried; a test compares it with the options that there are."""
+TOGETHER: dict[str, Sequence[Sequence[str]]] = {
+    "explain": (
+        ["--json", "--verbose"],
+        ["--loops", "--ascii"],
+        *(
+            ["--target", target, *more]
+            for target, machine in MACHINES.items()
+            for more in (
+                *(["--emit", stage] for stage in (*stages_of(machine), target)),
+                ["--schedule"],
+                ["--verbose"],
+                ["--loops"],
+                ["--json"],
+            )
+        ),
+    ),
+    "run": (
+        ["--target", "cuda", "--emulate"],
+        ["--def", "net", "--shape", "x=4|3", "--load", "old.npz"],
+        ["--def", "net", "--shape", "x=4|3", "--load", "old.npz", "-o", "out.npz"],
+    ),
+    "train": (
+        ["--target", "cuda", "--emulate"],
+        ["--resume", "old.npz", "--epochs", "2", "--log", "log", "--curve", "curve.svg"],
+        ["--val", "v.npz", "--save", "new.npz", "--log", "new", "--curve", "new.svg"],
+        ["--debug-nan", "--config", "lr=1e30"],
+    ),
+    "build": (["--target", "cuda", "--prefix", "my"], ["--def", "net", "--shape", "x=4|3"]),
+    "test": (["--target", "cuda", "--emulate"], ["--update", "--json"]),
+    "grad": (["--json", "--values"], ["--check", "--wrt", "in0"]),
+}
+"""Options that mean something together alone."""
 
 
 def given(sample: Path) -> list[str]:
     """The arrays that a sample names as its inputs."""
+    if not sample.is_absolute():
+        return ["x.npy"]
     return re.findall(r"^# in \w+ = (.*)$", sample.read_text("utf-8"), re.MULTILINE)
 
 
 def commands(sample: Path) -> list[list[str]]:
     """The commands on a sample: each with no option, with each option alone, and with some pairs of them."""
-    file = str(sample)
-    words = [["explain", file, *each] for each in _explained()]
-    words += [["grad", file, *each] for each in _differentiated()]
-    words += [
-        ["check", file, *each]
-        for each in ([], ["--json"], ["--shape", "x=8|3"], ["--config", "n=2"])
-    ]
-    words += [["fmt", file], ["fmt", "--check", file], ["repl", file]]
-    arrays = given(sample)
-    targets: Sequence[list[str]] = (
-        [],
-        ["--target", "c"],
-        ["--target", "numpy"],
-        ["--target", "cuda"],
-        ["--seed", "1"],
-    )
-    words += [
-        ["run", file, *arrays, *each]
-        for each in (*targets, ["--shape", "x=3"], ["--config", "n=2"])
-    ]
-    words += [["run", file, *arrays[1:]], ["run", file, *arrays, "--load", "none.npz"]]
-    for each in (
-        [],
-        ["--target", "c"],
-        ["--prefix", "none"],
-        ["--prefix", "my"],
-        ["--shape", "x=3"],
-    ):
-        words.append(["build", file, "-o", "out", *each])
-    words.append(["build", file, "-o", "out", "--target", "cuda"])
-    for option in (
-        ["--epochs", "1"],
-        ["--batch", "2"],
-        ["--no-shuffle"],
-        ["--debug-nan"],
-        ["--threads", "2"],
-    ):
-        words.append(["train", file, "--data", "x=none.npy", *option])
+    operands = {
+        "run": [str(sample), *given(sample)],
+        "train": [str(sample), "--data", "d.npz", "--batch", "4"],
+        "completion": [("bash", "zsh", "fish", "none")[SAMPLES.index(sample) % 4]],
+    }
+    words = [["run", str(sample), *given(sample)[1:]]]
+    for command, options in OPTIONS.items():
+        begun = [command, *operands.get(command, [str(sample)])]
+        words.append(begun)
+        for option, values in {**options, **EVERYWHERE}.items():
+            again = option in begun
+            rest = begun[: begun.index(option)] if again else begun
+            words += [[*rest, option, *([value] if value else [])] for value in values]
+        words += [[*begun, *together] for together in TOGETHER.get(command, ())]
     return words
-
-
-def _explained() -> Iterator[list[str]]:
-    """Options of ``i explain``."""
-    yield from ([], ["-v"], ["--json"], ["--schedule"], ["--json", "-v"], ["--emit", GRADIENTS])
-    yield from (["--shape", "3x4"], ["--def", "main"], ["--config", "n=2"], ["--emit", "none"])
-    for target, machine in MACHINES.items():
-        for stage in (*stages_of(machine), target):
-            yield ["--target", target, "--emit", stage]
-        yield ["--target", target, "--schedule"]
-        yield ["--target", target, "-v"]
-
-
-def _differentiated() -> Iterator[list[str]]:
-    """Options of ``i grad``."""
-    yield from ([], ["--values"], ["--check"], ["--json"], ["--wrt", "x"], ["--shape", "3x4"])
-    for stage in stages_of(MACHINES["c"]):
-        yield ["--emit", stage]
 
 
 def chosen(sample: Path, count: int) -> list[list[str]]:
@@ -102,6 +180,12 @@ def chosen(sample: Path, count: int) -> list[list[str]]:
 def failed(words: Sequence[str]) -> str | None:
     """What an internal error of a command says; None where there is none."""
     with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(originals(), folder, dirs_exist_ok=True)
+        if words[0] == "test" and "--update" in words:
+            words = [
+                shutil.copy(word, folder) if word.endswith(".i") and "/" in word else word
+                for word in words
+            ]
         done = i(*words, cwd=folder, input="")
     told = done.stderr + done.stdout
     if done.returncode in range(INTERNAL) and "Traceback" not in told:

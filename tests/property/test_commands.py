@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from tests.property.commands import SAMPLES, chosen, commands, failed
+from ilang.icli.command import Option
+from ilang.icli.main import COMMANDS
+from tests.property.commands import EVERYWHERE, OPTIONS, SAMPLES, chosen, failed
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.stem)
 def test_no_internal_error(sample: Path) -> None:
-    assert [fault for words in chosen(sample, 6) if (fault := failed(words))] == []
+    assert [fault for words in chosen(sample, 8) if (fault := failed(words))] == []
 
 
 def test_every_option_is_tried() -> None:
-    tried = {tuple(words[2:]) for sample in SAMPLES for words in chosen(sample, 6)}
-    options = {word for words in commands(SAMPLES[0]) for word in words if word.startswith("-")}
-    assert options <= {word for words in tried for word in words}
+    tried = {tuple(words) for sample in SAMPLES for words in chosen(sample, 8)}
+    for command, options in OPTIONS.items():
+        words = {word for each in tried if each[0] == command for word in each}
+        assert options.keys() <= words, command
+
+
+def test_every_option_is_in_the_table() -> None:
+    there = {
+        name: {each.opts[-1] for each in command.params if isinstance(each, Option)}
+        for name, command in (
+            (name, import_module(place).COMMAND) for name, (place, _) in COMMANDS.items()
+        )
+    }
+    assert there == {name: {*options, *EVERYWHERE} for name, options in OPTIONS.items()}
