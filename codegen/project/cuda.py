@@ -45,13 +45,15 @@ def render_cuda(
     source_text: str,
     stem: str,
     sessions: Sequence[TestedSession] = (),
+    prefix: str = "",
 ) -> dict[str, str]:
-    """The text of every file, by its name."""
+    """The text of every file, by its name; functions of ranks begin with ``prefix``."""
+    prefix = prefix or stem
     programs = [function.program for function in functions]
     written = [each.session for each in sessions]
     declared = [line for each in written for line in (*declarations(each), "")]
     of_ranks = any(each.of_ranks() for each in written)
-    declared += ranks_declarations(stem) if of_ranks else ()
+    declared += ranks_declarations(prefix) if of_ranks else ()
     switch = MPI_AND_NCCL if of_ranks else ALONE_ON_DEVICE if written else NOTHING
     example, rules = (
         (f"{stem}_example.cu", EXAMPLE_IN_CUDA) if written else (f"{stem}_example.c", EXAMPLE_IN_C)
@@ -63,14 +65,14 @@ def render_cuda(
         + emit_header(programs, declared),
         f"{stem}.cu": "\n".join(source_comment(source_text, f"{stem}.cu"))
         + "\n"
-        + emit_source(programs, stem, written),
+        + emit_source(programs, stem, written, prefix),
         "Makefile": switched(MAKEFILE.replace("EXAMPLE", rules), switch)
         .replace("STEM", stem)
         .replace("DEVICES", " ".join(devices)),
         f"{stem}_test.c": selftest(functions, stem, on_device=True, sessions=sessions),
         f"{stem}_bench.cu": "\n".join(_bench(functions, stem)) + "\n",
         example: "\n".join(
-            _session_example(sessions[0], stem) if sessions else _example(functions, stem)
+            _session_example(sessions[0], stem, prefix) if sessions else _example(functions, stem)
         )
         + "\n",
         f"{stem}.pc": package(stem, "-lcudart -lstdc++"),
@@ -246,7 +248,7 @@ def _example(functions: Sequence[ExportedFunction], stem: str) -> Iterator[str]:
     yield "}"
 
 
-def _session_example(tested: TestedSession, stem: str) -> Iterator[str]:
+def _session_example(tested: TestedSession, stem: str, prefix: str) -> Iterator[str]:
     """A program that runs a session a few times, its arrays in memory of the device."""
     session, dims = tested.session, tested.dims()
     name, counts = session.name, {each: math.prod(extents) for each, extents in dims.items()}
@@ -256,7 +258,7 @@ def _session_example(tested: TestedSession, stem: str) -> Iterator[str]:
     yield "{"
     if session.of_ranks():
         yield f"{INDENT}int rank = 0, ranks;"
-        yield f"{INDENT}TRY({stem}_begin(&rank, &ranks));"
+        yield f"{INDENT}TRY({prefix}_begin(&rank, &ranks));"
     yield f"{INDENT}{name} model;"
     yield f"{INDENT}cudaStream_t stream;"
     yield f"{INDENT}void *memory;"
@@ -290,7 +292,7 @@ def _session_example(tested: TestedSession, stem: str) -> Iterator[str]:
     freed = (*session.inputs, *session.outputs, *(["work"] if session.is_open() else []), "memory")
     yield from (f"{INDENT}cudaFree({each});" for each in freed)
     if session.of_ranks():
-        yield f"{INDENT}{stem}_end();"
+        yield f"{INDENT}{prefix}_end();"
     yield f"{INDENT}return 0;"
     yield "}"
 

@@ -23,7 +23,7 @@ from ilang.codegen.project.selftest import TEST_PARTS, own_names, selftest
 from ilang.codegen.project.steps import TestedSession
 from ilang.codegen.runtime.folders import ending_in_order
 from ilang.codegen.targets.c import emit_source
-from ilang.codegen.targets.c_header import emit_header
+from ilang.codegen.targets.c_header import beginning_of, emit_header
 from ilang.codegen.targets.c_session import (
     PARTS_OF_RANKS,
     declarations,
@@ -115,7 +115,7 @@ def write_project(
     chosen = list({graph.name: graph for graph in graphs}.values())
     _refuse_unknown(chosen, shapes or {})
     functions = [exported_component(graph, shapes or {}, target) for graph in chosen]
-    return write_functions(functions, out, source_text, stem, target)
+    return write_functions(functions, out, source_text, stem)
 
 
 def exported_component(
@@ -136,22 +136,25 @@ def write_functions(
     out: Path,
     source_text: str,
     stem: str,
-    target: str = "c",
     sessions: Sequence[TestedSession] = (),
+    prefix: str = "",
 ) -> list[Path]:
     """Write the project of some lowered programs, and of sessions, whose programs are among them.
+
+    The functions that begin and end ranks have the ``prefix`` of the others, or else the name of the files.
 
     Raises:
         DataError: E0718. ToolError: E0911, E0912, E0913.
     """
     stem = file_stem(stem)
-    _refuse_clashes(functions, stem, [each.session for each in sessions])
-    if target == "cuda":
+    prefix = prefix or stem
+    _refuse_clashes(functions, stem, prefix, [each.session for each in sessions])
+    if functions[0].program.machine.kind == "gpu":
         from ilang.codegen.project.cuda import render_cuda
 
-        files = render_cuda(functions, source_text, stem, sessions)
+        files = render_cuda(functions, source_text, stem, sessions, prefix)
     else:
-        files = render(functions, source_text, stem, sessions)
+        files = render(functions, source_text, stem, sessions, prefix)
     _write(out, files)
     return [out / name for name in files]
 
@@ -244,21 +247,22 @@ def render(
     source_text: str,
     stem: str,
     sessions: Sequence[TestedSession] = (),
+    prefix: str = "",
 ) -> dict[str, str]:
-    """The text of every file, by its name."""
+    """The text of every file, by its name; functions of ranks begin with ``prefix``."""
     programs = [function.program for function in functions]
     written = [each.session for each in sessions]
     declared = [line for each in written for line in (*declarations(each), "")]
     of_ranks = any(each.of_ranks() for each in written)
     if of_ranks:
-        declared += ranks_declarations(stem)
+        declared += ranks_declarations(prefix or stem)
     return {
         f"{stem}.h": "\n".join(_header_comment(functions, written, stem))
         + "\n"
         + emit_header(programs, declared),
         f"{stem}.c": "\n".join(source_comment(source_text, f"{stem}.c"))
         + "\n"
-        + emit_source(programs, stem, written),
+        + emit_source(programs, stem, written, prefix),
         "Makefile": makefile(stem, MPI if of_ranks else ALONE if written else NOTHING),
         f"{stem}_test.c": selftest(functions, stem, sessions=sessions),
         f"{stem}.pc": package(stem),
@@ -319,7 +323,10 @@ def source_comment(text: str, file: str) -> Iterator[str]:
 
 
 def _refuse_clashes(
-    functions: Sequence[ExportedFunction], stem: str, sessions: Sequence[EmittedSession]
+    functions: Sequence[ExportedFunction],
+    stem: str,
+    prefix: str,
+    sessions: Sequence[EmittedSession],
 ) -> None:
     """Refuse definitions and inputs whose C name another part of the generated files has.
 
@@ -331,12 +338,13 @@ def _refuse_clashes(
     for each in sessions:
         parts |= {f"{each.name}_{part}": each.name for part in each.parts() if part != "arrays"}
     if any(session.of_ranks() for session in sessions):
-        parts |= {f"{stem}_{part}": stem for part in PARTS_OF_RANKS}
+        parts |= {f"{prefix}_{part}": stem for part in PARTS_OF_RANKS}
+    internal = f"{beginning_of([function.program for function in functions])}_{PREFIX}"
     for name in [session.name for session in sessions]:
-        _refuse_taken(name, name, parts, stem)
+        _refuse_taken(name, name, parts, stem, internal)
     for function in functions:
         name = function.program.name
-        _refuse_taken(function.name(), name, parts, stem)
+        _refuse_taken(function.name(), name, parts, stem, internal)
         arrays = [
             function.program.buffers[n].name
             for n in (*function.program.inputs, *function.program.outputs)
@@ -345,18 +353,18 @@ def _refuse_clashes(
         for word in (*arrays, *sizes):
             if identifier(word) in (*_parts(function), guard):
                 raise _clash(word, f"a part of `{name}`")
-            if word.startswith(f"{stem}_{PREFIX}"):
+            if word.startswith(internal):
                 raise _clash(word, OURS)
         for word in sizes:
             if f"n_{word}" in parts:
                 raise _clash(word, f"a part of `{parts[f'n_{word}']}`")
 
 
-def _refuse_taken(name: str, text: str, parts: Mapping[str, str], stem: str) -> None:
-    """Refuse a name in C, of what is so called in the text, that something else has."""
+def _refuse_taken(name: str, text: str, parts: Mapping[str, str], stem: str, internal: str) -> None:
+    """Refuse a name in C, of what is so called in the text, if it is taken; ``internal`` begins what we add."""
     if name in parts:
         raise _clash(text, f"a part of `{parts[name]}`")
-    if name in {*own_names(), f"{stem.upper()}_H"} or name.startswith(f"{stem}_{PREFIX}"):
+    if name in {*own_names(), f"{stem.upper()}_H"} or name.startswith(internal):
         raise _clash(text, OURS)
 
 

@@ -28,7 +28,7 @@ from ilang.codegen.targets import (
 )
 from ilang.codegen.targets.c_ends import Ends
 from ilang.codegen.targets.c_entry import Entry
-from ilang.codegen.targets.c_header import declarations, signature
+from ilang.codegen.targets.c_header import beginning_of, declarations, signature
 from ilang.codegen.targets.c_parallel import KernelFunctions, outlined
 from ilang.codegen.targets.c_tile import TileText, end_of_block, late_name, stored_name
 from ilang.codegen.targets.cfamily import (
@@ -78,17 +78,24 @@ def emit(program: Program, stoppable: bool = False) -> str:
 
 
 def emit_source(
-    programs: Sequence[Program], stem: str, sessions: Sequence[EmittedSession] = ()
+    programs: Sequence[Program],
+    stem: str,
+    sessions: Sequence[EmittedSession] = (),
+    prefix: str = "",
 ) -> str:
-    """The implementation that goes with ``emit_header``; the functions of programs may have variants."""
+    """The implementation that goes with ``emit_header``; the functions of programs may have variants.
+
+    The functions of ranks begin with ``prefix``, or else with the name of the file.
+    """
     includes = (*INCLUDES, *c_session.INCLUDES) if sessions else INCLUDES
     machine = programs[0].machine
     more = [line for each in sessions for line in c_session.lines(each, machine)]
     if any(each.of_ranks() for each in sessions):
         includes = (*includes, *c_session.INCLUDES_OF_RANKS)
-        more += c_session.ranks_lines(stem)
+        more += c_session.ranks_lines(prefix or stem)
     lines = [f'#include "{stem}.h"', "", *includes, "", *c_variants.NAMES]
-    lines += _implementation(programs, has_variants=True, more=more, prefix=f"{stem}_{PREFIX}")
+    beginning = f"{beginning_of(programs)}_{PREFIX}"
+    lines += _implementation(programs, has_variants=True, more=more, prefix=beginning)
     return "\n".join(lines) + "\n"
 
 

@@ -11,12 +11,17 @@ from ilang.core.ir.kernel import Program
 from ilang.core.lower.host import arguments_of
 
 
-def guard_of(programs: Sequence[Program]) -> str:
-    """The macro of a header: its first function has a name that no other header of one program has.
+def beginning_of(programs: Sequence[Program]) -> str:
+    """The beginning of what only the files of some programs have: no other library has their first function.
 
     The name of the file is no such name: two folders may have a file of one name.
     """
-    name = function_identifier(programs[0].name)
+    return function_identifier(programs[0].name)
+
+
+def guard_of(programs: Sequence[Program]) -> str:
+    """The macro of a header."""
+    name = beginning_of(programs)
     return f"{name.upper() if name.islower() else name}_H"
 
 

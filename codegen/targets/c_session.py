@@ -487,33 +487,33 @@ def loading(session: EmittedSession) -> str:
     return f"load_arrays(path, {runs}, arrays, {parameters_}, {len(saved) - parameters_})"
 
 
-def ranks_declarations(stem: str) -> Iterator[str]:
+def ranks_declarations(prefix: str) -> Iterator[str]:
     """The functions of a file that several ranks run, for a header."""
     yield "/*"
     yield " * Begin to be a rank: which one this is, and how many there are, those of MPI where the files are compiled"
     yield " * with -DWITH_MPI (make MPI=1), else this process alone. A session counts them when it begins."
     yield " */"
-    yield f"void {stem}_begin(int *rank, int *ranks);"
+    yield f"void {prefix}_begin(int *rank, int *ranks);"
     yield ""
     yield "/* End: all ranks come here. A process that ends without it ends all of them. */"
-    yield f"void {stem}_end(void);"
+    yield f"void {prefix}_end(void);"
     yield ""
 
 
-def ranks_lines(stem: str) -> Iterator[str]:
+def ranks_lines(prefix: str) -> Iterator[str]:
     """These functions."""
-    yield f"void {stem}_begin(int *rank, int *ranks)"
+    yield f"void {prefix}_begin(int *rank, int *ranks)"
     yield "{"
     yield f"{INDENT}begin_ranks();"
     yield f"{INDENT}*ranks = count_ranks(rank);"
     yield "}"
     yield ""
-    yield from end_lines(stem)
+    yield from end_lines(prefix)
 
 
-def end_lines(stem: str) -> Iterator[str]:
+def end_lines(prefix: str) -> Iterator[str]:
     """The function that ends the work of all ranks."""
-    yield f"void {stem}_end(void)"
+    yield f"void {prefix}_end(void)"
     yield "{"
     yield f"{INDENT}end_ranks();"
     yield "}"

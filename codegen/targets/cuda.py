@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets import c_session, cuda_call, cuda_header, cuda_library, cuda_session
+from ilang.codegen.targets.c_header import beginning_of
 from ilang.codegen.targets.cuda_entry import TRY, Entry
 from ilang.codegen.targets.cuda_kernel import KernelText
 from ilang.codegen.targets.library import PREFIX, linked, prefixed
@@ -61,15 +62,18 @@ def emit_together(programs: Sequence[Program]) -> str:
 
 
 def emit_source(
-    programs: Sequence[Program], stem: str, sessions: Sequence[EmittedSession] = ()
+    programs: Sequence[Program],
+    stem: str,
+    sessions: Sequence[EmittedSession] = (),
+    prefix: str = "",
 ) -> str:
-    """The implementation that goes with ``cuda_header.emit_header``."""
+    """The implementation that goes with ``cuda_header.emit_header``; ``prefix`` as for C."""
     includes = (*INCLUDES, *SESSION_INCLUDES) if sessions else INCLUDES
     body = [line for each in sessions for line in cuda_session.lines(each)]
     if any(each.of_ranks() for each in sessions):
         includes = (*includes, *cuda_session.INCLUDES_OF_RANKS)
-        body += cuda_session.ranks_lines(stem)
-    implementation = _implementation(programs, body, f"{stem}_{PREFIX}")
+        body += cuda_session.ranks_lines(prefix or stem)
+    implementation = _implementation(programs, body, f"{beginning_of(programs)}_{PREFIX}")
     lines = [f'#include "{stem}.h"', "", *includes, "", *implementation]
     return "\n".join(lines) + "\n"
 

@@ -133,7 +133,7 @@ def _statuses(session: EmittedSession) -> dict[int, str]:
     return {**STATUS, **STATUS_OF_RANKS} if session.of_ranks() else STATUS
 
 
-def ranks_declarations(stem: str) -> Iterator[str]:
+def ranks_declarations(prefix: str) -> Iterator[str]:
     """The functions of a file that several ranks run, for a header."""
     yield "/*"
     yield " * Begin to be a rank: which one this is, and how many there are, those of MPI where the files are compiled"
@@ -141,10 +141,10 @@ def ranks_declarations(stem: str) -> Iterator[str]:
     yield " * one machine take its devices in turn: all of them call this before anything of CUDA. A session counts"
     yield " * ranks when it begins. Returns what a run returns."
     yield " */"
-    yield f"int {stem}_begin(int *rank, int *ranks);"
+    yield f"int {prefix}_begin(int *rank, int *ranks);"
     yield ""
     yield "/* End: all ranks come here, their streams waited for. A process that ends without it ends all of them. */"
-    yield f"void {stem}_end(void);"
+    yield f"void {prefix}_end(void);"
     yield ""
 
 
@@ -170,16 +170,16 @@ def lines(session: EmittedSession) -> Iterator[str]:
     yield from status_lines(session.name, _statuses(session))
 
 
-def ranks_lines(stem: str) -> Iterator[str]:
+def ranks_lines(prefix: str) -> Iterator[str]:
     """The functions of a file that several ranks run."""
-    yield f"int {stem}_begin(int *rank, int *ranks)"
+    yield f"int {prefix}_begin(int *rank, int *ranks)"
     yield "{"
     yield f"{INDENT}const int status = begin_ranks();"
     yield f"{INDENT}*ranks = count_ranks(rank);"
     yield f"{INDENT}return status;"
     yield "}"
     yield ""
-    yield from end_lines(stem)
+    yield from end_lines(prefix)
 
 
 def _settings(session: EmittedSession) -> list[KeptTensor]:

@@ -64,7 +64,7 @@ def run(request: Request, screen: Screen) -> int:
     prefix = prefix_of(request.one("--prefix"), stem)
     graphs = list({graph.name: graph for graph in graphs}.values())
     functions = all_of(graphs, lambda graph: exported_component(graph, shapes, target, prefix))
-    written = write_functions(functions, Path(folder), module.source.text, stem, target)
+    written = write_functions(functions, Path(folder), module.source.text, stem, (), prefix)
     _tell(screen, graphs, shapes, tuple(renamed(functions)), written, module.source.name)
     return 0
 
@@ -139,7 +139,7 @@ def _with_sessions(
     sessions = [TestedSession(each.session, each.functions) for each in built if each.session]
     stem, text = Path(module.source.name).stem, module.source.text
     folder = request.one("-o") or "out"
-    written = write_functions(functions, Path(folder), text, stem, target, sessions)
+    written = write_functions(functions, Path(folder), text, stem, sessions, prefix)
     _tell(screen, graphs, shapes, renames, written, module.source.name)
     return 0
 

@@ -32,6 +32,14 @@ WORDS = (
 """Names of functions and variables of our own text."""
 SOFTMAX = "softmax(x[m,n]) = (I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij\n"
 LAYER = 'op layer(x) = "w" *. x\n'
+RANKS = """
+cd step(x) {
+  loss = "w" *. x ++ "...|... => 0"
+  backprop(loss)
+  for p in params(loss) { p =- p.grad.merge }
+  return loss
+}
+"""
 CALLS = """
 #include "first.h"
 #include "second.h"
@@ -96,21 +104,32 @@ def test_two_libraries_may_be_one_translation_unit(tmp_path: Path) -> None:
     assert subprocess.run([tmp_path / "both"], check=False).returncode == 0
 
 
-def test_headers_of_files_of_one_name_stand_together(tmp_path: Path) -> None:
+@pytest.mark.parametrize("included", ["h", "c"])
+def test_files_of_one_name_stand_together(included: str, tmp_path: Path) -> None:
     for folder, text in (("one", "f = -i~i\n"), ("two", "g = +i~.\n")):
         (tmp_path / folder).mkdir()
         built(tmp_path / folder, text)
         compiled(tmp_path / folder, *find_compiler().command, "-c", "out/mm.c", "-o", "mm.o")
     (tmp_path / "main.c").write_text(
-        '#include "one/out/mm.h"\n#include "two/out/mm.h"\n'
+        f'#include "one/out/mm.{included}"\n#include "two/out/mm.{included}"\n'
         "int main(void)\n{\n    const mm_f_sizes one = {1};\n    const mm_g_sizes two = {1};\n"
         "    const float x = 1;\n    float y, z;\n    static char work[1 << 20];\n"
         "    return mm_f(&one, &x, &y, work) || mm_g(&two, &x, &z, work) || y != -z;\n}\n"
     )
-    compiled(
-        tmp_path, *find_compiler().command, "main.c", "one/mm.o", "two/mm.o", "-lm", "-o", "both"
-    )
+    objects = ["one/mm.o", "two/mm.o"] if included == "h" else []
+    compiled(tmp_path, *find_compiler().command, "main.c", *objects, "-lm", "-o", "both")
     assert subprocess.run([tmp_path / "both"], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("target", ["c", "cuda"])
+@pytest.mark.parametrize("words", [(), ("--prefix", "my"), ("--prefix", "none")])
+def test_functions_of_ranks_have_the_prefix(
+    target: str, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    header = built(tmp_path, RANKS, "--shape", "x=4|3", "--target", target, *words)
+    prefix = "my" if words[1:] == ("my",) else "mm"
+    assert f" {prefix}_begin(int *rank, int *ranks);" in header
+    assert f"void {prefix}_end(void);" in header
 
 
 @pytest.mark.parametrize("target", ["c", "cuda"])

@@ -430,7 +430,7 @@ def test_every_function_of_the_library_is_called(tmp_path: Path) -> None:
         build(text, tmp_path / name)
         source = (tmp_path / name / "model.c").read_text()
         for function in re.findall(
-            r"^(?:static|model_il_INLINED) [\w *]*?(\w+)\(", source, re.MULTILINE
+            r"^(?:static|\w+_il_INLINED) [\w *]*?(\w+)\(", source, re.MULTILINE
         ):
             assert 1 < len(re.findall(rf"\b{function}\(", source)), function
 
@@ -447,7 +447,7 @@ def test_program_stands_at_the_top(tmp_path: Path) -> None:
 def test_names_at_file_scope_are_known(tmp_path: Path) -> None:
     """Everything the files define is a part of a function, a name of the test, or has the prefix of headers."""
     defined = re.compile(
-        r"^(?:static |model_il_INLINED |int |size_t )[^=;(]*?(\w+)(?:\(|\[\] = |= )|^\} (\w+);|^#define (\w+)",
+        r"^(?:static |\w+_il_INLINED |int |size_t )[^=;(]*?(\w+)(?:\(|\[\] = |= )|^\} (\w+);|^#define (\w+)",
         re.MULTILINE,
     )
     for name, text in PROGRAMS.items():
@@ -468,7 +468,8 @@ def test_names_at_file_scope_are_known(tmp_path: Path) -> None:
             known |= {function.name(), *project._parts(function)}
         assert len(found) > len(functions)
         known |= {"__attribute__", "IL_JOINED", "IL_OF_VARIANT", "IL_NAMED"}
-        assert not {word for word in found - known if not word.startswith("model_il_")}
+        ours = f"{functions[0].name()}_il_"
+        assert not {word for word in found - known if not word.startswith(ours)}
     assert "test_21" in TEST_PARTS
 
 
@@ -534,8 +535,8 @@ CLASHES = {
     "f = -i~i\nf_call = -i~i\n": "`f_call` is also",
     "exp = -i~i\nexp__work = -i~i\n": "`exp__work` is also the name in C of a part of `exp`",
     "MODEL_H = -i~i\n": "`MODEL_H` is also",
-    "model_il_add = -i~i\n": "`model_il_add` is also the name in C of something in the generated",
-    "f(model_il_LINE) = -i~i\n": "`model_il_LINE` is also",
+    "f = -i~i\nf_il_add = -i~i\n": "`f_il_add` is also the name in C of something in the generated",
+    "f(f_il_LINE) = -i~i\n": "`f_il_LINE` is also",
     "f(f_k0) = -i~i\n": "`f_k0` is also the name in C of a part of `f`",
     "f(x[MODEL_H]) = -i~i\n": "`MODEL_H` is also",
     "n = -i~i\nf(x[sizes]) = -i~i\n": "`sizes` is also the name in C of a part of `n`",

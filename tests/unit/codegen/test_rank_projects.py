@@ -109,7 +109,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
         (built,) = exported([one], replace(CPU, bucket_bytes=bucket_bytes))
         assert built.session is not None
         tested = steps.TestedSession(built.session, built.functions)
-        write_functions(built.functions, folder, CUT, "model", "c", [tested])
+        write_functions(built.functions, folder, CUT, "model", [tested])
         (folder / "main.c").write_text(MAIN)
         strict = "CFLAGS=-O1 -Wall -Wextra -Werror"
         for command in (
