@@ -2,11 +2,11 @@
 use nn, optim
 
 # what a component gives has output axes alone
-image = einx.id("b (h w) -> b h w 1", h = 8)
+image = einx.id("b (h w) -> b h w 1", h=8)
 op rows(x) = x ++ "b, h, w, i => b|h, w, i"
 
-op part(x; out) = max_pool2(?/ conv3(x; out))
-op digits(x)    = linear(part(part(rows(image(x)); 12); 24); 10)
+op part(x; out) = max_pool2(?/conv3(x; out))
+op digits(x) = linear(part(part(rows(image(x)); 12); 24); 10)
 
 cd step(x, t; lr = 0.004) {
   loss = cross_entropy(digits(x), t)

@@ -2,7 +2,7 @@
 use nn, optim
 
 op layer(x; out) = tanh(linear(x; out))
-op moons(x)      = sigmoid(linear(layer(layer(x; 16); 16); 1))
+op moons(x) = sigmoid(linear(layer(layer(x; 16); 16); 1))
 
 cd step(x, t; lr = 0.1) {
   y = moons(x)

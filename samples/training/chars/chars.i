@@ -31,7 +31,7 @@ op block(x; d, heads, each) {
   y + "down" * ?/("up" * norm(y; d) + "b" (4 *. d))
 }
 
-op chars(x: i64[b,t|]; d = 48, layers = 2, heads = 3) {
+op chars(x: i64[b, t|]; d = 48, layers = 2, heads = 3) {
   here = rows(x, "letters" (128, d)) ++ "btd => bt|d"
   h = repeat(h = here + ("places" ++ "td => t|d"); n in layers) { block(h; d, heads, 16) }
   "out" * norm(h; d) + "c" 128
@@ -53,7 +53,7 @@ cd adam(p; lr, b1 = 0.9, b2 = 0.99) {
   p =- lr *. (m /. c1) /. (sqrt(v /. c2) + 0.00000001)
 }
 
-cd step(x: i64[b,t|], y: i64[b,t|]; lr = 0.003, count = 256) {
+cd step(x: i64[b, t|], y: i64[b, t|]; lr = 0.003, count = 256) {
   z = chars(x)
   loss = loss_of(z, y; count) /. count
   backprop(loss)

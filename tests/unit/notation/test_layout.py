@@ -1,11 +1,14 @@
 """The tidy layout: what changes, what stays, and that doing it twice changes nothing."""
 
+from pathlib import Path
+
 import pytest
 
 from ilang.core.notation.layout import format_module
 from ilang.core.source import Source
 from tests.unit.notation.test_module import ATTENTION
 
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 LAID_OUT = """\
 f(x) = {  # one
   a = g(x, 2);  # two
@@ -72,3 +75,9 @@ def test_attention_loses_only_its_columns() -> None:
     assert tidy(ATTENTION) == ATTENTION.replace("shift  =", "shift =").replace(
         "exp    =", "exp ="
     ).replace("norm   =", "norm =").replace("mix    =", "mix =")
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.rglob("*.i")), ids=lambda path: path.name)
+def test_samples_are_laid_out(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert format_module(Source(path.name, text)) == text
