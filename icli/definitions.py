@@ -176,7 +176,7 @@ def given_to(function: Function, shapes: Mapping[str, str]) -> dict[str, str]:
     return {name: shape for name, shape in shapes.items() if name in names}
 
 
-ROWS = "Rows are batch|input->output, ? one axis, ... any number. With shapes, loops and work:"
+ROWS = "Rows: batch|input->output; ? is one axis, ... any number. Loops and work with:"
 
 
 def page_of(

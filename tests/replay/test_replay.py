@@ -7,7 +7,7 @@ import pytest
 from tests.replay import replay, subjects
 from tests.replay.subjects import DEEP, Subject
 
-LONG = ("files", "random")
+LONG = ("files", "projects", "random")
 """Groups of `replay.py` that take as long as all others; `goldens` has programs of their kinds."""
 
 GROUPS = [

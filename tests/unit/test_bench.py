@@ -75,6 +75,7 @@ def test_every_program_is_right_and_timed(results: Any) -> None:
         assert all(0 < taken["min"] <= taken["median"] for taken in row["times"].values())
 
 
+@pytest.mark.deep
 def test_every_step_of_training_is_timed(results: Any) -> None:
     rows = results["threads"]["1"]["steps"]
     assert list(rows) == [step.name for step in steps.QUICK]
@@ -111,6 +112,7 @@ def test_who_trains_otherwise_is_left_out() -> None:
     assert "no room" in wrong["no"]
 
 
+@pytest.mark.deep
 def test_tables(results: Any, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n", "utf-8")

@@ -23,6 +23,7 @@ from ilang.core.machine import CPU
 from ilang.core.record import replace
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.usefixtures("real_compiler"),
     pytest.mark.skipif(shutil.which("make") is None, reason="needs make"),
 ]

@@ -34,6 +34,8 @@ from ilang.core.record import replace
 from tests.golden.test_golden import graph_in
 from tests.property.test_cuda import CAUSAL, GOLDEN, SCHEDULED
 
+pytestmark = pytest.mark.deep
+
 EXTENTS = (-1, 0, 1, 1, 2, 3, 5, 16, 33, 64, 100, 1000, 4096, 70_000, 1 << 20, (1 << 31) + 5)
 LARGE = (1 << 33, 1 << 40, (1 << 60) - 1, 1 << 61, (1 << 63) - 1)
 LOOKED_UP = (
@@ -146,7 +148,6 @@ def extents_drawn(count: int, draw: random.Random) -> list[int]:
     return [draw.choice(some) for _ in range(count)]
 
 
-@pytest.mark.deep
 def test_calls_are_those_of_the_text() -> None:
     """At sizes large and small, some of which are refused; arrays are nowhere, since no kernel runs."""
     loaded, draw = recorder([host.program for host in hosts()]), random.Random(1)

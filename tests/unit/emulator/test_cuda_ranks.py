@@ -21,6 +21,8 @@ from tests.unit.codegen.test_rank_projects import (
 )
 from tests.unit.emulator.conftest import HERE
 
+pytestmark = pytest.mark.deep
+
 NVCC = f"{sys.executable} -m ilang.codegen.emulator.nvcc"
 MAIN = r"""
 #include <cuda_runtime.h>

@@ -22,6 +22,8 @@ from tests.unit.codegen.test_session_projects import PROGRAMS, SGD, SHAPES, TOGE
 from tests.unit.emulator.conftest import new_array, on_device
 from tests.unit.emulator.test_nvcc import make
 
+pytestmark = pytest.mark.deep
+
 TABLES = f"""{SGD}
 cd f(x: f64; lr = 0.1) {{
   y = "w" * x + "a" [ 1; 2 ] + "b" 0.25 + [ 7; 8 ] *. [ 7; 8 ]
@@ -140,7 +142,6 @@ def test_first_values_runs_and_files_are_those_of_python(tmp_path: Path) -> None
     assert file.read_bytes() == same.read_bytes()
 
 
-@pytest.mark.deep
 @pytest.mark.usefixtures("machine")
 def test_sizes_may_come_with_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = {"x": "n|3", "t": "n|2"}

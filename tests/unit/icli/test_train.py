@@ -194,6 +194,7 @@ def with_ranks(here: Path, count: int, *tokens: str) -> Any:
     )  # fmt: skip
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("mpi")
 @pytest.mark.parametrize("count", [2, 4])
 def test_ranks_train_as_one_process_does(count: int, here: Path) -> None:
@@ -231,6 +232,7 @@ def test_what_mpi_says_is_kept_where_no_rank_says_anything() -> None:
     assert not heard
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("mpi")
 def test_a_rank_that_fails_ends_all_of_them(here: Path) -> None:
     train(here)
