@@ -57,6 +57,7 @@ def simple_loops(program: Program, names: Mapping[str, str]) -> tuple[LoopLine, 
     lines: list[LoopLine] = []
     known: set[int] = set()
     viewed: set[int] = set()
+    parts = program.parts()
     for call in program.launched():
         kernel = program.kernels[call.kernel]
         written = {s.buffer for s in statements_within(kernel.body) if isinstance(s, Store)}
@@ -71,7 +72,7 @@ def simple_loops(program: Program, names: Mapping[str, str]) -> tuple[LoopLine, 
             if call.arrays:
                 arrays = [program.buffers[call.array(n)] for n in range(len(program.buffers))]
                 placed = replace(program, buffers=tuple(arrays))
-            lines += _Simple(placed, kernel, names).all()
+            lines += _Simple(placed, kernel, names, parts).all()
         known.add(call.kernel)
         lines += [_view(program, n, True) for n in views if n in written]
     return tuple(lines)
@@ -98,10 +99,16 @@ def _on_page(name: str, names: Mapping[str, str]) -> str:
 class _Simple(KernelLoops):
     """The simplified loops of one kernel."""
 
-    def __init__(self, program: Program, kernel: Kernel, names: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        kernel: Kernel,
+        names: Mapping[str, str],
+        parts: Mapping[int, tuple[int, int]],
+    ) -> None:
         super().__init__(program, kernel)
         self.named = names
-        self.parts = program.parts()
+        self.parts = parts
         arrays = [program.buffers[n] for n in named(kernel.body)]
         self.scalars = {each.name for each in arrays if not each.dims}
         self.letters: dict[int, str] = {}
@@ -200,15 +207,24 @@ class _Simple(KernelLoops):
         """The value that a variable of a block is in the end: it has no line, and gives the variable its name."""
         ends: dict[int, int] = {}
         starts: set[int] = set()
+        changed = {
+            e.variable: n
+            for n, s in enumerate(block)
+            for e in self._within((s,))
+            if isinstance(e, Change)
+        }
         for n, s in enumerate(block):
             if not isinstance(s, Define):
                 continue
             value = _plain(s.value)
-            if isinstance(value, Local) and value.variable in starts and not s.mutable:
-                changes = (e for e in self._within(block[n:]) if isinstance(e, Change))
-                if all(e.variable != value.variable for e in changes):
-                    ends[value.variable] = s.variable
-                    self.values[s.variable] = value
+            if (
+                isinstance(value, Local)
+                and value.variable in starts
+                and not s.mutable
+                and changed.get(value.variable, -1) < n
+            ):
+                ends[value.variable] = s.variable
+                self.values[s.variable] = value
             starts.add(s.variable)
         return ends
 

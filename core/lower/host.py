@@ -14,7 +14,8 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.host import (
@@ -51,8 +52,9 @@ LONG = 64
 def kernel_to_host(program: Program) -> Host:
     """The host program of some kernels."""
     uses = [use_of(program, kernel.body) for kernel in program.kernels]
+    readers = Counter(n for use in uses for n in use.shared if n not in use.written)
     launches, finite = _launched(
-        program, [_launch(program, call, uses) for call in program.launched()]
+        program, [_launch(program, call, uses, readers) for call in program.launched()]
     )
     shared = {program.owner(n) for launch in launches for n in launch.buffers}
     layout = Layout(
@@ -195,16 +197,22 @@ def _least(program: Program, rule: Derivation) -> tuple[int, tuple[int, ...]]:
     return rule.least, tuple(size for size in members if program.sizes[size].fixed is None)
 
 
-def _launch(program: Program, call: Call, uses: Sequence[Use]) -> Launch:
+def _launch(
+    program: Program, call: Call, uses: Sequence[Use], readers: Mapping[int, int]
+) -> Launch:
     """A call of a kernel; of two that combine the same parts, that by blocks is for many of them."""
     use = uses[call.kernel]
     kernel = program.kernels[call.kernel]
     grid = _grid(program, kernel)
     read = [n for n in use.shared if n not in use.written]
     combined = next((n for n in read if program.buffers[n].instead is not None), None)
-    ways = sum(combined in other.shared and combined not in other.written for other in uses)
     few, many = 1, None
-    if 1 < ways and grid is not None and program.machine.device is not None:
+    if (
+        combined is not None
+        and 1 < readers[combined]
+        and grid is not None
+        and program.machine.device is not None
+    ):
         most = program.machine.device.parts.of_thread
         few, many = (most, None) if grid.over == "blocks" else (1, most)
     return Launch(

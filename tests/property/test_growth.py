@@ -28,14 +28,14 @@ LARGE, SHARE = 10_000, 0.1
 
 A list of all nodes of a program that is made again for every node costs more."""
 SIZES = {
-    "named": (10, 20, 30),
+    "named": (20, 40, 60),
     "doubled": (12, 24, 48),
     "layers": (2, 4, 6),
     "terms": (32, 64, 96),
-    "inputs": (16, 32, 64),
+    "inputs": (32, 64, 96),
     **dict.fromkeys(("contractions", "tiles", "einsums"), (8, 16, 24)),
 }
-"""Where a step is much work, sizes are powers of two, or names with a digit more are noticed."""
+"""Where a step is much work, no size may have names with a digit more than another, or a page that is not cut."""
 NOISE = 200
 """Lines that names of other lengths may cost."""
 
