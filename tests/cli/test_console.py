@@ -7,10 +7,11 @@ import pytest
 from tests.rewritten import settle
 from tests.transcripts import ROOT, documents, replay
 
-COMPILES_CUDA = "docs/cuda.md"
+COMPILING = ("docs/cuda.md", "docs/training.md")
+"""Pages that build and test whole projects."""
 
 DOCUMENTS = [
-    pytest.param(path, id=name, marks=pytest.mark.deep if name == COMPILES_CUDA else ())
+    pytest.param(path, id=name, marks=pytest.mark.deep if name in COMPILING else ())
     for path in documents()
     for name in [str(path.relative_to(ROOT))]
 ]

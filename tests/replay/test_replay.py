@@ -7,8 +7,8 @@ import pytest
 from tests.replay import replay, subjects
 from tests.replay.subjects import DEEP, Subject
 
-LONG = ("files", "projects", "random")
-"""Groups of `replay.py` that take as long as all others; `goldens` has programs of their kinds."""
+LONG = ("definitions", "derivatives", "files", "projects", "random")
+"""Groups of `replay.py` that are deep, too: `goldens` and `notations` have programs of their kinds."""
 
 GROUPS = [
     pytest.param(name, marks=pytest.mark.deep if name.startswith(DEEP) or name in LONG else ())
