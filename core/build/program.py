@@ -240,7 +240,7 @@ def _finished(
 def _names(run: Routines) -> tuple[list[ValueName], list[ValueName]]:
     """The nodes that have names in the file of the definition, outermost ones first; those that calls give.
 
-    What a parameter, or state, has in the next run is called ``w_next``.
+    What a parameter, or state, has in the next run is called ``next_w``, as in C.
     """
     file, nodes = run.root.span.source.name, run.emission.latest
     called = [
@@ -249,7 +249,7 @@ def _names(run: Routines) -> tuple[list[ValueName], list[ValueName]]:
         if value in nodes and span.source.name == file
     ]
     called += [
-        ValueName(nodes[cell], f"{run.emission.named(cell)}_next", cell.span)
+        ValueName(nodes[cell], f"next_{run.emission.named(cell)}", cell.span)
         for cell in run.assigned
         if cell in run.emission.first
     ]

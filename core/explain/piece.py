@@ -104,11 +104,7 @@ def position_piece(terms: Sequence[tuple[int, str]]) -> Piece:
 
 def _applied(primitive: str, parts: Sequence[Piece]) -> Piece:
     """A primitive of pieces, in the usual notation."""
-    if primitive in (
-        "copy",
-        "tf32",
-        "bf16",
-    ):  # roundings of floats are not shown, as their conversions are not
+    if primitive in ("copy", "tf32", "bf16"):  # as conversions, roundings of floats are not shown
         return parts[0]
     if primitive in INFIX:
         return _infix(primitive, *parts)

@@ -375,11 +375,11 @@ def test_values_have_the_names_of_the_text(tmp_path: Path) -> None:
     shaped = step.shaped({"x": "4|3", "t": "4|2"})
     names = [each.name for each in shaped.tensors]
     results = [names[value] for value in shaped.outputs]
-    assert results[:4] == ["loss", "y", "w_next", "seen_next"]
+    assert results[:4] == ["loss", "y", "next_w", "next_seen"]
     assert "z" in names
     values = {each.name: each for each in step.shape_so_far().values}
     assert values["y"].formula == "layer(x)"
-    assert [values[n].kind for n in ("x", "layer.w", "seen", "lr", "loss", "w_next")] == [
+    assert [values[n].kind for n in ("x", "layer.w", "seen", "lr", "loss", "next_w")] == [
         *("input", "parameter", "state", "setting", "named", "update")
     ]
 

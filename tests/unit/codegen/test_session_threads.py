@@ -15,25 +15,9 @@ import pytest
 
 from ilang import Error, load
 from ilang.codegen.runtime.checkpoint import read
+from tests.property.session_attacks import COUNTER, THREADS
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
-
-COUNTER = """
-op one(x[1]) = x
-cd count(x[..b..|i]) {
-  "n" =+ one(1)
-  "twice" =+ one(2)
-  y = n *+ "0; ...|i => ...|i" x
-  return y, n
-}
-op sum_of(x) = "u" 0.0 *. x + "v" 0.0
-cd add(x; by = 1) {
-  y = sum_of(x)
-  for p in params(y) { p =+ by }
-  return y
-}
-"""
-THREADS = 8
 
 
 @pytest.fixture
