@@ -139,7 +139,12 @@ class ModuleError(Error, ValueError):
 
 
 class ShapeError(Error, ValueError):
-    """E05: ranks and extents that do not fit."""
+    """E05: ranks and extents that do not fit.
+
+    Attributes: ``guessed`` (whether it rests on sizes that nothing gave, so that shapes of inputs may mend it).
+    """
+
+    guessed = False
 
 
 class ElementTypeError(Error, TypeError):

@@ -65,7 +65,6 @@ if TYPE_CHECKING:
 
 STATE = "state."
 """Stands before the paths of state in checkpoints."""
-UNDETERMINED = ("E0520", "E0521")
 KNOWN_LATER = ("parameters", "state", "config", "_inputs", "_solved")
 """Attributes of a session whose shapes are known: before, its first run has to bring them."""
 LASTING = ("parameter", "state")
@@ -98,9 +97,7 @@ class Session:
         try:
             self._open(options)
         except ShapeError as error:
-            if error.code not in UNDETERMINED or len(options.shapes) == len(
-                model.inputs(options.name)
-            ):
+            if not error.guessed or len(options.shapes) == len(model.inputs(options.name)):
                 raise
             self._waits = error
         self._names = [each.name for each in model.inputs(options.name)]

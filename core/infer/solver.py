@@ -221,6 +221,16 @@ class Solver:
         """Close whatever the constraints leave open."""
         self.closing = True
         self._settle()
+        try:
+            self._close_open()
+        except ShapeError as error:
+            error.guessed = True
+            raise
+        for c in self.products:
+            self._check_product(c)
+
+    def _close_open(self) -> None:
+        """The stages that decide what does not follow."""
         if self._open_rows() or self._open_dims():
             self._close_rows()
         self._enter(6)
@@ -230,8 +240,6 @@ class Solver:
         self._close_leaf_axes()
         self._enter(7)
         self._close_result_axes()
-        for c in self.products:
-            self._check_product(c)
 
     def _close_rows(self) -> None:
         """The stages that give rows their axes."""

@@ -61,4 +61,6 @@ def _refuse_waiting(component: Graph, around: Graph, value: int, waiting: Collec
             help_line = f"give the shape of {node.name}, or write its axes: `{node.name}[n,m]`"
             span = component.nodes[component.outputs[0]].span
             labels = [Label(span, "depends on them"), Label(node.span, "open here")]
-            raise ShapeError("E0520", message, node.span, help_line, labels)
+            error = ShapeError("E0520", message, node.span, help_line, labels)
+            error.guessed = True
+            raise error

@@ -280,6 +280,26 @@ def test_ranks_that_no_shape_gives_are_not_guessed(tmp_path: Path) -> None:
     assert "x" in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("body", "shape", "result"),
+    [
+        ("values(1, 2, 3) *. x", (4, 1, 3), (4, 1, 3)),
+        ("(ij(k+u:3)~ijku)(x)", (4, 1, 5), (4, 1, 3, 3)),
+        ('einx.id("b (h c) m -> b h c m", h=2)(x)', (4, 6, 1), (4, 2, 3, 1)),
+    ],
+)
+def test_what_rests_on_guessed_sizes_waits_for_arrays(
+    body: str, shape: tuple[int, ...], result: tuple[int, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "m.i"
+    path.write_text(f"op f(x[b|n,m]) = {body}\n", encoding="utf-8")
+    session = load(path).session("f", target="numpy")
+    assert session(np.ones(shape, np.float32)).shape == result
+    with pytest.raises(Error) as caught:
+        load(path)["f"](np.ones((2, 1, 1), np.float32), target="numpy")
+    assert caught.value.code in ("E0518", "E0519", "E0577")
+
+
 def test_a_position_beyond_the_batch_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.i"
     path.write_text("op f(x, n: i64) = x @| n\n", encoding="utf-8")

@@ -19,6 +19,7 @@ def test_constants_are_repeated_along_batch_and_input_axes(target: str, tmp_path
         "op contracted(x[b|o]) = values(1, 2, 3, 4, 5, 6) * x\n"
         "op whole(x[b|o]) = x + values(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)\n"
         "op either(x[b|o]) = where(x > 5, values(1, 2, 3), 0)\n"
+        "op apart(x[b|n,m]) = values(1, 2, 3) *. x\n"
     )
     functions, x = load(str(path)), np.arange(12, dtype=np.float32).reshape(4, 3)
     numbers, matrix = np.array([1, 2, 3]), np.arange(1, 7).reshape(2, 3)
@@ -29,6 +30,7 @@ def test_constants_are_repeated_along_batch_and_input_axes(target: str, tmp_path
         ("contracted", x, x @ matrix.T),
         ("whole", x, x + np.arange(1, 13).reshape(4, 3)),
         ("either", x, np.where(x > 5, numbers, 0)),
+        ("apart", x[:, None], (numbers * x)[:, None]),
     ):
         np.testing.assert_allclose(functions[name](array, target=target), expected, err_msg=name)
 
