@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
-from ilang.core.calculus.affine import variables_of
+from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.calculus.extent import PLAIN
 from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.scalar import Apply, Scalar, scalars_within
@@ -129,11 +129,12 @@ def _opened(loop: For, around: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
     The parts of a dimension count as the whole of it where all of them are around, and so do the blocks of a loop.
     """
-    outer = set() if loop.rest is None else loop.rest.start.variables()
+    start, size = loop.part() or (Affine(()), loop.size)
+    outer, whole = start.variables(), all(end.step == 1 for end in loop.end)
     around = [(v, n) for v, n in around if loop.chunk is None or v != loop.chunk.block]
-    if loop.rest is None or loop.rest.step != 1 or not outer or not outer <= {v for v, _ in around}:
+    if not outer or not whole or not outer <= {v for v, _ in around}:
         return [*around, (loop.variable, loop.size)]
-    return [*((v, n) for v, n in around if v not in outer), (loop.variable, loop.rest.size)]
+    return [*((v, n) for v, n in around if v not in outer), (loop.variable, size)]
 
 
 def _time(scalars: Iterable[Scalar]) -> float:

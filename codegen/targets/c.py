@@ -178,7 +178,7 @@ class _Emission:
         """A loop that fills a copy, unless a tile does so later in the block, which threads may share."""
         name, spelling = late_name(self.program, late.copy), functions.spelling
         words = ["team < 2"] if late.alone else []
-        words += [f"{spelling.rest(guard.rest)} >= {guard.least}" for guard in late.guards] or ["1"]
+        words += [f"{spelling.left(guard.end)} >= {guard.least}" for guard in late.guards] or ["1"]
         yield "#ifdef __GNUC__"
         yield f"{indent}const int {name} = {' && '.join(words)};"
         yield "#else"
@@ -290,8 +290,8 @@ class _Emission:
         spelling = functions.spelling
         name, size = spelling.variable(loop.variable), spelling.size(loop.size)
         ends, whole, start = Ends("0", size), size, ""
-        if loop.rest is not None:
-            whole = spelling.trips(loop.size, loop.rest)
+        if loop.end:
+            whole = spelling.trips(loop.size, loop.end)
             ends = Ends("0", f"end_{name}", whole)
         if loop.chunk is not None:
             count, block = loop.chunk.count, loop.chunk.block

@@ -154,7 +154,7 @@ class KernelFunctions:
 
     def _iterations(self, sharing: Sharing) -> str:
         """The number of iterations that loops have together."""
-        loops = zip(sharing.sizes, sharing.rests, strict=True)
+        loops = zip(sharing.sizes, sharing.ends, strict=True)
         return " * ".join(itertools.starmap(self.spelling.trips, loops))
 
     def _shares(self, sharing: Sharing, iterations: str) -> str:

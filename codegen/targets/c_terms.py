@@ -26,9 +26,7 @@ class BlockWriter(Protocol):
 def opened(runs: Runs, loop: For, spelling: Spelling, indent: str) -> tuple[str, str]:
     """The heads of two loops: over the runs of a loop, and over the iterations of a run."""
     name = spelling.variable(loop.variable)
-    end = spelling.size(loop.size)
-    if loop.rest is not None:
-        end = f"min_i64({end}, {spelling.rest(loop.rest)})"
+    end = spelling.trips(loop.size, loop.end)
     run, stop, step = f"{name}_chunk", f"{name}_stop", runs.step
     first = f"int64_t {run} = 0, end_{name} = {end}"
     last = f"{run} + {step} < end_{name} ? {run} + {step} : end_{name}"

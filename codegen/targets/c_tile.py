@@ -19,7 +19,7 @@ from ilang.codegen.targets.c_vector import ACC, VectorSpelling, vector_type
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.core.ir.cpu import Into
-from ilang.core.ir.kernel import For, Kernel, Program, Rest, Store, Tile
+from ilang.core.ir.kernel import For, Kernel, Program, Store, Tile
 
 TILE_PARTS = ("", "_part", "_whole", "_filling", "_any", "_lanes", "_most", "_some", "_few")
 """Endings of the names of a tile's functions and constants."""
@@ -60,7 +60,7 @@ class TileText:
         owner = f"{function_identifier(program.name)}_{kernel.name}"
         self.name = f"{owner}_tile{self.registers.number}"
         self.dtype = program.buffers[tile.buffer].dtype
-        self.dims, self.rests = self.registers.extents, self.registers.rests
+        self.dims, self.ends = self.registers.extents, self.registers.ends
         self.core, self.loops = self.registers.core, self.registers.loops
         self.lanes, self.runs = self.registers.lanes, tile.runs
         self.plain = spelling
@@ -69,7 +69,7 @@ class TileText:
     def condition(self) -> str:
         """The condition in which the function may run; "" for always."""
         return " && ".join(
-            f"{self.plain.rest(guard.rest)} {'> 0' if guard.least == 1 else f'>= {guard.least}'}"
+            f"{self.plain.left(guard.end)} {'> 0' if guard.least == 1 else f'>= {guard.least}'}"
             for guard in self.registers.guards
         )
 
@@ -128,7 +128,7 @@ class TileText:
         """The condition in which the function stores the tile where it belongs."""
         into = self.tile.into
         assert into is not None
-        words = [f"{self.plain.rest(guard.rest)} >= {guard.least}" for guard in into.guards]
+        words = [f"{self.plain.left(guard.end)} >= {guard.least}" for guard in into.guards]
         words += [self.plain.conditions(into.within)] if into.within else []
         words = words or ["1"]
         words += [self.condition()] if self.registers.guards else []
@@ -179,9 +179,9 @@ class TileText:
         head = f"static inline __attribute__((always_inline)) void {self.name}_part("
         yield wrapped(head, [*counts, *self._parameters(some=True)[0]], ")")
         yield "{"
-        for loop, rest in zip(self.loops[:-1], self.rests, strict=False):
-            if rest is not None:
-                stop = f"min_i64({self.plain.size(loop.size)}, {self.plain.rest(rest)}) - 1"
+        for loop, ends in zip(self.loops[:-1], self.ends, strict=False):
+            if ends:
+                stop = f"{self.plain.trips(loop.size, ends)} - 1"
                 yield f"{INDENT}const int64_t last_{self.plain.variable(loop.variable)} = {stop};"
         rows = f"{self.name}_most" if len(self.dims) == 2 else str(prod(self.dims[:-1]))
         yield f"{INDENT}{kind} {ACC}[{rows}][{self.name}_lanes / lanes_{kind}];"
@@ -223,7 +223,7 @@ class TileText:
             indent += INDENT
         if self.tile.fill is not None:
             yield from self._filled(self.tile.fill, indent)
-        for loop, extent, rest in zip(self.loops, self.dims, self.rests, strict=True):
+        for loop, extent, ends in zip(self.loops, self.dims, self.ends, strict=True):
             last = loop is self.loops[-1]
             name = self.plain.variable(loop.variable)
             grouped = not last and len(self.dims) == 2
@@ -237,7 +237,7 @@ class TileText:
             if loop.variable in self.registers.counted:
                 at = f"first_lane + {name}" if last else name
                 at = f"first_row + {name}" if grouped else at
-                clamped = not last and rest is not None
+                clamped = not last and ends
                 at = f"min_i64({at}, last_{name})" if clamped else at
                 yield f"{indent}const int64_t in_{name} = {at};"
         for s in self.registers.body:
@@ -312,9 +312,9 @@ class TileText:
             f"{self.name}_lanes == {self.dims[-1]}",
             f"{self.name}_most == {prod(self.dims[:-1])}",
         ]
-        words += [f"{self._trips(loop)} == 1" for loop in self.tile.blocks]
-        for rest, extent in zip(self.rests, self.dims, strict=True):
-            words += [] if rest is None else [f"{self.plain.rest(rest)} >= {extent}"]
+        words += [f"{self.plain.trips(loop.size, loop.end)} == 1" for loop in self.tile.blocks]
+        for ends, extent in zip(self.ends, self.dims, strict=True):
+            words += [f"{self.plain.left(end)} >= {extent}" for end in ends]
         fills = f"if (fills) {self.name}_filling" if self.tile.fill is not None else ""
         yield f"{INDENT}if ({' && '.join(words)}) {{"
         first = dict.fromkeys(
@@ -335,10 +335,10 @@ class TileText:
         head = f"static __attribute__((noinline)) void {self.name}_any("
         yield wrapped(head, self._parameters()[0], ")")
         yield "{"
-        rest = self.rests[0] if len(self.dims) == 2 else None
+        ends = self.ends[0] if len(self.dims) == 2 else ()
         rows, lanes = prod(self.dims[:-1]), self.dims[-1]
-        yield f"{INDENT}const int64_t tile_rows = {self._inside(rows, rest)};"
-        yield f"{INDENT}const int64_t tile_lanes = {self._inside(lanes, self.rests[-1])};"
+        yield f"{INDENT}const int64_t tile_rows = {self.plain.least(str(rows), ends)};"
+        yield f"{INDENT}const int64_t tile_lanes = {self.plain.least(str(lanes), self.ends[-1])};"
         if not self.tile.blocks:
             yield from self._parts(INDENT, self._parameters(some=True)[1])
             yield "}"
@@ -354,7 +354,8 @@ class TileText:
         longest = self.program.machine.vector_bytes()
         last = f"given[{elements} + element]"
         each = f"for (int element = 0; element < {elements}; ++element)"
-        yield f"{INDENT}const int64_t blocks = {' * '.join(map(self._trips, self.tile.blocks))};"
+        trips = [self.plain.trips(loop.size, loop.end) for loop in self.tile.blocks]
+        yield f"{INDENT}const int64_t blocks = {' * '.join(trips)};"
         yield f"{INDENT}int64_t block = 0;"
         yield f"{INDENT}{kind} given[{2 * elements}] __attribute__((aligned({longest})));"
         yield f"{INDENT}double sums[{elements}] __attribute__((aligned({longest})));"
@@ -428,15 +429,6 @@ class TileText:
         rows = f"{self.name}_most" if len(self.dims) == 2 else str(prod(self.dims[:-1]))
         yield f"{inside}{self.name}_part({rows}, 1, {filled}{given});"
         yield f"{indent}}}"
-
-    def _trips(self, loop: For) -> str:
-        """The number of iterations of a loop."""
-        size = self.plain.size(loop.size)
-        return size if loop.rest is None else f"min_i64({size}, {self.plain.rest(loop.rest)})"
-
-    def _inside(self, extent: int, rest: Rest | None) -> str:
-        """The number of rows or lanes inside their dimension."""
-        return str(extent) if rest is None else f"min_i64({extent}, {self.plain.rest(rest)})"
 
     def _most_parts(self) -> int:
         """Vectors of a row where they are shortest."""

@@ -30,8 +30,8 @@ def call(copy: Transpose, spelling: Spelling) -> str:
     words = (
         *_strided(spelling, store, columns, rows),
         *_strided(spelling, load, rows, columns),
-        spelling.trips(rows.size, rows.rest),
-        spelling.trips(columns.size, columns.rest),
+        spelling.trips(rows.size, rows.end),
+        spelling.trips(columns.size, columns.end),
         f"{size} * {BYTES[load.dtype]} >= {copy.stream_from}" if copy.stream_from else "0",
     )
     short = "_short" if copy.short else ""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.identifiers import identifier
-from ilang.core.calculus.affine import Affine, Within, at_least_0
+from ilang.core.calculus.affine import Affine, Ceiling, Within, at_least_0
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
-from ilang.core.ir.kernel import For, Kernel, Program, Rest, Variable
+from ilang.core.ir.kernel import For, Kernel, Program, Variable
 from ilang.core.ir.scalar import (
     Apply,
     Constant,
@@ -118,21 +118,23 @@ class Spelling:
         size = self.program.sizes[number]
         return f"n_{size.name}" if size.fixed is None else str(size.fixed)
 
-    def rest(self, rest: Rest) -> str:
-        """The iterations that are left of a split dimension; 0 or less where none is."""
-        start = self.index(rest.start)
-        left = self.size(rest.size) + ("" if start == "0" else f" - ({start})")
-        left = left if rest.step == 1 else f"({left} + {rest.step - 1}) / {rest.step}"
-        if rest.end is None:
-            return left
-        end, step = self.index(rest.end.index), rest.end.step
-        end = end if step == 1 else f"({end} + {step - 1}) / {step}"
-        return end if start == "0" else f"min_i64({left}, {end})"
+    def left(self, end: Ceiling) -> str:
+        """The iterations that an end leaves; 0 or less where there are none."""
+        text = self.index(end.index)
+        if (part := end.left()) and part[0] != Affine(()):
+            text = f"{self.size(part[1])} - ({self.index(part[0])})"
+        return text if end.step == 1 else f"({text} + {end.step - 1}) / {end.step}"
 
-    def trips(self, size: int, rest: Rest | None) -> str:
+    def least(self, whole: str, ends: Sequence[Ceiling]) -> str:
+        """The least of a number of iterations and what ends leave of them."""
+        *words, text = whole, *map(self.left, ends)
+        for word in reversed(words):
+            text = f"min_i64({word}, {text})"
+        return text
+
+    def trips(self, size: int, ends: Sequence[Ceiling]) -> str:
         """The number of iterations of a loop."""
-        whole = self.size(size)
-        return whole if rest is None else f"min_i64({whole}, {self.rest(rest)})"
+        return self.least(self.size(size), ends)
 
     def variable(self, number: int) -> str:
         """A loop variable."""
@@ -278,8 +280,8 @@ class Spelling:
         """The head of a loop; ``end`` in place of its own."""
         name, end = self.variable(loop.variable), end or self.size(loop.size)
         first = f"{self.counter} {name} = 0"
-        if loop.rest is not None:
-            first += f", end_{name} = min_i64({end}, {self.rest(loop.rest)})"
+        if loop.end:
+            first += f", end_{name} = {self.least(end, loop.end)}"
             end = f"end_{name}"
         more = f"++{name}" if step == "1" else f"{name} += {step}"
         return f"{indent}for ({first}; {name} < {end}; {more}) {{"

@@ -176,7 +176,7 @@ class KernelText:
             end = f"min_i64({start} + 1, {end})" if loop.first else end
             first = f"{self.index} {name} = {start}, end_{name} = {end}"
             yield f"{indent}for ({first}; {name} < end_{name}; ++{name}) {{"
-        elif loop.rest is None and self._kind(loop) == "int":
+        elif not loop.end and self._kind(loop) == "int":
             name, end = spelling.variable(loop.variable), spelling.size(loop.size)
             yield f"{indent}for (int {name} = 0; {name} < {end}; ++{name}) {{"
         else:
@@ -330,9 +330,9 @@ class KernelText:
     def _past(self, s: Spread, indent: str) -> Iterator[str]:
         """Statements that pass over iterations past the end of a dimension, where a worker has several."""
         for loop in s.loops:
-            if loop.rest is not None:
-                name = self.spelling.variable(loop.variable)
-                yield f"{indent}if ({name} >= {self.spelling.rest(loop.rest)}) continue;"
+            name = self.spelling.variable(loop.variable)
+            for end in loop.end:
+                yield f"{indent}if ({name} >= {self.spelling.left(end)}) continue;"
 
     def _along(self, s: Spread, indent: str, is_alone: bool) -> Iterator[str]:
         """Iterations of loops along the dimensions of a block: each thread has one at most."""
@@ -357,15 +357,15 @@ class KernelText:
     def _unless_past(self, s: Spread, indent: str) -> Iterator[str]:
         """The statements of a worker for its one iteration, unless that is past the end of a dimension."""
         spelling = self.spelling
-        rests = [
-            f"{spelling.variable(loop.variable)} < {spelling.rest(loop.rest)}"
+        ends = [
+            f"{spelling.variable(loop.variable)} < {spelling.left(end)}"
             for loop in s.loops
-            if loop.rest is not None
+            for end in loop.end
         ]
-        if not rests:
+        if not ends:
             yield from self._block(s.body, indent)
             return
-        yield f"{indent}if ({' && '.join(rests)}) {{"
+        yield f"{indent}if ({' && '.join(ends)}) {{"
         yield from self._block(s.body, indent + INDENT)
         yield f"{indent}}}"
 

@@ -241,7 +241,33 @@ class Ceiling:
     """``ceil(index / step)``: where a loop, or a part of one, begins or ends."""
 
     index: Affine
-    step: int
+    step: int = 1
+
+    def left(self) -> tuple[Affine, int] | None:
+        """The first index and the size of the dimension of which a loop to this end counts what is left.
+
+        None of an end that no dimension gives.
+        """
+        positive = [size for c, size in self.index.sizes if 0 < c]
+        if len(positive) != 1 or (1, *positive) not in self.index.sizes:
+            return None
+        (size,) = positive
+        start = -(self.index - size_value(size))
+        return (start, size) if start.is_natural() else None
+
+    def after(self, iteration: Affine | int) -> Within:
+        """The condition that a loop to this end has an iteration."""
+        at = self.step * (iteration if isinstance(iteration, Affine) else Affine((), iteration))
+        part = self.left()
+        if part is None:
+            return Within(self.index - 1 - at, None)
+        start, size = part
+        return Within(start + at, size)
+
+
+def remaining(size: int, start: Affine, step: int = 1) -> Ceiling:
+    """The iterations from an index on to the end of a dimension, each ``step`` further."""
+    return Ceiling(size_value(size) - start, step)
 
 
 @record

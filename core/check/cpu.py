@@ -116,7 +116,7 @@ def _tile(program: Program, tile: Tile, demand: Demand) -> None:
         chain.append(replace(body[0], body=()))
         body = body[0].body
     demand((*held.core, *held.loops) == tuple(chain), "registers have the loops of their tile")
-    demand(len(held.loops) == len(held.rests) == len(dims), "each dimension of a tile has a loop")
+    demand(len(held.loops) == len(held.ends) == len(dims), "each dimension of a tile has a loop")
     demand(held.body == tuple(body), "registers do what their tile does")
     counted, lanes = held.counted, held.loops[-1].variable
     counts = lanes in counted and counted <= {loop.variable for loop in held.loops}
@@ -142,11 +142,11 @@ def _reads(program: Program, held: Registers, tile: int, demand: Demand) -> None
                 steps = [index.coefficient(lane) for index in part.index]
                 along = part in held.along
                 demand(steps == [0] * (len(steps) - along) + [1] * along, "lanes read along a row")
-    rest = held.rests[-1]
-    guarded = any(guard.rest == rest for guard in held.guards)
+    ends = held.ends[-1]
+    guarded = {guard.end for guard in held.guards}.issuperset(ends)
     padded = all(program.buffers[load.buffer].padded for load in held.along)
     demand(padded or not held.past, "lanes read past the end of padded rows alone")
-    demand(rest is None or held.past or guarded, "lanes end with their row")
+    demand(held.past or guarded, "lanes end with their row")
 
 
 def fetch(program: Program, loop: For, demand: Demand) -> None:

@@ -178,7 +178,7 @@ def _together(program: Program, kernel: Kernel, body: Block, aligned: frozenset[
             for number in s.wide:
                 widest = program.machine.vector_lanes(program.buffers[number].dtype)
                 lanes = program.sizes[s.size].fixed or 0
-                whole = lanes in (2, widest) and s.rest is None
+                whole = lanes in (2, widest) and not s.end
                 _demand(program, kernel, whole, "a vector has all of its elements")
                 ends = [index[-1] for buffer, index in accesses(s.body) if buffer == number]
                 along = all(
@@ -206,7 +206,7 @@ def _neighbors(program: Program, kernel: Kernel, s: Spread, neighbors: Neighbors
     left = leaves_some(program, last, neighbors.whole, neighbors.count)
     _demand(program, kernel, neighbors.leaves == left, "iterations after the groups are known")
     chunk = last.chunk
-    plain = last.rest is None and (chunk is None or chunk.multiple % neighbors.count == 0)
+    plain = not last.end and (chunk is None or chunk.multiple % neighbors.count == 0)
     _demand(program, kernel, plain, "loops over neighbors end where dimensions do")
     for number, index in accesses(s.body):
         buffer = program.buffers[number]

@@ -74,7 +74,7 @@ class _Checking:
         unit, (group, place) = self.device.unit(s.rounding), (loop for loop in lanes[-2:])
         groups = self.device.warp // unit.across
         counts = [self.program.sizes[loop.size].fixed for loop in (group, place)]
-        plain = all(loop.role in ("", "t") and loop.rest is None for loop in (group, place))
+        plain = all(loop.role in ("", "t") and not loop.end for loop in (group, place))
         self.demand(plain and counts == [groups, unit.across], "the last loops are of lanes")
         rows, terms = unit.rows // groups, unit.terms_of(0)
         sizes = (rows * unit.columns // unit.across, len(terms) * rows, len(terms))

@@ -91,7 +91,7 @@ def _nest(loop: For, depth: int, demand: Demand) -> list[For]:
         assert isinstance(only, For)
         nest.append(only)
     demand(all(each.parallel for each in nest), "loops of a function are parallel")
-    demand(all(each.rest is None for each in nest[1:]), "loops inside another are whole")
+    demand(all(not each.end for each in nest[1:]), "loops inside another are whole")
     return nest
 
 

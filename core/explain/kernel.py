@@ -35,7 +35,6 @@ from ilang.core.ir.kernel import (
     If,
     Kernel,
     Program,
-    Rest,
     Statement,
     Store,
     Tile,
@@ -331,9 +330,8 @@ class KernelLoops:
 
     def _head(self, loop: For) -> str:
         """The loop and how often it runs."""
-        end = self._end(loop.size)
-        if loop.rest is not None:
-            end = f"min({end}, {self._rest(loop.rest)})"
+        end = ", ".join([self._end(loop.size), *map(self._left, loop.end)])
+        end = f"min({end})" if loop.end else end
         remarks = []
         if loop.chunk is not None:
             block = self.kernel.names[loop.chunk.block]
@@ -426,18 +424,14 @@ class KernelLoops:
 
     def _guards(self, guards: Sequence[Left]) -> str:
         """The words that so many iterations are left of split dimensions."""
-        return " and ".join(f"{self._rest(guard.rest)} >= {guard.least}" for guard in guards)
+        return " and ".join(f"{self._left(guard.end)} >= {guard.least}" for guard in guards)
 
-    def _rest(self, rest: Rest) -> str:
-        """The iterations that are left of a split dimension."""
-        start = self._affine(rest.start)
-        left = self._end(rest.size) + ("" if start == "0" else f" - ({start})")
-        left = left if rest.step == 1 else f"ceil(({left}) / {rest.step})"
-        if rest.end is None:
-            return left
-        end, step = self._affine(rest.end.index), rest.end.step
-        end = end if step == 1 else f"ceil(({end}) / {step})"
-        return end if start == "0" else f"{left}, {end}"
+    def _left(self, end: Ceiling) -> str:
+        """The iterations that an end leaves."""
+        text = self._affine(end.index)
+        if (part := end.left()) and part[0] != Affine(()):
+            text = f"{self._end(part[1])} - ({self._affine(part[0])})"
+        return text if end.step == 1 else f"ceil(({text}) / {end.step})"
 
     def _update(self, target: str, value: Scalar) -> str:
         """``target += rest`` where the value is the target plus something."""

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from ilang.core.calculus.affine import Affine, size_value
+from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import FLOATS
 from ilang.core.explain.expression import INFIX, affine_terms, affine_text, size_text
 from ilang.core.explain.formulas import DEEPEST, fresh_letter
@@ -130,11 +130,12 @@ class _Simple(KernelLoops):
         self.uses = Counter(
             each.variable for s in shown for each in parts_of(s) if isinstance(each, Local)
         )
-        rests = [s.rest for s in statements_within(kernel.body) if isinstance(s, For) and s.rest]
+        loops = [s for s in statements_within(kernel.body) if isinstance(s, For)]
+        split = [part for s in loops if (part := s.part())]
         self.whole: set[int] = set()
         """The loops that go over all of a dimension in steps."""
-        self.split = {v: rest for rest in rests for v in rest.start.variables()}
-        """The rest of a dimension that begins where an iteration of a loop does."""
+        self.split = {v: part for part in split for v in part[0].variables()}
+        """The part of a dimension that begins where an iteration of a loop does."""
         self.stores = Counter(s.buffer for s in shown if isinstance(s, Store))
         self.packing = False
 
@@ -271,16 +272,16 @@ class _Simple(KernelLoops):
 
     def _opened(self, loop: For) -> str:
         """The letter of a loop, and how far it goes, edges apart: ``j in 0..n by 64``."""
-        variable, rest, split = loop.variable, loop.rest, self.split.get(loop.variable)
+        variable, split = loop.variable, self.split.get(loop.variable)
         part, size = self.parts.get(loop.size), self.program.sizes[loop.size]
-        step = part[1] if part else rest.step if rest else 1
-        self.steps[variable] = step = split.start.coefficient(variable) if split else step
+        step = part[1] if part else loop.end[0].step if loop.part() else 1
+        self.steps[variable] = step = split[0].coefficient(variable) if split else step
         end = self._end(loop.size) if size.fixed is None else str(size.fixed * step)
-        whole = part[0] if part else split.size if split and size.fixed else loop.size
+        whole = part[0] if part else split[1] if split and size.fixed else loop.size
         fixed = self.program.sizes[whole].fixed
         if part or (fixed is not None and size.fixed and fixed <= size.fixed * step):
             end = self._end(whole)
-            self.whole |= set() if rest else {variable}
+            self.whole |= set() if loop.end else {variable}
         outer = self._outer(loop, (size.fixed or 0) * step)
         name = self.kernel.names[variable]
         if name.rpartition("_")[0] in self.named:
@@ -288,11 +289,13 @@ class _Simple(KernelLoops):
         taken = {*self.letters.values(), *self.variables.values(), *self.scalars}
         if outer:
             name = f"{self.letters[outer[-1]]}'"
-        elif rest and rest.start.variables():
-            left = self._affine(size_value(rest.size) - rest.start)
-            end = left if part else f"min({end},{left})"
-        if rest and rest.end is not None:
-            end = f"min({end},{self._affine(rest.end.index)})"
+        for bound in loop.end:
+            left, text = bound.left(), self._affine(bound.index)
+            inside = left is not None and left[1] != loop.size
+            if not inside:
+                end = f"min({end},{text})"
+            elif bound.index.variables() and not outer:
+                end = text if part else f"min({end},{text})"
         name = fresh_letter(name, taken) if outer or len(name) == 1 else Names(taken).fresh(name)
         self.letters[variable] = name
         first = "the first " if loop.first else ""
@@ -305,7 +308,7 @@ class _Simple(KernelLoops):
         """The loops in steps that a loop counts inside of: their letter is its own, but for a stroke."""
         inside = [part for _, index in accesses(loop.body) for part in index]
         step = self.steps[loop.variable]
-        started = loop.rest.start.variables() if loop.rest else ()
+        started = part[0].variables() if (part := loop.part()) else ()
         stem = self.kernel.names[loop.variable].rstrip("0123456789")
 
         def goes_on(v: int) -> bool:

@@ -11,7 +11,7 @@ from ilang.core.ir.schedule import MicroTile
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # a kernel has these statements, and these statements have loops
-    from ilang.core.ir.kernel import Define, For, Rest, Statement, Store
+    from ilang.core.ir.kernel import Define, For, Statement, Store
 
 
 @record
@@ -35,9 +35,9 @@ class Transpose:
 
 @record
 class Left:
-    """The condition that at least so many iterations are left of a split dimension."""
+    """The condition that a loop to an ``end`` has so many iterations at least."""
 
-    rest: Rest
+    end: Ceiling
     least: int
 
 
@@ -58,7 +58,7 @@ class Registers:
     ``loops`` are those over its ``extents``, the last of them in vectors of ``lanes`` lanes or as many as a divisor of
     that which the machine has; ``core`` the loops outside, all of them without bodies. ``body`` is what an iteration
     does: it reads the loads ``along`` lane by lane, and all others once for all lanes; ``vectors`` are its variables
-    that have a value per lane. ``rests`` has, for each loop, where it stops at the end of a ragged dimension. Rows past
+    that have a value per lane. ``ends`` has, for each loop, where it stops at the end of a ragged dimension. Rows past
     that read the last row again, and lanes past it what a padded copy has there (``past``): both are computed, never
     used. Where one of the ``guards`` does not hold, the tile is computed element by element instead. A part of a matrix
     is one of the ``micro_tiles``; a tile of more dimensions has all of its rows in each. Sums of runs are held
@@ -76,7 +76,7 @@ class Registers:
     body: tuple[Define | Store, ...]
     along: tuple[Load, ...]
     vectors: tuple[int, ...]
-    rests: tuple[Rest | None, ...]
+    ends: tuple[tuple[Ceiling, ...], ...]
     guards: tuple[Left, ...]
     past: bool
     micro_tiles: tuple[MicroTile, ...]
@@ -118,13 +118,13 @@ class Late:
 class Sharing:
     """The work that decides how many threads share some loops: how often they run together, and how long that takes.
 
-    The loops have these ``sizes``, fewer iterations where the ``rests`` of ragged dimensions are shorter. The time of
+    The loops have these ``sizes``, fewer iterations where their ``ends`` are less. The time of
     all iterations is in elements that one thread reads and adds: ``time`` times the extents ``times``. ``inside`` says
     the same of the loops inside that take longest: where those have more to share, one thread is enough here.
     """
 
     sizes: tuple[int, ...]
-    rests: tuple[Rest | None, ...]
+    ends: tuple[tuple[Ceiling, ...], ...]
     time: float
     times: tuple[int, ...]
     inside: Sharing | None

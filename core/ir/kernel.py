@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, assert_never
 
-from ilang.core.calculus.affine import Affine, Ceiling, Within
+from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index
 from ilang.core.calculus.extent import Extent, most_chunks, part_of
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers, Trim
@@ -70,24 +70,6 @@ class Buffer:
 
 
 @record
-class Rest:
-    """The rest of a split dimension: ``ceil((size - start) / step)`` iterations at most.
-
-    ``start`` is the index made of the parts in scope; ``step`` is what an iteration adds to it. Where a condition ends
-    the loop, it runs to ``end``, if that is earlier.
-    """
-
-    size: int
-    start: Affine
-    step: int
-    end: Ceiling | None = None
-
-    def axes(self) -> set[int]:
-        """The variables that it rests on."""
-        return self.start.axes() | (set() if self.end is None else self.end.index.axes())
-
-
-@record
 class Chunk:
     """The iterations of one of ``count`` blocks of a loop: number ``block``, a loop variable; ``count`` is a size.
 
@@ -101,7 +83,7 @@ class Chunk:
 
 @record
 class For:
-    """``for variable in 0..size``, fewer where the ``rest`` of a ragged dimension is shorter.
+    """``for variable in 0..size``, fewer where the ``end`` of a ragged dimension, or of a condition, is less.
 
     With ``lanes``, iteration n belongs to lane n % lanes: a vectorised variable is one variable per lane. ``role`` is u
     (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "". A
@@ -121,7 +103,7 @@ class For:
     body: tuple[Statement, ...]
     parallel: bool = False
     lanes: int = 1
-    rest: Rest | None = None
+    end: tuple[Ceiling, ...] = ()
     role: Role = ""
     chunk: Chunk | None = None
     fetch: Fetch | None = None
@@ -136,9 +118,18 @@ class For:
     trim: Trim | None = None
     first: bool = False
 
+    def runs(self) -> tuple[Within, ...]:
+        """The conditions that an iteration is before the ends of the loop."""
+        return tuple(end.after(axis_index(self.variable)) for end in self.end)
+
+    def part(self) -> tuple[Affine, int] | None:
+        """The first index of a loop over a part of a split dimension, and the size of that; None of other loops."""
+        parts = (end.left() for end in self.end)
+        return next((part for part in parts if part and part[1] != self.size), None)
+
     def ends(self) -> set[int]:
         """The variables that it rests on where the loop begins and ends."""
-        ends = set() if self.rest is None else self.rest.axes()
+        ends = {v for bound in self.end for v in bound.index.axes()}
         ends |= set() if self.trim is None else self.trim.axes()
         return ends if self.chunk is None else {*ends, self.chunk.block}
 

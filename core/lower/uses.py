@@ -136,10 +136,7 @@ class _Mentions:
     def _loop(self, loop: For) -> None:
         self.opened.add(loop.variable)
         self.sizes.add(loop.size)
-        if loop.rest is not None:
-            self.sizes.add(loop.rest.size)
-            end = loop.rest.end
-            self._index((loop.rest.start, Affine(()) if end is None else end.index))
+        self._index([end.index for end in loop.end])
         if loop.trim is not None:
             self._index([bound.index for bound in (*loop.trim.least, *loop.trim.most)])
         for lines in () if loop.fetch is None else loop.fetch.lines:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import assert_never
 
-from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Ceiling, Within
 from ilang.core.ir.kernel import (
     Block,
     Buffer,
@@ -26,7 +26,6 @@ from ilang.core.ir.kernel import (
     For,
     If,
     Kernel,
-    Rest,
     Statement,
     Store,
     Tile,
@@ -116,10 +115,10 @@ class _Form:
     def _statement(self, s: Statement) -> Hashable:
         match s:
             case For():
-                size, rest, chunk = self._size(s.size), self._rest(s.rest), s.chunk
+                size, ends, chunk = self._size(s.size), self._ends(s.end), s.chunk
                 count = None if chunk is None else self._size(chunk.count)
                 blocks = chunk and (chunk.block, count, chunk.multiple)
-                return ("for", s.variable, size, s.role, rest, blocks, self._block(s.body))
+                return ("for", s.variable, size, s.role, ends, blocks, self._block(s.body))
             case If():
                 within = self._conditions(s.within)
                 return ("if", within, self._block(s.body), self._block(s.otherwise))
@@ -141,11 +140,8 @@ class _Form:
         bodies = (self._block(s.body), self._block(s.edge))
         return ("tile", self._buffer(s.buffer), self._scalar(s.start), blocks, details, *bodies)
 
-    def _rest(self, rest: Rest | None) -> Hashable:
-        if rest is None:
-            return None
-        end = None if rest.end is None else (self._affine(rest.end.index), rest.end.step)
-        return (self._size(rest.size), self._affine(rest.start), rest.step, end)
+    def _ends(self, ends: Sequence[Ceiling]) -> Hashable:
+        return tuple((self._affine(each.index), each.step) for each in ends)
 
     def _conditions(self, within: Sequence[Within]) -> Hashable:
         return tuple(

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ilang.core.calculus.affine import Affine, Looked, Within, axis_index, inside
+from ilang.core.calculus.affine import (
+    Affine,
+    Ceiling,
+    Looked,
+    Within,
+    axis_index,
+    inside,
+    remaining,
+)
 from ilang.core.ir import kernel
 from ilang.core.ir.scalar import (
     Apply,
@@ -64,7 +72,7 @@ class Loops:
         scope = frame.home.pop(loop)
         assert scope.parent is not None
         assert scope.variable is not None
-        size, rest = self._trip(frame, loop)
+        size, end = self._trip(frame, loop)
         role = frame.nest.role(frame.nest.order.index(loop))
         if role in ("u", "v") and self.storage.sizes[size].fixed is None:
             role = ""
@@ -78,32 +86,32 @@ class Loops:
             scope.variable,
             size,
             (kernel.If(inside, body),) if inside else body,
-            rest=rest,
+            end=end,
             role=role,
             chunk=frame.chunks.get(loop),
         )
         scope.parent.block.append(kernel_loop)
 
-    def _trip(self, frame: Frame, loop: Loop) -> tuple[int, kernel.Rest | None]:
+    def _trip(self, frame: Frame, loop: Loop) -> tuple[int, tuple[Ceiling, ...]]:
         """The number of iterations of a loop, given the parts of its axis that stay open around it."""
         axis, nest = loop.axis, frame.nest
         whole = frame.node.sizes[axis]
         if not nest.factors[axis]:
             origin = frame.origin.get(axis)
             if origin is None or not origin.index.is_natural() or loop in frame.constant:
-                return whole, None
+                return whole, ()
             assert origin.size is not None
-            return whole, kernel.Rest(origin.size, origin.index, 1)
+            return whole, (remaining(origin.size, origin.index),)
         size = self.storage.part(whole, nest.factors[axis], loop.part)
         if loop in frame.constant:
-            return size, None
+            return size, ()
         others = [part for part in nest.parts(axis) if part != loop and part in frame.home]
         if len(others) < len(nest.factors[axis]):
-            return size, None  # another part, opened inside, stops at the end of the dimension
+            return size, ()  # another part, opened inside, stops at the end of the dimension
         if self.storage.divides(whole, nest.factors[axis]):
-            return size, None
+            return size, ()
         terms = tuple((nest.weight(part), frame.variable(part)) for part in others)
-        return size, kernel.Rest(whole, Affine(terms), nest.weight(loop))
+        return size, (remaining(whole, Affine(terms), nest.weight(loop)),)
 
     def _inside_of_dimension(self, frame: Frame, loop: Loop, variable: int) -> tuple[Within, ...]:
         """Conditions that an axis with an origin is in its dimension, for the loop opened last, if no end says so."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 
-from ilang.core.calculus.affine import Affine, Within, axis_index
+from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index, remaining
 from ilang.core.ir import kernel
 from ilang.core.ir.rewriting import substituted
 from ilang.core.ir.scalar import Load, Local, Scalar, converted
@@ -264,26 +264,26 @@ class Reductions(Loops, ABC):
         acc = Local(local, node.acc_dtype)
         scope.block.append(kernel.Define(local, node.acc_dtype, start_of(node), mutable=True))
         assert held.buffer is not None
-        counting, inside, rests = list[int](), scope, list[kernel.Rest | None]()
+        counting, inside, ends = list[int](), scope, list[tuple[Ceiling, ...]]()
         for _ in parts.loops:
-            rests.append(self._rest_of_parts(frame, parts, counting))
+            ends.append(self._end_of_parts(frame, parts, counting))
             inside = self._counting(inside)
             assert inside.variable is not None
             counting.append(inside.variable)
         at = (*map(axis_index, counting), *(self._indexed(after, part) for part in node.target))
         part = converted(Load(held.buffer, at, self._tensor(frame).dtype), node.acc_dtype)
         step: kernel.Statement = kernel.Change(local, self._combined(node, acc, part))
-        for variable, count, rest in reversed([*zip(counting, counts, rests, strict=True)]):
+        for variable, count, end in reversed([*zip(counting, counts, ends, strict=True)]):
             role: Role = "t" if parts.threads and variable == counting[-1] else ""
-            step = kernel.For(variable, count, (step,), rest=rest, role=role)
+            step = kernel.For(variable, count, (step,), end=end, role=role)
         scope.block.append(step)
         self._write(after, scope.block, converted(acc, self._tensor(frame).dtype))
         for loop in reversed(elements):
             self._leave(after, loop)
 
-    def _rest_of_parts(
+    def _end_of_parts(
         self, frame: Frame, parts: Parts, counting: Sequence[int]
-    ) -> kernel.Rest | None:
+    ) -> tuple[Ceiling, ...]:
         """The end of the next loop over parts, inside those of these variables: where that of the reduction did.
 
         A loop with all other loops of its axis around it stops at the end of the dimension, so that there are no parts
@@ -294,11 +294,11 @@ class Reductions(Loops, ABC):
         others = [part for part in nest.parts(loop.axis) if part in around]
         factors = nest.factors[loop.axis]
         if not factors or len(others) < len(factors):
-            return None
+            return ()
         if self.storage.divides(size[loop.axis], factors):
-            return None
+            return ()
         terms = tuple((nest.weight(part), around[part]) for part in others)
-        return kernel.Rest(size[loop.axis], Affine(terms), nest.weight(loop))
+        return (remaining(size[loop.axis], Affine(terms), nest.weight(loop)),)
 
     def _one_run(self, frame: Frame, scope: Scope, tile: ThreadTile) -> Steps:
         """A reduction of few terms: what one run gives is the result."""
@@ -427,7 +427,7 @@ class Reductions(Loops, ABC):
         trips = [(frame.variable(loop), *self._trip(frame, loop)) for loop in tile.blocks]
         for loop in tile.blocks:
             assert not frame.home.pop(loop).block, "blocks of a tile have no room for statements"
-        blocks = tuple(kernel.For(variable, size, (), rest=rest) for variable, size, rest in trips)
+        blocks = tuple(kernel.For(variable, size, (), end=end) for variable, size, end in trips)
         scope.block.append(
             kernel.Tile(
                 buffer,
@@ -590,6 +590,6 @@ def _joined(s: kernel.Statement, whole: int, step: int) -> kernel.Statement:
             at = Affine(((-step, s.variable), (1, inner.variable)))
             body = substituted(inner.body, {inner.variable: at})
             of_elements = replace(chunk, multiple=step * chunk.multiple)
-            return replace(inner, size=whole, body=body, rest=None, chunk=of_elements)
+            return replace(inner, size=whole, body=body, end=(), chunk=of_elements)
         case _:
             return s

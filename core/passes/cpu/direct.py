@@ -62,7 +62,7 @@ def _into(program: Program, tile: Tile, after: Statement) -> Into | None:
     ):
         return None
     rows, lanes = after, after.body[0]
-    if not isinstance(lanes, For) or len(lanes.body) != 1 or lanes.rest is not None:
+    if not isinstance(lanes, For) or len(lanes.body) != 1 or lanes.end:
         return None
     store = lanes.body[0]
     copied = Load(
@@ -86,7 +86,7 @@ def _into(program: Program, tile: Tile, after: Statement) -> Into | None:
     index = tuple(part.substituted(first) for part in store.index)
     step, inner = across[moved[0]], program.buffers[store.buffer].dims[moved[0] + 1 :]
     stride = product(inner) if step == 1 else scaled(step, product(inner))
-    guards = () if rows.rest is None else (Left(rows.rest, height),)
+    guards = tuple(Left(end, height) for end in rows.end)
     return Into(store.buffer, index, stride, guards, within)
 
 

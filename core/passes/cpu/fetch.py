@@ -74,7 +74,7 @@ def _rows(program: Program, fetched: frozenset[int], loop: For) -> tuple[Load, .
     takes longer than the memory.
     """
     store = loop.body[-1] if loop.body else None
-    if loop.rest or loop.chunk or loop.role in ("u", "v") or loop.lanes > 1:
+    if loop.end or loop.chunk or loop.role in ("u", "v") or loop.lanes > 1:
         return ()
     if not isinstance(store, Store) or not store.index or store.buffer in fetched:
         return ()

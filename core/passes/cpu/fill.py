@@ -174,8 +174,8 @@ def _tile_readers(body: Sequence[Statement]) -> Readers:
 def _whole_lanes(tile: Tile) -> tuple[Left, ...]:
     """The conditions that all lanes of a tile are inside."""
     assert tile.registers is not None
-    rest, lanes = tile.registers.rests[-1], tile.registers.extents[-1]
-    return () if rest is None else (Left(rest, lanes),)
+    lanes = tile.registers.extents[-1]
+    return tuple(Left(end, lanes) for end in tile.registers.ends[-1])
 
 
 def _loads(body: Sequence[Statement], copied: Store | None = None) -> Iterator[Load]:

@@ -23,7 +23,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from ilang.core.calculus.affine import Affine, Ceiling, axis_index, row_step, variables_of
+from ilang.core.calculus.affine import (
+    Affine,
+    Ceiling,
+    axis_index,
+    remaining,
+    row_step,
+    variables_of,
+)
 from ilang.core.calculus.extent import parts
 from ilang.core.calculus.extent import size as size_of
 from ilang.core.dtype import BYTES
@@ -38,7 +45,6 @@ from ilang.core.ir.kernel import (
     If,
     Kernel,
     Program,
-    Rest,
     Statement,
     Store,
     Variable,
@@ -173,7 +179,7 @@ class _Lanes:
             return []
         like = substituted(later, {later.variable: axis_index(loop.variable)})
         assert isinstance(like, For)
-        if like.rest != loop.rest:
+        if like.end != loop.end:
             return []
         stores = [s for s in statements_within([like]) if isinstance(s, Store)]
         return [Load(s.buffer, s.index, s.value.dtype or "") for s in stores]
@@ -193,9 +199,7 @@ class _Lanes:
     def _sums(self, loop: For, changes: Sequence[Change]) -> tuple[Change, ...]:
         """The sums of f32 in f64 that a loop can take a chunk at a time."""
         size = self.sizes[loop.size].fixed
-        rest = loop.rest
-        by_one = rest is None or rest.end is None or rest.end.step == 1
-        whole = by_one and (rest is None or rest.start == Affine(()))
+        whole = not loop.part() and all(end.step == 1 for end in loop.end)
         whole = whole or (size is not None and size <= self.chunk)
         if not whole or loop.chunk is not None or any(isinstance(s, For) for s in loop.body):
             return ()
@@ -227,11 +231,9 @@ class _Lanes:
         index = Affine(((self.chunk, outer), (1, inner)))
         chunk = substituted(loop, {outer: index})
         assert isinstance(chunk, For)
-        stop = None if loop.rest is None else loop.rest.end
-        if stop is not None:
-            stop = Ceiling(stop.index - self.chunk * axis_index(outer), 1)
-        rest = Rest(loop.size, Affine(((self.chunk, outer),)), 1, stop)
-        chunk = replace(chunk, variable=inner, size=self._constant(self.chunk), rest=rest)
+        first = self.chunk * axis_index(outer)
+        ends = (remaining(loop.size, first), *(Ceiling(each.index - first) for each in loop.end))
+        chunk = replace(chunk, variable=inner, size=self._constant(self.chunk), end=ends)
         return [For(outer, self._chunks(loop.size), (*start, chunk, *end))]
 
     def _partial(self, lanes: int) -> int:

@@ -129,8 +129,8 @@ class _Merging:
     def _merged(self, first: For, second: For, between: Sequence[Statement]) -> For | None:
         """Two loops as one, after the definitions between them; None where they stay two."""
         instead = {second.variable: axis_index(first.variable)}
-        rest = substituted(second.rest, instead)
-        if (second.size, rest) != (first.size, first.rest) or first.role != second.role:
+        end = substituted(second.end, instead)
+        if (second.size, end) != (first.size, first.end) or first.role != second.role:
             return None
         body = tuple(substituted(s, instead) for s in second.body)
         if not _is_plain(first) or not _is_plain(second):

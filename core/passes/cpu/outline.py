@@ -136,10 +136,10 @@ class _Outlining:
         if function.calls:
             best = max(function.calls, key=lambda inner: self._usual(self._work(inner)))
             inside = self._sharing(best)
-            inside = replace(inside, rests=(None,) * len(inside.rests))
+            inside = replace(inside, ends=((),) * len(inside.ends))
         known, unknown = self._work(number).split(self.program.sizes)
         sizes = tuple(loop.size for loop in function.loops)
-        return Sharing(sizes, tuple(loop.rest for loop in function.loops), known, unknown, inside)
+        return Sharing(sizes, tuple(loop.end for loop in function.loops), known, unknown, inside)
 
     def _work(self, number: int) -> Work:
         """The work of all iterations of a function's loops, in the largest nest."""
@@ -165,7 +165,7 @@ def _together(program: Program, loop: For) -> list[For]:
     chain = [loop]
     while len(chain[-1].body) == 1:
         inner = chain[-1].body[0]
-        if not isinstance(inner, For) or not inner.parallel or inner.rest is not None:
+        if not isinstance(inner, For) or not inner.parallel or inner.end:
             break
         if program.sizes[inner.size].fixed == 0:
             break

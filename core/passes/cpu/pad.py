@@ -27,7 +27,6 @@ from ilang.core.ir.kernel import (
     If,
     Kernel,
     Program,
-    Rest,
     Statement,
     Store,
     Tile,
@@ -210,14 +209,14 @@ def _nest_of_zeros(
     lanes = filling.lanes
     loops = [(at.s, at.otherwise) for at in filling.inside if at.s is not lanes]
     within = [s for s, _ in loops if isinstance(s, If) and _mentions(s, lanes.variable)]
-    if lanes.rest is None and not within:
+    if not lanes.end and not within:
         return None
     extent = program.sizes[lanes.size].fixed
-    if lanes.rest is None or extent is None or within:
+    if not lanes.end or extent is None or within:
         return _nest(
             _zeros(program, filling, lanes.size, 0), [x for x in loops if x[0] not in within]
         )
-    needed = lanes.rest.start.variables()
+    needed = lanes.ends()
     inner = next(
         (n for n in range(len(loops), 0, -1) if _opens(loops[n - 1][0], needed)), 0
     )  # the loops from here on have nothing to do with where a row ends
@@ -229,8 +228,8 @@ def _nest_of_zeros(
         second, both = (
             _nest(_zeros(program, filling, half, first), loops[inner:]) for first in (middle, 0)
         )
-        cleared = If((_reaches(lanes.rest, middle),), (second,), (both,))
-    return _nest(If((_reaches(lanes.rest, extent - 1),), (), (cleared,)), loops[:inner])
+        cleared = If(_reaches(lanes, middle), (second,), (both,))
+    return _nest(If(_reaches(lanes, extent - 1), (), (cleared,)), loops[:inner])
 
 
 def _zeros(program: Program, filling: _FillingStore, size: int, first: int) -> Statement:
@@ -245,7 +244,7 @@ def _nest(s: Statement, around: Sequence[tuple[For | If, bool]]) -> Statement:
     """A statement inside others, as it is inside these."""
     for outer, otherwise in reversed(around):
         if isinstance(outer, For):
-            s = For(outer.variable, outer.size, (s,), rest=outer.rest)
+            s = For(outer.variable, outer.size, (s,), end=outer.end)
         else:
             s = If(outer.within, *(((), (s,)) if otherwise else ((s,), ())))
     return s
@@ -256,9 +255,9 @@ def _opens(s: For | If, variables: Container[int]) -> bool:
     return isinstance(s, For) and s.variable in variables
 
 
-def _reaches(rest: Rest, lane: int) -> Within:
-    """The condition that a row has the lane of this number."""
-    return Within(rest.start + rest.step * lane, rest.size)
+def _reaches(lanes: For, lane: int) -> tuple[Within, ...]:
+    """The conditions that a row has the lane of this number."""
+    return tuple(end.after(lane) for end in lanes.end)
 
 
 def _with_halves(program: Program, read: set[int]) -> Program:
@@ -287,7 +286,7 @@ def _mentions(s: For | If, variable: int) -> bool:
     """Whether how often a loop runs, or a condition, depends on a variable."""
     if isinstance(s, If):
         return any(variable in each.index.axes() for each in s.within)
-    return s.rest is not None and variable in s.rest.axes()
+    return variable in s.ends()
 
 
 def _before(body: Block, cleared: Mapping[Spot, Sequence[Statement]], block: Places) -> Block:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from ilang.core.calculus.affine import row_step, variables_of
+from ilang.core.calculus.affine import Ceiling, row_step, variables_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir.cpu import Captured, Left, Registers
 from ilang.core.ir.kernel import (
@@ -22,7 +22,6 @@ from ilang.core.ir.kernel import (
     For,
     Kernel,
     Program,
-    Rest,
     Statement,
     Store,
     Tile,
@@ -76,7 +75,7 @@ def _registers(program: Program, tile: Tile, number: int) -> Registers | None:
         return None
     edge, _ = chain_of(tile.edge)
     loops = tuple(replace(loop, body=()) for loop in chain[-count:])
-    rests = tuple(loop.rest for loop in edge[-count:])
+    ends = tuple(loop.end for loop in edge[-count:])
     nothing = Captured((), (), (), ())
     registers = Registers(
         number,
@@ -87,12 +86,12 @@ def _registers(program: Program, tile: Tile, number: int) -> Registers | None:
         inner,
         tuple(dict.fromkeys(reading.along)),
         tuple(reading.vectors),
-        rests,
+        ends,
         (),
         False,
         tile.micro_tiles,
         _is_summed_apart(program, tile),
-        _counted(loops, rests),
+        _counted(loops, ends),
         _contracts(inner),
         nothing,
         nothing,
@@ -108,10 +107,10 @@ def _is_summed_apart(program: Program, tile: Tile) -> bool:
     return tile.runs is not None and 3 * elements * BYTES[buffer.dtype] <= 2 * held
 
 
-def _counted(loops: Sequence[For], rests: Sequence[Rest | None]) -> frozenset[int]:
+def _counted(loops: Sequence[For], ends: Sequence[tuple[Ceiling, ...]]) -> frozenset[int]:
     """The variables that count within a part: of lanes, of all rows of a matrix, and of rows that end earlier."""
     *rows, lanes = loops
-    in_parts = (x for x, rest in zip(rows, rests, strict=False) if rest or len(rows) == 1)
+    in_parts = (x for x, end in zip(rows, ends, strict=False) if end or len(rows) == 1)
     return frozenset({lanes.variable}.union(loop.variable for loop in in_parts))
 
 
@@ -186,14 +185,13 @@ def guarded(program: Program, registers: Registers) -> Registers:
     padded = all(program.buffers[load.buffer].padded for load in registers.along)
     guards = []
     last = len(registers.extents) - 1
-    for d, (rest, extent) in enumerate(zip(registers.rests, registers.extents, strict=True)):
-        if rest is None:
-            continue
-        if d == last and not padded:
-            guards.append(Left(rest, extent))
-        elif [c for c, _ in rest.start.steps()] != [extent] or rest.step != 1:
-            guards.append(Left(rest, 1))
-    past = padded and registers.rests[-1] is not None
+    for d, (ends, extent) in enumerate(zip(registers.ends, registers.extents, strict=True)):
+        for end in ends:
+            if d == last and not padded:
+                guards.append(Left(end, extent))
+            elif [-c for c, _ in end.index.steps()] != [extent] or end.step != 1:
+                guards.append(Left(end, 1))
+    past = padded and bool(registers.ends[-1])
     return replace(registers, guards=tuple(guards), past=past)
 
 
@@ -228,9 +226,10 @@ def _captured(program: Program, tile: Tile, whole: bool) -> Captured:
         sizes |= {n for part in load.index for _, n in part.sizes}
     blocks = tile.blocks if whole else ()
     loops = (*registers.core, *registers.loops, *blocks)
-    rests = (*(x.rest for x in loops), *registers.rests[: None if whole else -1])
-    sizes |= {loop.size for loop in loops} | {rest.size for rest in rests if rest is not None}
-    variables |= variables_of(rest.start for rest in rests if rest is not None)
+    every = (*(x.end for x in loops), *registers.ends[: None if whole else -1])
+    ends = [end.index for each in every for end in each]
+    sizes |= {loop.size for loop in loops} | {n for end in ends for _, n in end.sizes}
+    variables |= variables_of(ends)
     variables -= {loop.variable for loop in loops}
     return Captured(
         tuple(sorted(n for n in sizes if program.sizes[n].fixed is None)),

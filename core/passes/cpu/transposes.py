@@ -63,7 +63,7 @@ def _transposes(program: Program, loops: tuple[For, For], store: Store, load: Lo
     outer, inner = loops
     if any(x.role or x.lanes > 1 or x.chunk is not None or _is_small(program, x) for x in loops):
         return False
-    if inner.rest is not None and outer.variable in inner.rest.axes():
+    if outer.variable in inner.ends():
         return False
     return (
         load.dtype in MOVED

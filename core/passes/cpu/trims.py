@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index, size_value
+from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index, remaining
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -30,7 +30,6 @@ from ilang.core.ir.kernel import (
     For,
     If,
     Program,
-    Rest,
     Statement,
     Store,
     Tile,
@@ -64,7 +63,7 @@ def _statement(program: Program, s: Statement) -> Statement:
 def _trimmed(program: Program, loop: For) -> For:
     """A loop that takes one of the conditions under which it does anything; the loop itself where there is none."""
     extent = program.sizes[loop.size].fixed
-    if loop.rest is not None or loop.chunk is not None or loop.lanes > 1 or loop.role == "u":
+    if loop.end or loop.chunk is not None or loop.lanes > 1 or loop.role == "u":
         return loop
     if extent is not None and extent <= SHORT:
         return loop
@@ -73,16 +72,14 @@ def _trimmed(program: Program, loop: For) -> For:
     if last is not None:
         step = -last.index.coefficient(loop.variable)
         end = Ceiling(_without(last.index, loop.variable) + 1, step)
-        rest = Rest(loop.size, Affine(()), 1, end)
-        return replace(loop, body=_settled(loop.body, last), rest=rest)
+        return replace(loop, body=_settled(loop.body, last), end=(end,))
     for each in conditions:
         begin = -_without(each.index, loop.variable)
         if each.index.coefficient(loop.variable) == 1 and begin.is_natural():
             further = begin + axis_index(loop.variable)
             body = _settled(loop.body, each)
             shifted = tuple(substituted(s, {loop.variable: further}) for s in body)
-            end = Ceiling(_without(each.index, loop.variable) + size_value(loop.size), 1)
-            return replace(loop, body=shifted, rest=Rest(loop.size, Affine(()), 1, end))
+            return replace(loop, body=shifted, end=(remaining(loop.size, begin),))
     return loop
 
 
@@ -109,7 +106,7 @@ def _filling(s: Statement, ends: Mapping[int, Ceiling], opened: frozenset[int]) 
         return s
     end = ends.get(_fills(s))
     if end is not None and end.index.axes() <= opened:
-        return replace(s, rest=Rest(s.size, Affine(()), 1, end))
+        return replace(s, end=(end,))
     variable = s.variable
     return map_blocks(s, lambda block: _filled(block, ends, opened | {variable}))
 
@@ -117,7 +114,7 @@ def _filling(s: Statement, ends: Mapping[int, Ceiling], opened: frozenset[int]) 
 def _fills(loop: For) -> int:
     """The buffer of which a whole loop fills an element after the other, and does nothing else; -1 for any other."""
     store = loop.body[-1] if loop.body else None
-    if loop.rest is not None or loop.chunk is not None or loop.lanes > 1 or loop.role == "u":
+    if loop.end or loop.chunk is not None or loop.lanes > 1 or loop.role == "u":
         return -1
     if not isinstance(store, Store) or store.index != (axis_index(loop.variable),):
         return -1
@@ -166,9 +163,9 @@ def _end(load: Load, within: Sequence[Within], loops: Mapping[int, For]) -> Ceil
     variable = load.index[0].axis() if len(load.index) == 1 else None
     if variable is None:
         return None
-    rest = loops[variable].rest
-    if rest is not None and rest.end is not None and rest.start == Affine(()):
-        return rest.end
+    loop = loops[variable]
+    if loop.end and not loop.part():
+        return loop.end[0]
     for each in within:
         every = -each.index.coefficient(variable)
         if every > 0 and each.size is None and not each.index.looked:

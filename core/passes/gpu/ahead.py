@@ -130,7 +130,7 @@ class Copies:
     def of(self, loop: For, number: int) -> dict[Statement, CopySpread]:
         """The copies of a loop into a buffer, by statement; none if it is filled in any other way."""
         copies_of_loop: dict[Statement, CopySpread] = {}
-        if loop.chunk is not None or (loop.rest is not None and loop.rest.end is not None):
+        if loop.chunk is not None:
             return {}
         for s in _leaves(loop.body):
             if any(x.buffer == number for x in statements_within((s,)) if isinstance(x, Store)):
@@ -163,7 +163,7 @@ class Copies:
         every = (*spread.loops, *inner)
         if len(body) > 1 or not isinstance(store, Store) or store.contracts or not spread.loops:
             return None
-        if any(loop.rest or loop.chunk or not self._extent(loop) for loop in every):
+        if any(loop.end or loop.chunk or not self._extent(loop) for loop in every):
             return None
         if not all(self._stays(part) for part in parts_of(store)):
             return None
@@ -226,8 +226,8 @@ class Iterations:
         counted, inner = [(1, loop.variable)], program.sizes[loop.size].fixed
         last, steps = loop, 1
         for other in reversed(around):
-            ends = last.rest is not None or last.chunk is not None or last.trim is not None
-            if inner is None or ends or other.rest is not None:
+            ends = last.end or last.chunk is not None or last.trim is not None
+            if inner is None or ends or other.end:
                 break
             steps *= inner
             if any(
@@ -257,11 +257,8 @@ class Iterations:
 
     def _before_end(self, on: int | None) -> tuple[Within, ...]:
         """The conditions that the first iteration, or one ``on`` from this one, is before the end of the dimension."""
-        rest = self.loop.rest
-        if rest is None:
-            return ()
-        now = Affine(()) if on is None else rest.step * (axis_index(self.loop.variable) + on)
-        return (Within(rest.start + now, rest.size),)
+        now = 0 if on is None else axis_index(self.loop.variable) + on
+        return tuple(end.after(now) for end in self.loop.end)
 
 
 def chosen(body: Block, choose: Callable[[Statement], Statement | None]) -> Block:

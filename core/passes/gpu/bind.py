@@ -112,7 +112,7 @@ def _independent(program: Program, kernel: Kernel, chain: list[For]) -> list[For
     for n, loop in enumerate(chain):
         opened = {outer.variable for outer in independent}
         around = {outer.variable for outer in chain[:n]} - opened
-        ends = set() if loop.rest is None else loop.rest.start.variables()
+        ends = loop.ends()
         plain = loop.chunk is None and loop.role != "q"
         few = _padding(program, chain, [*independent, loop]) <= MOST_PADDED
         if plain and few and ends <= opened and independence.holds(loop, around):
@@ -127,13 +127,14 @@ def _padding(program: Program, chain: list[For], spread: list[For]) -> int:
     """
     padding = 1
     for last in chain:
-        if last.rest is None:
+        if not last.end:
             continue
-        parts = {last.variable, *last.rest.start.variables()}
+        parts, (condition,) = {last.variable, *last.ends()}, last.runs()
+        assert condition.size is not None
         counts = [
             program.sizes[loop.size].fixed or 1
             for loop in spread
             if loop.variable in parts and loop.role not in BLOCK_ROLES
         ]
-        padding *= max(1, prod(counts) // max(1, program.sizes[last.rest.size].fixed or 1))
+        padding *= max(1, prod(counts) // max(1, program.sizes[condition.size].fixed or 1))
     return padding

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Container, Mapping
 from math import prod
 
-from ilang.core.calculus.affine import Within, axis_index
+from ilang.core.calculus.affine import Within
 from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir.gpu import CombineThreads, Spread
 from ilang.core.ir.kernel import (
@@ -34,7 +34,6 @@ from ilang.core.ir.kernel import (
     If,
     Kernel,
     Program,
-    Rest,
     Statement,
     Store,
     map_statements,
@@ -200,8 +199,7 @@ class _Spreading:
         asked = [loop for loop in chain if loop.role in THREAD_ROLES]
         if len(asked) != 1 or is_spread_inside(chain[-1].body):
             return None
-        rest, opened = asked[0].rest, {loop.variable for loop in chain}
-        if rest is not None and opened & rest.start.variables():
+        if asked[0].ends() & {loop.variable for loop in chain}:
             return None
         body = chain[-1].body
         for loop in reversed([each for each in chain if each is not asked[0]]):
@@ -370,27 +368,21 @@ def _shared_out(chain: list[For], chosen: list[For]) -> Spread:
     loops: list[For] = []
     within: list[Within] = []
     for loop in chosen:
-        ends = set() if loop.rest is None else loop.rest.start.variables()
-        if loop.rest is not None and ends & inside:
-            within.append(_before_end(loop, loop.rest))
-            loops.append(replace(loop, body=(), rest=None))
+        if loop.ends() & inside:
+            within += loop.runs()
+            loops.append(replace(loop, body=(), end=()))
         else:
             loops.append(replace(loop, body=()))
     for n, loop in enumerate(kept):
-        if loop.role == "u" and loop.rest is not None and loop.rest.end is None:
-            within.append(_before_end(loop, loop.rest))
-            kept[n] = replace(loop, rest=None)
+        if loop.role == "u":
+            within += loop.runs()
+            kept[n] = replace(loop, end=())
     if within:
         body = (If(tuple(within), body),)
     for loop in reversed(kept):
         around = loop.role != "u" and any(isinstance(s, For) and s.role == "u" for s in body)
         body = (replace(loop, body=body, copies=1 if around else loop.copies),)
     return Spread(tuple(loops), "threads", 1, body)
-
-
-def _before_end(loop: For, rest: Rest) -> Within:
-    """The condition that an iteration of a loop is one of those that are left."""
-    return Within(rest.start + rest.step * axis_index(loop.variable), rest.size)
 
 
 def chain_of(body: Block) -> list[For]:

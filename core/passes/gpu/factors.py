@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
-from ilang.core.calculus.affine import Affine, Within, axis_index
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.kernel import (
     Block,
@@ -102,13 +102,10 @@ class Factors:
         Raises:
             ScheduleError: E0337.
         """
-        rest = loop.rest
-        if rest is None:
-            return loop
-        if rest.end is not None or self.numbering.sizes[loop.size].fixed is None:
+        if loop.end and self.numbering.sizes[loop.size].fixed is None:
             raise self.refusal("its tiles end where a condition says", "leave out its roles")
-        within.append(Within(rest.start + rest.step * axis_index(loop.variable), rest.size))
-        return replace(loop, rest=None)
+        within += loop.runs()
+        return replace(loop, end=())
 
     def copied(self, body: Block, products: Sequence[Products]) -> Block:
         """A block whose copies are what a unit needs, but those that end where dimensions do: they are read as arrays.

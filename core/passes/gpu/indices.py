@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from math import prod
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, size_value
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import For, If, Kernel, Program, statements_within
 from ilang.core.ir.rewriting import accesses, parts_of
@@ -121,11 +121,10 @@ class _Spans:
         """Every index of the kernel; None for one that is a value."""
         for _, index in accesses(self.kernel.body):
             yield from index
-        for rest in (loop.rest for loop in self.loops):
-            if rest is not None:
-                yield rest.start
-                yield Affine((), sizes=((1, rest.size),))
-                yield from () if rest.end is None else (rest.end.index,)
+        for end in (end for loop in self.loops for end in loop.end):
+            condition = end.after(0)
+            yield condition.index
+            yield from () if condition.size is None else (size_value(condition.size),)
         for trim in (loop.trim for loop in self.loops):
             for bound in () if trim is None else (*trim.least, *trim.most):
                 yield replace(bound.index, offset=bound.index.offset + bound.step)

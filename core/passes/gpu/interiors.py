@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
 
-from ilang.core.calculus.affine import Affine, Within, axis_index
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
@@ -29,7 +29,6 @@ from ilang.core.ir.kernel import (
     If,
     Kernel,
     Program,
-    Rest,
     Statement,
     Store,
     has_spread,
@@ -39,7 +38,7 @@ from ilang.core.ir.kernel import (
 from ilang.core.ir.rewriting import parts_of, with_bodies
 from ilang.core.ir.scalar import Constant, Load, Local, Scalar, Select
 from ilang.core.occupancy import resources_of
-from ilang.core.passes.gpu.unread import Unread, end_of
+from ilang.core.passes.gpu.unread import Unread
 from ilang.core.record import mapped, mapped_inside, replace
 
 Extents = Mapping[int, int | None]
@@ -189,7 +188,7 @@ class _Freeing:
         store = body[0]
         if spread.over != "threads" or len(body) > 1 or not isinstance(store, Store):
             return None
-        opened = {loop.variable: self._extent(loop) for loop in (*loops, *around) if not loop.rest}
+        opened = {loop.variable: self._extent(loop) for loop in (*loops, *around) if not loop.end}
         buffer = self.program.buffers[store.buffer]
         if buffer.space != "shared" or not self._is_inside(store.buffer, store.index, opened):
             return None
@@ -204,11 +203,10 @@ class _Freeing:
 
     def _endless(self, loop: For, within: list[Within]) -> For:
         """A loop that does not end early, ``within`` taking the condition; itself where it is of another kind."""
-        rest = loop.rest
-        if rest is None or rest.end is not None or self._extent(loop) is None:
+        if self._extent(loop) is None:
             return loop
-        within.append(Within(rest.start + rest.step * axis_index(loop.variable), rest.size))
-        return replace(loop, rest=None)
+        within += loop.runs()
+        return replace(loop, end=())
 
     # -- what needs no condition -------------------------------------------------------------------------------------
 
@@ -228,7 +226,7 @@ class _Freeing:
 
     def _unended(self, loop: For, body: Block) -> For:
         """A loop without its end, where only floats that nothing reads are past it."""
-        free = all(self._tells_nothing(end, body) for end in end_of(loop))
+        free = all(self._tells_nothing(end, body) for end in loop.runs())
         return self._endless(loop, []) if free else loop
 
     def _tells_nothing(self, condition: Within, body: Block) -> bool:
@@ -277,7 +275,7 @@ class _Freeing:
             case For():
                 loop = self._to_end(s, inner, ask)
                 extent = self._extent(loop)
-                whole = loop.rest is None and loop.copies == 1 and extent is not None
+                whole = not loop.end and loop.copies == 1 and extent is not None
                 if whole and extent is not None and extent <= self.unrolled:
                     loop = replace(loop, copies=extent)
                 return (loop,)
@@ -305,11 +303,11 @@ class _Freeing:
 
     def _to_end(self, loop: For, inner: Extents, ask: Free) -> For:
         """A loop that does not end before its last iteration where a condition says so."""
-        rest, extent = loop.rest, self._extent(loop)
-        if rest is None or rest.end is not None or not extent:
+        extent = self._extent(loop)
+        if not loop.end or not extent:
             return loop
-        last = _last(rest, extent)
-        return replace(loop, rest=None) if not ask(last, inner) else loop
+        left = [each for end in loop.end for each in ask(end.after(extent - 1), inner)]
+        return loop if left else replace(loop, end=())
 
     def _whole(self, condition: Within, inner: Extents) -> Within | None:
         """A test, by all threads, that a condition holds for all elements; None where that is no one condition.
@@ -323,11 +321,6 @@ class _Freeing:
         return (
             None if extent is not None and extent <= most.offset else Within(most, condition.size)
         )
-
-
-def _last(rest: Rest, extent: int) -> Within:
-    """The condition that the last one of so many iterations is inside its dimension."""
-    return Within(rest.start + rest.step * (extent - 1), rest.size)
 
 
 def _most(index: Affine, inner: Extents) -> Affine | None:

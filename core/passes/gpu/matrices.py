@@ -176,7 +176,7 @@ def _around(s: Statement) -> list[For] | None:
         loops.append(s)
         if s.role in UNIT_ROLES:
             return loops
-        if s.role != "u" or s.rest is not None or len(s.body) > 1:
+        if s.role != "u" or s.end or len(s.body) > 1:
             return None
         s = s.body[0]
     return None

@@ -96,7 +96,7 @@ def _neighbors(program: Program, spread: Spread, every: Block) -> Neighbors | No
     if not spread.loops or device.most_statements < len(body):
         return None
     last = spread.loops[-1]
-    plain = last.rest is None and all(loop.role in ("", *PLAIN) for loop in spread.loops)
+    plain = not last.end and all(loop.role in ("", *PLAIN) for loop in spread.loops)
     inside = spread.over == "threads" or not inner
     ends = {v for loop in inner for v in loop.ends()}
     if not plain or not inside or last.variable in ends:

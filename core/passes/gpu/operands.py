@@ -119,7 +119,7 @@ def _nest(loop: For) -> list[For]:
     body: Block = (loop,)
     while len(body) == 1 and isinstance(body[0], For):
         loop = body[0]
-        if loop.role != "u" or loop.rest is not None:
+        if loop.role != "u" or loop.end:
             return []
         nest.append(loop)
         body = loop.body

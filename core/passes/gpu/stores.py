@@ -234,7 +234,7 @@ def _results(spread: Spread) -> _Results | None:
         return None
     loops: list[For] = []
     (inside,) = spread.body
-    while isinstance(inside, For) and inside.role == "u" and inside.rest is None:
+    while isinstance(inside, For) and inside.role == "u" and not inside.end:
         loops.append(inside)
         if len(inside.body) != 1:
             return None

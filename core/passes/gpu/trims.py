@@ -105,7 +105,7 @@ def trim_of(program: Program, kernel: Kernel, loop: For) -> Trim | None:
     extent = program.sizes[loop.size].fixed
     if extent is not None and extent <= (1 if has_spread(loop) else SHORT):
         return None
-    if loop.role == "u" or loop.lanes > 1 or loop.rest is not None:
+    if loop.role == "u" or loop.lanes > 1 or loop.end:
         return None
     if not any(True for _ in _guards(loop.body)):
         return None

@@ -40,6 +40,6 @@ def _with_turns(program: Program, spread: Spread, device: DeviceLimits) -> Sprea
     if first.chunk is not None or first.role in THREAD_DIMENSIONS:
         return spread
     turns = max(1, -(-prod(known) // spread.threads))
-    whole = all(loop.rest is None for loop in spread.loops)
+    whole = all(not loop.end for loop in spread.loops)
     several = 1 < turns or spread.neighbors is not None
     return replace(spread, turns=turns, at_a_time=device.loads if whole and several else None)

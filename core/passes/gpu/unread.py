@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
-from ilang.core.calculus.affine import Affine, Within, axis_index
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import Block, For, If, Statement, Store
 from ilang.core.ir.rewriting import reads_of
@@ -31,14 +31,6 @@ class StatementSite:
     threads: tuple[For, ...]
     turns: frozenset[int]
     number: int
-
-
-def end_of(loop: For) -> tuple[Within, ...]:
-    """The conditions that an iteration is none past the end of a dimension that a loop runs to, if it does."""
-    rest = loop.rest
-    if rest is None:
-        return ()
-    return (Within(rest.start + rest.step * axis_index(loop.variable), rest.size),)
 
 
 class Unread:
@@ -66,12 +58,12 @@ class Unread:
             match s:
                 case For():
                     opened = turns | {s.variable}
-                    self._collect(s.body, (*conditions, *end_of(s)), threads, opened)
+                    self._collect(s.body, (*conditions, *s.runs()), threads, opened)
                 case If():
                     self._collect(s.body, (*conditions, *s.within), threads, turns)
                     self._collect(s.otherwise, conditions, threads, turns)
                 case Spread():
-                    ends = tuple(end for loop in s.loops for end in end_of(loop))
+                    ends = tuple(end for loop in s.loops for end in loop.runs())
                     self._collect(s.body, (*conditions, *ends), s.loops, turns)
                 case _:
                     pass

@@ -114,7 +114,7 @@ class _Moving:
     def _together(self, loop: For, space: Space = "") -> For:
         """An unrolled loop over as many elements as are moved together, of buffers in a space at least."""
         store = loop.body[0]
-        if loop.role != "u" or loop.rest is not None or not isinstance(store, Store):
+        if loop.role != "u" or loop.end or not isinstance(store, Store):
             return loop
         extent = self.numbering.sizes[loop.size].fixed
         if len(loop.body) > 1 or extent is None or not [*self._runs(store, loop.variable, space)]:
@@ -137,7 +137,7 @@ class _Moving:
         if any(isinstance(part, Local) for part in parts_of(store)):
             return spread
         lanes = self._lanes(store.buffer)
-        plain = last.rest is None and last.chunk is None and last.role in ("", "t")
+        plain = not last.end and last.chunk is None and last.role in ("", "t")
         if not loads or not plain or extent % lanes or any(self._lanes(n) != lanes for n in loads):
             return spread
         name, many = self.numbering.names[last.variable], extent > lanes

@@ -10,8 +10,10 @@ import pytest
 
 from ilang.core.calculus.affine import (
     Affine,
+    Ceiling,
     at_least_0,
     axis_index,
+    remaining,
     row_step,
     sides,
     size_value,
@@ -137,6 +139,26 @@ def test_comparisons_say_that_it_is_at_least_0(seed: int) -> None:
             assert relations[relation](value(left, at), value(right, at)) == holds
             assert (value(less, at) <= value(more, at)) == holds
         assert all(0 < c for side in (left, right, less, more) for c, _ in side.steps())
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_loop_to_an_end_has_the_iterations_before_it(seed: int, step: int) -> None:
+    """The condition that an iteration is before an end holds for as many iterations as the end says."""
+    for one in expressions(seed, 8):
+        for end in (Ceiling(one, step), remaining(1, one.positive(), step)):
+            for at, n in itertools.product(points(ALL), range(0, 12, 3)):
+                condition = end.after(n)
+                index = value(condition.index, at)
+                below = condition.size is None or index < SIZES[condition.size]
+                assert (0 <= index and below) == (n < -(-value(end.index, at) // step))
+
+
+def test_an_end_is_what_is_left_of_a_dimension() -> None:
+    start = Affine(((64, 0),))
+    assert remaining(1, start, 2).left() == (start, 1)
+    assert remaining(1, start - 1).left() is None
+    assert Ceiling(axis_index(0)).left() is None
 
 
 @pytest.mark.parametrize("seed", range(8))

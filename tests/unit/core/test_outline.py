@@ -80,7 +80,7 @@ def test_the_largest_loop_inside_is_weighed() -> None:
     assert tiles.sharing is not None
     assert strips.sharing.inside is not None
     assert strips.sharing.inside.times == tiles.sharing.times
-    assert not any(strips.sharing.inside.rests)
+    assert not any(strips.sharing.inside.ends)
     assert copies.sharing is not None
     assert copies.sharing.time == 64
 

@@ -10,10 +10,10 @@ import pytest
 
 from ilang import i
 from ilang.core import pipeline
-from ilang.core.calculus.affine import Affine, Ceiling, axis_index
+from ilang.core.calculus.affine import Ceiling, axis_index
 from ilang.core.check.kernel import verify
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.kernel import Block, For, Program, Rest, map_statements, statements_within
+from ilang.core.ir.kernel import Block, For, Program, map_statements, statements_within
 from ilang.core.record import replace
 
 Array = npt.NDArray[Any]
@@ -30,8 +30,8 @@ def trimmed(text: str) -> str:
     [
         ("j<=i", "min(2048, n_j - (2048j), i-2048j+1) in 16 lanes"),
         ("j<i", "min(2048, n_j - (2048j), i-2048j) in 16 lanes"),
-        ("i<=j", "min(2048, n_j - (2048j), -i-2048j+n_j) in 16 lanes"),
-        ("i+2<j", "min(2048, n_j - (2048j), -i-2048j+n_j-3) in 16 lanes"),
+        ("i<=j", "min(2048, n_j - (2048j), n_j - (i+2048j)) in 16 lanes"),
+        ("i+2<j", "min(2048, n_j - (2048j), n_j - (i+2048j+3)) in 16 lanes"),
         ("i+j<9", "min(2048, n_j - (2048j), -i-2048j+9) in 16 lanes"),
     ],
 )
@@ -103,12 +103,12 @@ def test_a_loop_ends_by_what_is_known_outside() -> None:
     program = pipeline.lower(pipeline.infer(graph))
     verify(program)
     loops = [s for s in statements_within(program.kernels[0].body) if isinstance(s, For)]
-    (inner,) = (loop for loop in loops if loop.rest is not None)
+    (inner,) = (loop for loop in loops if loop.end)
 
     def ended(body: Block) -> Block:
-        rest = Rest(inner.size, Affine(()), 1, Ceiling(axis_index(inner.variable), 1))
+        end = (Ceiling(axis_index(inner.variable)),)
         return map_statements(
-            body, lambda s: replace(s, rest=rest) if isinstance(s, For) and s.rest else s
+            body, lambda s: replace(s, end=end) if isinstance(s, For) and s.end else s
         )
 
     kernel = program.kernels[0]
