@@ -31,7 +31,7 @@ def record(cls: type[T]) -> type[T]:
     fields = tuple(cls.__annotations__)
     defaults = {name: cls.__dict__[name] for name in fields if name in cls.__dict__}
     compared = tuple(name for name in fields if name != "span")
-    __init__ = _constructor(cls.__name__, fields, defaults)
+    __init__ = _constructor(cls, fields, defaults)
     __hash__ = _hash(cls.__name__, compared, "_hash" in cls.__dict__.get("__slots__", ()))
 
     def __eq__(self: Any, other: object) -> bool:  # noqa: N807
@@ -117,8 +117,24 @@ def _template(count: int) -> CodeType:
     return namespace["__init__"].__code__  # type: ignore[no-any-return]
 
 
-def _constructor(title: str, fields: Sequence[str], defaults: Mapping[str, object]) -> Init:
+def _constructor(cls: Any, fields: Sequence[str], defaults: Mapping[str, object]) -> Init:
     """A constructor that takes the fields of a record as arguments of those names.
+
+    A first call makes it and puts it in its own place, since a process uses only some of the classes that it imports.
+    """
+    last = fields[len(fields) - len(defaults) :]
+    if defaults.keys() != set(last):
+        raise TypeError(f"{cls.__name__}: fields with defaults are the last, not {tuple(defaults)}")
+
+    def __init__(_self: Any, *values: object, **named: object) -> None:  # noqa: N807
+        cls.__init__ = _specialized(fields, tuple([defaults[field] for field in last]))
+        cls.__init__(_self, *values, **named)
+
+    return __init__
+
+
+def _specialized(fields: Sequence[str], defaults: tuple[object, ...]) -> Init:
+    """The constructor of these fields, the last of which have defaults.
 
     The code of each number of fields is compiled once, and a class has it under the names of its fields.
     """
@@ -128,10 +144,7 @@ def _constructor(title: str, fields: Sequence[str], defaults: Mapping[str, objec
         co_varnames=tuple([name.get(each, each) for each in code.co_varnames]),
         co_consts=tuple([name.get(each, each) for each in code.co_consts]),
     )
-    last = fields[len(fields) - len(defaults) :]
-    if defaults.keys() != set(last):
-        raise TypeError(f"{title}: fields with defaults are the last, not {tuple(defaults)}")
-    return FunctionType(code, {}, "__init__", tuple([defaults[field] for field in last]))
+    return FunctionType(code, {}, "__init__", defaults)
 
 
 def replace(instance: T, **changes: object) -> T:
