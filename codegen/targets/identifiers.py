@@ -240,17 +240,25 @@ BEGINNINGS = ("n_", "start_", "stop_", "end_", "stored_", "late_", "loaded_")
 ENDINGS = ("_block", "_chunk", "_stop", "_of_warps")
 """Beginnings and endings of the names of variables of our functions."""
 
-MARKS = ("_", "cuda", "make_", "tex", "surf", "u", "atomic")
-"""Beginnings of some of the names of ``_patterns``."""
+WIDTHS = ("16", "32", "64", "128")
+VECTORS = frozenset(
+    f"{sign}{kind}"
+    for sign in ("", "u")
+    for kind in ("char", "short", "int", "long", "longlong", "float", "double")
+)
+"""CUDA's types of vectors, before the number of their elements."""
+MINIMA = frozenset({"llmin", "llmax", "ullmin", "ullmax", "umin", "umax"})
+"""The names of ``_patterns`` that are nothing but small letters."""
 
 
 def _is_marked(name: str) -> bool:
     """Whether a name may be one of ``_patterns``: it has what each of them has one of."""
     return (
-        not name.islower()
-        or name.startswith(MARKS)
-        or name[-1:] in "1234"
-        or any(width in name for width in ("16", "32", "64", "128"))
+        (not name.islower() and 2 < len(name))
+        or name.startswith(("_", "cuda"))
+        or name in MINIMA
+        or any(width in name for width in WIDTHS)
+        or name.rstrip("1234").removeprefix("make_") in VECTORS
     )
 
 
