@@ -21,8 +21,7 @@ from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.scalar import Apply, Scalar, scalars_within
 from ilang.core.ir.shaped import Assignment, Shaped, Size
 from ilang.core.machine import Machine
-from ilang.core.matrix_unit import NAMES
-from ilang.core.ops import COSTS, PRIMITIVES
+from ilang.core.ops import COSTS, PRIMITIVES, ROUNDED
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # who calls what an earlier run has compiled asks about assignments only
@@ -145,7 +144,7 @@ def _time(scalars: Iterable[Scalar]) -> float:
 def _operations(scalars: Iterable[Scalar]) -> int:
     """The number of operations of an iteration; one that only moves an element does not count."""
     names = (part.primitive for part in _applied(scalars))
-    return sum(PRIMITIVES[name].kind != "move" and name not in NAMES for name in names)
+    return sum(PRIMITIVES[name].kind != "move" and name not in ROUNDED for name in names)
 
 
 def _applied(scalars: Iterable[Scalar]) -> Iterator[Apply]:

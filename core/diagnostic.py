@@ -346,3 +346,14 @@ def _place(span: Span) -> dict[str, object]:
         "column": span.column(),
         "length": max(1, span.end - span.start),
     }
+
+
+def place(error: Error) -> int:
+    """The place of an error, so that those of a file can be told in order."""
+    return -1 if error.span is None else error.span.start
+
+
+def keep(refused: list[Error], error: Error) -> None:
+    """Add an error, and those that it brings."""
+    others, error.others = error.others, ()
+    refused += (error, *others)

@@ -15,15 +15,14 @@ from collections.abc import Mapping
 from typing import TypeGuard
 
 from ilang.core.ir.scalar import Apply, Convert, Operand, Scalar, scalars_within
-from ilang.core.ir.schedule import UNIT_ROLES, Loop
+from ilang.core.ir.schedule import UNIT_ROLES, Loop, asks_for_unit
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import LoopPart, LoopRole
+from ilang.core.ops import ROUNDED
 from ilang.core.record import record, replace
 
 ROUNDINGS: Mapping[str, str] = {"m": "tf32", "m16": "bf16"}
 """The primitive that rounds the factors of a unit, by the role of its loops."""
-NAMES: Mapping[str, str] = {"tf32": "TF32", "bf16": "bf16"}
-"""The names of the numbers that primitives round to."""
 
 
 @record
@@ -56,7 +55,7 @@ def rounding_in(scalar: Scalar) -> str | None:
     """The primitive by which a scalar is rounded for a matrix unit; None where it is not."""
     name = scalar.primitive if isinstance(scalar, Apply) else None
     name = scalar.dtype if isinstance(scalar, Convert) else name
-    return name if name in NAMES else None
+    return name if name in ROUNDED else None
 
 
 def unrounded(scalar: Scalar) -> Scalar:
@@ -69,12 +68,7 @@ def unrounded(scalar: Scalar) -> Scalar:
 def rounded_to(scalar: Scalar) -> str | None:
     """The name of the numbers to which factors in a scalar are rounded for a matrix unit; None where none is."""
     roundings = (name for part in scalars_within(scalar) if (name := rounding_in(part)) is not None)
-    return NAMES.get(next(roundings, ""))
-
-
-def asks_for_unit(node: Assignment) -> bool:
-    """Whether a schedule gives loops of an assignment to a matrix unit."""
-    return node.schedule is not None and any(x.role in UNIT_ROLES for x in node.schedule.roles)
+    return ROUNDED.get(next(roundings, ""))
 
 
 def with_rounded_factors(shaped: Shaped) -> Shaped:
@@ -184,7 +178,7 @@ def _problem(
     if len(factors) != 2:
         return "it adds no products of two factors"
     if any(shaped.tensors[node.reads[each.number].value].dtype != "f32" for each in factors):
-        name = NAMES[loops.rounding]
+        name = ROUNDED[loops.rounding]
         return f"its factors are not both f32, and a matrix unit multiplies f32 rounded to {name}"
     factor_axes = []
     for each in factors:

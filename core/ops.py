@@ -151,5 +151,8 @@ COSTS = {**dict.fromkeys(SLOW, 8), "floor_divide": 8, "div": 2, "recip": 2, "sqr
 ``core/cost.py`` counts with it.
 """
 
+ROUNDED = {"tf32": "TF32", "bf16": "bf16"}
+"""The names of the numbers that primitives round to, for matrix units."""
+
 SYMBOLS = tuple(sorted(OPS, key=lambda s: (-len(s), s)))
 """Operator spellings, longest first: the order in which a reader tries them."""

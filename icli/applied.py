@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from ilang.core.diagnostic import Error, gathered
 from ilang.core.ir.graph import UNNAMED
 from ilang.core.ir.syntax import Application, Definition, Module, NamedInput, Value, postorder
-from ilang.core.notation.application import is_over_names, read_whole
+from ilang.core.notation.application import read_whole
 from ilang.core.notation.arity import wires_of_all
+from ilang.core.notation.lookahead import is_over_names
 from ilang.core.notation.misapplied import misapplied
 from ilang.core.notation.reader import Reader
 from ilang.core.notation.values import BodyNames

@@ -17,7 +17,6 @@ from ilang.core.diagnostic import DataError, DataTypeError, counted, shorten, vi
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, LARGEST_FLOAT
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Shaped
-from ilang.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
     import numpy.typing as npt
@@ -89,6 +88,8 @@ def placed(
     """
     for name in named:
         if name not in names:
+            from ilang.core.suggestion import did_you_mean
+
             help_line = did_you_mean(name, names, _listed(names[:MOST_LISTED]))
             raise DataError(
                 "E0747", f"the program has no input named {visible(name)}", help=help_line

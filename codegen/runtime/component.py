@@ -26,7 +26,6 @@ from ilang.core.ir.syntax import Combine, Definition, Einx, Module, Name, Swap, 
 from ilang.core.machine import CPU
 from ilang.core.notation.arity import Wires, combined, swapped, wires_of
 from ilang.core.notation.printer import print_tree
-from ilang.core.notation.renaming import merged
 from ilang.core.record import replace
 
 if TYPE_CHECKING:
@@ -470,6 +469,8 @@ class Component:
 
     @staticmethod
     def _combine(symbol: str, left: Component, right: Component) -> Component:
+        from ilang.core.notation.renaming import merged
+
         left.check_combines()
         right.check_combines()
         definitions, tree = merged(left._definitions, right._definitions, right._tree)

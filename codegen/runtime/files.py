@@ -13,7 +13,6 @@ from typing import IO
 
 from ilang.core.diagnostic import DataError
 from ilang.core.ir.syntax import Module
-from ilang.core.suggestion import nearest
 
 LARGEST_PROGRAM = 16 << 20
 """Bytes of program text that are read at most."""
@@ -77,6 +76,8 @@ def _beside(path: str) -> str:
         names = sorted(entry.name for entry in os.scandir(folder or ".") if entry.is_file())
     except (OSError, ValueError):
         return f"there is no folder {folder}" if folder and not os.path.isdir(folder) else READABLE
+    from ilang.core.suggestion import nearest
+
     guess = nearest(name, names)
     if guess is not None:
         return f"did you mean {os.path.join(folder, guess)}?"

@@ -10,7 +10,6 @@ from ilang.codegen.runtime.component import Component
 from ilang.core.diagnostic import ModuleError, shorten, visible
 from ilang.core.ir.syntax import Module, Name
 from ilang.core.notation.arity import wires_of_all
-from ilang.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.function import Function
@@ -77,6 +76,8 @@ class Library(dict[str, Component]):
             from ilang.codegen.runtime.function import Function
 
             return self._functions.setdefault(name, Function(self.model, name))
+        from ilang.core.suggestion import did_you_mean
+
         known = [*self, *names]
         raise ModuleError(
             "E0401",

@@ -12,25 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
-from ilang.codegen.targets import (
-    c_cut,
-    c_fetch,
-    c_library,
-    c_quotient,
-    c_scalar,
-    c_session,
-    c_stop,
-    c_terms,
-    c_transpose,
-    c_variants,
-)
+from ilang.codegen.targets import c_library, c_scalar, c_stop, c_variants
 from ilang.codegen.targets.c_ends import Ends
 from ilang.codegen.targets.c_entry import Entry
 from ilang.codegen.targets.c_header import beginning_of, declarations, signature
 from ilang.codegen.targets.c_parallel import KernelFunctions, outlined
-from ilang.codegen.targets.c_tile import TileText, end_of_block, late_name, stored_name
 from ilang.codegen.targets.cfamily import (
     C_TYPES,
     INDENT,
@@ -38,10 +26,11 @@ from ilang.codegen.targets.cfamily import (
     InLane,
     Spelling,
     comment,
+    late_name,
+    stored_name,
 )
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.library import PREFIX, linked, prefixed
-from ilang.codegen.targets.session import EmittedSession
 from ilang.core.ir.cpu import Late, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
 from ilang.core.ir.kernel import (
@@ -58,6 +47,11 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.pipeline import host_of
+
+if TYPE_CHECKING:  # what only some programs need is imported where it is used
+    from ilang.codegen.targets.c_cut import Piece
+    from ilang.codegen.targets.c_tile import TileText
+    from ilang.codegen.targets.session import EmittedSession
 
 INCLUDES = (
     "#include <math.h>",
@@ -87,12 +81,16 @@ def emit_source(
 
     The functions of ranks begin with ``prefix``, or else with the name of the file.
     """
-    includes = (*INCLUDES, *c_session.INCLUDES) if sessions else INCLUDES
-    machine = programs[0].machine
-    more = [line for each in sessions for line in c_session.lines(each, machine)]
-    if any(each.of_ranks() for each in sessions):
-        includes = (*includes, *c_session.INCLUDES_OF_RANKS)
-        more += c_session.ranks_lines(prefix or stem)
+    includes, more = list(INCLUDES), list[str]()
+    if sessions:
+        from ilang.codegen.targets import c_session
+
+        includes += c_session.INCLUDES
+        machine = programs[0].machine
+        more += [line for each in sessions for line in c_session.lines(each, machine)]
+        if any(each.of_ranks() for each in sessions):
+            includes += c_session.INCLUDES_OF_RANKS
+            more += c_session.ranks_lines(prefix or stem)
     lines = [f'#include "{stem}.h"', "", *includes, "", *c_variants.NAMES]
     beginning = f"{beginning_of(programs)}_{PREFIX}"
     lines += _implementation(programs, has_variants=True, more=more, prefix=beginning)
@@ -132,9 +130,9 @@ class _Emission:
             for kernel in program.kernels
         ]
         self.tiles = [
-            TileText(program, kernel, s, functions.spelling)
-            for kernel, functions in zip(program.kernels, self.functions, strict=True)
-            for s in statements_within(kernel.body)
+            _tile_text(s, functions)
+            for functions in self.functions
+            for s in statements_within(functions.kernel.body)
             if isinstance(s, Tile) and s.registers is not None
         ]
 
@@ -211,7 +209,9 @@ class _Emission:
             case Tile():
                 yield from self._tile(s, functions, indent)
             case Transpose():
-                yield indent + c_transpose.call(s, spelling)
+                from ilang.codegen.targets.c_transpose import call
+
+                yield indent + call(s, spelling)
             case Spread() | Barrier() | CombineThreads() | SwapBuffers() | MatrixProduct():
                 raise AssertionError("C has no grid")
             case _:
@@ -227,7 +227,7 @@ class _Emission:
         if s.registers is None:
             yield from self._tile_by_element(s, functions, indent)
             return
-        text = TileText(self.program, functions.kernel, s, functions.spelling)
+        text = _tile_text(s, functions)
         stored = text.stored_name() if s.into is not None else ""
         condition = text.condition()
         yield "#ifdef __GNUC__"
@@ -254,6 +254,9 @@ class _Emission:
 
     def _tile_by_element(self, s: Tile, functions: KernelFunctions, indent: str) -> Iterator[str]:
         """A tile in memory, its blocks and the runs of its terms added in f64."""
+        from ilang.codegen.targets.c_terms import in_runs
+        from ilang.codegen.targets.c_tile import end_of_block
+
         spelling, buffer = functions.spelling, self.program.buffers[s.buffer]
         name, outer = identifier(buffer.name), indent
         each = f"for (int element = 0; element < {self._elements(s)}; ++element)"
@@ -270,7 +273,7 @@ class _Emission:
         if runs is not None:
             block = partial(self._block, functions=functions)
             again = f"{each} {{ {added} {name}[element] = {start}; }}"
-            yield from c_terms.in_runs(runs, s.edge, spelling, block, again, indent)
+            yield from in_runs(runs, s.edge, spelling, block, again, indent)
         else:
             yield from self._block(s.edge, functions, indent)
             yield from [f"{indent}{each} {added}"] if summed else []
@@ -326,6 +329,8 @@ class _Emission:
         if loop.fetch is None:
             yield from self._divided(loop, ends, functions, indent)
             return
+        from ilang.codegen.targets import c_fetch
+
         spelling = functions.spelling
         yield from c_fetch.opened(loop, loop.fetch, ends, spelling, indent)
         chunk = c_fetch.chunk(loop, spelling)
@@ -339,6 +344,8 @@ class _Emission:
         inside, spelling = indent, functions.spelling
         name = spelling.variable(loop.variable)
         if loop.quotient is not None:
+            from ilang.codegen.targets import c_quotient
+
             yield f"{inside}{{"
             inside += INDENT
             head = f"for ({ends.declared(name)}; {name} < {ends.end}; ++{name}) {{"
@@ -355,11 +362,13 @@ class _Emission:
         spelling, end = functions.spelling, ends.end
         name, parts = spelling.variable(loop.variable), loop.cut
         first = ends.declared(name)
-        pieces: Iterable[c_cut.Piece] = (
+        pieces: Iterable[Piece] = (
             (f"for ({first}; {name} < {end}; ++{name}) {{", loop.body, loop.tests),
         )
         inside = indent
         if parts is not None:
+            from ilang.codegen.targets import c_cut
+
             yield f"{indent}{{"
             inside += INDENT
             yield f"{inside}{first};"
@@ -389,6 +398,8 @@ class _Emission:
             whole = f"({start} + ({size} - {start}) / {lanes} * {lanes})"
         outer, ends = indent, Ends(start, whole)
         if loop.fetch is not None:
+            from ilang.codegen.targets import c_fetch
+
             yield from c_fetch.opened(loop, loop.fetch, ends, spelling, indent)
             outer, ends = indent + INDENT, c_fetch.chunk(loop, spelling)
         deeper, inside = outer + INDENT, outer + INDENT + INDENT
@@ -406,6 +417,13 @@ class _Emission:
         yield f"{deeper}const int64_t {name} = {whole} + lane;"
         yield from _in_lane(loop, spelling, deeper)
         yield f"{indent}}}"
+
+
+def _tile_text(tile: Tile, functions: KernelFunctions) -> TileText:
+    """The text of a tile in registers, in the kernel of some functions."""
+    from ilang.codegen.targets.c_tile import TileText
+
+    return TileText(functions.program, functions.kernel, tile, functions.spelling)
 
 
 def _nest(loop: For, depth: int) -> Iterator[For]:

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.c_entry import WIDEST, wrapped
 from ilang.codegen.targets.c_stop import shared
-from ilang.codegen.targets.c_tile import late_name
-from ilang.codegen.targets.cfamily import INDENT, Spelling
+from ilang.codegen.targets.cfamily import INDENT, Spelling, late_name
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.cpu import Outline, Sharing
 from ilang.core.ir.kernel import For, Kernel, Program, Statement, blocks_of

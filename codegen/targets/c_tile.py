@@ -16,23 +16,13 @@ from ilang.codegen.targets import c_terms
 from ilang.codegen.targets.c_entry import FORMULAS, wrapped
 from ilang.codegen.targets.c_terms import COUNT, RUNS
 from ilang.codegen.targets.c_vector import ACC, VectorSpelling, vector_type
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, late_name, stored_name
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.core.ir.cpu import Into
 from ilang.core.ir.kernel import For, Kernel, Program, Store, Tile
 
 TILE_PARTS = ("", "_part", "_whole", "_filling", "_any", "_lanes", "_most", "_some", "_few")
 """Endings of the names of a tile's functions and constants."""
-
-
-def late_name(program: Program, copy: int) -> str:
-    """The name of what says that a tile fills a copy, and no loop before it."""
-    return f"late_{identifier(program.buffers[copy].name)}"
-
-
-def stored_name(program: Program, tile: int) -> str:
-    """The name of what says that the tile of a buffer is stored where it belongs."""
-    return f"stored_{identifier(program.buffers[tile].name)}"
 
 
 def end_of_block(tile: Tile, loop: For, spelling: Spelling) -> str:

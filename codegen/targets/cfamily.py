@@ -104,6 +104,16 @@ def affine(
     return text
 
 
+def late_name(program: Program, copy: int) -> str:
+    """The name of what says that a tile fills a copy, and no loop before it."""
+    return f"late_{identifier(program.buffers[copy].name)}"
+
+
+def stored_name(program: Program, tile: int) -> str:
+    """The name of what says that the tile of a buffer is stored where it belongs."""
+    return f"stored_{identifier(program.buffers[tile].name)}"
+
+
 class Spelling:
     """The names of one kernel, and its scalars and elements as C text."""
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from ilang.core.ir.operation import Alike, Fits, Noted, SizeConstraint
+from ilang.core.ir.graph import Assignment, Elementwise, Input, View
+from ilang.core.ir.operation import Alike, Fits, Noted, Operation, SizeConstraint, Terminal
 from ilang.core.ir.rows import KINDS, Dim, Known, Origin, Row, RowEqual, Shape, Var
 
 if TYPE_CHECKING:
     from ilang.core.ir.functions import AxisNote
+
+BRIEF = 40
+"""The longest text of an operation that stands in a message beside that of another."""
 
 
 class Notes:
@@ -67,3 +71,16 @@ def compared(constraint: SizeConstraint) -> tuple[int, ...]:
             return (constraint.value,)
         case _:
             return ()
+
+
+def brief(node: object) -> str:
+    """The name of a value in messages."""
+    match node:
+        case Terminal():
+            return node.name
+        case Input():
+            return node.name or "an input"
+        case Operation() | Assignment() | Elementwise() | View():
+            return f"`{node.text}`" if len(node.text) <= BRIEF else "a result"
+        case _:
+            raise AssertionError(node)

@@ -21,10 +21,9 @@ from ilang.core.calculus.affine import Affine
 from ilang.core.infer.arrays import ArrayAxes
 from ilang.core.infer.counting import RowAxis
 from ilang.core.infer.indices import opened_axes
-from ilang.core.infer.notes import Notes, compared
+from ilang.core.infer.notes import Notes, brief, compared
 from ilang.core.infer.rowvars import EMPTY
 from ilang.core.infer.scopes import Scopes
-from ilang.core.infer.size_constraints import SizeConstraintCollector, brief
 from ilang.core.ir import spec as notation
 from ilang.core.ir.graph import (
     Annotation,
@@ -117,9 +116,12 @@ class Collecting:
             self._node(value, node)
         for annotation in graph.annotations:
             self._annotate(annotation)
-        collector = SizeConstraintCollector(self)
-        for constraint in graph.constraints:
-            collector.add(constraint)
+        if graph.constraints:
+            from ilang.core.infer.size_constraints import SizeConstraintCollector
+
+            collector = SizeConstraintCollector(self)
+            for constraint in graph.constraints:
+                collector.add(constraint)
 
     def _node(self, value: int, node: Node) -> None:
         match node:

@@ -12,19 +12,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from ilang.core.diagnostic import ShapeError
-from ilang.core.infer.notes import alike
-from ilang.core.ir.graph import Assignment, Elementwise, Input, View
+from ilang.core.infer.notes import alike, brief
 from ilang.core.ir.operation import (
     Alike,
     Fits,
     Noted,
-    Operation,
     SameSize,
     Scaled,
     SetSize,
     SizeConstraint,
     Sized,
-    Terminal,
 )
 from ilang.core.ir.rows import (
     KINDS,
@@ -40,9 +37,6 @@ from ilang.core.ir.rows import (
 
 if TYPE_CHECKING:  # what collects all constraints makes one of these
     from ilang.core.infer.operations import Collecting
-
-BRIEF = 40
-"""The longest text of an operation that stands in a message beside that of another."""
 
 
 class SizeConstraintCollector:
@@ -132,16 +126,3 @@ class SizeConstraintCollector:
         origin = Origin(says, None)
         total = weighted([(constraint.factor, small)], 0, origin)
         self.collecting.constraints.append(DimEqual(big, total, origin))
-
-
-def brief(node: object) -> str:
-    """The name of a value in messages."""
-    match node:
-        case Terminal():
-            return node.name
-        case Input():
-            return node.name or "an input"
-        case Operation() | Assignment() | Elementwise() | View():
-            return f"`{node.text}`" if len(node.text) <= BRIEF else "a result"
-        case _:
-            raise AssertionError(node)

@@ -19,12 +19,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.diagnostic import ShapeError
 from ilang.core.infer import conflicts
-from ilang.core.infer.compositions import Compositions
 from ilang.core.infer.cycles import check_ranks, components
 from ilang.core.infer.dims import Dims, Log
 from ilang.core.infer.rowvars import EMPTY, RowVars
@@ -52,6 +51,9 @@ from ilang.core.ir.rows import (
     extent_of,
     opened,
 )
+
+if TYPE_CHECKING:  # few programs compose axes
+    from ilang.core.infer.compositions import Compositions
 
 GUESS = Origin("what is left open", None)
 
@@ -109,7 +111,7 @@ class Solver:
         self.dims = Dims(dims, self.queue, log)
         self.dims.names.update(names)
         self.rows = RowVars(rows, self.dims, self.queue)
-        self.compositions = Compositions(self.dims)
+        self.compositions: Compositions | None = None
         self.leaves: list[LeafRow] = []
         self.products: list[Product] = []
         self.stored: list[StoredRows] = []
@@ -195,7 +197,7 @@ class Solver:
             case Positions():
                 self.dims.positions(c)
             case Composed():
-                self.compositions.add(c)
+                self._known_compositions().add(c)
             case Determined() | Product() | StoredRows() | LeafRow():
                 self._keep(c)
             case _:
@@ -214,6 +216,14 @@ class Solver:
                 self.leaves.append(c)
             case _:
                 assert_never(c)
+
+    def _known_compositions(self) -> Compositions:
+        """The compositions so far, made with the first one."""
+        if self.compositions is None:
+            from ilang.core.infer.compositions import Compositions
+
+            self.compositions = Compositions(self.dims)
+        return self.compositions
 
     # -- closing -----------------------------------------------------------------------------------------------------
 
@@ -234,7 +244,8 @@ class Solver:
         if self._open_rows() or self._open_dims():
             self._close_rows()
         self._enter(6)
-        self.compositions.close()
+        if self.compositions is not None:
+            self.compositions.close()
         for window in self.windows:
             self.dims.determined(window)
         self._close_leaf_axes()

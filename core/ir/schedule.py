@@ -500,3 +500,13 @@ def _spread(
         part = syntax.LoopPart(c, loop.part if last else 0, span)
         atoms.append(syntax.Site(int(c), span) if c.isdigit() else part)
     return atoms
+
+
+def asks_for_unit(node: Assignment) -> bool:
+    """Whether a schedule gives loops of an assignment to a matrix unit."""
+    return node.schedule is not None and any(x.role in UNIT_ROLES for x in node.schedule.roles)
+
+
+def has_units(shaped: Shaped) -> bool:
+    """Whether a schedule in a program gives loops to a matrix unit."""
+    return any(isinstance(node, Assignment) and asks_for_unit(node) for node in shaped.nodes)

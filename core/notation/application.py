@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Container
 from typing import TypeVar
 
-from ilang.core.diagnostic import Error, ModuleError, NotationError
+from ilang.core.diagnostic import Error, ModuleError, NotationError, keep
 from ilang.core.ir.syntax import (
     Application,
     Argument,
@@ -58,17 +58,6 @@ WIRED_HELP = "hand its result on as an argument: `g(f(x))`; or wire programs bef
 Result = TypeVar("Result")
 
 
-def is_over_names(reader: Reader, definitions: Collection[str]) -> bool:
-    """Whether a body over names stands at the cursor, and no program; ``sum(ij)~i`` is a program gone wrong."""
-    if reader.skip() == "{":
-        return True
-    at = begins_application(reader, definitions)
-    if at < 0:
-        return False
-    stop = past_bracket(reader, at)
-    return stop < 0 or not reader.text.startswith("~", reader.past(BLANKS, stop), reader.end)
-
-
 def read_body(
     reader: Reader,
     definitions: Collection[str],
@@ -101,17 +90,6 @@ def read_body(
 def read_whole(reader: Reader, scope: BodyNames, refused: list[Error]) -> Application | None:
     """The application that fills a reader; what is wrong goes to ``refused``."""
     return _statement(reader, scope, refused, read_application)
-
-
-def place(error: Error) -> int:
-    """The place of an error, so that those of a file can be told in order."""
-    return -1 if error.span is None else error.span.start
-
-
-def keep(refused: list[Error], error: Error) -> None:
-    """Add an error, and those that it brings."""
-    others, error.others = error.others, ()
-    refused += (error, *others)
 
 
 def _statement(

@@ -20,7 +20,7 @@ from ilang.core.ir.functions import (
 from ilang.core.notation.annotations import read_shape
 from ilang.core.notation.blocks import read_block
 from ilang.core.notation.quotes import at_label, read_logic
-from ilang.core.notation.reader import TYPES, TYPES_HELP, Reader
+from ilang.core.notation.reader import TYPES, TYPES_HELP, Reader, refuse_reserved
 from ilang.core.notation.routines import read_statements
 from ilang.core.notation.terms import read_value, read_whole_term
 from ilang.core.notation.tokens import (
@@ -35,7 +35,6 @@ from ilang.core.notation.tokens import (
     unexpected,
     word,
 )
-from ilang.core.notation.values import refuse_reserved
 from ilang.core.source import Span
 from ilang.core.suggestion import did_you_mean
 

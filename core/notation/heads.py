@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from ilang.core.diagnostic import Label, ModuleError
 from ilang.core.ir.syntax import NamedInput
-from ilang.core.notation.reader import DIGITS, TYPES, TYPES_HELP, WORD, WORD_START, Reader
-from ilang.core.notation.values import refuse_reserved
+from ilang.core.notation.reader import (
+    DIGITS,
+    TYPES,
+    TYPES_HELP,
+    WORD,
+    WORD_START,
+    Reader,
+    refuse_reserved,
+)
 from ilang.core.source import Span
-from ilang.core.suggestion import did_you_mean
 
 LARGEST_EXTENT = 2**63 - 1
 
@@ -59,6 +65,8 @@ def _parameter(reader: Reader) -> tuple[Span, NamedInput]:
         span = _word(reader, "an element type")
         dtype = span.text()
         if dtype not in TYPES:
+            from ilang.core.suggestion import did_you_mean
+
             help_line = did_you_mean(dtype, TYPES, TYPES_HELP, "`{}`")
             message = f"`{dtype}` is not an element type"
             raise ModuleError("E0412", message, span, help_line)

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Collection, Container
 
 from ilang.core.notation.reader import (
     BLANKS,
@@ -241,3 +241,14 @@ def _is_unary_or(reader: Reader, at: int) -> bool:
 def has_colon(reader: Reader, start: int) -> bool:
     """Whether a colon stands after the blanks at a position."""
     return reader.text.startswith(":", reader.past(BLANKS, start), reader.end)
+
+
+def is_over_names(reader: Reader, definitions: Collection[str]) -> bool:
+    """Whether a body over names stands at the cursor, and no program; ``sum(ij)~i`` is a program gone wrong."""
+    if reader.skip() == "{":
+        return True
+    at = begins_application(reader, definitions)
+    if at < 0:
+        return False
+    stop = past_bracket(reader, at)
+    return stop < 0 or not reader.text.startswith("~", reader.past(BLANKS, stop), reader.end)

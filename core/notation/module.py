@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import Error, Label, ModuleError, gathered
+from ilang.core.diagnostic import Error, Label, ModuleError, gathered, keep, place
 from ilang.core.ir.syntax import (
     Definition,
     ElementKernel,
@@ -22,10 +22,10 @@ from ilang.core.ir.syntax import (
     over_names,
     postorder,
 )
-from ilang.core.notation.application import is_over_names, keep, place, read_body
 from ilang.core.notation.arity import wires_of_all
 from ilang.core.notation.combinator import read_program
 from ilang.core.notation.heads import read_parameters
+from ilang.core.notation.lookahead import is_over_names
 from ilang.core.notation.reader import (
     BLANKS,
     COMBINATORS,
@@ -35,8 +35,8 @@ from ilang.core.notation.reader import (
     WORD_START,
     Reader,
     Token,
+    refuse_reserved,
 )
-from ilang.core.notation.values import refuse_reserved
 from ilang.core.source import Source, Span
 
 if TYPE_CHECKING:
@@ -341,6 +341,8 @@ def _body(
         help_line = "a definition is `name = program`: `total = +ij~i`"
         raise reader.unexpected("E0108", f"the program of `{name}`", help_line)
     if is_over_names(reader, names):
+        from ilang.core.notation.application import read_body
+
         return read_body(reader, names, parameters or (), refused)
     try:
         return read_program(reader, names)

@@ -11,24 +11,12 @@ from itertools import chain
 
 from ilang.core.diagnostic import Label, ModuleError
 from ilang.core.ir.syntax import Name, Value
-from ilang.core.notation.reader import DISCARD, RESERVED
+from ilang.core.notation.reader import DISCARD, refuse_reserved
 from ilang.core.source import Span
 from ilang.core.suggestion import Guesses
 
 Spelled = Callable[[str], str | None]
 """The name of the value that an argument spells in another way, such as an array; None where it spells none."""
-
-
-def refuse_reserved(name: str, span: Span) -> None:
-    """Refuse a word of the language where a name is given.
-
-    Raises:
-        ModuleError: E0404.
-    """
-    if name in RESERVED:
-        message = f"`{name}` is a word of the language and cannot name anything"
-        help_line = f"another name will do, such as `{name.lower()}_`"
-        raise ModuleError("E0404", message, span, help_line)
 
 
 class BodyNames:

@@ -23,7 +23,7 @@ from ilang.core.infer.solved import Solved
 from ilang.core.ir import graph, shaped
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Constant, Convert, Operand, Position, Scalar, scalars_within
-from ilang.core.matrix_unit import with_rounded_factors
+from ilang.core.ir.schedule import has_units
 from ilang.core.passes.assignments import Assignments, is_logic, joined, name_tensors
 from ilang.core.passes.lookups import CountedAxes, counted
 from ilang.core.record import replace
@@ -56,6 +56,10 @@ def solved_to_shaped(
     if not all(value in read for value in solved.needed):
         # A value that nothing reads has types, and is not computed.
         result = _Shaping(solved, types, least).run(given, read)
+    if not has_units(result):
+        return result
+    from ilang.core.matrix_unit import with_rounded_factors
+
     return with_rounded_factors(result)
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import (
     InternalError,
@@ -31,13 +32,15 @@ from ilang.core.diagnostic import (
 )
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.scalar import Convert, Operand, operations
-from ilang.core.library.places import LibraryCall
 from ilang.core.limits import check_expressions
 from ilang.core.notation.printer import print_tree
 from ilang.core.ops import ARGUMENTS
 from ilang.core.passes.expressions import argument, assignment, constant, extreme, operation
 from ilang.core.record import record, replace
 from ilang.core.source import Span
+
+if TYPE_CHECKING:
+    from ilang.core.library.places import LibraryCall
 
 DEEPEST = 20
 """Operations in einx notation of which each is the op of the next, at most."""
@@ -221,6 +224,8 @@ class _Wiring:
         """Note that a file uses a definition of a library: its parts will know where."""
         file = name.span.source.name
         if self.library is None and definition.span.source.name != file:
+            from ilang.core.library.places import LibraryCall
+
             call = LibraryCall(name.span, "", {})
             self.library = call, len(self.values), len(self.items), len(self.annotations)
 

@@ -41,7 +41,6 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.tile import MOST_TERMS, RUN
 from ilang.core.schedule.fuse import NestedProgram
-from ilang.core.schedule.registers import micro_tiles, vector_lanes
 
 PART = 4 * RUN
 """Terms of a part that has several iterations of a loop, at least: its results are written and read once more."""
@@ -328,6 +327,8 @@ def _tile(reduction: _Reduction) -> RegisterTile | None:
         return None
     if reduction.inside(elements[:-1]) or _ends_within(reduction, elements):
         return None
+    from ilang.core.schedule.registers import micro_tiles, vector_lanes
+
     terms = prod(count or MOST_TERMS + 1 for count in counts[first : last + 1])
     exact = terms > MOST_TERMS or reduction.dtype not in FLOATS
     dtype = reduction.node.acc_dtype if exact else reduction.dtype

@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ilang.core.ir.schedule import schedule_text
-from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ir.shaped import Assignment, Input, Shaped
 from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import Machine
 from ilang.core.record import replace
 from ilang.core.schedule.shaped_to_schedule import computes_again, shaped_to_schedule
 from ilang.core.schedule.written import written_nest
-from ilang.core.transform.collapsed import collapsed_axes
 
 
 def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Shaped:
@@ -31,6 +30,10 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
         machine: what it is for.
         small: the sizes that are small, of those that are not fixed: a size class.
     """
+    if all(len(node.axes) < 2 for node in shaped.nodes if not isinstance(node, Input)):
+        return shaped
+    from ilang.core.transform.collapsed import collapsed_axes
+
     extents, is_for_blocks = extents_of(shaped, small, machine), machine.device is not None
     bare = _unwritten(shaped)
     collapsed = collapsed_axes(bare, extents, is_for_blocks)

@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ilang.core.diagnostic import ScheduleError
-from ilang.core.ir.schedule import Group, Nest, Scheduled
+from ilang.core.ir.schedule import Group, Nest, Scheduled, has_units
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.size_class import Extents, extents_of
 from ilang.core.machine import CPU, Machine
 from ilang.core.schedule.accumulation import accumulated, copies
 from ilang.core.schedule.check.legal import check_equalities, check_nests, check_storage
-from ilang.core.schedule.check.units import check_loops_of_units, check_units
 from ilang.core.schedule.choose.choice import choose
 from ilang.core.schedule.choose.nests import Choice
 from ilang.core.schedule.fuse import Provenance, nested
@@ -46,7 +45,10 @@ def shaped_to_schedule(
     written = [
         written_nest(node) if isinstance(node, Assignment) else None for node in shaped.nodes
     ]
-    check_units(shaped)
+    if has_units(shaped):
+        from ilang.core.schedule.check.units import check_units
+
+        check_units(shaped)
     if machine.device is None:
         check_nests(shaped, written)
         written = [nest if nest is None else without_blocks(nest) for nest in written]
@@ -72,6 +74,7 @@ def shaped_to_schedule(
     check_storage(scheduled)
     if machine.device is not None:
         from ilang.core.schedule.check.device import check_device
+        from ilang.core.schedule.check.units import check_loops_of_units
 
         check_loops_of_units(scheduled, machine.device)
         check_device(scheduled, machine.device)

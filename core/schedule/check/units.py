@@ -13,12 +13,13 @@ from ilang.core.ir.schedule import (
     Nest,
     Scheduled,
     ThreadTile,
+    asks_for_unit,
     loop_text,
     unscheduled,
 )
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import DeviceLimits, MatrixUnit
-from ilang.core.matrix_unit import MatrixLoops, MatrixSum, asks_for_unit, sum_of_products
+from ilang.core.matrix_unit import MatrixLoops, MatrixSum, sum_of_products
 from ilang.core.schedule.choose.tile import RUN
 from ilang.core.source import Span
 

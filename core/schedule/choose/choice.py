@@ -8,6 +8,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ilang.core.ir.schedule import Nest
 from ilang.core.ir.shaped import Shaped
@@ -17,10 +18,11 @@ from ilang.core.schedule.choose.accesses import accesses_of
 from ilang.core.schedule.choose.inlining import inlining
 from ilang.core.schedule.choose.known import Analysis
 from ilang.core.schedule.choose.nests import Choice, choose_nests
-from ilang.core.schedule.choose.row_blocks import by_rows, in_phases
 from ilang.core.schedule.choose.tilings import tilings
 from ilang.core.schedule.fuse import Provenance
-from ilang.core.schedule.wide_matrices import Apart
+
+if TYPE_CHECKING:
+    from ilang.core.schedule.wide_matrices import Apart
 
 
 def choose(
@@ -63,6 +65,9 @@ def analysed(
     readers = inlining(shaped, () if apart is None else apart.copies)
     accesses = accesses_of(shaped, readers, machine)
     tiles = tilings(shaped, written, readers, accesses, extents, machine)
-    tiles = by_rows(shaped, readers, tiles)
-    tiles = tiles if apart is None else in_phases(apart, tiles)
+    if any(tiles.tiles):
+        from ilang.core.schedule.choose.row_blocks import by_rows, in_phases
+
+        tiles = by_rows(shaped, readers, tiles)
+        tiles = tiles if apart is None else in_phases(apart, tiles)
     return Analysis(shaped, written, provenance, machine, readers, accesses, tiles, extents, apart)

@@ -6,6 +6,7 @@ Steps ask and answer; ``nests.py`` alone writes down what they answer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Read, Shaped
@@ -18,7 +19,9 @@ from ilang.core.schedule.choose.packing import Across, TileAxes
 from ilang.core.schedule.choose.tile import Factors
 from ilang.core.schedule.choose.tilings import Tilings
 from ilang.core.schedule.fuse import Provenance
-from ilang.core.schedule.wide_matrices import Apart
+
+if TYPE_CHECKING:
+    from ilang.core.schedule.wide_matrices import Apart
 
 Place = tuple[int, Loop]
 """A loop of a kernel: a value that has loops of its own, and the loop of its nest."""

@@ -14,7 +14,6 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.schedule.choose.accesses import reads_of
 from ilang.core.schedule.choose.known import Analysis, ChosenNests
 from ilang.core.schedule.choose.packing import Across, TileAxes
-from ilang.core.schedule.choose.row_blocks import copied_rows
 from ilang.core.schedule.choose.tile import Factors, blocked, transposed
 
 
@@ -26,6 +25,8 @@ def own_nest(
     sites = (None,) * len(node.reads)
     staged, tile = known.staged.get(value), analysis.tilings.loops(value, node)
     if analysis.apart is not None and value in analysis.apart.copies:
+        from ilang.core.schedule.choose.row_blocks import copied_rows
+
         tile = copied_rows(analysis.apart, analysis.tilings, value)
     if staged is not None:
         nest = Nest(staged.factors, staged.order, sites)

@@ -10,6 +10,8 @@ Example, attention:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.record import replace
@@ -17,7 +19,9 @@ from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.tile import Factors, Tiling
 from ilang.core.schedule.choose.tilings import Tilings
 from ilang.core.schedule.fuse import mapping
-from ilang.core.schedule.wide_matrices import Apart
+
+if TYPE_CHECKING:
+    from ilang.core.schedule.wide_matrices import Apart
 
 
 def rows_site(

@@ -14,7 +14,6 @@ from ilang.core.ir.schedule import Nest
 from ilang.core.ir.shaped import Assignment
 from ilang.core.record import replace
 from ilang.core.schedule.choose.known import Analysis, ChosenNests, Staged
-from ilang.core.schedule.choose.row_blocks import batch_site, rows_site
 from ilang.core.schedule.choose.taking import inverse, taken
 from ilang.core.schedule.fuse import mapping
 
@@ -38,6 +37,8 @@ def shared_inside(
     reader, read = reads[0]
     nest, tiling = known.nest(reader), tilings.found(value)
     if tiling is not None:
+        from ilang.core.schedule.choose.row_blocks import batch_site, rows_site
+
         within = rows_site(tiling, mapping(node, read), nest)
         within = batch_site(tiling, mapping(node, read), nest) if within is None else within
         if not within or within > common:

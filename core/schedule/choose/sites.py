@@ -14,7 +14,6 @@ from ilang.core.ir.shaped import Assignment, Input, Read, View
 from ilang.core.record import replace
 from ilang.core.schedule.choose.known import Analysis, ChosenNests, Staged
 from ilang.core.schedule.choose.packing import Across, TileAxes, packed_site
-from ilang.core.schedule.choose.row_blocks import rows_site
 from ilang.core.schedule.choose.taking import inverse, leading, shared_prefix, taken
 from ilang.core.schedule.fuse import axis_pairs, mapping
 
@@ -78,6 +77,8 @@ def _tiled_site(
     same = all(nest.factors[at] == tile.factors[axis] for axis, at in reader_axes.items())
     site: int | None = len(outer)
     if nest.order[: len(outer)] != outer or len(outer) < len(tile.outer) or not same:
+        from ilang.core.schedule.choose.row_blocks import rows_site
+
         site = rows_site(tiling, pairs, nest)
     if site is None:
         return None, None

@@ -13,14 +13,17 @@ that kernel.
 
 from __future__ import annotations
 
-from ilang.core.ir.shaped import Shaped
+from typing import TYPE_CHECKING
+
+from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.accesses import accesses_of
 from ilang.core.schedule.choose.inlining import inlining
 from ilang.core.schedule.choose.tilings import tilings
-from ilang.core.schedule.matrices.directions import matrices_of
-from ilang.core.schedule.wide_matrices import Apart
+
+if TYPE_CHECKING:  # few programs have matrices to compute again
+    from ilang.core.schedule.wide_matrices import Apart
 
 
 def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> list[Apart]:
@@ -33,6 +36,10 @@ def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> list[A
         extents: of the program.
         machine: what the loops are for.
     """
+    if all(node.acc is None for node in shaped.nodes if isinstance(node, Assignment)):
+        return []  # nothing is reduced, so nothing is walked along rows
+    from ilang.core.schedule.matrices.directions import matrices_of
+
     readers = inlining(shaped)
     accesses = accesses_of(shaped, readers, machine)
     tiled = tilings(shaped, (None,) * len(shaped.nodes), readers, accesses, extents, machine)
