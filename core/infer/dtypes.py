@@ -37,6 +37,7 @@ def type_scalar(
     span: Span,
     least: str = "f32",
     meets: str | None = None,
+    alone: str | None = None,
 ) -> Scalar:
     """The typed form of a scalar.
 
@@ -44,14 +45,15 @@ def type_scalar(
         scalar: it, without types.
         operands: what its reads deliver: operands, whose type may be open, or constants.
         span: where it is written.
-        least: the float that is a constant which meets nothing.
+        least: the float that is a constant which meets nothing, and truth values in arithmetic.
         meets: the type that an open scalar meets in its readers, if any.
+        alone: the float that an open part is which meets nothing; by default the greatest that the operands have.
 
     Raises:
         ElementTypeError: E0601 (integer beside float), E0602 (an operation that needs floats), E0603 (a constant that
             its type cannot hold).
     """
-    return _Typing(operands, span, least).whole(scalar, meets)
+    return _Typing(operands, span, least, alone).whole(scalar, meets)
 
 
 def is_open(scalar: Scalar, operands: Sequence[Scalar]) -> bool:
@@ -82,20 +84,19 @@ def _open_type(scalar: Scalar, operands: Sequence[Scalar]) -> str | None:
 class _Typing:
     """The types of one scalar."""
 
-    def __init__(self, operands: Sequence[Scalar], span: Span, least: str) -> None:
+    def __init__(
+        self, operands: Sequence[Scalar], span: Span, least: str, alone: str | None = None
+    ) -> None:
         self.operands = operands
         self.span = span
         self.least = least
+        floats = tuple(each for each in operands if each.dtype in FLOATS)
+        self.alone = alone or self._common(floats) or least
 
     def whole(self, scalar: Scalar, meets: str | None) -> Scalar:
         """The typed form of the scalar."""
         typed = self._typed(scalar)
-        return self._brought(typed, typed.dtype or meets or self._alone())
-
-    def _alone(self) -> str:
-        """The type of an open part that meets nothing: the float of what is read, or the least."""
-        floats = tuple(each for each in self.operands if each.dtype in FLOATS)
-        return self._common(floats) or self.least
+        return self._brought(typed, typed.dtype or meets or self.alone)
 
     def _typed(self, scalar: Scalar) -> Scalar:
         """A typed part; an open one has no type."""
@@ -138,7 +139,7 @@ class _Typing:
                 dtype = self._common(tuple(others))
                 return chosen if dtype is None else self._finished(chosen, dtype)
             case "compare":
-                dtype = self._common(arguments) or self._alone()
+                dtype = self._common(arguments) or self.alone
                 return Apply(primitive, tuple(self._brought(a, dtype) for a in arguments), "bool")
             case "arithmetic" | "float":
                 dtype = self._common(arguments)
@@ -182,7 +183,7 @@ class _Typing:
 
     def _settled(self, scalar: Scalar) -> Scalar:
         """A part that meets nothing: an open one is a float."""
-        return self._brought(scalar, scalar.dtype or self._alone())
+        return self._brought(scalar, scalar.dtype or self.alone)
 
     def _converted(self, argument: Scalar, dtype: str) -> Scalar:
         """An argument in a type that the user named: the one conversion that may lose."""

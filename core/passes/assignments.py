@@ -76,6 +76,7 @@ class Assignments:
         self.constants: dict[int, Constant] = {}
         self.open: dict[int, dict[str, int]] = {}  # open value -> its shaped value in each type
         self.meets: str | None = None  # the type of what is open in the node under construction
+        self.alone: str | None = None  # the float that literals are there which meet nothing
 
     def add(self, node: shaped.Node, dtype: str, dims: Sequence[int]) -> int:
         """Add a node; the number of its value."""
@@ -285,7 +286,7 @@ class Assignments:
         self, written: Scalar, acc: str | None, delivered: Sequence[Scalar], span: Span
     ) -> tuple[Scalar, str]:
         """The typed scalar of an assignment, and the type of its result."""
-        scalar = type_scalar(written, delivered, span, self.least, self.meets)
+        scalar = type_scalar(written, delivered, span, self.least, self.meets, self.alone)
         assert scalar.dtype is not None
         if acc is None:
             return scalar, scalar.dtype

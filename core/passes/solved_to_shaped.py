@@ -106,6 +106,8 @@ class _Shaping(Assignments):
         self.dtypes = _input_dtypes(self.program, dtypes)
         self.place = {value: number for number, value in enumerate(solved.inputs)}
         self.reaches: list[shaped.Reach] = []
+        self.floats: dict[int, str | None] = {}
+        """The float that literals are in each node which meet nothing there."""
         self.parts: list[str] = []
         """The definition that each value is computed in, where the program uses any."""
         self.typed: dict[tuple[object, ...], tuple[Scalar, Scalar, str]] = {}
@@ -115,18 +117,20 @@ class _Shaping(Assignments):
         """The program that gives some values; ``needed`` has those to compute, inputs among them."""
         alone = self._alone(outputs)
         for value, node in enumerate(self.program.nodes):
-            if value in needed and self._is_open(value, node):
+            if value not in needed:
+                continue
+            self.floats[value] = self._float_of(node)
+            if self._is_open(value, node):
                 self.open[value] = {}
-                self._demand({value: self._float_of(node)} if value in alone else {})
-            elif value in needed:
-                self._demand(self._met(node, None))
-                self._node(value, node)
-                self.meets = None
+                self._demand({value: self.floats[value] or self.least} if value in alone else {})
+            else:
+                self._demand(self._met(value, None))
+                self._build(value, node)
             if self.program.parts:
                 part = self.program.parts[value]
                 self.parts += [part] * (len(self.nodes) - len(self.parts))
         for value in alone & self.open.keys():
-            self.number[value] = self.open[value][self._float_of(self.program.nodes[value])]
+            self.number[value] = self.open[value][self.floats[value] or self.least]
         given = self._outputs(outputs)
         self._check_bounds()
         names = name_tensors(self.program, outputs, given, self.number, len(self.nodes))
@@ -246,7 +250,7 @@ class _Shaping(Assignments):
             case _:
                 return False
         acc = None if isinstance(node, graph.Elementwise) else node.acc
-        if not operands or (acc is not None and is_logic(acc)):
+        if isinstance(node.scalar, Constant) or (acc is not None and is_logic(acc)):
             return False
         if isinstance(node, graph.Elementwise) and operands[0] in self.constants:
             return False
@@ -254,10 +258,18 @@ class _Shaping(Assignments):
             return False
         return is_open(node.scalar, self._operands(operands))
 
-    def _float_of(self, node: graph.Node) -> str:
-        """The type of an open value that meets nothing: it is as exact as the floats that its node reads."""
-        dtypes = {each.dtype for each in self._operands(graph.operands(node))} & {*FLOATS}
-        return "f64" if "f64" in dtypes else "f32" if dtypes else self.least
+    def _float_of(self, node: graph.Node) -> str | None:
+        """The float that literals are which meet nothing in a node: the greatest that it reads, if any.
+
+        Open values that it reads, and earlier steps of its expression, count by what they read.
+        """
+        dtypes: set[str | None] = set()
+        for value in graph.operands(node):
+            if value in self.open or self.program.nodes[value].span == node.span:
+                dtypes.add(self.floats[value])
+            elif value not in self.constants:
+                dtypes.add(self.tensors[self.number[value]].dtype)
+        return "f64" if "f64" in dtypes else "f32" if "f32" in dtypes else None
 
     def _operands(self, values: Sequence[int]) -> list[Scalar]:
         """The scalar that a read of each value delivers: a constant, or an operand, whose type may be open."""
@@ -268,19 +280,21 @@ class _Shaping(Assignments):
             for n, value in enumerate(values)
         ]
 
-    def _met(self, node: graph.Node, meets: str | None) -> dict[int, str]:
+    def _met(self, number: int, meets: str | None) -> dict[int, str]:
         """The types that the open values have which a node reads, itself of a type if it is open."""
+        node = self.program.nodes[number]
         values = graph.operands(node)
         if not any(value in self.open for value in values):
             return {}
         if isinstance(node, graph.View | graph.Input | Terminal | graph.Einx | graph.OpenKernel):
-            return dict.fromkeys(values, meets or self.least)
+            return dict.fromkeys(values, meets or self.floats[number] or self.least)
         places: Collection[int] = ()
         if isinstance(node, graph.Assignment):
             places = node.places()
         elif isinstance(node, Operation):
             places = [n for n in range(len(values)) if self.is_position(node, n)]
-        typed = type_scalar(node.scalar, self._operands(values), node.span, self.least, meets)
+        delivered, alone = self._operands(values), self.floats[number]
+        typed = type_scalar(node.scalar, delivered, node.span, self.least, meets, alone)
         reached = dict.fromkeys(places, "i64")
         reached |= {
             part.number: part.dtype or self.least
@@ -288,8 +302,8 @@ class _Shaping(Assignments):
             if isinstance(part, Operand) and part.number not in places
         }
         met: dict[int, str] = {}
-        for number, value in enumerate(values):
-            dtype = reached.get(number, typed.dtype or self.least)
+        for place, value in enumerate(values):
+            dtype = reached.get(place, typed.dtype or self.least)
             if value in self.open:
                 met[value] = joined([met.get(value, dtype), dtype], node.span)
         return met
@@ -301,15 +315,13 @@ class _Shaping(Assignments):
             value, dtype = todo.pop()
             if dtype not in self.open[value] and (value, dtype) not in reached:
                 reached.add((value, dtype))
-                todo += self._met(self.program.nodes[value], dtype).items()
+                todo += self._met(value, dtype).items()
         for value, dtype in sorted(reached):
-            node = self.program.nodes[value]
-            for operand, each in self._met(node, dtype).items():
+            for operand, each in self._met(value, dtype).items():
                 self.number[operand] = self.open[operand][each]
             self.meets = dtype
-            self._node(value, node)
+            self._build(value, self.program.nodes[value])
             self.open[value][dtype] = self.number[value]
-        self.meets = None
         self.number |= {value: self.open[value][dtype] for value, dtype in wanted.items()}
 
     def _alone(self, outputs: Sequence[int]) -> set[int]:
@@ -317,6 +329,12 @@ class _Shaping(Assignments):
         backward = [v for each in self.program.backward for v in (each.of, *chain(*each.gradients))]
         custom = [v for each in self.program.custom for v in (each.value, *chain(*each.gradients))]
         return {*outputs, *backward, *custom}
+
+    def _build(self, value: int, node: graph.Node) -> None:
+        """Add a node; ``meets`` is the type that it has if it is open."""
+        self.alone = self.floats[value]
+        self._node(value, node)
+        self.meets = None
 
     def _input(self, value: int, node: graph.Input | Terminal) -> None:
         """An input: the wiring numbers inputs first, so the value of an input is its position."""
@@ -392,7 +410,8 @@ class _Shaping(Assignments):
         self, counts: CountedAxes, node: graph.Assignment, delivered: Sequence[Scalar]
     ) -> tuple[Scalar, str]:
         """The typed scalar of an assignment, and the type of its result: uses of one definition have it once."""
-        key = (id(node.scalar), node.acc, *[(type(each), each.dtype) for each in delivered])
+        types = [(type(each), each.dtype) for each in delivered]
+        key = (id(node.scalar), node.acc, self.meets, self.alone, *types)
         if key in self.typed:
             _, scalar, dtype = self.typed[key]
             return scalar, dtype

@@ -27,6 +27,7 @@ BINARY: dict[str, Any] = {
     "min": np.minimum,
 }
 UNARY: dict[str, Any] = {"neg": np.negative, "tanh": np.tanh, "square": np.square}
+NUMBERS = (2.0, 0.5, 0.3, -1.7)
 
 Part = str | float | tuple[Any, ...]
 
@@ -67,17 +68,30 @@ def _mode(chance: random.Random, full: int) -> str | tuple[Any, ...]:
 
 
 def _expression(chance: random.Random, inputs: int, depth: int) -> Part:
-    """An expression; numbers stand beside inputs, so they have their type."""
-    choice = chance.randrange(7)
+    """An expression; numbers stand anywhere, in parts without an input too, and have the type of the inputs."""
+    choice = chance.randrange(8)
     if depth == 0 or choice == 0:
         return f"x{chance.randrange(inputs)}"
     if choice == 6:
-        number = chance.choice((2.0, 0.5))
-        return chance.choice(sorted(BINARY)), number, _expression(chance, inputs, depth - 1)
+        name = chance.choice(sorted(BINARY))
+        return name, _number(chance, 3), _expression(chance, inputs, depth - 1)
+    if choice == 7:
+        test = ("gt", f"x{chance.randrange(inputs)}", _number(chance, 2))
+        other = chance.choice((_number(chance, 4), _expression(chance, inputs, depth - 1)))
+        return "where", test, _number(chance, 4), other
     if choice == 1:
         return (chance.choice(sorted(UNARY)), _expression(chance, inputs, depth - 1))
     name = chance.choice(sorted(BINARY))
     return name, *(_expression(chance, inputs, depth - 1) for _ in range(2))
+
+
+def _number(chance: random.Random, depth: int) -> Part:
+    """An expression of numbers alone."""
+    if chance.randrange(4) < 1 or depth == 0:
+        return chance.choice(NUMBERS)
+    if chance.randrange(4) < 1:
+        return chance.choice(sorted(UNARY)), _number(chance, depth - 1)
+    return chance.choice(sorted(BINARY)), *(_number(chance, depth - 1) for _ in range(2))
 
 
 def arrays_of(trial: Trial, seed: int) -> list[Array]:
@@ -145,6 +159,9 @@ def _value(expr: Part, arrays: list[Array]) -> Any:
             return arrays[int(expr[1:])]
         case float():
             return np.float64(expr)
+        case ("where", ("gt", one, other), chosen, otherwise):
+            test = _value(one, arrays) > _value(other, arrays)
+            return np.where(test, _value(chosen, arrays), _value(otherwise, arrays))
         case (name, operand):
             return UNARY[name](_value(operand, arrays))
         case (name, one, other):

@@ -44,7 +44,7 @@ def einx(seed: int) -> Drawn:
     """An operation in einx notation."""
     case = einx_programs.program(seed)
     component = getattr(ilang.einx, case.op)(case.text, **case.sizes)
-    return Drawn("einx", component, _text(component), case.arrays, case.results)
+    return Drawn("einx", component, component.text(), case.arrays, case.results)
 
 
 def kernel(seed: int) -> Drawn:
@@ -57,7 +57,7 @@ def kernel(seed: int) -> Drawn:
     arrays = [array.reshape(shape) for array, shape in zip(arrays, trial.shapes, strict=True)]
     ranks = [array.ndim for array in arrays]
     component = ilang.elementwise(trial.order, trial.written(), len(arrays)).ranked(*ranks)
-    text = _text(component)
+    text = component.text()
     written = ranks if chance.random() < 0.5 else []
     for n, rank in reversed(list(enumerate(written))):
         text = text.replace(f"x{n}", f"x{n}[{','.join(LETTERS[:rank])}]" if rank else f"x{n}[]", 1)
@@ -135,11 +135,6 @@ def _along(name: str, rank: int, place: int | None) -> str:
     """The axes of an expression: those of a program in brackets, and among them one more at a place."""
     axes = [f"[{name}{n}]" for n in range(rank)]
     return " ".join(axes if place is None else [*axes[:place], "more", *axes[place:]])
-
-
-def _text(component: Component) -> str:
-    """A component as it is written."""
-    return repr(component).removeprefix("<Component ").rpartition(": ")[0]
 
 
 NOTATIONS: dict[str, Callable[[int], Drawn]] = {

@@ -63,12 +63,16 @@ def test_the_orders_are_transposes_of_each_other() -> None:
 @pytest.mark.parametrize("target", ["numpy", "c"])
 def test_numbers_are_as_exact_as_the_inputs(target: str) -> None:
     """Numbers among themselves, too: a third of f64 is no third of f32."""
+    twenty = " + ".join(["1 / 3"] * 20)  # too many for one step
     outputs = ["x0 * (1 / 3)", "1 / 3", "exp(2) + x0", "where(gt(2, 1), x0, sqrt(2))"]
+    outputs += ["sqrt(where(gt(x0, 0.5), 3.0, 3.0))", f"where(gt(x0, 7), {twenty}, 3 / 7)", twenty]
     kinds: tuple[Any, ...] = (np.float64, np.float32)
     for dtype in kinds:
         x = np.linspace(1, 2, 5).astype(dtype)
         third = dtype(1) / dtype(3)
-        wanted = (x * third, np.full(5, third), np.exp(dtype(2)) + x, x)
+        alone = (third, np.sqrt(dtype(3)), dtype(3) / dtype(7), third * dtype(20))
+        thirds, roots, sevenths, many = (np.full(5, each) for each in alone)
+        wanted = (x * third, thirds, np.exp(dtype(2)) + x, x, roots, sevenths, many)
         for one, other in zip(elementwise("f", outputs)(x, target=target), wanted, strict=True):
             assert one.dtype == dtype
             np.testing.assert_allclose(one, other, rtol=float(4 * np.finfo(dtype).eps))
