@@ -18,6 +18,7 @@ from ilang.core.ir.host import (
     Step,
     Take,
 )
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Count
 from ilang.core.ir.shaped import Bound, Reach
 from ilang.core.lower.host import arguments_of
@@ -160,7 +161,7 @@ class Entry:
         yield f"{INDENT}{INDENT}if (!add(&plan->total, plan->scratch_bytes)) return 0;"
         yield f"{INDENT}}}"
 
-    def _array(self, number: int) -> str:
+    def _array(self, number: BufferId) -> str:
         """The name of the memory of a buffer."""
         return identifier(self.program.memory(number).name)
 
@@ -272,10 +273,10 @@ class Entry:
             yield from self._step(step)
         if not self._is_empty():
             yield f"{INDENT}char *const base = start_in(work);"
-        for number in host.layout.temporaries:
-            c_type, name = self.spelling.element_kind(number), self._array(number)
+        for temporary in host.layout.temporaries:
+            c_type, name = self.spelling.element_kind(temporary), self._array(temporary)
             place = f"({c_type} *)(void *)(base + plan.at_{name})"
-            yield f"{INDENT}{c_type} *{name} = {self._placed(number, place)};"
+            yield f"{INDENT}{c_type} *{name} = {self._placed(temporary, place)};"
         yield from self._begun()
         for number, launch in enumerate(host.launches):
             ranges = [each for each in host.ranges if each.launch == number]

@@ -26,6 +26,7 @@ from ilang.core.ir.host import (
     Step,
     Take,
 )
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Count, Kernel
 from ilang.core.ir.shaped import Bound, Reach
 from ilang.core.record import record
@@ -290,7 +291,7 @@ class _Caller:
         if not (layout.is_empty() and not host.ranges and not host.finite):
             self.total = self._added(self.total, 1)
 
-    def _place(self, number: int) -> ArgumentAddress:
+    def _place(self, number: BufferId) -> ArgumentAddress:
         """The place of a buffer."""
         owner = self.program.owner(number)
         if owner in self.arguments:

@@ -10,6 +10,7 @@ from ilang.codegen.targets.identifiers import identifier
 from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import Neighbors
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Change, Define, For, Statement, Store
 from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Apply, Load, Scalar
@@ -140,7 +141,7 @@ def together(
 def _lane(
     spelling: Spelling,
     body: Sequence[Statement],
-    places: dict[int, str],
+    places: dict[BufferId, str],
     lane: str,
     indent: str,
 ) -> Iterator[str]:

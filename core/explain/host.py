@@ -31,6 +31,7 @@ from ilang.core.ir.host import (
     Step,
     Take,
 )
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Count, Program
 from ilang.core.ir.shaped import Bound, Reach
 
@@ -129,7 +130,7 @@ def _array(program: Program, number: int) -> list[str]:
     return [buffer.name, f"{buffer.dtype}[{dims}]"]
 
 
-def _owner(program: Program, number: int) -> str:
+def _owner(program: Program, number: BufferId) -> str:
     """The name of the memory of a buffer."""
     return program.memory(number).name
 

@@ -26,6 +26,7 @@ from ilang.core.explain.meaning import LoopLine
 from ilang.core.explain.piece import ATOM, Piece, position_piece, scalar_piece
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -56,7 +57,7 @@ def simple_loops(program: Program, names: Mapping[str, str]) -> tuple[LoopLine, 
     program = replace(program, buffers=tuple(buffers))
     lines: list[LoopLine] = []
     known: set[int] = set()
-    viewed: set[int] = set()
+    viewed: set[BufferId] = set()
     parts = program.parts()
     for call in program.launched():
         kernel = program.kernels[call.kernel]
@@ -70,7 +71,7 @@ def simple_loops(program: Program, names: Mapping[str, str]) -> tuple[LoopLine, 
         else:
             placed = program
             if call.arrays:
-                arrays = [program.buffers[call.array(n)] for n in range(len(program.buffers))]
+                arrays = [program.buffers[call.array(n)] for n in program.numbers()]
                 placed = replace(program, buffers=tuple(arrays))
             lines += _Simple(placed, kernel, names, parts).all()
         known.add(call.kernel)
@@ -78,7 +79,7 @@ def simple_loops(program: Program, names: Mapping[str, str]) -> tuple[LoopLine, 
     return tuple(lines)
 
 
-def _view(program: Program, buffer: int, written: bool) -> LoopLine:
+def _view(program: Program, buffer: BufferId, written: bool) -> LoopLine:
     """An array under other dimensions: the view of its owner, or the owner of a view that was written."""
     buffers = (program.buffers[buffer], program.memory(buffer))
     view, owner = reversed(buffers) if written else buffers

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from ilang.core.calculus.affine import Affine, Ceiling, Within
 from ilang.core.calculus.extent import Extent
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.scalar import Load, Local
 from ilang.core.ir.schedule import MicroTile
 from ilang.core.record import record
@@ -46,7 +47,7 @@ class Captured:
     """The values that a function uses from around it, by number: sizes, buffers, loop variables, scalar variables."""
 
     sizes: tuple[int, ...]
-    buffers: tuple[int, ...]
+    buffers: tuple[BufferId, ...]
     variables: tuple[int, ...]
     locals: tuple[Local, ...]
 
@@ -95,7 +96,7 @@ class Into:
     after the tile, an ``If`` that says so, copies it there.
     """
 
-    buffer: int
+    buffer: BufferId
     first: tuple[Affine, ...]
     stride: Extent
     guards: tuple[Left, ...]
@@ -109,7 +110,7 @@ class Late:
     ``alone`` where that has to be one thread's tile: threads may share the block.
     """
 
-    copy: int
+    copy: BufferId
     guards: tuple[Left, ...]
     alone: bool
 
@@ -144,9 +145,9 @@ class Outline:
     number: int
     loops: int
     captured: Captured
-    written: frozenset[int]
-    fills: tuple[int, ...]
-    private: tuple[int, ...]
+    written: frozenset[BufferId]
+    fills: tuple[BufferId, ...]
+    private: tuple[BufferId, ...]
     scratch: bool
     divided: bool
     calls: bool

@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from ilang.core.calculus.affine import Ceiling
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.scalar import Load, Scalar
 from ilang.core.record import record
 
@@ -43,7 +44,7 @@ class Trim:
 
     least: tuple[Ceiling, ...]
     most: tuple[Ceiling, ...]
-    finite: tuple[int, ...] = ()
+    finite: tuple[BufferId, ...] = ()
 
     def axes(self) -> set[int]:
         """The variables that it rests on."""
@@ -62,7 +63,7 @@ class Neighbors:
     """
 
     count: int
-    moved: tuple[int, ...]
+    moved: tuple[BufferId, ...]
     whole: tuple[int, ...]
     loops: tuple[For, ...]
     each: tuple[tuple[Statement, ...], ...]
@@ -134,5 +135,5 @@ class Barrier:
 class SwapBuffers:
     """Two buffers that a block shares exchange their names: from here on each is the memory that the other one was."""
 
-    first: int
-    second: int
+    first: BufferId
+    second: BufferId

@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ilang.core.ir.gpu import Over
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Count, Program
 from ilang.core.ir.shaped import Bound, Derivation, Reach
 from ilang.core.record import record
@@ -33,7 +34,7 @@ Role = Literal["input", "output", "inout"]
 class Argument:
     """An array of the caller: a buffer, and what it is for."""
 
-    buffer: int
+    buffer: BufferId
     role: Role
 
 
@@ -73,8 +74,8 @@ class Layout:
     """
 
     alignment: int
-    temporaries: tuple[int, ...]
-    scratch: tuple[tuple[int, ...], ...]
+    temporaries: tuple[BufferId, ...]
+    scratch: tuple[tuple[BufferId, ...], ...]
     most_threads: int
     most_scratch: int
 
@@ -110,7 +111,7 @@ class Ranges:
     The elements are checked before launch number ``launch``; of an array of the caller before the first one.
     """
 
-    buffer: int
+    buffer: BufferId
     size: int
     launch: int
 
@@ -119,7 +120,7 @@ class Ranges:
 class Finite:
     """Whether every element of some arrays of floats is finite: that is looked at before launch number ``launch``."""
 
-    buffers: tuple[int, ...]
+    buffers: tuple[BufferId, ...]
     launch: int
 
 
@@ -135,8 +136,8 @@ class Launch:
 
     kernel: int
     sizes: tuple[int, ...]
-    buffers: tuple[int, ...]
-    writes: frozenset[int]
+    buffers: tuple[BufferId, ...]
+    writes: frozenset[BufferId]
     scratch: bool
     divided: bool
     grid: Grid | None = None

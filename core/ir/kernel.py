@@ -28,6 +28,7 @@ from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index
 from ilang.core.calculus.extent import Extent, most_chunks, part_of
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers, Trim
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import Asked, MicroTile, Role, Runs
 from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
@@ -63,10 +64,10 @@ class Buffer:
     private: bool = False
     padded: bool = False
     space: Space = ""
-    owner: int | None = None
+    owner: BufferId | None = None
     wrapping: bool = False
     double: bool = False
-    instead: int | None = None
+    instead: BufferId | None = None
 
 
 @record
@@ -113,7 +114,7 @@ class For:
     copies: int | None = None
     cut: Cut | None = None
     tests: bool = False
-    wide: tuple[int, ...] = ()
+    wide: tuple[BufferId, ...] = ()
     each: tuple[Store, ...] = ()
     trim: Trim | None = None
     first: bool = False
@@ -145,8 +146,8 @@ class If:
     within: tuple[Within, ...]
     body: tuple[Statement, ...]
     otherwise: tuple[Statement, ...] = ()
-    stored: int | None = None
-    aligned: tuple[int, ...] = ()
+    stored: BufferId | None = None
+    aligned: tuple[BufferId, ...] = ()
 
 
 @record
@@ -181,7 +182,7 @@ class Store:
     same iteration of every loop around.
     """
 
-    buffer: int
+    buffer: BufferId
     index: tuple[Affine, ...]
     value: Scalar
     contracts: bool = False
@@ -213,7 +214,7 @@ class Tile:
     which copies it there, is left out.
     """
 
-    buffer: int
+    buffer: BufferId
     start: Scalar
     body: tuple[Statement, ...]
     edge: tuple[Statement, ...]
@@ -304,9 +305,9 @@ class Call:
 
     kernel: int
     group: int
-    arrays: tuple[tuple[int, int], ...] = ()
+    arrays: tuple[tuple[BufferId, BufferId], ...] = ()
 
-    def array(self, buffer: int) -> int:
+    def array(self, buffer: BufferId) -> BufferId:
         """The buffer that is passed in the place of one of the kernel."""
         return next((other for called, other in self.arrays if called == buffer), buffer)
 
@@ -322,8 +323,8 @@ class Program:
     name: str
     sizes: tuple[Size, ...]
     buffers: tuple[Buffer, ...]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    inputs: tuple[BufferId, ...]
+    outputs: tuple[BufferId, ...]
     kernels: tuple[Kernel, ...]
     derived: tuple[Derivation, ...] = ()
     bounds: tuple[Bound, ...] = ()
@@ -346,12 +347,16 @@ class Program:
         """The kernels in the order in which they run."""
         return self.calls or tuple(Call(number, number) for number in range(len(self.kernels)))
 
-    def owner(self, buffer: int) -> int:
+    def numbers(self) -> Iterator[BufferId]:
+        """The number of each buffer, in order."""
+        return map(BufferId, range(len(self.buffers)))
+
+    def owner(self, buffer: BufferId) -> BufferId:
         """The buffer whose memory a buffer is: that which a view is of, else itself."""
         owner = self.buffers[buffer].owner
         return buffer if owner is None else owner
 
-    def memory(self, buffer: int) -> Buffer:
+    def memory(self, buffer: BufferId) -> Buffer:
         """The description of that buffer."""
         return self.buffers[self.owner(buffer)]
 

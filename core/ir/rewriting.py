@@ -10,6 +10,7 @@ from ilang.core.ir.gpu import (
     MatrixProduct,
     SwapBuffers,
 )
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -34,7 +35,7 @@ from ilang.core.ir.scalar import (
 from ilang.core.record import mapped, replace
 
 T = TypeVar("T")
-Access = tuple[int, tuple[Affine, ...]]
+Access = tuple[BufferId, tuple[Affine, ...]]
 """A buffer, and the index of an element of it."""
 Substitution = Mapping[int, Affine]
 """The index for each loop variable that is replaced."""
@@ -100,7 +101,7 @@ def reads_of(s: Statement) -> Iterator[Access]:
             indices += [each.index for each in part.within]
     for index in indices:
         if index.looked:
-            yield from ((each.source, each.index) for each in index.lookups())
+            yield from ((BufferId(each.source), each.index) for each in index.lookups())
 
 
 def accesses(body: Sequence[Statement]) -> Iterator[Access]:
@@ -111,7 +112,7 @@ def accesses(body: Sequence[Statement]) -> Iterator[Access]:
             yield s.buffer, s.index
 
 
-def named(body: Sequence[Statement]) -> set[int]:
+def named(body: Sequence[Statement]) -> set[BufferId]:
     """The buffers that a block mentions: those that it reads or writes, and those that it swaps."""
     swaps = (s for s in statements_within(body) if isinstance(s, SwapBuffers))
     return {n for n, _ in accesses(body)} | {n for s in swaps for n in (s.first, s.second)}

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 
 from ilang.core.calculus.affine import Affine, Within
+from ilang.core.ir.ids import BufferId
 from ilang.core.ops import OPS, SLOW
 from ilang.core.record import mapped, record
 
@@ -75,7 +76,7 @@ class Apply:
 class Load:
     """The element of buffer number ``buffer`` at an index over loop variables."""
 
-    buffer: int
+    buffer: BufferId
     index: tuple[Affine, ...]
     dtype: str
 

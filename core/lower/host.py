@@ -31,6 +31,7 @@ from ilang.core.ir.host import (
     Step,
     Take,
 )
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Call,
     Count,
@@ -90,7 +91,7 @@ def _launched(
     An array is looked at again after a launch that writes it.
     """
     looked: list[Finite] = []
-    current: dict[tuple[int, ...], int] = {}
+    current: dict[tuple[BufferId, ...], int] = {}
     launched: list[Launch] = []
     for number, (launch, call) in enumerate(zip(launches, program.launched(), strict=True)):
         loops = (s for s in statements_within(program.kernels[call.kernel].body))
@@ -108,7 +109,7 @@ def _launched(
 
 def _ranges(program: Program, uses: Sequence[Use]) -> Iterator[Ranges]:
     """Checks of lookups, before the kernel that makes them first, or before all if their array is the caller's."""
-    known: set[tuple[int, int]] = set()
+    known: set[tuple[BufferId, int]] = set()
     given: list[Ranges] = []
     computed: list[Ranges] = []
     for launch, call in enumerate(program.launched()):
@@ -198,7 +199,7 @@ def _least(program: Program, rule: Derivation) -> tuple[int, tuple[int, ...]]:
 
 
 def _launch(
-    program: Program, call: Call, uses: Sequence[Use], readers: Mapping[int, int]
+    program: Program, call: Call, uses: Sequence[Use], readers: Mapping[BufferId, int]
 ) -> Launch:
     """A call of a kernel; of two that combine the same parts, that by blocks is for many of them."""
     use = uses[call.kernel]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ilang.core.calculus.affine import Affine, Within, variables_of
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -32,20 +33,20 @@ class Use:
     ``locals`` are the loop variables and scalar variables of whatever is around.
     """
 
-    shared: tuple[int, ...]
-    private: tuple[int, ...]
-    written: frozenset[int]
+    shared: tuple[BufferId, ...]
+    private: tuple[BufferId, ...]
+    written: frozenset[BufferId]
     sizes: tuple[int, ...]
     variables: tuple[int, ...]
     locals: tuple[int, ...]
-    looked: tuple[tuple[int, int], ...] = ()
+    looked: tuple[tuple[BufferId, int], ...] = ()
 
 
 def use_of(
     program: Program,
     body: Sequence[Statement],
     loops: Sequence[For] = (),
-    inside: frozenset[int] | None = None,
+    inside: frozenset[BufferId] | None = None,
 ) -> Use:
     """The values that the statements of a kernel use, or those of ``loops`` of one with nothing between them.
 
@@ -72,7 +73,7 @@ def use_of(
     )
 
 
-def touched(s: Statement) -> Iterator[int]:
+def touched(s: Statement) -> Iterator[BufferId]:
     """The buffers that a statement itself reads or writes."""
     if isinstance(s, (Define, Change, Store)):
         yield from (part.buffer for part in scalars_within(s.value) if isinstance(part, Load))
@@ -88,15 +89,15 @@ class _Mentions:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.buffers: set[int] = set()
-        self.written: set[int] = set()
-        self.tiles: set[int] = set()
+        self.buffers: set[BufferId] = set()
+        self.written: set[BufferId] = set()
+        self.tiles: set[BufferId] = set()
         self.sizes: set[int] = set()
         self.variables: set[int] = set()
         self.opened: set[int] = set()
         self.locals: set[int] = set()
         self.defined: set[int] = set()
-        self.looked: set[tuple[int, int]] = set()
+        self.looked: set[tuple[BufferId, int]] = set()
 
     def statement(self, s: Statement) -> None:
         """Add the values that a statement mentions, less the blocks in it."""
@@ -158,7 +159,7 @@ class _Mentions:
             elif isinstance(part, Local):
                 self.locals.add(part.variable)
 
-    def _element(self, buffer: int, index: Sequence[Affine]) -> None:
+    def _element(self, buffer: BufferId, index: Sequence[Affine]) -> None:
         self.sizes |= strides(self.program.buffers[buffer].dims, index)
         self._index(index)
 
@@ -166,9 +167,10 @@ class _Mentions:
         self.variables |= variables_of(index)
         self.sizes |= {size for part in index for _, size in part.sizes}
         for each in (each for part in index for each in part.lookups()):
-            self.buffers.add(each.source)
-            self.looked.add((each.source, each.size))
-            self._element(each.source, each.index)
+            source = BufferId(each.source)
+            self.buffers.add(source)
+            self.looked.add((source, each.size))
+            self._element(source, each.index)
 
     def _conditions(self, within: Sequence[Within]) -> None:
         self._index([each.index for each in within])

@@ -17,6 +17,7 @@ from collections.abc import Hashable, Sequence
 from typing import assert_never
 
 from ilang.core.calculus.affine import Affine, Ceiling, Within
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
     Buffer,
@@ -58,7 +59,7 @@ def without_duplicates(
     """
     kept: list[Kernel] = []
     calls: list[Call] = []
-    first: dict[Hashable, tuple[int, tuple[int, ...]]] = {}
+    first: dict[Hashable, tuple[int, tuple[BufferId, ...]]] = {}
     for group, kernel in enumerate(kernels):
         form = _Form(buffers, sizes)
         number, called = first.setdefault(form.of(kernel), (len(kept), tuple(form.buffers)))
@@ -79,7 +80,7 @@ class _Form:
     def __init__(self, described: Sequence[Buffer], sizes: Sequence[Size]) -> None:
         self.described = described
         self.extents = sizes
-        self.buffers: dict[int, int] = {}
+        self.buffers: dict[BufferId, int] = {}
         self.sizes: dict[int, int] = {}
         self.memory: list[Hashable] = []
 
@@ -91,7 +92,7 @@ class _Form:
         extents = tuple(self.extents[size].fixed for size in self.sizes)
         return (body, tuple(self.memory), extents, len(kernel.names), locals_, wishes)
 
-    def _buffer(self, number: int) -> int:
+    def _buffer(self, number: BufferId) -> int:
         known = self.buffers.get(number)
         if known is None:
             known = self.buffers[number] = len(self.buffers)
@@ -158,7 +159,7 @@ class _Form:
             return plain
         sizes = tuple((c, self._size(n)) for c, n in part.sizes)
         looked = tuple(
-            (c, self._buffer(each.source), self._index(each.index), self._size(each.size))
+            (c, self._buffer(BufferId(each.source)), self._index(each.index), self._size(each.size))
             for c, each in part.looked
         )
         return (*plain, sizes, looked)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from math import gcd
 
 from ilang.core.calculus.affine import Affine
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -66,7 +67,7 @@ class Independence:
             for buffer in written
         )
 
-    def _is_own(self, buffer: int, touched: int) -> bool:
+    def _is_own(self, buffer: BufferId, touched: int) -> bool:
         """Whether a buffer belongs to an iteration: it is private, and nothing outside the loop touches it."""
         described = self.program.buffers[buffer]
         is_private = described.private and touched == self.touched[buffer]

@@ -18,6 +18,7 @@ from ilang.core.calculus.affine import (
     remaining,
 )
 from ilang.core.ir import kernel
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.scalar import (
     Apply,
     Constant,
@@ -171,7 +172,7 @@ class Loops:
         """A variable that a reduction accumulates in, in a type."""
         return self._local(name, wraps(node, dtype))
 
-    def _scratch(self, name: str, dtype: str, dims: list[int], scope: Scope) -> int:
+    def _scratch(self, name: str, dtype: str, dims: list[int], scope: Scope) -> BufferId:
         """A buffer for what a scope computes."""
         private = self._is_private(scope)
         chosen = self._named(name) if private else self.storage.unique.fresh(name)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Generator, Sequence
 
 from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index, remaining
 from ilang.core.ir import kernel
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import substituted
 from ilang.core.ir.scalar import Load, Local, Scalar, converted
 from ilang.core.ir.schedule import (
@@ -174,7 +175,7 @@ class Reductions(Loops, ABC):
             self._leave(frame, loop)
 
     def _add_chunks(
-        self, frame: Frame, scope: Scope, blocks: int, parts: tuple[int, Sequence[Loop | int]]
+        self, frame: Frame, scope: Scope, blocks: int, parts: tuple[BufferId, Sequence[Loop | int]]
     ) -> None:
         """Add what all chunks have for an element, in a scope inside the loops over elements."""
         after, dtype = self._counting(scope), frame.node.acc_dtype

@@ -6,6 +6,7 @@ from collections.abc import Container
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Chunk
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Read
@@ -32,7 +33,7 @@ class Place:
     """
 
     local: int | None
-    buffer: int | None
+    buffer: BufferId | None
     dims: tuple[tuple[int, int | None] | LoopIndex, ...]
     copy: bool = False
     part: tuple[Affine, ...] = ()

@@ -9,6 +9,7 @@ from ilang.core.calculus.extent import Extent
 from ilang.core.dtype import INTEGER_ENDS, INTEGERS
 from ilang.core.ir import kernel
 from ilang.core.ir.extent import extent_name, is_divided, part_extent
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.scalar import Constant
 from ilang.core.ir.schedule import Chunks
 from ilang.core.ir.shaped import Assignment, Shaped, Size, View
@@ -33,7 +34,7 @@ class Storage:
         self.buffers: list[kernel.Buffer] = []
         self.sizes = list(shaped.sizes)
         self.counts: list[kernel.Count] = []
-        self.of_value: dict[int, int] = {}
+        self.of_value: dict[int, BufferId] = {}
         self.inputs = frozenset(shaped.inputs)
         self.outputs = frozenset(shaped.outputs)
         self.names = frozenset(tensor.name for tensor in shaped.tensors)
@@ -53,7 +54,7 @@ class Storage:
         for value in (*shaped.inputs, *shaped.outputs):
             self.whole(value)
 
-    def whole(self, value: int) -> int:
+    def whole(self, value: int) -> BufferId:
         """The buffer that holds all of a value; one that takes another's place has its buffer.
 
         A view has one without memory of its own, and so has what an output is a view of.
@@ -79,7 +80,7 @@ class Storage:
             )
         return self.of_value[value]
 
-    def scratch(self, name: str, dtype: str, dims: tuple[int, ...], private: bool) -> int:
+    def scratch(self, name: str, dtype: str, dims: tuple[int, ...], private: bool) -> BufferId:
         """A buffer of one iteration of a loop (``private``), or one that stands beside all loops.
 
         A private name is the kernel's own affair; any other is one that ``unique`` gave.
@@ -87,31 +88,31 @@ class Storage:
         padded = bool(dims) and dims[-1] >= len(self.shaped.sizes)
         return self._add(kernel.Buffer(name, dtype, dims, "temporary", private, padded))
 
-    def tile(self, name: str, dtype: str, dims: Sequence[int]) -> int:
+    def tile(self, name: str, dtype: str, dims: Sequence[int]) -> BufferId:
         """The elements of a register tile."""
         return self._add(kernel.Buffer(name, dtype, tuple(dims), "tile", private=True))
 
-    def into_tile(self, number: int) -> None:
+    def into_tile(self, number: BufferId) -> None:
         """Make a register tile of a private buffer."""
         self.buffers[number] = replace(self.buffers[number], role="tile", padded=False)
 
-    def doubles(self, number: int) -> None:
+    def doubles(self, number: BufferId) -> None:
         """Give a private buffer two copies, where the machine may fill one while it reads the other."""
         double = self.buffers[number].private and self.machine.kind == "gpu"
         self.buffers[number] = replace(self.buffers[number], double=double)
 
-    def instead(self, number: int, whole: int) -> None:
+    def instead(self, number: BufferId, whole: BufferId) -> None:
         """Let the results of parts be those of all, a buffer's, where there is one part."""
         self.buffers[number] = replace(self.buffers[number], instead=whole)
 
-    def accumulates(self, number: int, node: Assignment) -> None:
+    def accumulates(self, number: BufferId, node: Assignment) -> None:
         """Say that a buffer has the accumulators of a reduction: integers wrap where they are added or multiplied."""
         wrapping = wraps(node, self.buffers[number].dtype)
         self.buffers[number] = replace(self.buffers[number], wrapping=wrapping)
 
-    def _add(self, buffer: kernel.Buffer) -> int:
+    def _add(self, buffer: kernel.Buffer) -> BufferId:
         self.buffers.append(buffer)
-        return len(self.buffers) - 1
+        return BufferId(len(self.buffers) - 1)
 
     # -- extents of loop parts ---------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from ilang.codegen.targets import c_library, cfamily, mathlib
 from ilang.codegen.targets.cfamily import C_TYPES, Spelling
 from ilang.codegen.targets.library import linked
 from ilang.core.dtype import DTYPES, FLOATS, INTEGERS
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Buffer, Program
 from ilang.core.ir.scalar import Apply, Load
 from ilang.core.machine import CPU
@@ -153,7 +154,7 @@ SAMPLES: dict[str, list[float]] = {
 def scalar_of(name: str, dtype: str) -> tuple[Apply, Program]:
     """A primitive on elements of two arrays, and a program that holds them."""
     primitive = PRIMITIVES[name]
-    arguments = tuple(Load(n, (), dtype) for n in range(primitive.arity))
+    arguments = tuple(Load(BufferId(n), (), dtype) for n in range(primitive.arity))
     result = "bool" if primitive.kind in ("compare", "logic") else dtype
     buffers = tuple(Buffer(f"x{n}", dtype, (), "temporary") for n in range(primitive.arity))
     return Apply(name, arguments, result), Program("f", (), buffers, (), (), ())

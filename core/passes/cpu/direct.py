@@ -13,6 +13,7 @@ from itertools import zip_longest
 from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.calculus.extent import product, scaled
 from ilang.core.ir.cpu import Into, Left
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, Tile, map_blocks
 from ilang.core.ir.rewriting import (
     accesses,
@@ -30,7 +31,7 @@ def kernel_to_direct(program: Program) -> Program:
 
 def _block(program: Program, body: Block) -> Block:
     out: list[Statement] = []
-    stored: int | None = None  # the tile before a statement that only copies it
+    stored: BufferId | None = None  # the tile before a statement that only copies it
     for s, after in zip_longest(body, body[1:]):
         if stored is not None:
             out.append(If((), (s,), stored=stored))

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from ilang.core.calculus.affine import axis_index, variables_of
 from ilang.core.ir.cpu import Late, Left
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
     For,
@@ -60,7 +61,7 @@ class _Filling:
 
     def block(self, body: Block, opened: frozenset[int]) -> Block:
         """A block inside ``opened`` loops, its copies marked that a tile fills."""
-        filled: dict[int, Tile] = {}  # by the buffer of the tile
+        filled: dict[BufferId, Tile] = {}  # by the buffer of the tile
         late: dict[int, Late] = {}  # by the place of the loop in the block
         alone = any(isinstance(s, For) and s.parallel for s in body)
         readers: Readers | None = None

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, axis_index
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -59,7 +60,7 @@ def kernel_to_merged(program: Program) -> Program:
     return with_bodies(merged, lambda kernel: _without(kernel.body, unread[kernel.name]))
 
 
-def _unread(program: Program) -> dict[str, set[int]]:
+def _unread(program: Program) -> dict[str, set[BufferId]]:
     """The temporaries of each kernel, by its name, that no kernel reads, whatever is in their place."""
     touched = [{buffer for buffer, _ in accesses(kernel.body)} for kernel in program.kernels]
     read = [
@@ -277,7 +278,7 @@ def _read_later(body: Sequence[Statement]) -> set[int]:
     return read
 
 
-def _without(body: Sequence[Statement], unread: set[int]) -> Block:
+def _without(body: Sequence[Statement], unread: set[BufferId]) -> Block:
     """A block without stores that nothing reads, and without loops that are left empty."""
 
     def kept(s: Statement) -> Statement | None:

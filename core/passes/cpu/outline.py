@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.cost import USUAL, Work, of_loop
 from ilang.core.ir.cpu import Captured, Outline, Sharing, Transpose
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
     Define,
@@ -54,7 +55,7 @@ class _Function:
         self.body = body
         self.path = path
         self.calls: list[int] = []
-        self.private: list[int] = []
+        self.private: list[BufferId] = []
 
 
 class _Outlining:
@@ -66,7 +67,7 @@ class _Outlining:
         self.kernel = kernel
         self.steps = steps
         self.functions = [_Function((), kernel.body, (0,))]
-        self.homes: dict[int, tuple[int, ...]] = {}
+        self.homes: dict[BufferId, tuple[int, ...]] = {}
         defined = (s for s in statements_within(kernel.body) if isinstance(s, Define))
         self.dtypes = {s.variable: s.dtype for s in defined}
 
@@ -175,7 +176,7 @@ def _together(program: Program, loop: For) -> list[For]:
     return chain
 
 
-def _filled_outside(body: Sequence[Statement]) -> Iterator[int]:
+def _filled_outside(body: Sequence[Statement]) -> Iterator[BufferId]:
     """The copies that tiles may fill whose loops are further out."""
     loops = [s for s in statements_within(body) if isinstance(s, For) and s.late]
     copied = {

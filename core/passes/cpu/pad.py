@@ -21,6 +21,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 
 from ilang.core.calculus.affine import Within, axis_index
 from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
     For,
@@ -97,7 +98,7 @@ def kernel_to_padded(program: Program) -> Program:
     return padded if padded.buffers == program.buffers else _guarded(padded)
 
 
-def _read_past(kernel: Kernel) -> set[int]:
+def _read_past(kernel: Kernel) -> set[BufferId]:
     """The buffers that tiles of a kernel read past the end of what is in them."""
     tiles = (s for s in statements_within(kernel.body) if isinstance(s, Tile))
     held = (tile.registers for tile in tiles if tile.registers is not None)
@@ -121,13 +122,13 @@ class _Clearing:
     """The statements that fill some buffers of a kernel, found in one traversal, and where buffers are cleared."""
 
     def __init__(
-        self, program: Program, body: Block, buffers: set[int], sizes: Mapping[int | None, int]
+        self, program: Program, body: Block, buffers: set[BufferId], sizes: Mapping[int | None, int]
     ) -> None:
         """For the buffers of a kernel that tiles read past the end; ``sizes`` are numbers by extent."""
         self.program = program
         self.sizes = sizes
         self.buffers = buffers
-        self.stores: dict[int, list[tuple[Store, Path]]] = {number: [] for number in buffers}
+        self.stores: dict[BufferId, list[tuple[Store, Path]]] = {number: [] for number in buffers}
         self.reads: dict[Spot, frozenset[int]] = {}
         self._visit(body, ())
         self.fillings = {
@@ -147,7 +148,7 @@ class _Clearing:
                 self._visit(s.body, (*around, _Around(s, place, False)))
                 self._visit(s.otherwise, (*around, _Around(s, place, True)))
 
-    def spot(self, buffer: int) -> Spot | None:
+    def spot(self, buffer: BufferId) -> Spot | None:
         """The place to clear a buffer: before the statement that fills it first; None where others do elsewhere."""
         first: Spot | None = None
         for filling in self.fillings[buffer]:
@@ -159,7 +160,7 @@ class _Clearing:
                 return None
         return first
 
-    def nests(self, buffer: int) -> Iterator[Statement]:
+    def nests(self, buffer: BufferId) -> Iterator[Statement]:
         """The loops that clear a buffer that is cleared at one spot."""
         for filling in self.fillings[buffer]:
             assert filling is not None
@@ -184,7 +185,7 @@ class _Clearing:
                 return _FillingStore(around[:n], inside[0], inside, store, s) if simple else None
         return None
 
-    def _reads(self, path: Path, buffer: int) -> bool:
+    def _reads(self, path: Path, buffer: BufferId) -> bool:
         """Whether the last statement of a path, or one in it, reads a buffer."""
         spot = _spot(path)
         if spot not in self.reads:
@@ -260,7 +261,7 @@ def _reaches(lanes: For, lane: int) -> tuple[Within, ...]:
     return tuple(end.after(lane) for end in lanes.end)
 
 
-def _with_halves(program: Program, read: set[int]) -> Program:
+def _with_halves(program: Program, read: set[BufferId]) -> Program:
     """The program with the size of half of each row of lanes of buffers that is cleared by halves."""
     fixed = {size.fixed for size in program.sizes}
     rows = {program.sizes[program.buffers[number].dims[-1]].fixed for number in read}

@@ -16,6 +16,7 @@ from math import prod
 from ilang.core.calculus.affine import Ceiling, row_step, variables_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir.cpu import Captured, Left, Registers
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
     Define,
@@ -49,7 +50,7 @@ def _described_tiles(program: Program, kernel: Kernel) -> Block:
     return with_tiles(kernel.body, described)
 
 
-def with_tiles(body: Block, tiles: dict[int, Tile]) -> Block:
+def with_tiles(body: Block, tiles: dict[BufferId, Tile]) -> Block:
     """A block with other tiles in place of those for the same buffers."""
     if not tiles:
         return body
@@ -210,7 +211,7 @@ def _captured(program: Program, tile: Tile, whole: bool) -> Captured:
     registers = tile.registers
     assert registers is not None
     sizes: set[int] = set()
-    buffers: set[int] = set()
+    buffers: set[BufferId] = set()
     variables: set[int] = set()
     fill = () if tile.fill is None else (tile.fill,)
     loads = {

@@ -19,6 +19,7 @@ from math import prod
 from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import Spread
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
     Buffer,
@@ -49,12 +50,12 @@ class CopySpread:
     spread: Spread
     loops: tuple[For, ...]
     store: Store
-    wide: tuple[int, ...]
+    wide: tuple[BufferId, ...]
     lanes: int
     at: Affine
     count: int
-    held: int = -1
-    filled: int = -1
+    held: BufferId = BufferId(-1)
+    filled: BufferId = BufferId(-1)
 
     def loads(self) -> Statement:
         """The copy into registers; what it is rounded to is computed later, from there: nothing waits for it."""
@@ -69,7 +70,7 @@ class CopySpread:
         wide = (self.filled,) if self.store.buffer in self.wide else ()
         return self._around(Store(self.filled, self.store.index, value), wide)
 
-    def _around(self, store: Store, wide: tuple[int, ...]) -> Statement:
+    def _around(self, store: Store, wide: tuple[BufferId, ...]) -> Statement:
         """All loops around a statement."""
         body: Block = (store,)
         for loop in reversed(self.loops):
@@ -90,7 +91,7 @@ def _rounded_as(value: Scalar, loaded: Scalar) -> Scalar:
             return loaded
 
 
-def _moving(body: Block, wide: tuple[int, ...], lanes: int) -> Block:
+def _moving(body: Block, wide: tuple[BufferId, ...], lanes: int) -> Block:
     """Loops right inside each other, the innermost one of which moves neighbors together."""
     (loop,) = body
     assert isinstance(loop, For)
@@ -108,7 +109,7 @@ class Copies:
         self.program = program
         self.buffers: list[Buffer] = list(program.buffers)
         self.numbering = Numbering(list(program.sizes), ())
-        self.written: set[int] = set()
+        self.written: set[BufferId] = set()
 
     def enter(self, kernel: Kernel) -> None:
         """Go on with a kernel."""
@@ -116,10 +117,10 @@ class Copies:
         inside = statements_within(kernel.body)
         self.written = {self.program.owner(s.buffer) for s in inside if isinstance(s, Store)}
 
-    def add(self, buffer: Buffer) -> int:
+    def add(self, buffer: Buffer) -> BufferId:
         """The number of a new buffer."""
         self.buffers.append(buffer)
-        return len(self.buffers) - 1
+        return BufferId(len(self.buffers) - 1)
 
     def named(self, name: str) -> str:
         """A name that no buffer has."""
@@ -127,7 +128,7 @@ class Copies:
             name += "_"
         return name
 
-    def of(self, loop: For, number: int) -> dict[Statement, CopySpread]:
+    def of(self, loop: For, number: BufferId) -> dict[Statement, CopySpread]:
         """The copies of a loop into a buffer, by statement; none if it is filled in any other way."""
         copies_of_loop: dict[Statement, CopySpread] = {}
         if loop.chunk is not None:
@@ -140,7 +141,9 @@ class Copies:
                 copies_of_loop[s] = copy
         return copies_of_loop
 
-    def held(self, copies: dict[Statement, CopySpread], filled: int) -> dict[Statement, CopySpread]:
+    def held(
+        self, copies: dict[Statement, CopySpread], filled: BufferId
+    ) -> dict[Statement, CopySpread]:
         """Copies that share registers, and fill a buffer."""
         buffer = self.buffers[filled]
         most = max(copies.values(), key=lambda copy: copy.count)

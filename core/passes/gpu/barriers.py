@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ilang.core.ir.gpu import Barrier, Spread, SwapBuffers
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
     For,
@@ -36,7 +37,7 @@ from ilang.core.record import record, replace
 
 ALL = 0
 """Stands for a spread where none touches a buffer, or it has another name."""
-Users = frozenset[tuple[int, int]]
+Users = frozenset[tuple[BufferId, int]]
 """Buffers, each with the identity of the spread that touches it."""
 
 

@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir.gpu import Spread, SwapBuffers
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
     For,
@@ -66,7 +67,7 @@ class _Doubling:
 
     def __init__(self, program: Program) -> None:
         self.copies = Copies(program)
-        self.turns: dict[int, list[int]] = {}
+        self.turns: dict[int, list[BufferId]] = {}
 
     def kernel(self, kernel: Kernel) -> Kernel:
         """A kernel with two buffers for what is double-buffered."""
@@ -126,7 +127,7 @@ class _Doubling:
             waiting.append(before)
         return loop, waiting
 
-    def _other(self, number: int) -> int:
+    def _other(self, number: BufferId) -> BufferId:
         """The buffer that takes turns with one."""
         buffer = self.copies.buffers[number]
         return self.copies.add(replace(buffer, name=self.copies.named(f"{buffer.name}_next")))

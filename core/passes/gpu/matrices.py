@@ -26,6 +26,7 @@ from itertools import islice
 
 from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.ir.gpu import MatrixProduct, Spread
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
     Buffer,
@@ -69,7 +70,7 @@ class _Multiplying:
         self.program = program
         self.buffers = list(program.buffers)
         self.numbering = Numbering(list(program.sizes), ())
-        self.registers: dict[tuple[int, tuple[int, ...], str], int] = {}
+        self.registers: dict[tuple[int, tuple[int, ...], str], BufferId] = {}
         self.pair: int | None = None
 
     def kernel(self, kernel: Kernel) -> Kernel:
@@ -148,14 +149,14 @@ class _Multiplying:
         size = self.numbering.size(len(stores))
         return (For(self.pair, size, (store,), role="u", wide=(first.buffer,), each=stores),)
 
-    def _has_rows(self, number: int, count: int) -> bool:
+    def _has_rows(self, number: BufferId, count: int) -> bool:
         """Whether a block shares the rows of a buffer, each as many times ``count`` elements."""
         buffer = self.program.buffers[number]
         if buffer.space != "shared" or len(buffer.dims) < 2:
             return False
         return (self.program.sizes[buffer.dims[-1]].fixed or 1) % count == 0
 
-    def _registers(self, read: Scalar, sizes: tuple[int, ...], dtype: str) -> int:
+    def _registers(self, read: Scalar, sizes: tuple[int, ...], dtype: str) -> BufferId:
         """The registers for what is read of a buffer."""
         (number,) = {part.buffer for part in scalars_within(read) if isinstance(part, Load)}
         key = number, sizes, dtype
@@ -165,7 +166,7 @@ class _Multiplying:
                 name += "_"
             buffer = Buffer(name, dtype, sizes, "temporary", private=True, space="local")
             self.buffers.append(buffer)
-            self.registers[key] = len(self.buffers) - 1
+            self.registers[key] = BufferId(len(self.buffers) - 1)
         return self.registers[key]
 
 

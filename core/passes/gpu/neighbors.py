@@ -20,6 +20,7 @@ from math import prod
 from ilang.core.calculus.affine import Affine, row_step
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import Neighbors, Spread
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -145,7 +146,7 @@ def each_of(spread: Spread, count: int) -> tuple[Block, ...]:
 
 def _is_plain(program: Program, body: Block) -> bool:
     """Whether an iteration computes and stores, and reads nothing that it has stored before."""
-    stored: set[int] = set()
+    stored: set[BufferId] = set()
     for s in body:
         if not isinstance(s, (Define, Change, Store)):
             return False
@@ -169,7 +170,7 @@ def _is_alone(program: Program, body: Block, every: Block) -> bool:
     return all(inside.count(number) == anywhere.count(number) for number in touched)
 
 
-def _moved(program: Program, body: Block, variable: int, ends: Ends) -> tuple[int, ...]:
+def _moved(program: Program, body: Block, variable: int, ends: Ends) -> tuple[BufferId, ...]:
     """The buffers whose elements are neighbors; none where something moves with the loop and is none."""
     every = {*accesses(body)}
     moving = {at for at in every if any(variable in part.axes() for part in at[1])}
@@ -212,7 +213,7 @@ def _is_along(index: Sequence[Affine], variable: int) -> bool:
     return row_step(index, variable) == 1 and not index[-1].looked and not index[-1].sizes
 
 
-def _begins(spread: Spread, moved: Sequence[int], count: int) -> bool:
+def _begins(spread: Spread, moved: Sequence[BufferId], count: int) -> bool:
     """Whether the first of some neighbors stands at a multiple of their number, in rows that begin at one."""
     last = spread.loops[-1]
     ends = [index[-1] for number, index in accesses(spread.body) if number in moved]
@@ -223,7 +224,7 @@ def _begins(spread: Spread, moved: Sequence[int], count: int) -> bool:
 
 
 def _whole(
-    program: Program, spread: Spread, moved: Sequence[int], count: int
+    program: Program, spread: Spread, moved: Sequence[BufferId], count: int
 ) -> tuple[int, ...] | None:
     """The sizes that have to be multiples of a number; None where one is not."""
     last, sizes = spread.loops[-1], dict[int, None]()

@@ -31,6 +31,7 @@ from math import prod
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import Spread
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
     Buffer,
@@ -120,7 +121,7 @@ class _Storing:
             return 1
         return 2 if resources_of(self.program, kernel).registers <= most else 1
 
-    def _bytes(self, number: int) -> int:
+    def _bytes(self, number: BufferId) -> int:
         """The bytes of a buffer that a block shares; 0 of any other."""
         buffer = self.buffers[number]
         dims = [self.numbering.sizes[size].fixed or 0 for size in buffer.dims]
@@ -187,15 +188,15 @@ class _Storing:
         at = (*numbers, Affine(tuple(thread)))
         return Store(number, at, Load(number, at, dtype))
 
-    def _held(self, name: str, dtype: str, dims: tuple[int, ...], room: int) -> int | None:
+    def _held(self, name: str, dtype: str, dims: tuple[int, ...], room: int) -> BufferId | None:
         """The buffer that holds results of some extents, one for all places of a kernel; None without room."""
-        for number, buffer in enumerate(self.buffers[self.first :], self.first):
+        for earlier, buffer in enumerate(self.buffers[self.first :], self.first):
             if (buffer.dtype, buffer.dims) == (dtype, dims):
-                return number
+                return BufferId(earlier)
         while any(buffer.name == name for buffer in self.buffers):
             name += "_"
         self.buffers.append(Buffer(name, dtype, dims, "temporary", private=True, space="shared"))
-        number = len(self.buffers) - 1
+        number = BufferId(len(self.buffers) - 1)
         if room < self.shared + self._bytes(number):
             self.buffers.pop()
             return None

@@ -24,6 +24,7 @@ from math import inf, isnan
 from ilang.core.calculus.affine import Affine, Ceiling, Within
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.gpu import CombineThreads, Spread, Trim
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -72,7 +73,7 @@ class FixedUnless:
 
     value: float
     unmet: Conditions | None
-    finite: frozenset[int] = frozenset()
+    finite: frozenset[BufferId] = frozenset()
 
 
 @record
@@ -209,7 +210,7 @@ class _Iteration:
     def needed(self) -> FixedUnless | None:
         """The conditions without any of which an iteration changes nothing, and the arrays that must be finite."""
         unmet: Conditions | None = None
-        finite: frozenset[int] = frozenset()
+        finite: frozenset[BufferId] = frozenset()
         for name, steps in self.steps.items():
             for step in steps if name not in self.private else ():
                 idle = self._idle(step)
@@ -324,7 +325,7 @@ class _Iteration:
 
     # -- what is finite ------------------------------------------------------------------------------------------------
 
-    def _arrays(self, scalar: Scalar, opened: frozenset[int]) -> frozenset[int] | None:
+    def _arrays(self, scalar: Scalar, opened: frozenset[int]) -> frozenset[BufferId] | None:
         """The arrays of which a scalar is an element, or a finite number; None where it is computed."""
         match scalar:
             case Constant():
@@ -346,7 +347,7 @@ class _Iteration:
             case _:
                 return None if scalar.dtype in FLOATS else frozenset()
 
-    def _of_array(self, load: Load, opened: frozenset[int]) -> frozenset[int] | None:
+    def _of_array(self, load: Load, opened: frozenset[int]) -> frozenset[BufferId] | None:
         """The arrays that have to be finite for an element to be: one that the kernel leaves alone, or a copy of it."""
         if load.dtype not in FLOATS:
             return frozenset()
@@ -355,7 +356,7 @@ class _Iteration:
             return None if owner in self.written else frozenset((owner,))
         if load.buffer in opened:
             return None
-        arrays: frozenset[int] = frozenset()
+        arrays: frozenset[BufferId] = frozenset()
         for store in self.stores.get(load.buffer, ()):
             each = self._arrays(store.value, opened | {load.buffer})
             if each is None:

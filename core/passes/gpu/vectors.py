@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from ilang.core.calculus.affine import Affine, axis_index, row_step
 from ilang.core.dtype import HELD_FLOATS
 from ilang.core.ir.gpu import Spread
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
     For,
@@ -156,7 +157,7 @@ class _Moving:
             return spread
         return replace(spread, loops=loops, body=(whole,))
 
-    def _runs(self, store: Store, variable: int, space: Space) -> Iterator[int]:
+    def _runs(self, store: Store, variable: int, space: Space) -> Iterator[BufferId]:
         """The buffers along whose rows a statement goes with a loop, beginning where a group of neighbors does.
 
         The buffers are those of a caller and of the workspace, or those that a block shares. A read under a condition
@@ -174,7 +175,7 @@ class _Moving:
             if plain and all(self._is_along(number, index, variable) for index in indices):
                 yield number
 
-    def _is_along(self, number: int, index: Index, variable: int) -> bool:
+    def _is_along(self, number: BufferId, index: Index, variable: int) -> bool:
         """Whether an index goes along a row with a loop variable, from where a group of neighbors begins."""
         lanes, dims = self._lanes(number), self.program.buffers[number].dims
         if not index or any(part.looked or part.sizes for part in index):
@@ -186,11 +187,11 @@ class _Moving:
             return False
         return index[-1].without((variable,)).is_multiple(lanes)
 
-    def _lanes(self, number: int) -> int:
+    def _lanes(self, number: BufferId) -> int:
         return self.program.machine.vector_lanes(self.program.buffers[number].dtype)
 
 
-def _moves(program: Program, body: Block) -> tuple[int, ...]:
+def _moves(program: Program, body: Block) -> tuple[BufferId, ...]:
     """The arrays that the loops of a block move neighbors of; what a block shares is aligned."""
     loops = (s for s in statements_within(body) if isinstance(s, For))
     wide = {number for loop in loops for number in loop.wide}

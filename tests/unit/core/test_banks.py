@@ -8,6 +8,7 @@ import pytest
 
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.ir.gpu import Spread
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Buffer, For, Store
 from ilang.core.ir.scalar import Load
 from ilang.core.ir.schedule import Role
@@ -59,7 +60,7 @@ def test_rows_are_longer_where_threads_would_meet(
     first = len(program.sizes)
     dims = tuple(range(first, first + len(extents)))
     buffer = Buffer("tile", "f32", dims, "temporary", private=True)
-    number = len(program.buffers)
+    number = BufferId(len(program.buffers))
     program = replace(program, sizes=sizes, buffers=(*program.buffers, buffer))
     index: tuple[Affine, ...] = tuple(axis_index(n) for n in range(len(extents)))
     body: tuple[Store | For, ...] = (Store(number, index, Load(number, index, "f32")),)

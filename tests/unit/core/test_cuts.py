@@ -13,6 +13,7 @@ from ilang.core.calculus.affine import Affine, Ceiling, Within
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.cpu import Cut
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import For, If, Program, Store, statements_within
 from ilang.core.ir.scalar import Constant, Load, Select
 from ilang.core.ir.shaped import Size
@@ -45,9 +46,9 @@ def test_the_interval_is_where_the_condition_holds(step: int, extent: int) -> No
     """Variable 0 is of the loop, variable 1 of one around."""
     for offset, other in itertools.product(range(-5, 6), (-2, 1)):
         index = Affine(((step, 0), (other, 1)), offset)
-        read = Load(0, (index,), "f32")
+        read = Load(BufferId(0), (index,), "f32")
         guarded = Select((Within(index, 0),), read, Constant(0, "f32"), "f32")
-        loop = For(0, 1, (Store(1, (Affine(((1, 0),)),), guarded),))
+        loop = For(0, 1, (Store(BufferId(1), (Affine(((1, 0),)),), guarded),))
         sizes = (Size("n", extent, ()), Size("m", 12, ()))
         parts = cut(Program("p", sizes, (), (), (), ()), loop)
         assert parts is not None

@@ -9,6 +9,7 @@ from ilang.core.calculus.affine import Affine
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.cpu import CacheLines, Fetch
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import For, Program, map_statements, statements_within
 from ilang.core.ir.scalar import Load
 from ilang.core.machine import CPU
@@ -72,14 +73,17 @@ def test_the_pass_stands() -> None:
     assert kernel_to_fetches(program) is program
 
 
+OUT = BufferId(2)
 ROW = (Affine(((1, 0),)), Affine(((1, 1),)))
 WRONG = {
     "a loop that fetches says what": Fetch(128, ()),
-    "a loop fetches whole lines at a time": Fetch(100, (CacheLines(16, (Load(2, ROW, "f32"),)),)),
-    "a line at every so many iterations": Fetch(128, (CacheLines(0, (Load(2, ROW, "f32"),)),)),
-    "what it walks element by element": Fetch(128, (CacheLines(16, (Load(2, ROW[::-1], "f32"),)),)),
+    "a loop fetches whole lines at a time": Fetch(100, (CacheLines(16, (Load(OUT, ROW, "f32"),)),)),
+    "a line at every so many iterations": Fetch(128, (CacheLines(0, (Load(OUT, ROW, "f32"),)),)),
+    "what it walks element by element": Fetch(
+        128, (CacheLines(16, (Load(OUT, ROW[::-1], "f32"),)),)
+    ),
     "at indices of open loops": Fetch(
-        128, (CacheLines(16, (Load(2, (Affine(((1, 9),)), ROW[1]), "f32"),)),)
+        128, (CacheLines(16, (Load(OUT, (Affine(((1, 9),)), ROW[1]), "f32"),)),)
     ),
 }
 

@@ -1,5 +1,6 @@
 """The one traversal of statements of kernels: what is inside each, and what stays itself where nothing changes."""
 
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     For,
     If,
@@ -28,7 +29,7 @@ def bodies() -> list[tuple[Statement, ...]]:
 
 
 def stored(buffer: int) -> Store:
-    return Store(buffer, (), Constant(1, "f32"))
+    return Store(BufferId(buffer), (), Constant(1, "f32"))
 
 
 def test_children_hold_every_block() -> None:
@@ -52,7 +53,7 @@ def test_what_is_left_empty_is_left_out() -> None:
 
 
 def test_blocks_of_tiles_change_together() -> None:
-    tile = Tile(0, Constant(0, "f32"), (stored(1),), (stored(1), stored(1)))
+    tile = Tile(BufferId(0), Constant(0, "f32"), (stored(1),), (stored(1), stored(1)))
     changed = map_blocks(tile, lambda block: block[:1])
     assert blocks_of(changed) == ((stored(1),), (stored(1),))
     assert map_blocks(stored(1), lambda block: block[:0]) == stored(1)

@@ -8,6 +8,7 @@ import pytest
 from ilang import i
 from ilang.codegen.targets.c import emit
 from ilang.core.calculus.affine import Affine
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Buffer, For, Kernel, Program, Store, statements_within
 from ilang.core.ir.scalar import Constant
 from ilang.core.ir.shaped import Size
@@ -36,11 +37,12 @@ def shared(p: Program) -> list[str]:
 def marked(size: int, extent: int | None, *terms: tuple[int, int], inner: int | None = 8) -> bool:
     """Whether a loop over v0, with one over v1 inside, is parallel that writes at this index of a buffer."""
     sizes = (Size("n", None, ()), Size("outer", extent, ()), Size("inner", inner, ()))
-    store = Store(0, (Affine(terms),), Constant(0, "f32"))
+    out = BufferId(0)
+    store = Store(out, (Affine(terms),), Constant(0, "f32"))
     nest = For(0, 1, (For(1, 2, (store,)),))
     kernel = Kernel("k0", (nest,), ("a", "b"), (), ())
     buffers = (Buffer("out", "f32", (size,), "output"),)
-    (made,) = kernel_to_threads(Program("f", sizes, buffers, (), (0,), (kernel,))).kernels
+    (made,) = kernel_to_threads(Program("f", sizes, buffers, (), (out,), (kernel,))).kernels
     return any(isinstance(s, For) and s.parallel for s in made.body)
 
 

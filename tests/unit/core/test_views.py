@@ -13,6 +13,7 @@ from ilang.core import pipeline
 from ilang.core.check.graph import verify
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.graph import Annotation, Graph, View
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Statement, Store, statements_within
 from ilang.core.ir.operation import Pointwise
 from ilang.core.record import replace
@@ -220,7 +221,7 @@ def moved(m: Mixing, *outputs: int) -> tuple[int, int]:
     return roles.count("temporary"), len(program.kernels)
 
 
-def _stored(s: Statement) -> list[int]:
+def _stored(s: Statement) -> list[BufferId]:
     return [s.buffer] if isinstance(s, Store) else []
 
 

@@ -1,0 +1,11 @@
+"""Numbers that stand for things, one type for each kind of thing, so that none is taken for another.
+
+They are integers when a program runs: what they number is a place in a tuple of an IR.
+"""
+
+from __future__ import annotations
+
+from typing import NewType
+
+BufferId = NewType("BufferId", int)
+"""The number of a buffer: its place among the ``buffers`` of a program of kernels."""
