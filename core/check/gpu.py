@@ -11,6 +11,7 @@ from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, Neighbors, Spread, SwapBuffers
+from ilang.core.ir.ids import LocalId
 from ilang.core.ir.kernel import (
     Block,
     Buffer,
@@ -230,7 +231,7 @@ def _neighbors(program: Program, kernel: Kernel, s: Spread, neighbors: Neighbors
             _demand(program, kernel, known, "rows are whole vectors")
 
 
-def _independent(program: Program, kernel: Kernel, spread: Spread, combined: set[int]) -> None:
+def _independent(program: Program, kernel: Kernel, spread: Spread, combined: set[LocalId]) -> None:
     """Each loop of a spread, as if it stood alone around the rest, has independent iterations."""
     body = spread.body
     for loop in reversed(spread.loops):

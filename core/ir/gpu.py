@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from ilang.core.calculus.affine import Ceiling
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ir.scalar import Load, Scalar
 from ilang.core.record import record
 
@@ -105,7 +105,7 @@ class CombineThreads:
     The values are combined in an order that is always the same: lanes of a warp pairwise, then warp after warp.
     """
 
-    variable: int
+    variable: LocalId
     primitive: str
     dtype: str
     threads: int

@@ -9,3 +9,5 @@ from typing import NewType
 
 BufferId = NewType("BufferId", int)
 """The number of a buffer: its place among the ``buffers`` of a program of kernels."""
+LocalId = NewType("LocalId", int)
+"""The number of a scalar variable: its place among the ``locals`` of a kernel."""

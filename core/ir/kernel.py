@@ -28,7 +28,7 @@ from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index
 from ilang.core.calculus.extent import Extent, most_chunks, part_of
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers, Trim
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import Asked, MicroTile, Role, Runs
 from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
@@ -154,7 +154,7 @@ class If:
 class Define:
     """A scalar variable gets its first value; ``mutable`` if a ``Change`` follows."""
 
-    variable: int
+    variable: LocalId
     dtype: str
     value: Scalar
     mutable: bool = False
@@ -168,7 +168,7 @@ class Change:
     same iteration of every loop around.
     """
 
-    variable: int
+    variable: LocalId
     value: Scalar
     contracts: bool = False
     corrects: bool = False
@@ -193,7 +193,7 @@ class Store:
 class HorizontalReduction:
     """The lanes of a variable are combined pairwise, in a fixed order, into the one value it has from here on."""
 
-    variable: int
+    variable: LocalId
     primitive: str
     dtype: str
     lanes: int

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 
 from ilang.core.calculus.affine import Affine, Within
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ops import OPS, SLOW
 from ilang.core.record import mapped, record
 
@@ -85,7 +85,7 @@ class Load:
 class Local:
     """The value of scalar variable number ``variable`` of the kernel."""
 
-    variable: int
+    variable: LocalId
     dtype: str
 
 

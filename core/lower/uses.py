@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ilang.core.calculus.affine import Affine, Within, variables_of
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -38,7 +38,7 @@ class Use:
     written: frozenset[BufferId]
     sizes: tuple[int, ...]
     variables: tuple[int, ...]
-    locals: tuple[int, ...]
+    locals: tuple[LocalId, ...]
     looked: tuple[tuple[BufferId, int], ...] = ()
 
 
@@ -95,8 +95,8 @@ class _Mentions:
         self.sizes: set[int] = set()
         self.variables: set[int] = set()
         self.opened: set[int] = set()
-        self.locals: set[int] = set()
-        self.defined: set[int] = set()
+        self.locals: set[LocalId] = set()
+        self.defined: set[LocalId] = set()
         self.looked: set[tuple[BufferId, int]] = set()
 
     def statement(self, s: Statement) -> None:

@@ -18,7 +18,7 @@ from ilang.core.calculus.affine import (
     remaining,
 )
 from ilang.core.ir import kernel
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ir.scalar import (
     Apply,
     Constant,
@@ -164,11 +164,11 @@ class Loops:
         self.taken.add(chosen)
         return chosen
 
-    def _local(self, name: str, wrapping: bool = False) -> int:
+    def _local(self, name: str, wrapping: bool = False) -> LocalId:
         self.locals.append(kernel.Variable(self._named(name), wrapping=wrapping))
-        return len(self.locals) - 1
+        return LocalId(len(self.locals) - 1)
 
-    def _accumulator(self, name: str, node: Assignment, dtype: str) -> int:
+    def _accumulator(self, name: str, node: Assignment, dtype: str) -> LocalId:
         """A variable that a reduction accumulates in, in a type."""
         return self._local(name, wraps(node, dtype))
 

@@ -6,7 +6,7 @@ from collections.abc import Container
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ir.kernel import Chunk
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Read
@@ -32,7 +32,7 @@ class Place:
     has 0 where the reader is outside the dimension. A place in one of several results is ``part`` of them.
     """
 
-    local: int | None
+    local: LocalId | None
     buffer: BufferId | None
     dims: tuple[tuple[int, int | None] | LoopIndex, ...]
     copy: bool = False

@@ -35,6 +35,7 @@ from ilang.core.calculus.extent import parts
 from ilang.core.calculus.extent import size as size_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir.cpu import CacheLines, Fetch
+from ilang.core.ir.ids import LocalId
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -236,10 +237,10 @@ class _Lanes:
         chunk = replace(chunk, variable=inner, size=self._constant(self.chunk), end=ends)
         return [For(outer, self._chunks(loop.size), (*start, chunk, *end))]
 
-    def _partial(self, lanes: int) -> int:
+    def _partial(self, lanes: int) -> LocalId:
         """A new variable with lanes."""
         self.locals.append(Variable(self._fresh("partial"), lanes))
-        return len(self.locals) - 1
+        return LocalId(len(self.locals) - 1)
 
     def _fresh(self, name: str) -> str:
         """The name of a new variable of the kernel."""
@@ -317,7 +318,7 @@ def _term(change: Change) -> Scalar | None:
     return None
 
 
-def _sum(variable: int, term: Scalar | None, dtype: str) -> Scalar:
+def _sum(variable: LocalId, term: Scalar | None, dtype: str) -> Scalar:
     assert term is not None
     return Apply("add", (Local(variable, dtype), term), dtype)
 

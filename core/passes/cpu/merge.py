@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, axis_index
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -197,15 +197,16 @@ class _Merging:
             isinstance(value, Local) and value.variable in self.constant
         )
 
-    def _local(self, s: Store) -> int:
+    def _local(self, s: Store) -> LocalId:
         """A variable for an element that is stored."""
         name = fresh(
             f"{self.program.buffers[s.buffer].name}_element", self.taken, self.buffer_names
         )
         self.taken.add(name)
         self.locals.append(Variable(name))
-        self.constant.add(len(self.locals) - 1)
-        return len(self.locals) - 1
+        number = LocalId(len(self.locals) - 1)
+        self.constant.add(number)
+        return number
 
 
 def _depends(index: Sequence[Affine], variable: int) -> bool:

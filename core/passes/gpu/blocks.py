@@ -25,6 +25,7 @@ from math import prod
 from ilang.core.calculus.affine import Within
 from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir.gpu import CombineThreads, Spread
+from ilang.core.ir.ids import LocalId
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -176,7 +177,7 @@ class _Spreading:
     def block(self, body: Block) -> Block | None:
         """The statements of a block for all threads; None where that cannot be."""
         out: list[Statement] = []
-        started: dict[int, Scalar] = {}
+        started: dict[LocalId, Scalar] = {}
         for s in body:
             sums = self._reduction(s, started)
             spread = self._statement(s) if sums is None else sums[0]
@@ -190,7 +191,7 @@ class _Spreading:
                 started[s.variable] = s.value
         return tuple(out)
 
-    def _reduction(self, s: Statement, started: Mapping[int, Scalar]) -> list[Statement] | None:
+    def _reduction(self, s: Statement, started: Mapping[LocalId, Scalar]) -> list[Statement] | None:
         """A loop for threads that accumulates in variables that were just ``started``, and their combination after it.
 
         None where a statement is anything else.
@@ -215,9 +216,11 @@ class _Spreading:
         self.asked = True
         return [Spread((replace(spread, body=()),), "threads", 1, body), *combined.values()]
 
-    def _combined(self, body: Block, started: Mapping[int, Scalar]) -> dict[int, CombineThreads]:
+    def _combined(
+        self, body: Block, started: Mapping[LocalId, Scalar]
+    ) -> dict[LocalId, CombineThreads]:
         """The statements that combine the variables in which a loop accumulates; none if one cannot be."""
-        combines: dict[int, CombineThreads] = {}
+        combines: dict[LocalId, CombineThreads] = {}
         inside = list(statements_within(body))
         defined = {x.variable for x in inside if isinstance(x, Define)}
         for x in inside:

@@ -11,6 +11,7 @@ from ilang.core.check import host as host_check
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.cpu import Outline
+from ilang.core.ir.ids import LocalId
 from ilang.core.ir.kernel import For, Kernel, Program, map_statements, statements_within
 from ilang.core.ir.scalar import Local
 from ilang.core.lower.host import kernel_to_host
@@ -140,7 +141,7 @@ WRONG: dict[str, Callable[[Outline], Outline]] = {
     ),
     "says which arrays it writes": lambda x: replace(x, written=frozenset()),
     "given the scalars that it reads": (
-        lambda x: replace(x, captured=replace(x.captured, locals=(Local(0, "f32"),)))
+        lambda x: replace(x, captured=replace(x.captured, locals=(Local(LocalId(0), "f32"),)))
     ),
     "given the extents of its loops": (
         lambda x: replace(x, captured=replace(x.captured, sizes=()))
