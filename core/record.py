@@ -162,7 +162,19 @@ def replace(instance: T, **changes: object) -> T:
 _RECORDS: dict[type, tuple[str, ...]] = {}
 """The fields of each record that other records may stand in, by its class."""
 _PLAIN = frozenset(
-    ("int", "str", "float", "bool", "None", "tuple", "frozenset", "Span", "BufferId", "LocalId")
+    (
+        "int",
+        "str",
+        "float",
+        "bool",
+        "None",
+        "tuple",
+        "frozenset",
+        "Span",
+        "BufferId",
+        "LocalId",
+        "VariableId",
+    )
 )
 """The words of an annotation that names no record."""
 

@@ -19,7 +19,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ilang.core.record import once, record, replace
 
@@ -88,7 +88,7 @@ class Affine:
         assert not self.looked
         return Affine(tuple((c // divisor, axis) for c, axis in self.terms), self.offset // divisor)
 
-    def substituted(self, place: Mapping[int, Affine]) -> Affine:
+    def substituted(self, place: Mapping[Any, Affine]) -> Affine:
         """The expression in which expressions stand for some variables, also where elements are looked up."""
         looking = self.looking(lambda part: part.substituted(place))
         if place.keys().isdisjoint(self.variables()):
@@ -157,7 +157,7 @@ class Affine:
         """The variables that it is affine in, in printing order; ``axes`` has those of look-ups, too."""
         return {axis: c for c, axis in self.terms}.keys()
 
-    def value(self, values: Mapping[int, int]) -> int:
+    def value(self, values: Mapping[Any, int]) -> int:
         """The value where variables have values, any other 0, apart from sizes and from what is looked up."""
         return self.offset + sum(c * values.get(axis, 0) for c, axis in self.terms)
 
@@ -209,7 +209,7 @@ class Affine:
 
     # -- bounds --------------------------------------------------------------------------------------------------------
 
-    def minimum(self, extents: Mapping[int, int | None]) -> Affine | None:
+    def minimum(self, extents: Mapping[Any, int | None]) -> Affine | None:
         """The least value over variables that go from 0 to below known extents, an expression over all others.
 
         None where a variable that it falls with has no known extent (None). A variable with the extent 0 counts as 0.
@@ -225,12 +225,12 @@ class Affine:
                 offset += c * max(0, extent - 1)
         return replace(self, terms=tuple(terms), offset=offset)
 
-    def maximum(self, extents: Mapping[int, int | None]) -> Affine | None:
+    def maximum(self, extents: Mapping[Any, int | None]) -> Affine | None:
         """The greatest value over variables that go from 0 to below known extents; see ``minimum``."""
         least = (-self).minimum(extents)
         return None if least is None else -least
 
-    def greatest(self, extents: Mapping[int, int | None]) -> int | None:
+    def greatest(self, extents: Mapping[Any, int | None]) -> int | None:
         """The greatest value as a number, of what is never negative; None where it may be, or that is not known."""
         most = self.maximum(extents) if self.is_natural() else None
         return None if most is None else most.constant()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from ilang.core.calculus.affine import Affine, Ceiling, Within
 from ilang.core.calculus.extent import Extent
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.scalar import Load, Local
 from ilang.core.ir.schedule import MicroTile
 from ilang.core.record import record
@@ -48,7 +48,7 @@ class Captured:
 
     sizes: tuple[int, ...]
     buffers: tuple[BufferId, ...]
-    variables: tuple[int, ...]
+    variables: tuple[VariableId, ...]
     locals: tuple[Local, ...]
 
 

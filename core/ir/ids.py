@@ -1,6 +1,6 @@
 """Numbers that stand for things, one type for each kind of thing, so that none is taken for another.
 
-They are integers when a program runs: what they number is a place in a tuple of an IR.
+Such a number is an integer when a program runs: the place of a thing in a tuple of an IR.
 """
 
 from __future__ import annotations
@@ -11,3 +11,5 @@ BufferId = NewType("BufferId", int)
 """The number of a buffer: its place among the ``buffers`` of a program of kernels."""
 LocalId = NewType("LocalId", int)
 """The number of a scalar variable: its place among the ``locals`` of a kernel."""
+VariableId = NewType("VariableId", int)
+"""The number of a loop variable: its place among the ``names`` of a kernel."""

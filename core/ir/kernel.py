@@ -28,7 +28,7 @@ from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index
 from ilang.core.calculus.extent import Extent, most_chunks, part_of
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers, Trim
-from ilang.core.ir.ids import BufferId, LocalId
+from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import Asked, MicroTile, Role, Runs
 from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
@@ -77,7 +77,7 @@ class Chunk:
     A block starts at a multiple of ``multiple`` iterations, and all but the last ones are equally long.
     """
 
-    block: int
+    block: VariableId
     count: int
     multiple: int
 
@@ -99,7 +99,7 @@ class For:
     ``first``, the first one of those that would run, where there is any.
     """
 
-    variable: int
+    variable: VariableId
     size: int
     body: tuple[Statement, ...]
     parallel: bool = False
@@ -220,7 +220,7 @@ class Tile:
     edge: tuple[Statement, ...]
     blocks: tuple[For, ...] = ()
     fill: Store | None = None
-    first: tuple[int, ...] = ()
+    first: tuple[VariableId, ...] = ()
     registers: Registers | None = None
     runs: Runs | None = None
     vector: int = 1

@@ -10,7 +10,7 @@ from ilang.core.ir.gpu import (
     MatrixProduct,
     SwapBuffers,
 )
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -37,7 +37,7 @@ from ilang.core.record import mapped, replace
 T = TypeVar("T")
 Access = tuple[BufferId, tuple[Affine, ...]]
 """A buffer, and the index of an element of it."""
-Substitution = Mapping[int, Affine]
+Substitution = Mapping[VariableId, Affine]
 """The index for each loop variable that is replaced."""
 
 

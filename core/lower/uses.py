@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ilang.core.calculus.affine import Affine, Within, variables_of
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
-from ilang.core.ir.ids import BufferId, LocalId
+from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -37,7 +37,7 @@ class Use:
     private: tuple[BufferId, ...]
     written: frozenset[BufferId]
     sizes: tuple[int, ...]
-    variables: tuple[int, ...]
+    variables: tuple[VariableId, ...]
     locals: tuple[LocalId, ...]
     looked: tuple[tuple[BufferId, int], ...] = ()
 
@@ -67,7 +67,7 @@ def use_of(
         tuple(sorted(private)),
         frozenset(mentions.written - mentions.tiles),
         tuple(sorted(mentions.sizes)),
-        tuple(sorted(mentions.variables - mentions.opened - opened)),
+        tuple(map(VariableId, sorted(mentions.variables - mentions.opened - opened))),
         tuple(sorted(mentions.locals - mentions.defined)),
         tuple(sorted(mentions.looked)),
     )

@@ -37,7 +37,9 @@ class Independence:
         self.touched = Counter(buffer for s in inside for buffer, _ in self._reads[id(s)][1])
         self.touched.update(s.buffer for s in inside if isinstance(s, Store))
         loops = [s for s in inside if isinstance(s, For)]
-        self.extents = {s.variable: program.sizes[s.size].fixed for s in loops}
+        self.extents: dict[int, int | None] = {
+            s.variable: program.sizes[s.size].fixed for s in loops
+        }
 
     def holds(self, loop: For, around: Iterable[int] = ()) -> bool:
         """Whether no iteration of a loop touches what another one writes, whatever the variables ``around`` are."""

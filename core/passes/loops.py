@@ -18,7 +18,7 @@ from ilang.core.calculus.affine import (
     remaining,
 )
 from ilang.core.ir import kernel
-from ilang.core.ir.ids import BufferId, LocalId
+from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.scalar import (
     Apply,
     Constant,
@@ -62,7 +62,7 @@ class Loops:
         """Open a loop of an assignment in a scope."""
         axis = frame.node.axes[loop.axis].name + (str(loop.part) if loop.part else "")
         name = fresh(axis, parent.names, self.storage.names, self.taken)
-        scope = Scope(parent, len(self.names), parent.names | {name})
+        scope = Scope(parent, VariableId(len(self.names)), parent.names | {name})
         self.names.append(name)
         self.loop_names.add(name)
         frame.home[loop] = scope

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel
+from ilang.core.ir.ids import VariableId
 from ilang.core.ir.scalar import Constant, Load, Scalar, Select
 from ilang.core.ir.schedule import (
     Chunks,
@@ -269,7 +270,7 @@ class _Lowering(OnlineReductions):
             sizes[axis] = self.storage.number(instance.extents[axis])
         frame.node = replace(frame.node, sizes=tuple(sizes))
 
-    def _variable(self, opened: Opened) -> int:
+    def _variable(self, opened: Opened) -> VariableId:
         """The variable of a loop of the kernel that is open."""
         return self.frames[opened.instance].variable(opened.loop)
 

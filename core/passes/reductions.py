@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Sequence
 
 from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index, remaining
 from ilang.core.ir import kernel
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.rewriting import substituted
 from ilang.core.ir.scalar import Load, Local, Scalar, converted
 from ilang.core.ir.schedule import (
@@ -265,7 +265,7 @@ class Reductions(Loops, ABC):
         acc = Local(local, node.acc_dtype)
         scope.block.append(kernel.Define(local, node.acc_dtype, start_of(node), mutable=True))
         assert held.buffer is not None
-        counting, inside, ends = list[int](), scope, list[tuple[Ceiling, ...]]()
+        counting, inside, ends = list[VariableId](), scope, list[tuple[Ceiling, ...]]()
         for _ in parts.loops:
             ends.append(self._end_of_parts(frame, parts, counting))
             inside = self._counting(inside)
@@ -366,7 +366,7 @@ class Reductions(Loops, ABC):
     def _counting(self, parent: Scope) -> Scope:
         """A loop over chunks."""
         name = fresh("b", parent.names, self.storage.names, self.taken)
-        scope = Scope(parent, len(self.names), parent.names | {name})
+        scope = Scope(parent, VariableId(len(self.names)), parent.names | {name})
         self.names.append(name)
         self.loop_names.add(name)
         return scope

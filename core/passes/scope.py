@@ -6,7 +6,7 @@ from collections.abc import Container
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel
-from ilang.core.ir.ids import BufferId, LocalId
+from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.kernel import Chunk
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Read
@@ -44,7 +44,9 @@ class Scope:
 
     __slots__ = ("block", "depth", "names", "parent", "places", "variable")
 
-    def __init__(self, parent: Scope | None, variable: int | None, names: frozenset[str]) -> None:
+    def __init__(
+        self, parent: Scope | None, variable: VariableId | None, names: frozenset[str]
+    ) -> None:
         """A loop over ``variable`` in a scope; ``names`` are those of the loops around and of itself."""
         self.parent = parent
         self.variable = variable
@@ -101,7 +103,7 @@ class Frame:
         terms = tuple((step, self.variable(loop)) for step, loop in index.steps)
         return Affine(terms) if index.rest is None else index.rest + Affine(terms)
 
-    def variable(self, loop: Loop) -> int:
+    def variable(self, loop: Loop) -> VariableId:
         """The variable of an open loop."""
         number = self.home[loop].variable
         assert number is not None

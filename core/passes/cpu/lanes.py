@@ -35,7 +35,7 @@ from ilang.core.calculus.extent import parts
 from ilang.core.calculus.extent import size as size_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir.cpu import CacheLines, Fetch
-from ilang.core.ir.ids import LocalId
+from ilang.core.ir.ids import LocalId, VariableId
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -111,7 +111,7 @@ class _Lanes:
             return kernel
         return replace(kernel, body=body, names=tuple(self.variables), locals=tuple(self.locals))
 
-    def _block(self, body: Block, around: int | None) -> Block:
+    def _block(self, body: Block, around: VariableId | None) -> Block:
         """A block with lanes: each accumulator defined in it and the nest that changes it, together.
 
         ``around`` is the variable of the loop whose block it is.
@@ -141,7 +141,7 @@ class _Lanes:
                 out += [_horizontal(c, lanes) for c in others]
         return unless_same(body, out)
 
-    def _fetch(self, loop: For, rows: _Rows, position: int, around: int) -> Fetch | None:
+    def _fetch(self, loop: For, rows: _Rows, position: int, around: VariableId) -> Fetch | None:
         """The elements that a loop at a position of a block can fetch while it runs, in a loop over ``around``.
 
         A row that it reads again, after a loop before it, where the next iteration around has it. A row of an array
@@ -185,7 +185,7 @@ class _Lanes:
         stores = [s for s in statements_within([like]) if isinstance(s, Store)]
         return [Load(s.buffer, s.index, s.value.dtype or "") for s in stores]
 
-    def _is_row(self, load: Load, variable: int) -> bool:
+    def _is_row(self, load: Load, variable: VariableId) -> bool:
         """Whether a loop walks an array, and no scratch, element by element, at a place that is not looked up."""
         plain = not any(part.looked for part in load.index)
         private = self.program.buffers[load.buffer].private
@@ -294,7 +294,7 @@ class _Rows:
         return None
 
 
-def _of_any(load: Load, variable: int) -> Load:
+def _of_any(load: Load, variable: VariableId) -> Load:
     """A load with the variable of its loop as that of any loop: two loops that read alike have equal ones."""
     return substituted(load, {variable: axis_index(ANY)})
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, axis_index
-from ilang.core.ir.ids import BufferId, LocalId
+from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -239,7 +239,9 @@ def _may_meet(variable: int, first: Sequence[Statement], second: Sequence[Statem
     return True
 
 
-def _is_apart(variable: int, indices: Sequence[tuple[Affine, ...]], opened: set[int]) -> bool:
+def _is_apart(
+    variable: int, indices: Sequence[tuple[Affine, ...]], opened: set[VariableId]
+) -> bool:
     """Whether each iteration has elements of its own: some dimension is walked alike, by the loop alone."""
     for alike in zip(*indices, strict=True):
         variables = alike[0].variables()

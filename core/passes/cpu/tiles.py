@@ -16,7 +16,7 @@ from math import prod
 from ilang.core.calculus.affine import Ceiling, row_step, variables_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir.cpu import Captured, Left, Registers
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import (
     Block,
     Define,
@@ -235,7 +235,7 @@ def _captured(program: Program, tile: Tile, whole: bool) -> Captured:
     return Captured(
         tuple(sorted(n for n in sizes if program.sizes[n].fixed is None)),
         tuple(sorted(buffers)),
-        tuple(sorted(variables)),
+        tuple(map(VariableId, sorted(variables))),
         tuple(_locals(registers.body)),
     )
 

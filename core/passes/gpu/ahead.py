@@ -19,7 +19,7 @@ from math import prod
 from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import Spread
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import (
     Block,
     Buffer,
@@ -195,10 +195,10 @@ class Copies:
             return not excluded and self.program.owner(part.buffer) not in self.written
         return not isinstance(part, Local)
 
-    def _shared_out(self, spread: Spread) -> tuple[Spread, list[For], dict[int, Affine]]:
+    def _shared_out(self, spread: Spread) -> tuple[Spread, list[For], dict[VariableId, Affine]]:
         """A spread of which a thread has one iteration at most, loops around its others, what variables become."""
         left, loops, turns = spread.threads, list[For](), list[For]()
-        instead: dict[int, Affine] = {}
+        instead: dict[VariableId, Affine] = {}
         for loop in reversed(spread.loops):
             extent = self._extent(loop)
             part = next(n for n in range(min(extent, left), 0, -1) if extent % n == 0)

@@ -16,6 +16,7 @@ from math import prod
 from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import Spread
+from ilang.core.ir.ids import VariableId
 from ilang.core.ir.kernel import (
     Block,
     For,
@@ -39,7 +40,7 @@ BY_NAME = ("tz", "ty", "tx", "l")
 """In which order loops by name number threads, the one last that goes from each to the next."""
 
 Index = tuple[Affine, ...]
-Lanes = list[dict[int, int]]
+Lanes = list[dict[VariableId, int]]
 
 
 def rows_of(

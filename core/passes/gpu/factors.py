@@ -19,6 +19,7 @@ from math import prod
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.diagnostic import ScheduleError
+from ilang.core.ir.ids import VariableId
 from ilang.core.ir.kernel import (
     Block,
     Buffer,
@@ -190,7 +191,7 @@ class Factors:
 
         return map_statements(body, lambda s: moved(s, number, joined))
 
-    def guarded(self, products: Products, within: Mapping[int, Within]) -> Block:
+    def guarded(self, products: Products, within: Mapping[VariableId, Within]) -> Block:
         """The statements of a nest, reading 0 past the ends of loops of factors that have no zeros there."""
         ending = {products.left.buffer, products.right.buffer} - self.whole
 
@@ -252,8 +253,8 @@ def _factors(term: Scalar | None) -> tuple[Load, ...]:
     return tuple(part for part in bare if isinstance(part, Load))
 
 
-def _axes(load: Load) -> set[int]:
-    return {v for part in load.index for v in part.axes()}
+def _axes(load: Load) -> set[VariableId]:
+    return {VariableId(v) for part in load.index for v in part.axes()}
 
 
 def _fills(body: Block, number: int) -> Iterator[list[For]]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Within
+from ilang.core.ir.ids import VariableId
 from ilang.core.ir.kernel import (
     Block,
     Buffer,
@@ -93,7 +94,7 @@ class _Fragments:
         self.numbering = Numbering(sizes, kernel.names)
         self.factors = Factors(device, kernel, buffers, self.numbering)
         self.held: dict[int, tuple[int, int, MatrixUnit]] = {}
-        self.variables: dict[str, int] = {}
+        self.variables: dict[str, VariableId] = {}
 
     def run(self) -> Kernel:
         """The kernel with loops over what lanes hold."""
@@ -234,7 +235,7 @@ class _Fragments:
         many = [self._loop(loop, count, "u", "") for count in _several(extent // unit.terms)]
         each = self._loop(loop, unit.terms, "m", role)
         term = Affine((*((unit.terms, x.variable) for x in many), (1, each.variable)))
-        within: dict[int, Within] = {}
+        within: dict[VariableId, Within] = {}
         for loop in (products.rows, products.columns, products.terms):
             ends: list[Within] = []
             self.factors.endless(loop, ends)
@@ -248,7 +249,7 @@ class _Fragments:
         inside = (*many, *rows.matrices, *columns.matrices, each, rows.in_lane, columns.in_lane)
         return _nest((*around, rows.across_lanes, columns.across_lanes, *inside), body)
 
-    def _within(self, body: Block, lanes: Mapping[int, _TileSide]) -> Block:
+    def _within(self, body: Block, lanes: Mapping[VariableId, _TileSide]) -> Block:
         """Statements at the elements of lanes, which sums have dimensions for."""
         index = {variable: each.index() for variable, each in lanes.items()}
 
@@ -256,7 +257,7 @@ class _Fragments:
             out: list[Affine] = []
             for part in parts:
                 axis = part.axis()
-                each = lanes.get(axis) if axis is not None else None
+                each = lanes.get(VariableId(axis)) if axis is not None else None
                 out += [part] if each is None else [Affine(((1, x.variable),)) for x in each.loops]
             return tuple(out)
 

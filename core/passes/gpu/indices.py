@@ -81,7 +81,7 @@ class _Spans:
         self.program = program
         self.kernel = kernel
         self.loops = _loops(kernel)
-        self.sizes = {loop.variable: loop.size for loop in self.loops}
+        self.sizes: dict[int, int] = {loop.variable: loop.size for loop in self.loops}
         self.parts = program.parts()
 
     def all(self) -> tuple[Span, ...] | None:

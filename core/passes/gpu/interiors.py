@@ -21,6 +21,7 @@ from collections.abc import Callable, Container, Mapping
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.gpu import Spread
+from ilang.core.ir.ids import VariableId
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -41,7 +42,7 @@ from ilang.core.occupancy import resources_of
 from ilang.core.passes.gpu.unread import Unread
 from ilang.core.record import mapped, mapped_inside, replace
 
-Extents = Mapping[int, int | None]
+Extents = Mapping[VariableId, int | None]
 """Iterations of the loops that are open inside of a region that all threads of a block enter; None where unknown."""
 Free = Callable[[Within, Extents], tuple[Within, ...]]
 """A function that gives what is left of a condition."""

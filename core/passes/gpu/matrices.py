@@ -26,7 +26,7 @@ from itertools import islice
 
 from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.ir.gpu import MatrixProduct, Spread
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import (
     Block,
     Buffer,
@@ -71,7 +71,7 @@ class _Multiplying:
         self.buffers = list(program.buffers)
         self.numbering = Numbering(list(program.sizes), ())
         self.registers: dict[tuple[int, tuple[int, ...], str], BufferId] = {}
-        self.pair: int | None = None
+        self.pair: VariableId | None = None
 
     def kernel(self, kernel: Kernel) -> Kernel:
         """A kernel with products; registers of each are others."""

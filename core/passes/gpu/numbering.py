@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ilang.core.ir.ids import VariableId
 from ilang.core.ir.shaped import Size
 
 
@@ -23,9 +24,9 @@ class Numbering:
         self.sizes.append(Size(str(extent), extent, ()))
         return len(self.sizes) - 1
 
-    def variable(self, name: str, letter: str) -> int:
+    def variable(self, name: str, letter: str) -> VariableId:
         """The number of a loop variable with a name that no loop has: ``name``, then so many letters."""
         while name in self.names:
             name += letter
         self.names.append(name)
-        return len(self.names) - 1
+        return VariableId(len(self.names) - 1)

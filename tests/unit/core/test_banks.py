@@ -8,7 +8,7 @@ import pytest
 
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.ir.gpu import Spread
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import Buffer, For, Store
 from ilang.core.ir.scalar import Load
 from ilang.core.ir.schedule import Role
@@ -67,7 +67,7 @@ def test_rows_are_longer_where_threads_would_meet(
     shared = [n for n in range(len(extents)) if not any(roles) or roles[n]]
     for n in reversed(range(len(extents))):
         if n not in shared:
-            body = (For(n, first + n, body),)
-    loops = tuple(For(n, first + n, (), role=roles[n]) for n in shared)
+            body = (For(VariableId(n), first + n, body),)
+    loops = tuple(For(VariableId(n), first + n, (), role=roles[n]) for n in shared)
     spread = Spread(loops, "threads", 256, body)
     assert rows_of(program, [spread], number, extents) == rows

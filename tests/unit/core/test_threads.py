@@ -8,7 +8,7 @@ import pytest
 from ilang import i
 from ilang.codegen.targets.c import emit
 from ilang.core.calculus.affine import Affine
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import Buffer, For, Kernel, Program, Store, statements_within
 from ilang.core.ir.scalar import Constant
 from ilang.core.ir.shaped import Size
@@ -39,7 +39,7 @@ def marked(size: int, extent: int | None, *terms: tuple[int, int], inner: int | 
     sizes = (Size("n", None, ()), Size("outer", extent, ()), Size("inner", inner, ()))
     out = BufferId(0)
     store = Store(out, (Affine(terms),), Constant(0, "f32"))
-    nest = For(0, 1, (For(1, 2, (store,)),))
+    nest = For(VariableId(0), 1, (For(VariableId(1), 2, (store,)),))
     kernel = Kernel("k0", (nest,), ("a", "b"), (), ())
     buffers = (Buffer("out", "f32", (size,), "output"),)
     (made,) = kernel_to_threads(Program("f", sizes, buffers, (), (out,), (kernel,))).kernels
