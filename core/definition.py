@@ -7,6 +7,7 @@ what stands for gradients is replaced by what computes them (``transform/attache
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from math import prod
@@ -199,13 +200,14 @@ class TypedDefinition:
         """The tensors of a kind, without the cells that the text has of them."""
         return [tensor for _, tensor in self.cells(kind)]
 
-    def long_losses(self) -> list[tuple[int, Span]]:
-        """Losses of other than one element that a run goes back from: how many, and the statement."""
+    def long_losses(self) -> list[tuple[int, Span, str]]:
+        """Losses of other than one element that a run goes back from: how many, the statement, and one number."""
+        graph = self.built.graph
         losses = [
-            (prod(sizes_of(self.inferred.shapes[each.of])), each.span)
-            for each in self.built.graph.backward
+            (prod(sizes_of(self.inferred.shapes[each.of])), each.span, graph.nodes[each.of].span)
+            for each in graph.backward
         ]
-        return [each for each in losses if each[0] != 1]
+        return [(n, span, _one_number(span, of)) for n, span, of in losses if n != 1]
 
     def merged(self) -> list[tuple[int, int, bool]]:
         """The inputs that are sums over ranks: position, that of the result that is summed, whether over all ranks."""
@@ -246,6 +248,15 @@ class TypedDefinition:
         rows = self.inferred.shapes[self.number[cell]]
         sizes = [axis.size for k in MEMORY_ORDER for axis in known_axes(rows[k])]
         return tuple(size if isinstance(size, int) else None for size in sizes)
+
+
+def _one_number(statement: Span, loss: Span) -> str:
+    """The statement that makes one number of a loss: the sum of the squares that it is, else of its own squares."""
+    name = statement.text().removeprefix("backprop(").removesuffix(")")
+    squares = re.fullmatch(r"(\w+) *\*\.? *\1|(\w+) *\*\*\. *2", loss.text())
+    of = name if squares is None else squares[1] or squares[2]
+    bound = name if squares is not None and name.isidentifier() else "error"
+    return f'`{bound} = {of} *. {of} ++ "...|... => 0"` is the sum of the squares of {of}'
 
 
 def _of_another_type(cell: Stored, path: str, dtype: str, other: str) -> ElementTypeError:

@@ -176,11 +176,9 @@ class Session:
         Raises:
             MeaningError: E0288.
         """
-        for count, span in self._solved.long_losses():
+        for count, span, written in self._solved.long_losses():
             message = f"the loss has {count:,} elements, and training goes back from one"
-            name = span.text().removeprefix("backprop(").removesuffix(")")
-            squares = f'`error = {name} *. {name} ++ "...|... => 0"`'
-            help_line = f"give `backprop` one number: {squares} is the sum of its squares"
+            help_line = f"give `backprop` one number: {written}"
             raise MeaningError("E0288", message, span, help_line)
 
     def loss_notes(self) -> list[Note]:
@@ -189,15 +187,14 @@ class Session:
         if name in told:
             return []
         told.add(name)
-        help_line = 'a loss that ends with `++ "...|... => 0"` is one number, their sum'
         return [
             Note(
                 "E0288",
                 f"the loss has {count:,} elements, and `backprop` adds them up",
                 span,
-                help_line,
+                f"give `backprop` one number: {written}",
             )
-            for count, span in self._solved.long_losses()
+            for count, span, written in self._solved.long_losses()
         ]
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:

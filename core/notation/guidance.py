@@ -176,8 +176,9 @@ NO_NUMBERS = {"inf": "(1 | 0) >> ./.~.", "nan": "(0 | 0) >> ./.~."}
 """Words for numbers in other languages, and programs that give these."""
 SCALED = re.compile(rf"({LETTERS})\s*({SIGN})\s*({NUMBER})\s*(?:~\s*({LETTERS}|\.))?")
 SCALING = re.compile(rf"({NUMBER})\s*({SIGN})\s*({LETTERS})\s*(?:~\s*({LETTERS}|\.))?")
-PRODUCT = re.compile(r"[A-Za-z]\w*\s*@\s*[A-Za-z]\w*")
-MATRICES = re.compile(rf"[A-Z]\s*({SIGN})\s*[A-Z]\s*(?:~\s*[A-Za-z]*)?")
+MATRICES = re.compile(
+    rf"([A-Za-z]\w*)(\.T)?\s*(@|{SIGN})\s*([A-Za-z]\w*)(\.T)?\s*(?:~\s*[A-Za-z]*)?"
+)
 PLAIN = re.compile(rf"({SIGN}|!!)?\s*({LETTERS}|\.)\s*(?:({SIGN})\s*({LETTERS}|\.)\s*)?~?\s*")
 REDUCING = ("+", "*", ">", "<", "&&", "||", "^^")
 
@@ -247,14 +248,18 @@ def _shown(program: str) -> str:
 
 
 def _matrices(text: str) -> str | None:
-    """``A*B~C``: capital letters are arrays to mathematicians, and nothing here."""
-    if PRODUCT.fullmatch(text):
-        return "letters are axes, not arrays: a product of two matrices is `ik*kj~ijk >> +ijk~ij`"
+    """``A*B~C``, ``x @ w.T``: letters are arrays to mathematicians, and axes here."""
     match = MATRICES.fullmatch(text)
     if match is None:
         return None
-    alike = f"two matrices element by element are `ij{match[1]}ij~ij`"
-    return f"letters are axes, not arrays: {alike}, their product `ik*kj~ijk >> +ijk~ij`"
+    one, turned, sign, other, also = match.groups()
+    product = f"`{'ki' if turned else 'ik'}*{'jk' if also else 'kj'}~ijk >> +ijk~ij`"
+    if sign == "@":
+        return f"letters are axes, not arrays: a product of two matrices is {product}"
+    if not (turned or also or (len(one) == len(other) == 1 and (one + other).isupper())):
+        return None
+    alike = f"`{'ji' if turned else 'ij'}{sign}{'ji' if also else 'ij'}~ij`"
+    return f"letters are axes, not arrays: two matrices element by element are {alike}, their product {product}"
 
 
 def _called(text: str) -> str | None:

@@ -323,6 +323,10 @@ def _part_name(reader: Reader, dot: Span) -> str:
         span = dot.to(reader.span(reader.pos, token.end))
         message = f"a tensor has no part `{span.text()}`"
         help_line = "the parts are `.value`, `.grad`, `.merge` and `.grad.merge`"
+        if token.text == "T":
+            help_line = (
+                "`transpose(w)` exchanges input and output axes; `w * x` is `x @ w.T` in NumPy"
+            )
         raise NotationError("E0198", message, span, help_line)
     return take(reader, token).text()
 

@@ -67,7 +67,10 @@ INSTEAD = (
     ("%", "there is no remainder operator"),
     ("&", "`and` is written `&&`"),
     ("|", "`or` is written `||`; a position of the first batch axis is `x @| 0`"),
-    ("@", "a contraction is `*`: `w * x`; a position of the first batch axis is `x @| 0`"),
+    (
+        "@",
+        "a contraction is `*`: `w * x` is `x @ w.T` in NumPy; a position of the first batch axis is `x @| 0`",
+    ),
     ("!", "`not` is written `not x`, and `different` is `<>`"),
     ("?", "the larger of 0 and x is `?/ x`"),
     ("$", "the logarithm is `log(x)`"),

@@ -264,6 +264,20 @@ def test_interrupted() -> None:
     assert (process.returncode, error) == (130, b"interrupted\n")
 
 
+def test_interrupted_before_the_command_is_imported() -> None:
+    code = (
+        "import os, signal, sys; from ilang.__main__ import run\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        name == 'ilang.icli.main' and os.kill(os.getpid(), signal.SIGINT)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "sys.exit(run())\n"
+    )
+    done = alone(code)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_interrupted_while_computing() -> None:
     words = ["run", "i*j~ij >> +ij~.", "rand:1000000", "rand:1000000"]

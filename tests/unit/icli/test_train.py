@@ -295,14 +295,19 @@ def test_a_sum_of_losses_is_told_once(here: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_loss_of_several_elements_is_refused(here: Path) -> None:
     """It was summed, and fell below 0 without end."""
-    for loss, count in (("d", 24), ("d *. d", 24), ('d *. d ++ "b|c => b|0"', 8)):
+    squares = "loss = d *. d"
+    for loss, count, written in (
+        ("d", 24, "error = loss *. loss"),
+        ("d *. d", 24, squares),
+        ("d **. 2", 24, squares),
+        ("d * d", 72, squares),
+        ('d *. d ++ "b|c => b|0"', 8, "error = loss *. loss"),
+    ):
         done = silent(here, loss, np.ones((8, 3), np.float32))
         assert done.returncode == 1
         assert f"error[E0288]: the loss has {count} elements" in done.stderr
         assert " --> s.i:7:3\n" in done.stderr
-        assert 'help: give `backprop` one number: `error = loss *. loss ++ "...|... => 0"`' in (
-            done.stderr
-        )
+        assert f'help: give `backprop` one number: `{written} ++ "...|... => 0"`' in done.stderr
     assert silent(here, 'd *. d ++ "...|... => 0"', np.ones((8, 3), np.float32)).returncode == 0
 
 
