@@ -182,6 +182,10 @@ class LossWarning(UserWarning):
     """A run of a session goes back from a loss of several elements, as if it was their sum."""
 
 
+class VersionsWarning(UserWarning):
+    """A component has no more versions for the extents of calls: further ones share a version with open extents."""
+
+
 class InternalError(Error):
     """E99: our own bug: an invariant of the compiler does not hold."""
 

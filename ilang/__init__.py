@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         ScheduleError,
         ShapeError,
         ToolError,
+        VersionsWarning,
     )
 
     I: Component  # noqa: E741 - the language's name for it
@@ -59,6 +60,7 @@ __all__ = [
     "ScheduleError",
     "ShapeError",
     "ToolError",
+    "VersionsWarning",
     "einsum",
     "einx",
     "elementwise",

@@ -7,7 +7,8 @@ those of an earlier one goes straight to compiled code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +22,7 @@ from ilang.core.diagnostic import (
     visible,
 )
 from ilang.core.ir.graph import UNNAMED
-from ilang.core.ir.size_class import size_class
 from ilang.core.ir.syntax import Combine, Definition, Einx, Module, Name, Swap, Tree
-from ilang.core.machine import CPU
 from ilang.core.notation.arity import Wires, combined, swapped, wires_of
 from ilang.core.notation.printer import print_tree
 from ilang.core.record import replace
@@ -31,10 +30,12 @@ from ilang.core.record import replace
 if TYPE_CHECKING:
     import os
     from pathlib import Path
+    from typing import Self
 
     from ilang.codegen.project.checking import Check
     from ilang.codegen.runtime.plan import CallPlan
     from ilang.codegen.runtime.specialization import Specialization
+    from ilang.codegen.runtime.versions import Version, Versions
     from ilang.core.explain.explanation import Explanation
     from ilang.core.ir.einx import Form
     from ilang.core.ir.graph import Graph
@@ -45,7 +46,7 @@ LIKE = attrgetter("__class__", "shape", "dtype", "flags.num")
 
 MOST_PLANS = 256
 MOST_SPECIALIZATIONS = 64
-"""Sizes and types that one component remembers; past it, it starts again."""
+"""Arrays, and types with ranks, that one component remembers; past it, it starts again."""
 
 LONGEST_SHOWN = 64
 """Expressions of a program that ``repr`` prints."""
@@ -62,13 +63,14 @@ class Component:
     __slots__ = (
         "__weakref__",
         "_definitions",
+        "_dynamic",
         "_graph",
         "_module",
         "_name",
         "_plans",
         "_shapes",
-        "_specializations",
         "_tree",
+        "_versions",
         "_wires",
     )
 
@@ -88,7 +90,8 @@ class Component:
         self._name = name
         self._graph: Graph | None = None
         self._shapes: dict[tuple[object, ...], Shaped] = {}
-        self._specializations: dict[tuple[object, ...], Specialization] = {}
+        self._dynamic: Collection[str] | None = ()
+        self._versions: Versions | None = None
         self._plans: dict[tuple[object, ...], CallPlan] = {}
 
     def __call__(
@@ -175,10 +178,19 @@ class Component:
             arrays = arguments.checked_arrays(graph, given)
         except DataError as error:
             raise self._explained(error, len(given)) from None
-        dtypes, shapes = arguments.types_of(arrays), [array.shape for array in arrays]
+        types, shapes = arguments.types_of(arrays), [array.shape for array in arrays]
         with pipeline.orders_suggested(graph, shapes):
-            specialization = self._specialization(graph, dtypes, shapes)
-            return specialization, arrays, pipeline.fit(specialization.shaped, shapes)
+            shaped = self.inferred(graph, types, tuple(map(len, shapes)))
+            extents = pipeline.fit(shaped, shapes)
+        return self._programs().of(shaped, types, shapes, extents), arrays, extents
+
+    def _programs(self) -> Versions:
+        """The programs that calls have been compiled for."""
+        if self._versions is None:
+            from ilang.codegen.runtime.versions import Versions
+
+            self._versions = Versions(self._dynamic)
+        return self._versions
 
     def _found(self, error: DataError, given: Sequence[Any], target: str) -> DataError:
         """An error of a call; of an element that is no index, with its place, which compiled code does not tell.
@@ -223,26 +235,28 @@ class Component:
                 self._graph = pipeline.graph_of(self._tree, self._name, self._definitions)
         return self._graph
 
-    def _specialization(
-        self,
-        graph: Graph,
-        dtypes: tuple[str | None, ...],
-        shapes: Sequence[tuple[int, ...]],
-    ) -> Specialization:
-        """The program for these element types, and for the ranks and the size class of arrays of these shapes."""
-        from ilang.codegen.runtime.specialization import Specialization
+    def dynamic(self, *names: str) -> Component:
+        """This component, compiled for calls whose extents of these names vary.
 
-        ranks = tuple(map(len, shapes))
-        shaped = self.inferred(graph, dtypes, ranks)
-        small = size_class(shaped, shapes, CPU)
-        key = (dtypes, ranks, small)
-        known = self._specializations.get(key)
-        if known is None:
-            if MOST_SPECIALIZATIONS <= len(self._specializations):
-                self._specializations.clear()
-            # Of two threads that come here at once one wins: both then use its specialization.
-            known = self._specializations.setdefault(key, Specialization(shaped, small))
-        return known
+            f = i("ik*kj~ijk >> +ijk~ij").dynamic("i")
+
+        A call compiles for the extents of its arrays, those named here left open: calls that differ in them alone share
+        one version. Without names all extents are open. A component that is combined with others, or differentiated,
+        is compiled for all extents again.
+
+        Raises:
+            DataError: E0773, at the first call: no array of the program has such an extent.
+        """
+        return copy(self).keep_open(names or None)
+
+    def keep_open(self, names: Collection[str] | None) -> Self:
+        """This component, told before its first call which extents stay open; None: all of them."""
+        self._dynamic = names
+        return self
+
+    def versions(self) -> tuple[Version, ...]:
+        """The programs compiled for calls: types and shapes of the inputs, open extents by name."""
+        return () if self._versions is None else self._versions.listed()
 
     def inferred(
         self, graph: Graph, dtypes: tuple[str | None, ...] | None, ranks: tuple[int, ...]
@@ -495,13 +509,12 @@ class Component:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its tree; compiled again where it is loaded."""
-        return Component, (
-            self._tree,
-            self._wires,
-            dict(self._definitions),
-            self._module,
-            self._name,
-        )
+        made_of = (self._tree, self._wires, dict(self._definitions), self._module, self._name)
+        return Component, made_of, self._kept()
+
+    def _kept(self) -> tuple[None, dict[str, Any]]:
+        """The slots of a copy that its arguments do not give, as ``copyreg`` sets them."""
+        return None, {"_dynamic": self._dynamic}
 
 
 def _number(count: int, word: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -254,18 +254,13 @@ def _view(spec: str, arrays: Sequence[Array], wanted: Asked, target: str) -> Run
         return None
     check_target(target)
     arranged = _arrangement(spec, arrays[0].shape)
-    return None if arranged is None else _Viewed(arranged)
+    return None if arranged is None else partial(_viewed, arranged)
 
 
-@record
-class _Viewed:
-    """Gives a view of an array."""
-
-    arranged: Arrangement
-
-    def __call__(self, array: Array, target: str, threads: int) -> Array:
-        check_threads(threads)
-        return self.arranged.of(array)
+def _viewed(arranged: Arrangement, array: Array, target: str, threads: int) -> Array:
+    del target  # a view computes nothing
+    check_threads(threads)
+    return arranged.of(array)
 
 
 @record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ilang.core.notation.kernel import accumulator, order_of, parse_kernel
 from ilang.core.record import replace
 from ilang.core.source import Source
 from ilang.core.transform.layouts import Order
+
+if TYPE_CHECKING:
+    from ilang.codegen.runtime.versions import Version
 
 MODE_HELP = 'a mode is "broadcast", ("accumulate", "sum") or ("accumulate", "sum", 1)'
 OUTPUT_HELP = (
@@ -161,7 +164,7 @@ class ElementwiseKernel(Component):
             known = Component(tree, wires_of(tree, {}))
             for wrt, values in self._derived:
                 known = known.value_and_grad(wrt) if values else known.grad(wrt)
-            known = self._ranked.setdefault(ranks, known)
+            known = self._ranked.setdefault(ranks, known.keep_open(self._dynamic))
         return known
 
     def _with_ranks(self, ranks: Sequence[int]) -> ElementKernel:
@@ -183,7 +186,8 @@ class ElementwiseKernel(Component):
             if MOST_SPECIALIZATIONS <= len(self._laid_out):
                 self._laid_out.clear()
             tree = self._with_ranks([*map(len, orders)])
-            known = self._laid_out.setdefault(orders, LaidOut(tree, orders))
+            stored = LaidOut(tree, orders).keep_open(self._dynamic)
+            known = self._laid_out.setdefault(orders, stored)
         return known
 
     def grad(self, wrt: Any = None) -> Component:
@@ -227,6 +231,11 @@ class ElementwiseKernel(Component):
             return self.ranked(*ranks)(*arrays, out=out, **options)
         except ShapeError as error:
             raise self._hinted(error, [np.shape(array) for array in arrays]) from None
+
+    def versions(self) -> tuple[Version, ...]:
+        """The programs compiled for calls, whatever the ranks and orders of their arrays."""
+        every = (*self._ranked.values(), *self._laid_out.values())
+        return tuple(dict.fromkeys(version for each in every for version in each.versions()))
 
     def shapes(
         self, *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None
@@ -272,4 +281,4 @@ class ElementwiseKernel(Component):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its kernel."""
-        return ElementwiseKernel, (self._kernel, self._derived)
+        return ElementwiseKernel, (self._kernel, self._derived), self._kept()

@@ -213,7 +213,7 @@ class Gradient(DerivedComponent):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as what it is the gradient of."""
-        return Gradient, (self._of, self._wrt, self._values)
+        return Gradient, (self._of, self._wrt, self._values), self._kept()
 
 
 class Tangent(DerivedComponent):
@@ -234,4 +234,4 @@ class Tangent(DerivedComponent):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as what it is the derivative of."""
-        return Tangent, (self._of, self._wrt)
+        return Tangent, (self._of, self._wrt), self._kept()

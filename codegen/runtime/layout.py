@@ -6,7 +6,7 @@ of arrays stored column by column is stored so, too, as NumPy has it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,9 @@ from ilang.core.notation.arity import wires_of
 from ilang.core.transform.layouts import laid_out
 
 if TYPE_CHECKING:
+    from typing import Self
+
+    from ilang.codegen.runtime.versions import Version
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.shaped import Shaped
     from ilang.core.ir.syntax import Tree
@@ -102,6 +105,15 @@ class LaidOut(Component):
             for result, order in zip(results, back, strict=True)
         )
 
+    def keep_open(self, names: Collection[str] | None) -> Self:
+        """This component, told before its first call which extents stay open; None: all of them."""
+        self._plain.keep_open(names)
+        return super().keep_open(names)
+
+    def versions(self) -> tuple[Version, ...]:
+        """The programs compiled for calls; those that are given an output are compiled as arrays are written."""
+        return (*super().versions(), *self._plain.versions())
+
     def _returning(self) -> tuple[Order | None, ...]:
         """For each output the order that gives its dimensions as the text has them; None where they stand so."""
         if self._back is None:
@@ -137,4 +149,4 @@ class LaidOut(Component):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as what it is made of."""
-        return LaidOut, (self._tree, self._orders)
+        return LaidOut, (self._tree, self._orders), self._kept()

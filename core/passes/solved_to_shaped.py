@@ -71,9 +71,26 @@ def with_extents(program: shaped.Shaped, shapes: Sequence[tuple[int, ...]]) -> s
     """
     from ilang.core.infer.fit import fit_shaped
 
-    fixed = fit_shaped(program, shapes)
-    sizes = tuple(replace(size, fixed=n) for size, n in zip(program.sizes, fixed, strict=True))
+    return with_fixed(program, fit_shaped(program, shapes))
+
+
+def with_fixed(program: shaped.Shaped, extents: Sequence[int | None]) -> shaped.Shaped:
+    """The program with one extent per size, those of None left open; ``fit_shaped`` gives extents that fit."""
+    sizes = tuple(replace(size, fixed=n) for size, n in zip(program.sizes, extents, strict=True))
     return replace(program, sizes=sizes)
+
+
+def open_sizes(program: shaped.Shaped, names: Collection[str]) -> frozenset[int]:
+    """The sizes that stay open where extents of these names do: what these follow from, and what follows from them."""
+    given = {n for n, size in enumerate(program.sizes) if size.fixed is None}
+    left = {n for n in given if program.sizes[n].name in names}
+    for rule in reversed(program.derived):
+        if rule.size in left:
+            left.update(given.intersection(rule.sources()))
+    for rule in program.derived:
+        if rule.size in given and not left.isdisjoint(rule.sources()):
+            left.add(rule.size)
+    return frozenset(left)
 
 
 def needed_values(program: graph.Graph, outputs: Sequence[int]) -> set[int]:
