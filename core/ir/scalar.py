@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
+from typing import TypeVar
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ops import OPS, SLOW
-from ilang.core.record import mapped, record
+from ilang.core.record import mapped, record, replace
 
 INFINITY = float("inf")
 GROUP = 16
@@ -99,7 +100,24 @@ class Select:
     dtype: str
 
 
+S = TypeVar("S", bound="Scalar")
 Scalar = Operand | Constant | Position | Extent | Convert | Apply | Load | Local | Select
+
+
+def arguments_of(scalar: Scalar) -> tuple[Scalar, ...]:
+    """The arguments of a primitive or of a conversion; none of anything else."""
+    if type(scalar) is Apply:
+        return scalar.arguments
+    return (scalar.argument,) if type(scalar) is Convert else ()
+
+
+def with_arguments(scalar: S, arguments: Sequence[Scalar]) -> S:
+    """A primitive or a conversion of other arguments; itself where they are the same, as where it has none."""
+    if all(a is b for a, b in zip(arguments_of(scalar), arguments, strict=True)):
+        return scalar
+    if isinstance(scalar, Apply):
+        return replace(scalar, arguments=tuple(arguments))
+    return replace(scalar, argument=arguments[0])
 
 
 def scalars_within(scalar: Scalar) -> Iterator[Scalar]:
@@ -108,12 +126,10 @@ def scalars_within(scalar: Scalar) -> Iterator[Scalar]:
     while todo:
         part = todo.pop()
         yield part
-        if type(part) is Apply:
-            todo += part.arguments[::-1]
-        elif type(part) is Convert:
-            todo.append(part.argument)
-        elif type(part) is Select:
+        if type(part) is Select:
             todo += (part.otherwise, part.then)
+        else:
+            todo += arguments_of(part)[::-1]
 
 
 def reads_both(choice: Apply) -> bool:

@@ -32,6 +32,7 @@ from ilang.core.ir.scalar import (
 from ilang.core.ir.schedule import UNIT_ROLES, Loop, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS
+from ilang.core.passes.common import with_variables
 from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope, fresh
 from ilang.core.passes.storage import Storage, wraps
 from ilang.core.record import replace
@@ -213,10 +214,26 @@ class Loops:
             bodies.append(tuple(inside.block))
         scope.block.append(kernel.If(within, bodies[0], bodies[1]))
 
-    def _count(self, frame: Frame, body: Block, step: kernel.Statement) -> None:
+    def _count(
+        self, frame: Frame, body: Block, step: kernel.Store | kernel.Change | kernel.Define
+    ) -> None:
         """Add what an iteration does, where the guards of the assignment hold."""
         within = self._guarded(frame, frame.node.guards)
-        body.append(kernel.If(within, (step,)) if within else step)
+        steps: Block = []
+        value = self._bound(frame, steps, step.value)
+        steps.append(step if value is step.value else replace(step, value=value))
+        body += [kernel.If(within, tuple(steps))] if within else steps
+
+    def _bound(self, frame: Frame, block: Block, value: Scalar) -> Scalar:
+        """A value in which variables stand for what is computed several times; a block defines them."""
+        name = self.shaped.tensors[frame.value].name
+
+        def define(part: Apply) -> Scalar:
+            local, dtype = self._local(f"{name}_{part.primitive}"), part.dtype or ""
+            block.append(kernel.Define(local, dtype, part))
+            return Local(local, dtype)
+
+        return with_variables(value, define)
 
     def _guarded(self, frame: Frame, guards: tuple[Within, ...]) -> tuple[Within, ...]:
         """Guards over axes as conditions on loop variables."""
@@ -235,14 +252,13 @@ class Loops:
         assert primitive is not None
         return Apply(primitive, (one, other), other.dtype)
 
-    def _write(self, frame: Frame, block: Block, value: Scalar) -> None:
-        """Put the finished value of one element where it is kept."""
+    def _written(self, frame: Frame, value: Scalar) -> kernel.Define | kernel.Store:
+        """The statement that puts the finished value of one element where it is kept."""
         place = frame.place
         if place.local is not None:
-            block.append(kernel.Define(place.local, self.shaped.tensors[frame.value].dtype, value))
-            return
+            return kernel.Define(place.local, self.shaped.tensors[frame.value].dtype, value)
         assert place.buffer is not None
-        block.append(kernel.Store(place.buffer, self._at(frame, place, frame.node.target), value))
+        return kernel.Store(place.buffer, self._at(frame, place, frame.node.target), value)
 
     def _at(self, frame: Frame, place: Place, index: tuple[Affine, ...]) -> tuple[Affine, ...]:
         """The index of an element of a place, for a value indexed by ``index`` over the axes of ``frame``."""

@@ -177,10 +177,7 @@ class _Lowering(OnlineReductions):
         elif reduced:
             yield from self._reduction(frame, scope, loops[leading:])
         elif node.acc is None:
-            stored: Block = []
-            self._write(frame, stored, self._value(frame))
-            for step in stored:
-                self._count(frame, scope.block, step)
+            self._count(frame, scope.block, self._written(frame, self._value(frame)))
         else:
             self._accumulate(frame, scope.block)
         for loop in reversed(opened):

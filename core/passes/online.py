@@ -345,7 +345,7 @@ class OnlineReductions(Reductions):
                 yield from self._inside(frame, scope, loops, self._step(frame, kept))
 
         def finish(body: Block) -> None:
-            self._write(frame, body, converted(self._final(frame, instance), result))
+            body.append(self._written(frame, converted(self._final(frame, instance), result)))
 
         self._over(frame, scope, rows, finish)
 

@@ -119,7 +119,7 @@ class Reductions(Loops, ABC):
     def _finish(self, frame: Frame) -> Use:
         """A function that stores an accumulator as an element of the result."""
         result = self._tensor(frame).dtype
-        return lambda body, value: self._write(frame, body, converted(value, result))
+        return lambda body, value: body.append(self._written(frame, converted(value, result)))
 
     def _in_chunks(self, frame: Frame, scope: Scope, loops: list[Loop], chunks: Chunks) -> Steps:
         """A reduction outside all loops: each chunk of its outermost loop by itself, then all of them in order.
@@ -278,7 +278,7 @@ class Reductions(Loops, ABC):
             role: Role = "t" if parts.threads and variable == counting[-1] else ""
             step = kernel.For(variable, count, (step,), end=end, role=role)
         scope.block.append(step)
-        self._write(after, scope.block, converted(acc, self._tensor(frame).dtype))
+        scope.block.append(self._written(after, converted(acc, self._tensor(frame).dtype)))
         for loop in reversed(elements):
             self._leave(after, loop)
 
@@ -305,7 +305,7 @@ class Reductions(Loops, ABC):
         """A reduction of few terms: what one run gives is the result."""
 
         def finish(body: Block, value: Scalar) -> None:
-            self._write(frame, body, value)
+            body.append(self._written(frame, value))
 
         yield from self._in_runs(frame, scope, tile, finish)
 
@@ -384,7 +384,7 @@ class Reductions(Loops, ABC):
             return
 
         def finish(body: Block, value: Scalar) -> None:
-            self._write(frame, body, converted(value, dtype))
+            body.append(self._written(frame, converted(value, dtype)))
 
         yield from self._tile(frame, scope, tile, finish)
 

@@ -97,7 +97,10 @@ def _ways(
         if part is None or argument.dtype not in FLOATS:
             continue
         choice, cotangent = part if isinstance(part, tuple) else (None, part)
-        choices = flow.choices if choice is None else (*flow.choices, choice)
+        if choice is not None and (choice[0], not choice[1]) in flow.choices:
+            continue  # the side of a choice on the same condition that is not taken
+        added = () if choice is None or choice in flow.choices else (choice,)
+        choices = (*flow.choices, *added)
         ways.append((argument, Flow(cotangent, choices, factors)))
     return ways
 
@@ -122,6 +125,21 @@ def _worse(one: Factors, other: Factors) -> Factors:
 _BY_HARM: tuple[Factors, ...] = ("singular", "product")
 PASSING = frozenset(("copy", "add", "sub", "neg", "max", "min", "where", "tf32", "bf16", "tanh"))
 """Primitives whose derivative is finite wherever they are."""
+
+
+def gathered(flows: Sequence[Flow]) -> Scalar:
+    """The sum of cotangents: a choice between sums, where all of them are of sides of one choice."""
+    ends = {flow.choices[-1][0] if flow.choices else None for flow in flows}
+    condition = next(iter(ends))
+    if condition is None or 1 < len(ends):
+        return summed([flow.selected() for flow in flows])
+    sides = [
+        [replace(flow, choices=flow.choices[:-1]) for flow in flows if flow.choices[-1][1] is holds]
+        for holds in (True, False)
+    ]
+    zero = constant(0.0, flows[0].part)
+    then, otherwise = (gathered(side) if side else zero for side in sides)
+    return chosen(condition, then, otherwise)
 
 
 def summed(parts: Sequence[Scalar]) -> Scalar:

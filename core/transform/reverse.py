@@ -40,10 +40,12 @@ from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
 from ilang.core.transform.building import Building
 from ilang.core.transform.derivatives import (
     Flow,
+    chosen,
     compared,
     constant,
     converted,
     flowing_back,
+    gathered,
     reads_value,
     summed,
 )
@@ -313,14 +315,17 @@ class Reverse:
         tensor = self.new.tensors[read.value]
         kept = {axis for part in read.index for axis in part.axes()}
         sums = any(axis not in kept for axis in range(len(node.axes)))
-        part = summed(
-            [
-                flow.selected(
-                    None if not flow.factors or (sums and flow.factors == "product") else nothing
-                )
-                for flow in flows
-            ]
-        )
+        compared_with_0 = [
+            bool(flow.factors) and not (sums and flow.factors == "product") for flow in flows
+        ]
+        if nothing is None or not any(compared_with_0):
+            part = gathered(flows)
+        elif all(compared_with_0):
+            part = gathered(flows)
+            part = chosen(nothing, constant(0.0, part), part)
+        else:
+            pairs = zip(flows, compared_with_0, strict=True)
+            part = summed([flow.selected(nothing if each else None) for flow, each in pairs])
         used = operands_of(part)
         place = {number: n for n, number in enumerate(used)}
         moved = replace(

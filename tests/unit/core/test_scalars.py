@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, scalars_within
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, scalars_within
 from ilang.core.reference import MEANING
 from ilang.core.transform.scalars import short_scalar
 
@@ -37,6 +37,8 @@ def value(scalar: Scalar, operands: Mapping[int, Any]) -> Any:
             return operands[scalar.number]
         case Constant():
             return TYPES[scalar.dtype or ""](scalar.value)
+        case Convert():
+            return value(scalar.argument, operands).astype(TYPES.get(scalar.dtype or "", np.bool_))
         case Apply():
             return MEANING[scalar.primitive](*(value(part, operands) for part in scalar.arguments))
         case _:
@@ -53,18 +55,26 @@ def scalar(draw: random.Random, dtype: str, depth: int) -> Scalar:
     def part() -> Scalar:
         return scalar(draw, dtype, depth - 1)
 
-    kind = draw.choice(("add", "sub", "mul", "div", "neg", "where", "where", "where"))
-    if kind == "neg":
-        return Apply("neg", (part(),), dtype)
-    if kind == "where":
+    def condition() -> Scalar:
         left = Operand(draw.randrange(2), dtype)
-        condition = Apply(draw.choice(("lt", "gte")), (left, Constant(0, dtype)), "bool")
-        return Apply("where", (condition, part(), part()), dtype)
+        if draw.random() < 0.1:
+            left = part()
+        return Apply(draw.choice(("lt", "gte")), (left, Constant(0, dtype)), "bool")
+
+    kind = draw.choice(("add", "sub", "mul", "div", "where", "where", "unary", "bool"))
+    if kind == "bool":
+        return Convert(condition(), dtype)
+    if kind == "unary":
+        unary = draw.choice(("neg", "neg", "neg", "square", "sqrt", "exp", "tanh", "max"))
+        bound = (Constant(draw.choice((0.0, -0.0)), dtype),) if unary == "max" else ()
+        return Apply(unary, (*bound, part()), dtype)
+    if kind == "where":
+        return Apply("where", (condition(), part(), part()), dtype)
     return Apply(kind, (part(), part()), dtype)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(8))
 def test_the_bits_stay(dtype: str, seed: int) -> None:
     draw = random.Random(seed)
     points = np.array([[a, b, c] for a in SPECIAL for b in SPECIAL for c in SPECIAL[:6]])
