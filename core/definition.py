@@ -1,8 +1,8 @@
 """A tensor function or a routine on its way down: shapes, then element types, then gradients in their places.
 
-``build/program.py`` follows the text and gives a graph. The graph of a definition goes through the steps that the
-graph of a component goes through. Two steps come on top: element types of state follow from what runs assign to it, and
-what stands for gradients is replaced by what computes them (``transform/attached.py``).
+A definition takes the steps of the pipeline, of which two are its own: ``build/program.py`` follows its statements and
+gives a graph, and ``transform/attached.py`` puts what computes gradients in the place of what stands for them. Element
+types of state follow from what runs assign to it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ilang.core import pipeline
 from ilang.core.build.functions import shortened
@@ -19,13 +19,13 @@ from ilang.core.build.tensor import Shape
 from ilang.core.build.values import Measured, Stored
 from ilang.core.diagnostic import ElementTypeError, MeaningError, ShapeError
 from ilang.core.dtype import BYTES, INTEGERS
+from ilang.core.infer.dtypes import rising_types
 from ilang.core.infer.measured import extent_of_axis
 from ilang.core.infer.projections import sizes_of
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.rows import MEMORY_ORDER, extent_of, known_axes
 from ilang.core.library.targets import advised
 from ilang.core.record import record, replace
-from ilang.core.transform.attached import attached
 
 if TYPE_CHECKING:
     from ilang.core.build.routines import Built
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from ilang.core.ir.shaped import Shaped
     from ilang.core.ir.syntax import Module
     from ilang.core.source import Span
+
+T = TypeVar("T")
 
 
 @record
@@ -114,57 +116,58 @@ class TypedDefinition:
         """
         for cell in self.built.measured:
             self.measured(cell)
-        kept = {self.built.paths[cell]: cell for cell in self.number if cell in self.built.paths}
-        state = {cell: self.dtype for cell in kept.values() if cell.kind == "declared"}
-        sums = [each.cell for each in self.built.merged]
-        state |= dict.fromkeys(sums, self.dtype)
-        try:
-            shaped = self._shaped(state)
-        except ElementTypeError as error:  # an integer beside what is no float after all?
-            state = dict.fromkeys(state, "bool")
-            try:
-                shaped = self._shaped(state)
-            except ElementTypeError:
-                raise error from None
-        for last in (False, False, *(False for _ in sums), True):
-            wrong = self._changed(shaped, kept, state)
-            for cell, dtype in wrong.items():
-                if last or cell not in state:
-                    path = self.built.paths.get(cell, cell.name)
-                    raise _of_another_type(cell, path, self.dtype, dtype)
-            if not wrong:
-                break
-            state.update(wrong)
-            shaped = self._shaped(state)
-        for cell in sums:
-            if state[cell] == "bool":
+        assigned = self._assigned()
+        state = self._rising(assigned)
+        shaped = self._shaped(state)
+        place = dict(zip([each.number for each in self.results], shaped.outputs, strict=True))
+        for cell, number in assigned.items():
+            dtype = shaped.tensors[place[number]].dtype
+            if dtype != state.get(cell, self.dtype):
+                path = self.built.paths.get(cell, cell.name)
+                raise _of_another_type(cell, path, self.dtype, dtype)
+        for cell, dtype in state.items():
+            if cell.kind == "merged" and dtype == "bool":
                 message = f"`{cell.name}` would be a sum of truth values"
                 help_line = "a product with 1 is a number: `hits *. 1`"
                 raise MeaningError("E0287", message, cell.span, help_line)
         return shaped, state
 
-    def _changed(
-        self, shaped: Shaped, kept: Mapping[str, Stored], state: Mapping[Stored, str]
-    ) -> dict[Stored, str]:
-        """Tensors that a run gives values of another type than they have, with that type."""
-        changed: dict[Stored, str] = {}
+    def _assigned(self) -> dict[Stored, int]:
+        """The value that a run gives each parameter, each tensor of state and each sum over ranks."""
+        kept = {self.built.paths[cell]: cell for cell in self.number if cell in self.built.paths}
         sums = iter(self.built.merged)
-        for each, number in zip(self.results, shaped.outputs, strict=True):
+        assigned: dict[Stored, int] = {}
+        for each in self.results:
             cell = kept.get(each.path) if each.role in ("parameter", "state") else None
             cell = next(sums).cell if each.role == "merged" else cell
-            dtype = shaped.tensors[number].dtype
-            if cell is not None and dtype != state.get(cell, self.dtype):
-                changed[cell] = dtype
-        return changed
+            if cell is not None:
+                assigned[cell] = each.number
+        return assigned
+
+    def _rising(self, assigned: Mapping[Stored, int]) -> dict[Stored, str]:
+        """The types of state and of sums over ranks, which follow from what is assigned to them."""
+        cells = [cell for cell in self.number if cell.kind in ("declared", "merged")]
+        types = rising_types(
+            self.built.graph,
+            self.solved.projections,
+            dict(enumerate(self._dtypes(dict.fromkeys(cells)))),
+            {self.number[cell]: assigned[cell] for cell in cells if cell in assigned},
+            self.dtype,
+        )
+        return {cell: types.get(self.number[cell]) or self.dtype for cell in cells}
+
+    def _dtypes(self, state: Mapping[Stored, T]) -> list[str | T]:
+        """The type of each input, where state has these."""
+        dtypes: list[str | T] = [self.dtype] * len(self.built.graph.inputs)
+        for cell, number in self.built.inputs:
+            dtypes[number] = state[cell] if cell in state else self.type_of(cell)
+        return dtypes
 
     def _shaped(self, state: Mapping[Stored, str]) -> Shaped:
         """The typed graph where state has these types."""
-        dtypes = [self.dtype] * len(self.built.graph.inputs)
-        for cell, number in self.built.inputs:
-            dtypes[number] = state[cell] if cell in state else self.type_of(cell)
         outputs = [each.number for each in self.results]
         try:
-            return pipeline.tensors_shaped(self.solved, dtypes, outputs)
+            return pipeline.tensors_shaped(self.solved, self._dtypes(state), outputs)
         except ElementTypeError as error:
             raise self._converting(error) from None
 
@@ -224,7 +227,7 @@ class TypedDefinition:
 
     def shaped(self) -> Shaped:
         """The typed graph, gradients attached; sizes that come at run time are called as the shapes say."""
-        shaped = attached(self.typed())
+        shaped = pipeline.gradients_attached(self.typed())
         words = {
             (number, dim): size
             for number, cell in enumerate(self.needed)

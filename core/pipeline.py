@@ -15,8 +15,10 @@ from ilang.core.diagnostic import ScheduleError, ShapeError
 from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.record import replace
 from ilang.core.steps import (
+    BUILD,
     CPU_PASSES,
     GPU_PASSES,
+    GRADIENTS,
     PASSES,
     Step,
     check,
@@ -29,6 +31,10 @@ from ilang.core.steps import (
 )
 
 if TYPE_CHECKING:  # what most programs do not need is imported where it is used
+    from ilang.core.build.program import Given
+    from ilang.core.build.routines import Built
+    from ilang.core.build.settings import Around
+    from ilang.core.build.tensor import Rows
     from ilang.core.explain.explanation import Explanation
     from ilang.core.explain.story import Story
     from ilang.core.infer.inferred import Inferred
@@ -45,12 +51,14 @@ __all__ = [
     "GRADIENTS",
     "STAGES",
     "STEPS",
+    "definition_built",
     "definitions_of",
     "einx_to_graph",
     "explain",
     "explain_shaped",
     "extents_text",
     "fit",
+    "gradients_attached",
     "graph_of",
     "graph_text",
     "graph_texts",
@@ -237,6 +245,24 @@ def tensors_shaped(solved: Solved, dtypes: Sequence[str], outputs: Sequence[int]
     shaped = solved_to_shaped(solved, dtypes, outputs, "f64" if "f64" in dtypes else "f32")
     verify(shaped)
     return shaped
+
+
+def definition_built(
+    around: Around,
+    name: str,
+    shapes: Mapping[str, Rows],
+    config: Mapping[str, Given],
+    keep: Sequence[str] = (),
+) -> Built:
+    """A tensor function, or a run of a routine, as a graph; ``build/program.py`` says what its arguments are."""
+    built: Built = _taken(BUILD, (around, name, shapes, config, keep), CPU)
+    return built
+
+
+def gradients_attached(shaped: Shaped) -> Shaped:
+    """A program in which nothing stands for a gradient."""
+    attached: Shaped = _taken(GRADIENTS, shaped, CPU)
+    return attached
 
 
 def lower(shaped: Shaped, machine: Machine = CPU, small: Collection[int] = ()) -> Program:
@@ -538,7 +564,7 @@ HOST = Step(
 )
 """From kernels to the program around them, which targets print with them."""
 
-STEPS = (*FRONT, *LOWERING, *CPU_PASSES, *GPU_PASSES, HOST)
+STEPS = (*FRONT[:2], BUILD, *FRONT[2:], GRADIENTS, *LOWERING, *CPU_PASSES, *GPU_PASSES, HOST)
 FINAL = "loops"
 """The stage that is what the last pass of the machine gives, whichever that is."""
 
@@ -549,7 +575,5 @@ def stages_of(machine: Machine) -> tuple[str, ...]:
     return (*(step.stage for step in steps), FINAL, HOST.stage)
 
 
-GRADIENTS = "gradients"
-"""The stage of a routine in which gradients have been put in the place of what stood for them."""
 STAGES = tuple(dict.fromkeys(stage for m in (CPU, GPU) for stage in stages_of(m)))
 """The same of any machine."""

@@ -65,6 +65,31 @@ shapes_text: Callable[[Shaped], str] = later("explain.shapes", "shapes_text")
 loops_text: Callable[[Program], str] = later("explain.kernel", "kernels_text")
 
 
+BUILD = Step(
+    "core/build/program.py",
+    "syntax",
+    "core/ir/graph.py",
+    "tensor functions and routines, followed statement by statement",
+    lambda definition, _: later("build.program", "built")(*definition),
+    None,
+    "graph",
+    lambda built: graph_text(built.graph),
+)
+"""The second step where what is run is a tensor function or a routine."""
+
+GRADIENTS = Step(
+    "core/transform/attached.py",
+    "shaped",
+    "core/ir/shaped.py",
+    "what `backprop` asks for computed where it is used",
+    taking("transform.attached", "attached"),
+    check("shaped"),
+    "gradients",
+    later("explain.assignments", "assignments_text"),
+)
+"""The step to a routine in which gradients are in the place of what stood for them."""
+
+
 def _kernel_pass(module: str, name: str, stage: str, says: str) -> Step:
     """The step from kernels to kernels of a module of ``core/passes``."""
     return Step(

@@ -216,10 +216,8 @@ def stage_text(
     if stage == "shapes":
         return pipeline.shapes_text(definition.typed())
     shaped = definition.shaped()
-    if stage == pipeline.GRADIENTS:
-        from ilang.core.explain.assignments import assignments_text
-
-        return assignments_text(shaped)
+    if stage == pipeline.GRADIENTS.stage:
+        return pipeline.GRADIENTS.show(shaped)
     if stage not in MACHINES:
         return pipeline.shaped_stage_text(shaped, stage, machine)
     from ilang.codegen.targets import c, cuda

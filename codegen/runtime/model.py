@@ -111,7 +111,6 @@ class Model:
 
     def built(self, options: Options, of_any_ranks: bool = False) -> Built:
         """The graph of a definition; ``of_any_ranks`` where their number is not known yet."""
-        from ilang.core.build.program import built
         from ilang.core.passes.einx_operands import einx_on_operands
 
         ranks = 1 if options.ranks is None else options.ranks.size
@@ -120,7 +119,8 @@ class Model:
         open_inputs = {each.name for head in heads for each in head.tensors} - {*options.shapes}
         expand = partial(einx_on_operands, waiting=open_inputs)
         around = Around(self.module, self._component, self._file, expand, known)
-        return built(around, options.name, options.shapes, options.config, options.keep)
+        shapes, config = options.shapes, options.config
+        return pipeline.definition_built(around, options.name, shapes, config, options.keep)
 
     def configuration(self, options: Options) -> dict[str, Given]:
         """The configuration values of a definition, defaults included."""

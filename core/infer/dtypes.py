@@ -8,12 +8,16 @@ expression that reads values and uses none, it is as exact as the float among th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import assert_never
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, assert_never
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.diagnostic import ElementTypeError
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS, LARGEST_FLOAT, arithmetic, join
+from ilang.core.ir.graph import Assignment, Elementwise, Graph, Node, View
+from ilang.core.ir.graph import operands as operands_of_node
+from ilang.core.ir.operation import Operation
 from ilang.core.ir.scalar import (
     Apply,
     Constant,
@@ -24,8 +28,11 @@ from ilang.core.ir.scalar import (
     Scalar,
     constant_last,
 )
-from ilang.core.ops import PRIMITIVES
+from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.source import Span
+
+if TYPE_CHECKING:
+    from ilang.core.infer.projections import Projection
 
 POWERS = {0.5: "sqrt", 2.0: "square", -1.0: "recip"}
 """A power by one of these literals is another primitive (LANGUAGE.md section 1, "Constants")."""
@@ -58,27 +65,101 @@ def type_scalar(
 
 def is_open(scalar: Scalar, operands: Sequence[Scalar]) -> bool:
     """Whether a scalar has the type of what it meets: it is of constants, open operands and truth values."""
-    return _open_type(scalar, operands) is None
+    return type_of(scalar, [each.dtype for each in operands]) is None
 
 
-def _open_type(scalar: Scalar, operands: Sequence[Scalar]) -> str | None:
-    """None of an open scalar, ``bool`` of a truth value, ``number`` of any other."""
+def type_of(scalar: Scalar, operands: Sequence[str | None], least: str = "f32") -> str | None:
+    """The type of a scalar whose operands have these types; None if it is open.
+
+    An integer beside a float, which ``type_scalar`` refuses, has the type of what is on the left.
+    """
     match scalar:
-        case Operand() | Constant() | Convert():
-            leaf = operands[scalar.number] if isinstance(scalar, Operand) else scalar
-            return leaf.dtype if leaf.dtype in (None, "bool") else "number"
+        case Operand():
+            return operands[scalar.number]
+        case Constant() | Convert():
+            return scalar.dtype
         case Apply():
             kind = PRIMITIVES[scalar.primitive].kind
             if kind in ("logic", "compare"):
                 return "bool"
             parts = scalar.arguments[1:] if kind == "select" else scalar.arguments
-            types = {_open_type(part, operands) for part in parts}
-            if "number" in types:
-                return "number"
-            moves = kind in ("move", "select")
-            return None if None in types else "bool" if moves else "number"
+            plain = [part for part in parts if not isinstance(part, Position | Extent)]
+            dtype = _meeting([type_of(part, operands, least) for part in plain])
+            if dtype in (None, "bool") and len(plain) < len(parts):
+                return "i64"
+            return (
+                dtype if kind in ("move", "select") or dtype is None else arithmetic(dtype, least)
+            )
         case _:
-            return "number"
+            return "i64"
+
+
+def _meeting(dtypes: Sequence[str | None]) -> str | None:
+    """The type in which some types meet, the first of two that do not; None where open ones meet no number."""
+    numbers = [dtype for dtype in dtypes if dtype not in (None, "bool")]
+    if not numbers:
+        return None if None in dtypes or not dtypes else "bool"
+    return reduce(lambda one, other: join(one or "", other or "") or one, numbers)
+
+
+def rising_types(
+    graph: Graph,
+    projections: Mapping[int, Sequence[Projection]],
+    inputs: Mapping[int, str | None],
+    assigned: Mapping[int, int],
+    least: str,
+) -> dict[int, str | None]:
+    """The types of open inputs: the lowest that hold the values assigned to them.
+
+    Types of values follow from those of inputs, and those of open inputs rise to those of what is assigned to them,
+    until none does. An input whose value nothing says, as one that is assigned to itself alone, stays None.
+
+    Args:
+        graph: operations, without einx notation.
+        projections: those of each operation.
+        inputs: the type of each input, None of one that is open.
+        assigned: open inputs, each with the value that is assigned to it.
+        least: the float that is a constant which meets nothing.
+    """
+    types = dict(inputs)
+    while True:
+        for value, node in enumerate(graph.nodes):
+            if value not in inputs:
+                types[value] = _type_of_node(node, projections.get(value, ()), types, least)
+        rising = {n: types[value] for n, value in assigned.items() if types[value] != types[n]}
+        rising = {n: _risen(types[n], dtype) for n, dtype in rising.items()}
+        if all(types[n] == dtype for n, dtype in rising.items()):
+            return {n: types[n] for n in assigned}
+        types |= rising
+
+
+def _risen(one: str | None, other: str | None) -> str | None:
+    """The lowest type above two, where None is below all; the first where there is none above both."""
+    return other if one is None else one if other is None else join(one, other) or one
+
+
+def _type_of_node(
+    node: Node, projections: Sequence[Projection], types: Mapping[int, str | None], least: str
+) -> str | None:
+    operands = [types.get(value) for value in operands_of_node(node)]
+    match node:
+        case View():
+            return operands[0]
+        case Elementwise():
+            return type_of(node.scalar, operands, least)
+        case Operation() if 1 < len(projections):  # parts, of one operand each
+            return _meeting([operands[number] for each in projections for number, _ in each.reads])
+        case Assignment() | Operation():
+            dtype = type_of(node.scalar, operands, least)
+            acc = node.acc
+            if isinstance(node, Operation) and not any(each.reduces() for each in projections):
+                acc = None
+            primitive = OPS[acc].binary if acc else None
+            if primitive is not None and PRIMITIVES[primitive].kind == "logic":
+                return "bool"
+            return dtype if acc is None or dtype is None else arithmetic(dtype, least)
+        case _:
+            return None
 
 
 class _Typing:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import assert_never
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.infer.inferred import Inferred
 from ilang.core.infer.operations import BATCH, INPUT, OUTPUT
 from ilang.core.infer.sizes import Sizes
@@ -62,6 +62,10 @@ class Projection:
     reads: tuple[tuple[int, Index], ...]
     beyond: frozenset[int]
     part: tuple[str, ...]
+
+    def reduces(self) -> bool:
+        """Whether several iterations meet in one element of the result."""
+        return len(variables_of(self.target)) < len(self.loops)
 
     def is_injective(self) -> bool:
         """Whether no element of the result is written twice."""

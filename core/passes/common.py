@@ -25,9 +25,9 @@ from ilang.core.ir.scalar import (
     scalars_within,
     with_arguments,
 )
+from ilang.core.ir.scalar_rules import SCALARS, is_equal, short_scalar
 from ilang.core.ops import COSTS, SLOW
 from ilang.core.record import mapped_inside, replace
-from ilang.core.transform.scalars import SCALARS, is_equal, short_scalar
 
 
 def with_variables(scalar: Scalar, define: Callable[[Apply], Scalar]) -> Scalar:
@@ -65,7 +65,7 @@ class _Values:
         self.parts: list[Scalar] = []
         self.inner: list[tuple[int, ...]] = []
         self.always: list[frozenset[int]] = []
-        """What each part computes in any case: of a choice what both sides do, nothing behind conditions."""
+        """The parts that each part computes in any case: of a choice those on both sides, none behind conditions."""
         self.costly: list[bool] = []
         self._add(scalar)
 
@@ -101,10 +101,10 @@ def _bound(scalar: Scalar, define: Callable[[Apply], Scalar]) -> Scalar:
 def _functions(scalar: Scalar) -> list[Apply]:
     """The functions of one argument that take long and are computed in any case."""
     values = _Values(scalar)
-    found = [values.parts[number] for number in sorted(values.always[-1])]
+    always = [values.parts[number] for number in sorted(values.always[-1])]
     return [
         part
-        for part in found
+        for part in always
         if isinstance(part, Apply) and part.primitive in SLOW and len(part.arguments) == 1
     ]
 

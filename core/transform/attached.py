@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ilang.core.check.shaped import verify
 from ilang.core.ir.assignments import renumbered, sources
 from ilang.core.ir.graph import Backprop, Custom
 from ilang.core.ir.shaped import Assignment, Input, InputDimension, Shaped
@@ -79,7 +78,7 @@ class _Attaching(Reverse):
             )
             for size in self.new.sizes
         )
-        result = simplified(
+        return simplified(
             replace(
                 self.shaped,
                 nodes=tuple(self.new.nodes),
@@ -91,8 +90,6 @@ class _Attaching(Reverse):
                 custom=(),
             )
         )
-        verify(result)
-        return result
 
     def _copied(self, value: int) -> int:
         """The computed value that another copies whole, if any: a gradient that is an output was a copy of it."""

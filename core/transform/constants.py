@@ -4,7 +4,7 @@ Example:
     in:   g[i] = 1;  d[i] = t[i] * g[i]
     out:  d[i] = t[i]
 
-Factors of 1 go with them (``scalars.py``).
+Factors of 1 go with them (``ir/scalar_rules.py``).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.ir.scalar import Constant, Operand, Scalar
+from ilang.core.ir.scalar_rules import short_scalar
 from ilang.core.ir.shaped import Assignment, Node, Read, Shaped
 from ilang.core.record import mapped, replace
 from ilang.core.transform.building import pruned, reading
-from ilang.core.transform.scalars import short_scalar
 
 
 def constants_in_place(shaped: Shaped) -> Shaped:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Shapes = Sequence[tuple[int, ...]] | None
 
-EMITTED = (*STAGES, GRADIENTS, *MACHINES)
+EMITTED = (*STAGES, GRADIENTS.stage, *MACHINES)
 WRITTEN = "nests"
 """The stage that ``--schedule`` prints: every expression with its schedule, as it could be pasted back."""
 
@@ -119,7 +119,7 @@ def _definitions(functions: Sequence[Function], request: Request, screen: Screen
     shapes = shapes_of(request.all("--shape"), functions)
     values = config_of(request.all("--config"), [head_of(each) for each in functions])
     stage = "schedule" if request.has("--schedule") else request.one("--emit")
-    target = _target(request.one("--target"), None if stage == GRADIENTS else stage)
+    target = _target(request.one("--target"), None if stage == GRADIENTS.stage else stage)
 
     def answer_of(function: Function) -> dict[str, object]:
         given, config = given_to(function, shapes), settings_of(head_of(function), values)

@@ -39,7 +39,7 @@ OPTIONS: dict[str, dict[str, Sequence[str]]] = {
         "--config": ("n=2",),
         "--target": ("c", "cuda", "none"),
         "--loops": FLAG,
-        "--emit": ("c", "cuda", "none", GRADIENTS),
+        "--emit": ("c", "cuda", "none", GRADIENTS.stage),
         "--schedule": FLAG,
         "--verbose": FLAG,
         "--ascii": FLAG,

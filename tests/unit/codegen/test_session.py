@@ -569,6 +569,33 @@ def test_types_are_those_of_what_numbers_and_state_meet(target: str, tmp_path: P
         session("narrow")(x=x)
 
 
+@pytest.mark.parametrize(
+    ("statements", "dtype"),
+    [
+        ('"k" =: k', "f32"),
+        ('"k" =: k + 1', "f32"),
+        ('"was" =: k; "k" =: x > 0', "bool"),
+        ('"k" =: k + n', "i64"),
+        ('"k" =: max(k, n)', "i64"),
+        ('"was" =: k; "k" =: i32(x)', "i32"),
+        ('"k" =: f64(k) + x', "f64"),
+        ('"k" =: where(x > 0, k, 2)', "f32"),
+        ('"was" =: k; "k" =: m; "m" =: m + n', "i64"),
+        ('"m" =: k + 2; "k" =: i64(x)', "i64"),
+        ('"was" =: k; "k" =: (m > 1) *. (x > 0); "m" =: m + n', "f32"),
+        ('"k" =: where(x > 0, k, m); "m" =: where(x > 0, k, n)', "i64"),
+    ],
+)
+def test_state_has_the_lowest_type_of_what_it_gets(
+    statements: str, dtype: str, tmp_path: Path
+) -> None:
+    """Through other state, too; no type is tried that what it meets refuses."""
+    path = tmp_path / "m.i"
+    path.write_text(f"cd f(x, n: i64) {{ {statements}; return x, n }}\n", encoding="utf-8")
+    tensors = load(path).session("f", {"x": "3", "n": "3"})._solved.tensors("declared")
+    assert next(each.dtype for each in tensors if each.path == "k") == dtype
+
+
 def test_what_stands_for_a_gradient_says_no_rows(module: Any) -> None:
     from ilang.core.check.graph import verify
     from ilang.core.diagnostic import InternalError

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, scalars_within
+from ilang.core.ir.scalar_rules import short_scalar
 from ilang.core.reference import MEANING
-from ilang.core.transform.scalars import short_scalar
 
 TYPES = {"f32": np.float32, "f64": np.float64}
 SPECIAL = (

@@ -25,10 +25,8 @@ from typing import get_args
 
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.scalar import Apply, Constant, Convert, Scalar, with_arguments
-from ilang.core.ir.shaped import Assignment, Node, Shaped
 from ilang.core.ops import PRIMITIVES
 from ilang.core.record import mapped_inside, replace
-from ilang.core.transform.building import pruned, reading
 
 Known = Mapping[Scalar, bool]
 """The conditions whose value is known where a scalar stands."""
@@ -42,18 +40,6 @@ ARITHMETIC: Mapping[str, Callable[..., float]] = {
     "neg": lambda a: -a,
 }
 """Primitives that are exact to the last bit in f64, and in f32 when their result in f64 is rounded."""
-
-
-def shortened(shaped: Shaped) -> Shaped:
-    """The program with shorter scalars."""
-    nodes: list[Node] = []
-    for node in shaped.nodes:
-        short = node
-        if isinstance(node, Assignment):
-            scalar = short_scalar(node.scalar)
-            short = node if scalar is node.scalar else reading(node, node.reads, scalar)
-        nodes.append(short)
-    return pruned(replace(shaped, nodes=tuple(nodes)))
 
 
 def short_scalar(scalar: Scalar, known: Known | None = None) -> Scalar:
