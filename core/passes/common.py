@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from ilang.core.ir.ids import LocalId
 from ilang.core.ir.scalar import (
     Apply,
     Convert,
@@ -46,7 +47,7 @@ def _work(scalar: Scalar) -> int:
 
     def define(part: Apply) -> Scalar:
         values.append(part)
-        return Local(len(values), part.dtype or "")
+        return Local(LocalId(len(values)), part.dtype or "")
 
     return _work_of(_bound(scalar, define)) + sum(map(_work_of, values))
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Operand, Scalar, scalars_within
 from ilang.core.ops import SLOW
 from ilang.core.passes.common import with_variables
@@ -79,7 +80,7 @@ def apply(primitive: str, *arguments: Scalar) -> Apply:
     return Apply(primitive, arguments, "bool" if primitive == "lt" else "f32")
 
 
-X = Load(0, (), "f32")
+X = Load(BufferId(0), (), "f32")
 BELOW = apply("lt", X, Constant(0, "f32"))
 
 
@@ -108,6 +109,6 @@ def test_what_may_not_be_computed_has_no_variable() -> None:
 
 
 def test_quick_parts_have_no_variables() -> None:
-    part = apply("sub", X, Local(0, "f32"))
+    part = apply("sub", X, Local(LocalId(0), "f32"))
     whole = apply("mul", part, part)
-    assert with_variables(whole, lambda _: Local(1, "f32")) is whole
+    assert with_variables(whole, lambda _: Local(LocalId(1), "f32")) is whole

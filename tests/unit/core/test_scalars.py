@@ -56,7 +56,7 @@ def scalar(draw: random.Random, dtype: str, depth: int) -> Scalar:
         return scalar(draw, dtype, depth - 1)
 
     def condition() -> Scalar:
-        left = Operand(draw.randrange(2), dtype)
+        left: Scalar = Operand(draw.randrange(2), dtype)
         if draw.random() < 0.1:
             left = part()
         return Apply(draw.choice(("lt", "gte")), (left, Constant(0, dtype)), "bool")
