@@ -351,7 +351,7 @@ class _Shaping(Assignments):
         """Add a node; ``meets`` is the type that it has if it is open."""
         self.alone = self.floats[value]
         self._node(value, node)
-        self.meets = None
+        self.meets = self.alone = None
 
     def _input(self, value: int, node: graph.Input | Terminal) -> None:
         """An input: the wiring numbers inputs first, so the value of an input is its position."""
