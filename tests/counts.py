@@ -49,6 +49,8 @@ def modules() -> Iterator[tuple[Path, str]]:
 
 def records(text: str) -> Iterator[str]:
     """The names of the record types that a module declares."""
+    if "@record" not in text and "@entity" not in text:
+        return  # most modules, which need not be parsed
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ClassDef):
             marks = {mark.id for mark in node.decorator_list if isinstance(mark, ast.Name)}
@@ -63,7 +65,7 @@ def opens_terms(text: str) -> bool:
     class of its own (``self``).
     """
     apart = {"tiles", "unit", "block", "products", "loops", "nest", "statement", "machine", "self"}
-    return any(
+    return ".terms" in text and any(
         isinstance(node, ast.Attribute) and node.attr == "terms" and _owner(node.value) not in apart
         for node in ast.walk(ast.parse(text))
     )
