@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ilang.codegen.runtime.compilers import find_compiler
-from ilang.codegen.runtime.toolchain import Variant
+from ilang.codegen.runtime.toolchain import library_recipe
 
 VECTORS = ("avx512f", "avx2", "fma", "avx", "sse4_2", "asimd", "sve")
 """Features that decide how wide vectors are, as Linux lists them."""
@@ -24,7 +24,7 @@ def describe() -> dict[str, str]:
         "processor": f"{processor}, {os.cpu_count()} cores",
         "vector features": " ".join(features),
         "compiler": _compiler(),
-        "flags": " ".join(Variant(threads=True).flags()),
+        "flags": " ".join(library_recipe(threads=True).flags),
         "load": _load(),
         "Python": platform.python_version(),
         "NumPy": np.__version__,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from ilang.codegen.emulator.recipes import ProgramRecipe, identity
+from ilang.codegen.emulator.recipes import identity, program_recipe
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.emulator.translate import translate
 from ilang.codegen.runtime import cache
@@ -33,7 +33,7 @@ def _load(text: Callable[[], str], name: str, source: str = "", *, checked: bool
     def translated() -> str:
         return f"// {identity()}\n{translate(text(), name)}"
 
-    recipe = ProgramRecipe(emulator().content, checked)
+    recipe = program_recipe(emulator().content, checked)
     # PyTorch, for one, makes NVIDIA's runtime known to the whole process, whose functions have the emulator's names.
     return cache.library_of(source, translated, recipe, functools.partial(Native, alone=True))
 

@@ -7,12 +7,12 @@ each, which the emulator's runtime answers in place of the library that belongs 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from ilang.codegen.runtime import cache
 from ilang.codegen.runtime.compilers import Language
-from ilang.core.record import record
+from ilang.codegen.runtime.toolchain import Recipe
 
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
@@ -81,79 +81,27 @@ def runtime_object() -> bytes:
     Raises:
         ToolError: E0901 to E0909 (no C++ compiler, or it fails).
     """
-    return cache.library(runtime_text(), ObjectRecipe(), cache.content_of)
+    return cache.library(runtime_text(), object_recipe(), cache.content_of)
 
 
-@record
-class ObjectRecipe:
-    """The runtime as an object; with ``ucontext`` its fibers are those of the C library."""
-
-    ucontext: bool = False
-
-    @property
-    def language(self) -> Language:
-        """C++."""
-        return CPP
-
-    def flags(self) -> tuple[str, ...]:
-        """As fast as the compiler can."""
-        fibers = ("-DEMULATOR_UCONTEXT",) if self.ucontext else ()
-        return (*STANDARD, *RUNTIME_SPEED, f"-I{RUNTIME}", "-c", *fibers)
-
-    def libraries(self) -> tuple[str, ...]:
-        """None."""
-        return ()
-
-    def files(self) -> Mapping[str, bytes]:
-        """None."""
-        return {}
+def object_recipe(ucontext: bool = False) -> Recipe:
+    """The recipe of the runtime as an object; with ``ucontext`` its fibers are those of the C library."""
+    fibers = ("-DEMULATOR_UCONTEXT",) if ucontext else ()
+    return Recipe(CPP, (*STANDARD, *RUNTIME_SPEED, f"-I{RUNTIME}", "-c", *fibers))
 
 
-@record
-class RuntimeRecipe:
-    """The runtime as a library, for programs that this process loads; it is linked of its object and nothing else."""
+def runtime_recipe(runtime: bytes) -> Recipe:
+    """The recipe of the runtime as a library, for programs that this process loads: its object and nothing else.
 
-    runtime: bytes
-
-    @property
-    def language(self) -> Language:
-        """C++."""
-        return CPP
-
-    def flags(self) -> tuple[str, ...]:
-        """Functions of the runtime call each other, whatever the process has of the same names."""
-        return (*STANDARD, "-shared", "-Wl,-Bsymbolic", f"-Wl,-soname,{runtime_name()}")
-
-    def libraries(self) -> tuple[str, ...]:
-        """The object, and the libraries of the system."""
-        return (OBJECT, *SYSTEM)
-
-    def files(self) -> Mapping[str, bytes]:
-        """The object."""
-        return {OBJECT: self.runtime}
+    Functions of the runtime call each other, whatever the process has of the same names.
+    """
+    flags = (*STANDARD, "-shared", "-Wl,-Bsymbolic", f"-Wl,-soname,{runtime_name()}")
+    return Recipe(CPP, flags, (OBJECT, *SYSTEM), ((OBJECT, runtime),))
 
 
-@record
-class ProgramRecipe:
-    """A translated program, linked with the runtime that will have been loaded before it."""
-
-    runtime: bytes
-    checked: bool = False
-
-    @property
-    def language(self) -> Language:
-        """C++."""
-        return CPP
-
-    def flags(self) -> tuple[str, ...]:
-        """Fast, or checked."""
-        mode = CHECKED if self.checked else FAST
-        return (*STANDARD, UNIQUE, *LINES, "-shared", "-Wl,-Bsymbolic", *mode)
-
-    def libraries(self) -> tuple[str, ...]:
-        """The runtime; its name tells its content."""
-        return (runtime_name(), *(WITHOUT_SANITIZERS if self.checked else ()))
-
-    def files(self) -> Mapping[str, bytes]:
-        """The runtime."""
-        return {runtime_name(): self.runtime}
+def program_recipe(runtime: bytes, checked: bool = False) -> Recipe:
+    """The recipe of a translated program, fast or checked, linked with the runtime that was loaded before it."""
+    mode = CHECKED if checked else FAST
+    flags = (*STANDARD, UNIQUE, *LINES, "-shared", "-Wl,-Bsymbolic", *mode)
+    libraries = (runtime_name(), *(WITHOUT_SANITIZERS if checked else ()))
+    return Recipe(CPP, flags, libraries, ((runtime_name(), runtime),))

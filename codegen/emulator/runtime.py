@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ilang.codegen.emulator.findings import Finding, Traffic, read_findings, read_traffic
-from ilang.codegen.emulator.recipes import RuntimeRecipe, heading, runtime_object
+from ilang.codegen.emulator.recipes import heading, runtime_object, runtime_recipe
 from ilang.codegen.runtime import cache
 from ilang.codegen.runtime.native import Native
 from ilang.core.diagnostic import InternalError
@@ -86,4 +86,4 @@ def emulator() -> Emulator:
     Raises:
         ToolError: E0901 to E0909 (no C++ compiler, or it fails).
     """
-    return cache.library(heading(), RuntimeRecipe(runtime_object()), Emulator)
+    return cache.library(heading(), runtime_recipe(runtime_object()), Emulator)

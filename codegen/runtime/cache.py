@@ -60,9 +60,7 @@ KEPT = {"E0903", "E0904", "E0905", "E0906"}
 """The errors of a compiler that fails, whose working folder stays for whoever wants to look at the source."""
 
 
-def library_of(
-    source: str, text: Callable[[], str], variant: Recipe, load: Callable[[str], T]
-) -> T:
+def library_of(source: str, text: Callable[[], str], recipe: Recipe, load: Callable[[str], T]) -> T:
     """The library of ``text()``, which is only asked for where the cache does not know what it gives for ``source``.
 
     ``source`` is everything that the text follows from, the code that writes it aside; if it is empty, nothing of it
@@ -71,8 +69,8 @@ def library_of(
     folder = cache_folder() if source else None
     writer = _writer() if folder is not None else None
     if folder is None or writer is None:
-        return library(text(), variant, load)
-    link = os.path.join(folder, f"{key_of(source, variant, writer)}.link")
+        return library(text(), recipe, load)
+    link = os.path.join(folder, f"{key_of(source, recipe, writer)}.link")
     entry = _led_to(link)
     if entry is not None and is_whole(entry):
         with contextlib.suppress(OSError):  # removed just now to keep the cache small
@@ -80,8 +78,8 @@ def library_of(
             _touch(link)
             return loaded
     written = text()
-    loaded = library(written, variant, load)
-    _point(link, f"{key_of(written, variant)}.so")
+    loaded = library(written, recipe, load)
+    _point(link, f"{key_of(written, recipe)}.so")
     return loaded
 
 
@@ -106,28 +104,28 @@ def _point(link: str, entry: str) -> None:
             os.replace(temporary, link)
 
 
-def library(text: str, variant: Recipe, load: Callable[[str], T]) -> T:
+def library(text: str, recipe: Recipe, load: Callable[[str], T]) -> T:
     """The result of ``load`` on the compiled text; ``load`` takes a path and raises OSError where it cannot be loaded.
 
     Raises:
         ToolError: any of ``toolchain.build``, or E0908 (compiled, but no folder allows to load it).
     """
-    key = key_of(text, variant)
+    key = key_of(text, recipe)
     folder = cache_folder()
     if folder is not None:
         with contextlib.suppress(OSError):
-            return _shared(folder, key, text, variant, load)
-    return _private(text, variant, load)
+            return _shared(folder, key, text, recipe, load)
+    return _private(text, recipe, load)
 
 
-def key_of(text: str, variant: Recipe, writer: str = "") -> str:
+def key_of(text: str, recipe: Recipe, writer: str = "") -> str:
     """The name of an entry: a hash of everything that the library depends on, in hexadecimal.
 
     With a ``writer``, ``text`` is what the C text follows from when that writer writes it.
     """
     parts = (
-        *(FORMAT, text, " ".join((*variant.flags(), *variant.libraries()))),
-        *(find_compiler(variant.language).identity, _processor(), writer),
+        *(FORMAT, text, " ".join((*recipe.flags, *recipe.libraries))),
+        *(find_compiler(recipe.language).identity, _processor(), writer),
     )
     return _sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hex()
 
@@ -209,7 +207,7 @@ def cache_folder() -> str | None:
         return None
 
 
-def _shared(folder: str, key: str, text: str, variant: Recipe, load: Callable[[str], T]) -> T:
+def _shared(folder: str, key: str, text: str, recipe: Recipe, load: Callable[[str], T]) -> T:
     """Load the entry, built first if it is not there or not whole. Raises OSError where the folder is of no use."""
     entry = os.path.join(folder, f"{key}.so")
     if is_whole(entry):
@@ -217,7 +215,7 @@ def _shared(folder: str, key: str, text: str, variant: Recipe, load: Callable[[s
             return _used(entry, load)
     with _turn(folder, key):
         if not is_whole(entry):  # nobody built it while we waited
-            _store(folder, entry, text, variant)
+            _store(folder, entry, text, recipe)
         return _used(entry, load)
 
 
@@ -257,14 +255,14 @@ def content_of(path: str) -> bytes:
     return content[:-TRAILER] if content[-TRAILER:].startswith(MAGIC) else content
 
 
-def _store(folder: str, entry: str, text: str, variant: Recipe) -> None:
+def _store(folder: str, entry: str, text: str, recipe: Recipe) -> None:
     """Build an entry beside the others and put it in place in one step."""
     sweep_now = _count_store()
     if sweep_now:
         sweep(folder)
     with folders.temporary_folder(folder, _is_kept) as work:
         try:
-            content = toolchain.build(text, work, variant)
+            content = toolchain.build(text, work, recipe)
         except ToolError as error:
             if error.code == "E0907":
                 raise OSError(error.message) from error
@@ -280,11 +278,11 @@ def _store(folder: str, entry: str, text: str, variant: Recipe) -> None:
         built.replace(entry)
 
 
-def _private(text: str, variant: Recipe, load: Callable[[str], T]) -> T:
+def _private(text: str, recipe: Recipe, load: Callable[[str], T]) -> T:
     """Build and load in a temporary folder that is gone afterwards: a loaded library needs its file no more."""
     try:
         with folders.temporary_folder(folders.temporary_parent(), _is_kept) as work:
-            toolchain.build(text, work, variant)
+            toolchain.build(text, work, recipe)
             try:
                 return load(str(work / "program.so"))
             except OSError as error:

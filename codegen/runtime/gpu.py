@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from ilang.codegen.runtime import cache, nvrtc
@@ -19,8 +19,8 @@ from ilang.codegen.runtime.launched_program import (
 )
 from ilang.codegen.runtime.native import Native
 from ilang.codegen.runtime.packages import Package
+from ilang.codegen.runtime.toolchain import Recipe
 from ilang.codegen.targets import cuda
-from ilang.core.record import record
 
 WHEELS = Package("nvidia", "cu*/bin/nvcc", ("-L{root}/lib",), extra="nvcc")
 """nvcc as NVIDIA has it in the registry of Python; it does not find its own libraries there."""
@@ -46,32 +46,16 @@ CUDA = Language(
 )
 
 
-@record
-class GpuRecipe:
-    """A CUDA text for one kind of GPU: 90 is a compute capability of 9.0. As a library, or of ``kernels`` alone."""
+def gpu_recipe(capability: int, kernels: bool = False) -> Recipe:
+    """The recipe of a CUDA text for one kind of GPU: 90 is a compute capability of 9.0.
 
-    capability: int
-    kernels: bool = False
-
-    @property
-    def language(self) -> Language:
-        """CUDA."""
-        return CUDA
-
-    def flags(self) -> tuple[str, ...]:
-        """Products and sums stay two roundings, as they are in C (docs/decisions/0026-cuda.md)."""
-        flags = ("-std=c++17", "-fmad=false", f"-arch=sm_{self.capability}")
-        if self.kernels:
-            return flags
-        return (*flags, "-O3", "--shared", "-Xcompiler", "-fPIC", "-cudart", "static")
-
-    def libraries(self) -> tuple[str, ...]:
-        """None."""
-        return ()
-
-    def files(self) -> Mapping[str, bytes]:
-        """None."""
-        return {}
+    Of a library, or of ``kernels`` alone. Products and sums stay two roundings, as they are in C
+    (docs/decisions/0026-cuda.md).
+    """
+    flags = ("-std=c++17", "-fmad=false", f"-arch=sm_{capability}")
+    if not kernels:
+        flags = (*flags, "-O3", "--shared", "-Xcompiler", "-fPIC", "-cudart", "static")
+    return Recipe(CUDA, flags)
 
 
 def capability() -> int:
@@ -85,7 +69,7 @@ def library(text: Callable[[], str], name: str, follows_from: str = "") -> Nativ
     Raises:
         ToolError: E0901 to E0909 (no nvcc, or it fails), E0923 (no GPU).
     """
-    recipe = GpuRecipe(capability())
+    recipe = gpu_recipe(capability())
     return cache.library_of(follows_from, lambda: f"// {name}\n{text()}", recipe, Native)
 
 
@@ -104,7 +88,7 @@ def kernels_of(source: DeviceSource, capability: int) -> CompiledKernels:
     return cache.library_of(
         source.follows_from,
         lambda: text_of(source.program()),
-        GpuRecipe(capability, kernels=True),
+        gpu_recipe(capability, kernels=True),
         lambda path: kernels_in(cache.content_of(path)),
     )
 

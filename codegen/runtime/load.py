@@ -20,7 +20,7 @@ from ilang.codegen.runtime.arguments import Output
 from ilang.codegen.runtime.concurrency import ForkSafeLock
 from ilang.codegen.runtime.memory import NO_SPACE, new_space
 from ilang.codegen.runtime.plan import CallPlan, Names
-from ilang.codegen.runtime.toolchain import Variant
+from ilang.codegen.runtime.toolchain import Recipe, library_recipe
 from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.cost import of_assignments
 from ilang.core.ir.shaped import Shaped
@@ -94,7 +94,7 @@ class LoadedLibrary:
 
 MOST_LIBRARIES = 256
 
-_loaded: dict[tuple[str, Variant], LoadedLibrary] = {}
+_loaded: dict[tuple[str, Recipe], LoadedLibrary] = {}
 """The libraries loaded last, by source and variant: a program that is written again is there at once."""
 
 _loading = ForkSafeLock()
@@ -128,7 +128,7 @@ def interface_of(shaped: Shaped, machine: Machine) -> Interface:
 
 
 def open_library(
-    interface: Interface, text: Callable[[], str], source: str, variant: Variant
+    interface: Interface, text: Callable[[], str], source: str, variant: Recipe
 ) -> LoadedLibrary:
     """The library of a program's C text, compiled if it is not in the cache.
 
@@ -186,7 +186,7 @@ class Compiled:
             with self._lock.taken():
                 known = self._libraries.get(threads)
                 if known is None:
-                    variant = Variant(threads, self._sanitize)
+                    variant = library_recipe(threads, self._sanitize)
                     known = open_library(self.interface, self._text, self._source, variant)
                     self._libraries[threads] = known
         return known

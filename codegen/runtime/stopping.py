@@ -20,7 +20,7 @@ from typing import Any
 import _cffi_backend as backend
 
 from ilang.codegen.runtime import cache
-from ilang.codegen.runtime.toolchain import Variant
+from ilang.codegen.runtime.toolchain import library_recipe
 from ilang.core.diagnostic import ToolError
 from ilang.core.machine import CPU
 
@@ -263,5 +263,5 @@ def stopping(pointers: int) -> Stopping | None:
         return None
     load: Callable[[str], Stopping] = functools.partial(Stopping, pointers=pointers)
     with contextlib.suppress(ToolError):  # a program that cannot be stopped runs all the same
-        return cache.library(text_for(pointers), Variant(), load)
+        return cache.library(text_for(pointers), library_recipe(), load)
     return None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ilang.codegen.runtime.compiler_process import (
     again,
@@ -43,50 +43,26 @@ OBJECT = 1
 """The type of file of an object, which has no program headers."""
 
 
-class Recipe(Protocol):
-    """A recipe to compile a text."""
-
-    @property
-    def language(self) -> Language:
-        """The language, whose compiler it takes."""
-
-    def flags(self) -> tuple[str, ...]:
-        """The flags, which stand before the source file; optional ones may yet be dropped."""
-
-    def libraries(self) -> tuple[str, ...]:
-        """The libraries, which stand after the source file."""
-
-    def files(self) -> Mapping[str, bytes]:
-        """The files that have to lie beside the text; their names or the text tell what is in them."""
-
-
 @record
-class Variant:
-    """The variant in which a library is compiled: serial, with threads, or for tests with sanitizers."""
+class Recipe:
+    """A recipe to compile a text: by the compiler of a language, with flags before it and libraries after it.
 
-    threads: bool = False
-    sanitize: bool = False
+    Optional flags may be dropped. ``files`` lie beside the text; their names or the text tell what is in them.
+    """
 
-    @property
-    def language(self) -> Language:
-        """C."""
-        return C
-
-    def flags(self) -> tuple[str, ...]:
-        """The flags before the source file; optional ones may yet be dropped."""
-        speed = SANITIZED if self.sanitize else FAST
-        return (*STANDARD, *speed, *((OPENMP,) if self.threads else ()))
-
-    def libraries(self) -> tuple[str, ...]:
-        """The mathematical one."""
-        return ("-lm",)
-
-    def files(self) -> Mapping[str, bytes]:
-        """None."""
-        return {}
+    language: Language
+    flags: tuple[str, ...]
+    libraries: tuple[str, ...] = ()
+    files: tuple[tuple[str, bytes], ...] = ()
 
 
-def build(text: str, folder: Path, variant: Recipe) -> bytes:
+def library_recipe(threads: bool = False, sanitize: bool = False) -> Recipe:
+    """The recipe of a library in C: serial, with threads, or for tests with sanitizers."""
+    speed = SANITIZED if sanitize else FAST
+    return Recipe(C, (*STANDARD, *speed, *((OPENMP,) if threads else ())), ("-lm",))
+
+
+def build(text: str, folder: Path, recipe: Recipe) -> bytes:
     """Compile a text to a shared library; its content, checked to be whole and for this machine.
 
     ``folder`` is empty and writable; the source and the library are left in it.
@@ -95,17 +71,17 @@ def build(text: str, folder: Path, variant: Recipe) -> bytes:
         ToolError: E0901, E0902 (no compiler), E0903 (it fails), E0904 (a signal ends it), E0905 (it hangs), E0906 (it
             writes no library, or a broken one), E0907 (the folder cannot be written), E0909 (it cannot be started).
     """
-    language = variant.language
+    language = recipe.language
     compiler = find_compiler(language)
     try:
         (folder / language.source).write_text(text, "utf-8")
-        for name, content in variant.files().items():
+        for name, content in recipe.files:
             (folder / name).write_bytes(content)
     except OSError as error:
         raise cannot_write(folder, reason_of(error)) from None
     while True:
-        flags = [flag for flag in variant.flags() if (compiler, flag) not in _refused]
-        libraries = variant.libraries()
+        flags = [flag for flag in recipe.flags if (compiler, flag) not in _refused]
+        libraries = recipe.libraries
         command = [*compiler.command, *flags, language.source, "-o", "program.so", *libraries]
         status, output = run_compiler(command, folder, language)
         if status == 0:

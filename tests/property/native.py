@@ -200,7 +200,7 @@ def _compiled(batch: Sequence[Program], mode: str, folder: Path) -> Path:
     where = os.environ.get(KEPT)
     if not where:
         return _compile(text, header, mode, folder)
-    key = cache.key_of(f"{header}{text}", toolchain.Variant(), " ".join(_command(mode)))
+    key = cache.key_of(f"{header}{text}", toolchain.library_recipe(), " ".join(_command(mode)))
     kept = Path(where) / key
     if kept.is_file():
         kept.touch()

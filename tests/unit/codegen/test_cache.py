@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ilang.codegen.runtime import cache, compilers
-from ilang.codegen.runtime.toolchain import Variant
+from ilang.codegen.runtime.toolchain import Recipe, library_recipe
 from ilang.core.diagnostic import ToolError
 from tests.unit.codegen.conftest import FakeCompiler
 
@@ -42,7 +42,7 @@ def always_counting(compiles: Compiles) -> None:
     assert compiles() == 0
 
 
-def loaded(text: str = TEXT, variant: Variant | None = None) -> str:
+def loaded(text: str = TEXT, variant: Recipe | None = None) -> str:
     """The path that a library is loaded from, once it is seen to be loadable."""
 
     def load(path: str) -> str:
@@ -52,7 +52,7 @@ def loaded(text: str = TEXT, variant: Variant | None = None) -> str:
             raise OSError(done.stderr.decode())
         return path
 
-    return cache.library(text, variant or Variant(), load)
+    return cache.library(text, variant or library_recipe(), load)
 
 
 def entries(folder: Path) -> list[Path]:
@@ -100,14 +100,17 @@ def test_one_changed_byte_is_noticed(compiles: Compiles) -> None:
 
 
 def test_key_depends_on_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    keys = {cache.key_of(TEXT, Variant()), cache.key_of(TEXT + " ", Variant())}
-    keys |= {cache.key_of(TEXT, Variant(threads=True)), cache.key_of(TEXT, Variant(sanitize=True))}
+    keys = {cache.key_of(TEXT, library_recipe()), cache.key_of(TEXT + " ", library_recipe())}
+    keys |= {
+        cache.key_of(TEXT, library_recipe(threads=True)),
+        cache.key_of(TEXT, library_recipe(sanitize=True)),
+    }
     monkeypatch.setenv("CC", f"{tmp_path}/bin/cc -DX")
-    keys.add(cache.key_of(TEXT, Variant()))
+    keys.add(cache.key_of(TEXT, library_recipe()))
     monkeypatch.setattr(cache, "_processor", lambda: "another")
-    keys.add(cache.key_of(TEXT, Variant()))
+    keys.add(cache.key_of(TEXT, library_recipe()))
     monkeypatch.setattr(cache, "FORMAT", "another")
-    keys.add(cache.key_of(TEXT, Variant()))
+    keys.add(cache.key_of(TEXT, library_recipe()))
     assert len(keys) == 7
 
 
@@ -191,7 +194,7 @@ def test_a_file_system_that_does_not_run_files(fresh_cache: Path) -> None:
             raise OSError("failed to map segment from shared object")
         return path
 
-    assert not cache.library(TEXT, Variant(), load).startswith(str(fresh_cache))
+    assert not cache.library(TEXT, library_recipe(), load).startswith(str(fresh_cache))
 
 
 def test_nowhere_to_load_from() -> None:
@@ -199,7 +202,7 @@ def test_nowhere_to_load_from() -> None:
         raise OSError(f"{path}: failed to map segment from shared object")
 
     with pytest.raises(ToolError) as caught:
-        cache.library(TEXT, Variant(), load)
+        cache.library(TEXT, library_recipe(), load)
     assert caught.value.code == "E0908"
 
 
@@ -219,9 +222,9 @@ def test_no_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 SOURCE = "what the text follows from"
 
 
-def written(texts: list[str], source: str = SOURCE, variant: Variant | None = None) -> str:
+def written(texts: list[str], source: str = SOURCE, variant: Recipe | None = None) -> str:
     """The path that the library of ``source`` is loaded from; ``texts`` are what it would be written as, in turn."""
-    return cache.library_of(source, lambda: texts.pop(0), variant or Variant(), str)
+    return cache.library_of(source, lambda: texts.pop(0), variant or library_recipe(), str)
 
 
 def test_a_known_source_needs_no_text(compiles: Compiles, fresh_cache: Path) -> None:
@@ -233,7 +236,10 @@ def test_a_known_source_needs_no_text(compiles: Compiles, fresh_cache: Path) -> 
 
 def test_a_source_is_known_by_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     written([TEXT])
-    for source, variant in ((SOURCE + " ", Variant()), (SOURCE, Variant(threads=True))):
+    for source, variant in (
+        (SOURCE + " ", library_recipe()),
+        (SOURCE, library_recipe(threads=True)),
+    ):
         with pytest.raises(IndexError):
             written([], source, variant)
     monkeypatch.setattr(cache, "_writer", lambda: "another")
@@ -356,10 +362,11 @@ def test_a_failed_compilation_stores_nothing(
 BUILDS = """
 import sys
 from ilang.codegen.runtime import cache, toolchain
-from ilang.codegen.runtime.toolchain import Variant
+from ilang.codegen.runtime.toolchain import Recipe, library_recipe
 for number in sys.argv[1:]:
     text = "int answer(void) { return %s; }" % number
-    cache.library(text, Variant(), lambda path: __import__("ctypes").CDLL(path).answer() == int(number) or sys.exit(5))
+    load = lambda path: __import__("ctypes").CDLL(path).answer() == int(number) or sys.exit(5)
+    cache.library(text, library_recipe(), load)
 """
 
 
@@ -432,7 +439,7 @@ def test_every_call_may_fail(
         with monkeypatch.context() as faulty:
             faulty.setattr(name, fail)
             with contextlib.suppress(ToolError):
-                cache.library(text, Variant(), str)
+                cache.library(text, library_recipe(), str)
         made = compiles()
         assert loaded(text)
         assert compiles() <= made + 1

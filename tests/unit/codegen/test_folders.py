@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ilang.codegen.runtime import cache, folders
-from ilang.codegen.runtime.toolchain import Variant
+from ilang.codegen.runtime.toolchain import library_recipe
 from ilang.core.diagnostic import ToolError
 from tests.unit.codegen.conftest import FakeCompiler
 
@@ -32,7 +32,7 @@ needs_root = pytest.mark.skipif(
 
 def entry() -> Path:
     """Where a library is loaded from."""
-    return Path(cache.library(TEXT, Variant(), str))
+    return Path(cache.library(TEXT, library_recipe(), str))
 
 
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -133,14 +133,14 @@ def test_an_entry_that_is_not_ours_is_built_again(spoil: str, tmp_path: Path) ->
 
 def test_a_link_leads_to_an_entry_beside_it_only(tmp_path: Path, fresh_cache: Path) -> None:
     texts = [TEXT, TEXT]
-    path = Path(cache.library_of("source", texts.pop, Variant(), str))
+    path = Path(cache.library_of("source", texts.pop, library_recipe(), str))
     (link,) = fresh_cache.glob("*.link")
     planted = tmp_path / path.name
     planted.write_bytes(path.read_bytes())
     planted.chmod(0o600)
     link.unlink()
     link.symlink_to(planted)
-    assert Path(cache.library_of("source", texts.pop, Variant(), str)) == path
+    assert Path(cache.library_of("source", texts.pop, library_recipe(), str)) == path
     assert not texts
 
 
@@ -177,10 +177,10 @@ def test_a_temporary_folder_that_others_can_rename_is_not_used(
 COMPILING = """
 import os, signal, sys
 from ilang.codegen.runtime import cache
-from ilang.codegen.runtime.toolchain import Variant
+from ilang.codegen.runtime.toolchain import library_recipe
 if sys.argv[1] == "ignored":
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-cache.library("int answer(void) { return 42; }", Variant(), str)
+cache.library("int answer(void) { return 42; }", library_recipe(), str)
 print("done")
 """
 

@@ -13,7 +13,7 @@ import pytest
 from ilang.codegen.runtime import concurrency, load, memory
 from ilang.codegen.runtime.concurrency import ForkSafeLock, interruptible
 from ilang.codegen.runtime.load import Compiled, interface_of, open_library
-from ilang.codegen.runtime.toolchain import Variant
+from ilang.codegen.runtime.toolchain import library_recipe
 from ilang.core.diagnostic import DataError, InternalError, ToolError
 from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, text_component
@@ -79,9 +79,9 @@ def test_status(n: int, code: str, compiled: Compiled) -> None:
 
 
 def test_one_text_is_loaded_once() -> None:
-    one, other = (open_library(*adding(), Variant()) for _ in range(2))
+    one, other = (open_library(*adding(), library_recipe()) for _ in range(2))
     assert one is other
-    assert open_library(*adding(ADD + "/* another */"), Variant()) is not one
+    assert open_library(*adding(ADD + "/* another */"), library_recipe()) is not one
 
 
 def test_few_libraries_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ def test_few_libraries_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_library_without_the_function() -> None:
     with pytest.raises(ToolError) as caught:
-        open_library(*adding("int unrelated(void) { return 0; }"), Variant())
+        open_library(*adding("int unrelated(void) { return 0; }"), library_recipe())
     assert caught.value.code == "E0908"
 
 

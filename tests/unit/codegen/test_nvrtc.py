@@ -79,7 +79,7 @@ def test_kernels_compile_without_a_warning(first: int, tmp_path: Path) -> None:
     ]
     text = f"{MARK}{json.dumps({'kernels': sorted(set(widths))})}\n{cuda.emit_kernels(hosts())}"
     (tmp_path / "all.cu").write_text(text, "ascii")
-    flags = [*gpu.GpuRecipe(80 + 10 * first, kernels=True).flags(), "--Ofast-compile=max"]
+    flags = [*gpu.gpu_recipe(80 + 10 * first, kernels=True).flags, "--Ofast-compile=max"]
     command = [*find_compiler(gpu.CUDA).command, *flags, "all.cu", "-o", "all.so"]
     assert run_compiler(command, tmp_path, gpu.CUDA) == (0, "")
     known = json.loads((tmp_path / "all.so").read_bytes().rpartition(b"\n")[2])

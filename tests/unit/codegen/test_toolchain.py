@@ -12,7 +12,7 @@ import pytest
 
 from ilang.codegen.runtime import compiler_process, toolchain
 from ilang.codegen.runtime.compilers import find_compiler
-from ilang.codegen.runtime.toolchain import Variant, build
+from ilang.codegen.runtime.toolchain import Recipe, build, library_recipe
 from ilang.core.diagnostic import ToolError
 from tests.unit.codegen.conftest import FakeCompiler
 
@@ -34,14 +34,14 @@ def work(tmp_path: Path) -> Path:
     return folder
 
 
-def refusal(work: Path, variant: Variant | None = None) -> ToolError:
+def refusal(work: Path, variant: Recipe | None = None) -> ToolError:
     with pytest.raises(ToolError) as caught:
-        build(TEXT, work, variant or Variant())
+        build(TEXT, work, variant or library_recipe())
     return caught.value
 
 
 def test_builds_a_library(work: Path) -> None:
-    assert build(TEXT, work, Variant()).startswith(b"\x7fELF")
+    assert build(TEXT, work, library_recipe()).startswith(b"\x7fELF")
 
 
 def test_finds_the_first_of_the_usual_names(fake_compiler: FakeCompiler) -> None:
@@ -63,7 +63,7 @@ def test_cc_may_have_blanks_in_its_path(
     for spelling in (str(program), shlex.join([str(program), "-DX"])):
         monkeypatch.setenv("CC", spelling)
         assert find_compiler().command[0] == str(program)
-    assert build(TEXT, work, Variant())
+    assert build(TEXT, work, library_recipe())
 
 
 @pytest.mark.parametrize("wanted", ["no-such-cc", "no-such-cc -O2", "'", "  'a", os.devnull])
@@ -101,7 +101,7 @@ def test_it_fails_with_megabytes_of_words(fake_compiler: FakeCompiler, work: Pat
 
 def test_it_succeeds_with_megabytes_of_words(fake_compiler: FakeCompiler, work: Path) -> None:
     fake_compiler('yes \'warning: something\' | head -c 10000000 >&2; exec "$REAL" "$@"')
-    assert build(TEXT, work, Variant())
+    assert build(TEXT, work, library_recipe())
 
 
 def test_what_it_says_last_is_read_as_well(fake_compiler: FakeCompiler, work: Path) -> None:
@@ -117,7 +117,7 @@ def test_what_it_left_behind_ends_with_it(
 ) -> None:
     monkeypatch.setattr(compiler_process, "LINGERING", 0.1)
     fake_compiler(f'yes & echo $! >{tmp_path}/child; exec "$REAL" "$@"')
-    assert build(TEXT, work, Variant())
+    assert build(TEXT, work, library_recipe())
     assert is_gone(int((tmp_path / "child").read_text()))
 
 
@@ -170,7 +170,7 @@ def test_nobody_looks_again_and_again_whether_it_has_ended(
         raise AssertionError("slept")
 
     monkeypatch.setattr(time, "sleep", refuse)
-    assert build(TEXT, work, Variant())
+    assert build(TEXT, work, library_recipe())
 
 
 def is_gone(process: int) -> bool:
@@ -203,7 +203,7 @@ def test_interrupted_it_leaves_no_process(
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            build(TEXT, work, Variant())
+            build(TEXT, work, library_recipe())
     finally:
         signal.signal(signal.SIGINT, before)
     assert is_gone(int((tmp_path / "child").read_text()))
@@ -235,7 +235,7 @@ def test_it_writes_no_good_library(
 
 
 def test_every_cut_of_a_library_is_noticed(work: Path) -> None:
-    content = build(TEXT, work, Variant())
+    content = build(TEXT, work, library_recipe())
     assert not toolchain.broken(content)
     assert all(toolchain.broken(content[:cut]) for cut in range(0, len(content), 97))
 
@@ -255,7 +255,7 @@ def test_flags_it_may_do_without(
         f'echo x >>{log}; case " $* " in *" {flag} "*) echo "{said}" >&2; exit 1;; esac; exec "$REAL" "$@"'
     )
     for _ in range(2):
-        assert build(TEXT, work, Variant(threads=True))
+        assert build(TEXT, work, library_recipe(threads=True))
     assert len(log.read_text().split()) == 3, "asked once, then known"
 
 
@@ -276,4 +276,4 @@ def test_a_program_that_cannot_start(
 
 def test_it_does_not_get_the_terminal_s_interrupt(fake_compiler: FakeCompiler, work: Path) -> None:
     fake_compiler('[ "$(ps -o pgid= $$ | tr -d " ")" = $$ ] || exit 3; exec "$REAL" "$@"')
-    assert build(TEXT, work, Variant())
+    assert build(TEXT, work, library_recipe())

@@ -113,7 +113,7 @@ def recorder(programs: Sequence[Program]) -> Native:
     assert text.count("\n{}\n") >= len(programs)
     translated = translate(text, "calls.cu").replace("::cuda_emulator::Configured(", "Recorded(")
     noted = RECORDED + translated.replace("cudaMemsetAsync(", "recorded_fill(")
-    return cache.library(noted, recipes.ProgramRecipe(emulator().content), Native)
+    return cache.library(noted, recipes.program_recipe(emulator().content), Native)
 
 
 def words_of(values: Sequence[Value], addresses: Sequence[int], base: int) -> Iterator[str]:

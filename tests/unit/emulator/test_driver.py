@@ -64,7 +64,7 @@ def emulated_kernels(source: DeviceSource) -> CompiledKernels:
         for name in known["kernels"]
     )
     whole = f"{translate(plain, 'kernels.cu')}{STARTER}{starts}    return 500;\n}}\n"
-    path = cache.library(whole, recipes.ProgramRecipe(emulator().content, checked=True), str)
+    path = cache.library(whole, recipes.program_recipe(emulator().content, checked=True), str)
     known["kernels"] = {name: name for name in known["kernels"]}
     return kernels_in(path.encode() + b"\0\n" + json.dumps(known).encode())
 
@@ -73,7 +73,7 @@ def emulated_kernels(source: DeviceSource) -> CompiledKernels:
 def machine(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
     """The emulated machine behind a driver, on which the compiler is one of kernels alone."""
     text = f"// {recipes.identity()}\n{(HERE / 'driver.cpp').read_text('utf-8')}"
-    library = cache.library(text, recipes.ProgramRecipe(machine.content), str)
+    library = cache.library(text, recipes.program_recipe(machine.content), str)
     monkeypatch.setattr(driver, "DRIVERS", (library,))
     monkeypatch.setattr(gpu, "find_compiler", lambda _: Compiler((), "", gpu.NVRTC))
     monkeypatch.setattr(gpu, "kernels_of", lambda source, _: emulated_kernels(source))

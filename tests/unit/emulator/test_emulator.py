@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ilang.codegen.emulator.program import emulated, load
-from ilang.codegen.emulator.recipes import ObjectRecipe, RuntimeRecipe, identity
+from ilang.codegen.emulator.recipes import identity, object_recipe, runtime_recipe
 from ilang.codegen.emulator.runtime import DEFAULTS, Emulator
 from ilang.codegen.emulator.translate import translate
 from ilang.codegen.runtime import cache
@@ -144,9 +144,9 @@ def test_fibers_of_the_system() -> None:
     """Where no switch is written in assembly, fibers are those of the C library: they run as the others do."""
     text = f"// {identity()}\n{(HERE / 'fibers.cpp').read_text('utf-8')}"
     for ucontext in (False, True):
-        compiled = cache.library(text, ObjectRecipe(ucontext), cache.content_of)
+        compiled = cache.library(text, object_recipe(ucontext), cache.content_of)
         linked = f"// {identity()}, fibers of the C library: {ucontext}\n"
-        library = cache.library(linked, RuntimeRecipe(compiled), Native)
+        library = cache.library(linked, runtime_recipe(compiled), Native)
         assert library.call("run_fibers") == 0
 
 
