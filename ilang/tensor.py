@@ -36,14 +36,11 @@ from ilang.core.build.tensor import Axis, Leaf, Rows, Shape
 from ilang.core.diagnostic import DataError, NotationError
 from ilang.core.ir.operation import (
     Einsum,
-    Interleave,
-    Pointwise,
     SameSize,
     Scaled,
     SetSize,
     Slice,
     Stack,
-    TransposedRows,
 )
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar
 from ilang.core.ir.spec import Joined
@@ -161,7 +158,7 @@ def literal(text: str, name: str | None = None) -> Tensor:
 
 
 def _unary(name: str, scalar: Scalar, x: object) -> Tensor:
-    return operation((scalar, "+", Pointwise()), name, [x])
+    return operation((scalar, "+", "pointwise"), name, [x])
 
 
 def relu(x: object) -> Tensor:
@@ -234,7 +231,7 @@ def where(test: object, x: object, y: object, spec: str | None = None) -> Tensor
 def fma(x: object, y: object, z: object) -> Tensor:
     """x*y + z."""
     product = Apply("mul", (Operand(0), Operand(1)))
-    return operation((Apply("add", (product, Operand(2))), "+", Pointwise()), "fma", [x, y, z])
+    return operation((Apply("add", (product, Operand(2))), "+", "pointwise"), "fma", [x, y, z])
 
 
 # -- over rows -------------------------------------------------------------------------------------------------------
@@ -242,7 +239,7 @@ def fma(x: object, y: object, z: object) -> Tensor:
 
 def transpose(x: object) -> Tensor:
     """Input and output axes exchanged."""
-    return operation((Operand(0), "+", TransposedRows()), "transpose", [x])
+    return operation((Operand(0), "+", "transpose"), "transpose", [x])
 
 
 def slice_(x: object, position: int, extent: int | None = None) -> Tensor:
@@ -264,7 +261,7 @@ def stack(*tensors: object, row: str = "output") -> Tensor:
 
 def interleave(x: object, y: object) -> Tensor:
     """X at even, y at odd positions of the last output axis."""
-    return operation((_sum(2), "+", Interleave()), "interleave", [x, y])
+    return operation((_sum(2), "+", "interleave"), "interleave", [x, y])
 
 
 def _sum(count: int) -> Scalar:

@@ -8,7 +8,6 @@ from ilang.core import pipeline
 from ilang.core.build.view import view
 from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, Node
 from ilang.core.ir.operation import (
-    Compose,
     Einsum,
     Logic,
     Operation,
@@ -72,7 +71,7 @@ class Mixing:
 
     def operation(self, logic: Logic, *values: int, primitive: str = "") -> int:
         """An operation; two operands are added unless a primitive is named."""
-        name = primitive or ("mul" if isinstance(logic, Compose) else "add")
+        name = primitive or ("mul" if logic == "compose" else "add")
         scalar = Apply(name, (Operand(0), Operand(1))) if len(values) == 2 else Operand(0)
         return self._add(Operation(values, scalar, "+", logic, type(logic).__name__, AT))
 

@@ -52,10 +52,9 @@ def gpu_recipe(capability: int, kernels: bool = False) -> Recipe:
     Of a library, or of ``kernels`` alone. Products and sums stay two roundings, as they are in C
     (docs/decisions/0026-cuda.md).
     """
+    library = ("-O3", "--shared", "-Xcompiler", "-fPIC", "-cudart", "static")
     flags = ("-std=c++17", "-fmad=false", f"-arch=sm_{capability}")
-    if not kernels:
-        flags = (*flags, "-O3", "--shared", "-Xcompiler", "-fPIC", "-cudart", "static")
-    return Recipe(CUDA, flags)
+    return Recipe(CUDA, flags if kernels else (*flags, *library))
 
 
 def capability() -> int:

@@ -15,7 +15,7 @@ from ilang.core.calculus.affine import variables_of
 from ilang.core.infer.projections import project
 from ilang.core.ir.functions import Nested
 from ilang.core.ir.graph import Assignment
-from ilang.core.ir.operation import Operation, Pointwise
+from ilang.core.ir.operation import Operation
 from ilang.core.ir.scalar import Apply, Operand
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _only_added(solved: SolvedDefinition, number: int) -> bool:
     nodes = [solved.built.graph.nodes[value] for value, _ in _uses(solved, number)]
     both = Apply("add", (Operand(0), Operand(1)))
     return bool(nodes) and all(
-        isinstance(node, Operation) and isinstance(node.logic, Pointwise) and node.scalar == both
+        isinstance(node, Operation) and node.logic == "pointwise" and node.scalar == both
         for node in nodes
     )
 

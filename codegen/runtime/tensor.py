@@ -17,7 +17,7 @@ from ilang.core.build.tensor import Leaf, Shape, TensorExpression, graph_of, mad
 from ilang.core.diagnostic import DataError
 from ilang.core.explain.story import Story
 from ilang.core.infer.projections import Projection, project, sizes_of
-from ilang.core.ir.operation import Compose, Logic, Pointwise, SizeConstraint, Terminal
+from ilang.core.ir.operation import Logic, SizeConstraint, Terminal
 from ilang.core.ir.rows import extent_of, known_axes
 from ilang.core.ir.scalar import Apply, Operand, Scalar
 
@@ -122,12 +122,12 @@ def operation(meaning: tuple[Scalar, str, Logic], text: str, operands: Sequence[
 def pointwise(primitive: str, *operands: object) -> Tensor:
     """A primitive element by element."""
     scalar = Apply(primitive, tuple(Operand(n) for n in range(len(operands))))
-    return operation((scalar, "+", Pointwise()), primitive, operands)
+    return operation((scalar, "+", "pointwise"), primitive, operands)
 
 
 def matmul(x: object, y: object) -> Tensor:
     """The composition: every input axis of x is summed against the output axes of y."""
-    return operation((Apply("mul", (Operand(0), Operand(1))), "+", Compose()), "matmul", [x, y])
+    return operation((Apply("mul", (Operand(0), Operand(1))), "+", "compose"), "matmul", [x, y])
 
 
 def solve(

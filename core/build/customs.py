@@ -15,7 +15,7 @@ from ilang.core.build.primitives import BETWEEN, ELEMENTWISE, FOLDS, joined
 from ilang.core.build.values import NumberTensor, Ruled, Stored, Tensor
 from ilang.core.diagnostic import MeaningError
 from ilang.core.ir import functions as ast
-from ilang.core.ir.operation import Compose, Einsum, Logic, Pointwise, TransposedRows
+from ilang.core.ir.operation import Einsum, Logic
 from ilang.core.ir.scalar import Apply, Operand, Scalar
 from ilang.core.ir.spec import Spec
 from ilang.core.notation.einsum import parse_spec
@@ -74,7 +74,7 @@ def _repeated(
     build: Functions, given: Sequence[Tensor], to: Sequence[Tensor], span: Span
 ) -> list[Tensor]:
     """Tensors repeated along the axes that others have and they lack; of those nothing is read."""
-    return [build.operation(Operand(0), "+", Pointwise(), [each, *to], span) for each in given]
+    return [build.operation(Operand(0), "+", "pointwise", [each, *to], span) for each in given]
 
 
 class _Slots:
@@ -173,9 +173,9 @@ class _Slots:
             target_shape, *others = (shapes[place or 0] for place in places)
             return Einsum(replace(spec, operands=tuple(others), result=target_shape))
         if places == [0, 1, 2] and self.logic.kind == "@":
-            return Compose()
+            return "compose"
         if self.logic.kind == "T" and len(places) == 2:
-            return TransposedRows() if places[0] != places[1] else Pointwise()
+            return "transpose" if places[0] != places[1] else "pointwise"
         return Einsum(_contraction(places))
 
     def _slot(self, term: ast.Term) -> int | None:

@@ -142,7 +142,7 @@ class Emission:
     def _ruled(self, value: Ruled) -> int:
         """A value with a gradient of its own: a copy, for which that stands."""
         inner = self.latest[value.value]
-        node = o.Operation((inner,), Operand(0), "+", o.Pointwise(), value.name, value.span)
+        node = o.Operation((inner,), Operand(0), "+", "pointwise", value.name, value.span)
         number = self.add(node)
         self.alike(number, inner, value.name, value.span)
         if value.tracked:

@@ -37,7 +37,7 @@ from ilang.core.build.values import (
 from ilang.core.diagnostic import Label, MeaningError, counted
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.operation import Compose, Einsum, Logic, Pointwise, Slice
+from ilang.core.ir.operation import Einsum, Logic, Slice
 from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar
 from ilang.core.ir.spec import Spec
@@ -223,7 +223,7 @@ class Functions(Configuration):
 
     def pointwise(self, scalar: Scalar, operands: Sequence[Tensor], span: Span) -> Tensor:
         """A scalar function, element by element."""
-        return self.operation(scalar, "+", Pointwise(), operands, span)
+        return self.operation(scalar, "+", "pointwise", operands, span)
 
     def _unary(self, frame: Evaluation, term: ast.Unary) -> Tensor:
         operand = self.tensor(frame, term.operand)
@@ -258,7 +258,7 @@ class Functions(Configuration):
                     )
             primitive = "mul" if term.operator == "*" else "div"
             scalar = Apply(primitive, (Operand(0), Operand(1)))
-            return self.operation(scalar, "+", Compose(), [left, right], term.span)
+            return self.operation(scalar, "+", "compose", [left, right], term.span)
         return self.pointwise(INFIX[term.operator], [left, right], term.span)
 
     def _power(self, frame: Evaluation, term: ast.Binary, left: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ from ilang.core.build.values import (
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph, operands
-from ilang.core.ir.operation import Einsum, Logic, Pointwise
+from ilang.core.ir.operation import Einsum, Logic
 from ilang.core.ir.scalar import Apply, Constant, Operand
 from ilang.core.record import record
 from ilang.core.source import Span
@@ -390,7 +390,7 @@ class Routines(Functions):
         """Values that a declared tensor keeps: it has no gradient, so nothing flows back through them."""
         if self.back is not None or not self._is_differentiable(comes):
             return number
-        values = Computed((), Operand(0), "+", Pointwise(), _name(comes), None, span)
+        values = Computed((), Operand(0), "+", "pointwise", _name(comes), None, span)
         self.emission.latest[values] = number
         return self.emission.read(Ruled(values, None, (), False, _name(comes), False, span))
 
@@ -441,7 +441,7 @@ class Routines(Functions):
             value = self.tensor(frame, right)
             if each.logic is not None:
                 return self._folded(each, Operand(0), logic, [value]), logic
-            return value, Pointwise()
+            return value, "pointwise"
         given = [self.tensor(frame, term) for term in right.operands]
         if isinstance(logic, Einsum):
             self.fitting(logic.spec, len(given))
@@ -454,7 +454,7 @@ class Routines(Functions):
             )
         scalar = single_scalar(right, len(given))
         if each.logic is None and right.operator is None:
-            return given[0], Pointwise()
+            return given[0], "pointwise"
         return self._folded(each, scalar, logic, given), logic
 
     def _folded(
@@ -499,7 +499,7 @@ class Routines(Functions):
     def _now(self, cell: Tensor, span: Span) -> Tensor:
         """The values that a tensor has now, as a tensor that keeps them."""
         number = self.needed(cell)
-        now = Computed((cell,), Operand(0), "+", Pointwise(), _name(cell), None, span)
+        now = Computed((cell,), Operand(0), "+", "pointwise", _name(cell), None, span)
         self.emission.latest[now] = number
         return now
 

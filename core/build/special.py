@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ilang.core.build.values import Measured, Ruled, Stored, Tensor
 from ilang.core.diagnostic import MeaningError
 from ilang.core.ir import functions as ast
-from ilang.core.ir.operation import Einsum, Interleave, TransposedRows
+from ilang.core.ir.operation import Einsum
 from ilang.core.ir.scalar import Apply, Operand
 from ilang.core.notation.einsum import parse_spec
 from ilang.core.source import Span
@@ -24,10 +24,10 @@ def special(build: Functions, frame: Evaluation, name: str, call: ast.Called) ->
         case "interleave":
             pair = [build.tensor(frame, each) for each in arguments]
             both = Apply("add", (Operand(0), Operand(1)))
-            return build.operation(both, "+", Interleave(), pair, span)
+            return build.operation(both, "+", "interleave", pair, span)
         case "transpose":
             value = build.tensor(frame, arguments[0])
-            return build.operation(Operand(0), "+", TransposedRows(), [value], span)
+            return build.operation(Operand(0), "+", "transpose", [value], span)
         case "stop_gradient" | "track":
             value = build.tensor(frame, arguments[0])
             return Ruled(value, None, (), False, name, name == "track", span)

@@ -40,15 +40,11 @@ from ilang.core.ir.graph import (
     operands,
 )
 from ilang.core.ir.operation import (
-    Compose,
     Einsum,
-    Interleave,
     Operation,
-    Pointwise,
     Slice,
     Stack,
     Terminal,
-    TransposedRows,
 )
 from ilang.core.ir.rows import (
     KINDS,
@@ -295,13 +291,13 @@ class Collecting:
         origin = Origin(f"`{node.text}`", node.span, "", None)
         operands = [self.shapes[operand] for operand in node.operands]
         match node.logic:
-            case Pointwise():
+            case "pointwise":
                 for name, operand in zip(self._names(node), operands, strict=True):
                     for kind, row, operand_row in zip(KINDS, shape, operand, strict=True):
                         self.below(row, operand_row, origin.at(kind, name))
-            case Compose():
+            case "compose":
                 self._compose(shape, operands[0], operands[1], self._names(node), origin)
-            case TransposedRows():
+            case "transpose":
                 batch, inner, output = operands[0]
                 for row, operand_row in zip(shape, (batch, output, inner), strict=True):
                     self.below(row, operand_row, origin)
@@ -312,7 +308,7 @@ class Collecting:
                 self._einsum(value, node.logic.spec, shapes, names, origin)
             case Stack():
                 self._stack(node, node.logic.kind, shape, operands, origin)
-            case Interleave():
+            case "interleave":
                 self._interleave(node, shape, operands, origin)
             case _:
                 assert_never(node.logic)
@@ -520,7 +516,7 @@ def _uses(graph: Graph) -> tuple[set[int], set[int]]:
     bound: set[int] = set()
     for node in graph.nodes:
         used.update(operands(node))
-        repeated = isinstance(node, Operation) and isinstance(node.logic, Pointwise)
+        repeated = isinstance(node, Operation) and node.logic == "pointwise"
         if not repeated and not isinstance(node, Elementwise):
             bound.update(operands(node))
     used.update(value for each in graph.constraints for value in compared(each))

@@ -21,14 +21,10 @@ from ilang.core.infer.operations import BATCH, INPUT, OUTPUT
 from ilang.core.infer.sizes import Sizes
 from ilang.core.ir import spec as notation
 from ilang.core.ir.operation import (
-    Compose,
     Einsum,
-    Interleave,
     Operation,
-    Pointwise,
     Slice,
     Stack,
-    TransposedRows,
 )
 from ilang.core.ir.rows import KINDS, MEMORY_ORDER, Known, Row, Shape, extent_of, known_axes
 from ilang.core.ir.syntax import Schedule
@@ -125,14 +121,14 @@ def project(inferred: Inferred, value: int, sizes: Sizes) -> list[Projection]:
     shape = inferred.shapes[value]
     operands = [inferred.shapes[operand] for operand in node.operands]
     match node.logic:
-        case Pointwise():
+        case "pointwise":
             maker = _Maker(sizes)
             target = maker.whole(shape)
             reads = [_stored([maker.aligned(target[k], x[k]) for k in range(3)]) for x in operands]
             return [maker.done(_stored(target), reads)]
-        case Compose():
+        case "compose":
             return [_compose(shape, operands[0], operands[1], sizes)]
-        case TransposedRows():
+        case "transpose":
             maker = _Maker(sizes)
             target = maker.whole(shape)
             batch, inner, output = operands[0]
@@ -157,7 +153,7 @@ def project(inferred: Inferred, value: int, sizes: Sizes) -> list[Projection]:
             return _specified(inferred, value, sizes, shapes, node.logic.spec, node.schedule)
         case Stack():
             return [_stacked(node.logic, operands[n], n, sizes) for n in range(len(operands))]
-        case Interleave():
+        case "interleave":
             return [_interleaved(operands[n], n, sizes) for n in range(2)]
         case _:
             assert_never(node.logic)

@@ -4,10 +4,10 @@ Nodes of ``ir/graph.py``; ``infer/operations.py`` makes constraints of them, ``p
 assignments.
 
 Invariants:
-    - An operation has as many operands as its logic takes: two for ``Compose`` and ``Interleave``, one for
-      ``TransposedRows`` and ``Slice`` (two where its position comes at run time), one per shape for ``Einsum``.
+    - An operation has as many operands as its logic takes: two for ``compose`` and ``interleave``, one for
+      ``transpose`` and ``Slice`` (two where its position comes at run time), one per shape for ``Einsum``.
     - A ``Terminal`` of kind ``alike`` writes no rows and no values: an ``Alike`` constraint says whose rows it has.
-    - Where ``Stack``, ``Interleave`` or a concatenating ``Einsum`` writes several parts, the scalar names every
+    - Where ``Stack``, ``interleave`` or a concatenating ``Einsum`` writes several parts, the scalar names every
       operand: each part has those that it reads.
 """
 
@@ -48,21 +48,6 @@ class Terminal:
 
 
 @record
-class Pointwise:
-    """Rows of one kind aligned, operands repeated where they lack axes."""
-
-
-@record
-class Compose:
-    """The input row of the first operand is summed against the output row of the second."""
-
-
-@record
-class TransposedRows:
-    """Input and output rows exchanged."""
-
-
-@record
 class Slice:
     """One position of the first batch axis; ``extent`` is its declared size, or None.
 
@@ -87,12 +72,15 @@ class Stack:
     kind: int
 
 
-@record
-class Interleave:
-    """The operands at even and odd positions of the last output axis."""
+RowLogic = Literal["pointwise", "compose", "transpose", "interleave"]
+"""The operations on whole rows.
 
-
-Logic = Pointwise | Compose | TransposedRows | Slice | Einsum | Stack | Interleave
+    - pointwise: rows of one kind aligned, operands repeated where they lack axes;
+    - compose: the input row of the first operand is summed against the output row of the second;
+    - transpose: input and output rows exchanged;
+    - interleave: the operands at even and odd positions of the last output axis.
+"""
+Logic = RowLogic | Slice | Einsum | Stack
 
 
 @record

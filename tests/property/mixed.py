@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.operation import Compose, Interleave, Pointwise, Slice, Stack, TransposedRows
+from ilang.core.ir.operation import Slice, Stack
 from tests.mixing import Mixing
 
 Array = npt.NDArray[Any]
@@ -422,7 +422,7 @@ class _Draw:
         for a, b in zip(one.arrays, other.arrays, strict=True):
             pad = () if other.rows() == one.rows() else (1,) * one.inner
             arrays.append(function(a, b.reshape(b.shape + pad)))
-        return self.operation(Pointwise(), [one, other], arrays, (one.batch, one.inner), name)
+        return self.operation("pointwise", [one, other], arrays, (one.batch, one.inner), name)
 
     def scaled(self) -> bool:
         """A value and a number, which stretches."""
@@ -430,7 +430,7 @@ class _Draw:
         number = one.number
 
         def step(m: Mixing, n: dict[int, int]) -> int:
-            return m.operation(Pointwise(), n[number], m.number(factor), primitive="mul")
+            return m.operation("pointwise", n[number], m.number(factor), primitive="mul")
 
         if not len(one.output):
             return False
@@ -459,7 +459,7 @@ class _Draw:
             pairs = (list(range(outer, outer + rows)), list(range(value.batch, value.batch + rows)))
             both = np.tensordot(a.astype(float), b.astype(float), pairs)
             arrays.append(np.moveaxis(both, range(outer), range(value.batch, value.batch + outer)))
-        return self.operation(Compose(), [left, value], arrays, (value.batch, value.inner), "mul")
+        return self.operation("compose", [left, value], arrays, (value.batch, value.inner), "mul")
 
     def exchanged(self) -> bool:
         """Input and output rows exchanged."""
@@ -467,7 +467,7 @@ class _Draw:
         first, last = one.batch, len(one.sizes) - one.inner
         order = [*range(first), *range(last, len(one.sizes)), *range(first, last)]
         arrays = [array.transpose(order) for array in one.arrays]
-        return self.operation(TransposedRows(), [one], arrays, (one.batch, last - first))
+        return self.operation("transpose", [one], arrays, (one.batch, last - first))
 
     def sliced(self) -> bool:
         """One position of the first batch axis."""
@@ -502,7 +502,7 @@ class _Draw:
             shape = list(pair[0].shape)
             shape[axis] *= 2
             arrays.append(both.reshape(shape))
-        return self.operation(Interleave(), [one, other], arrays, (one.batch, one.inner))
+        return self.operation("interleave", [one, other], arrays, (one.batch, one.inner))
 
     # -- the whole ---------------------------------------------------------------------------------------------------
 

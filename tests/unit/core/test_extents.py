@@ -11,7 +11,6 @@ from ilang.core.diagnostic import InternalError
 from ilang.core.explain.extents import extents_text
 from ilang.core.infer.solved import Solved
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.operation import Compose
 from ilang.core.record import replace
 from tests.mixing import Mixing
 
@@ -26,7 +25,7 @@ def mixed() -> Graph:
     m = Mixing(2)
     weights = m.leaf((), None, (4,), kind="parameter")
     valid = m.einsum("o<+k; k => o", m.index("i~i", 0), 1)
-    product = m.operation(Compose(), weights, valid)
+    product = m.operation("compose", weights, valid)
     return m.graph(m.index("+i~.", product))
 
 

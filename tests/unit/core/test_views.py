@@ -15,7 +15,6 @@ from ilang.core.diagnostic import InternalError
 from ilang.core.ir.graph import Annotation, Graph, View
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Statement, Store, statements_within
-from ilang.core.ir.operation import Pointwise
 from ilang.core.record import replace
 from tests.mixing import AT, Mixing
 from tests.unit.infer.test_mixed import arange, checked, fitted, refused, results
@@ -282,7 +281,7 @@ def test_products_that_a_view_of_them_would_store_stay() -> None:
 def test_a_number_of_elements_is_a_product_of_run_time_sizes() -> None:
     m = Mixing(1)
     fill = m.leaf(None, None, None, kind="fill", elements=12)
-    graph = m.graph(m.operation(Pointwise(), m.index("-ij~ij", 0), fill))
+    graph = m.graph(m.operation("pointwise", m.index("-ij~ij", 0), fill))
     shaped = pipeline.infer(graph, ranks=[2, None])
     x = arange(3, 4)
     np.testing.assert_array_equal(results(shaped, [x, x])[0], np.zeros((3, 4)))
