@@ -37,14 +37,6 @@ class Label:
     text: str
 
 
-@record
-class Fix:
-    """A text to write in place of a part of the program."""
-
-    span: Span
-    text: str
-
-
 class Error(Exception):
     """Base of every failure this package raises for a mistake in a program, its data, or its surroundings.
 
@@ -125,7 +117,7 @@ class ScheduleError(Error, ValueError):
     refused one may make it legal, by summing its result).
     """
 
-    fix: Fix | None = None
+    fix: Label | None = None
     within = False
 
     def __reduce__(self) -> tuple[object, ...]:

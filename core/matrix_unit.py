@@ -17,7 +17,7 @@ from typing import TypeGuard
 from ilang.core.ir.scalar import Apply, Convert, Operand, Scalar, scalars_within
 from ilang.core.ir.schedule import UNIT_ROLES, Loop, asks_for_unit
 from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.ir.syntax import LoopPart, LoopRole
+from ilang.core.ir.syntax import LoopPart
 from ilang.core.ops import ROUNDED
 from ilang.core.record import record, replace
 
@@ -118,9 +118,9 @@ def _loops(node: Assignment) -> MatrixLoops | str:
     parts = {split.axis: len(split.factors) for split in node.schedule.splits}
     order = [each for each in node.schedule.order if isinstance(each, LoopPart)]
     named = {
-        (role.loop.axis, role.loop.part): role.role
-        for role in node.schedule.roles
-        if isinstance(role, LoopRole) and role.role in UNIT_ROLES
+        (loop.axis, loop.part): role.role
+        for loop, role in node.schedule.loops()
+        if role.role in UNIT_ROLES
     }
     if len({*named.values()}) > 1:
         return "its loops are of two units, m and m16, which round to different numbers"

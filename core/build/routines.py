@@ -194,11 +194,11 @@ class Routines(Functions):
                     self.constraints.append(self.tensor(frame, each.term))
                 else:
                     self.bind(frame, each.name, each)
-            case ast.Forward():
+            case ast.TensorStatement(word="forward"):
                 self._forward(frame, each)
-            case ast.ZeroGradients():
+            case ast.TensorStatement(word="zero_grads"):
                 self._zero(frame, each)
-            case ast.Backprop():
+            case ast.TensorStatement():
                 self._backprop(frame, each)
             case ast.ForEach():
                 self._for_each(frame, each)
@@ -226,7 +226,7 @@ class Routines(Functions):
         reached = [each for each in feeding([value]) if isinstance(each, Stored)]
         return sorted((each for each in reached if each in self.order), key=self.order.__getitem__)
 
-    def _forward(self, frame: Evaluation, each: ast.Forward) -> None:
+    def _forward(self, frame: Evaluation, each: ast.TensorStatement) -> None:
         value = self.tensor(frame, each.tensor)
         if value in self.emission.latest:
             message = f"`{each.tensor.name}` is computed already"
@@ -235,7 +235,7 @@ class Routines(Functions):
             raise MeaningError("E0282", message, each.span, "leave this out", labels)
         self.needed(value)
 
-    def _zero(self, frame: Evaluation, each: ast.ZeroGradients) -> None:
+    def _zero(self, frame: Evaluation, each: ast.TensorStatement) -> None:
         for parameter in self.parameters(self.tensor(frame, each.tensor)):
             self._clear(parameter, each.span)
 
@@ -247,7 +247,7 @@ class Routines(Functions):
         self.emission.alike(number, self.emission.read(value), cell.name, span)
         self.emission.assign(cell, number)
 
-    def _backprop(self, frame: Evaluation, each: ast.Backprop) -> None:
+    def _backprop(self, frame: Evaluation, each: ast.TensorStatement) -> None:
         value = self.tensor(frame, each.tensor)
         if self.back is not None:
             labels = [Label(each.span, "again here"), Label(self.back[2], "first here")]
@@ -272,7 +272,7 @@ class Routines(Functions):
         self.back = (of, [], each.span)
         self.emission.backward.append(self.back)
 
-    def _unchanged(self, value: Tensor, each: ast.Backprop) -> None:
+    def _unchanged(self, value: Tensor, each: ast.TensorStatement) -> None:
         """Refuse that what the way back reads has other values by now."""
         for tensor in feeding([value]):
             if isinstance(tensor, Computed):

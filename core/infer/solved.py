@@ -25,21 +25,11 @@ from ilang.core.infer.letters import Letters, named_axes
 from ilang.core.ir.graph import Assignment, Graph, Node, Read, View
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.rows import Known
-from ilang.core.ir.shaped import Counted, Derivation, InputDimension, Size
-from ilang.core.record import record, replace
+from ilang.core.ir.shaped import Counted, Derivation, InputDimension, Rows, Size
+from ilang.core.record import replace
 
 if TYPE_CHECKING:  # expressions have no projections
     from ilang.core.infer.projections import OperationLoop, Projection
-
-
-@record
-class RowsOf:
-    """A value as a specification sees it: its axes in memory order, ``batch`` of them first and ``inner`` last."""
-
-    value: int
-    axes: tuple[str, ...]
-    batch: int
-    inner: int
 
 
 def graph_to_solved(graph: Graph, ranks: Sequence[int | None] | None = None) -> Solved:
@@ -200,7 +190,7 @@ class Solved:
             *self.numbers.derived,
         )
 
-    def rows(self) -> Iterator[RowsOf]:
+    def rows(self) -> Iterator[Rows]:
         """The rows that specifications determined, in the order of the graph."""
         for value, node in enumerate(self.graph.nodes):
             if not isinstance(node, Operation):
@@ -210,7 +200,7 @@ class Solved:
                 continue
             for each, (batch, inner, output) in zip((*node.operands, value), rows, strict=True):
                 axes = tuple(map(axis_says, (*batch, *output, *inner)))
-                yield RowsOf(each, axes, len(batch), len(inner))
+                yield Rows(each, axes, len(batch), len(inner))
 
     def counted(self) -> tuple[Counted, ...]:
         """The row variables that are known, in the order in which they were determined."""

@@ -395,26 +395,14 @@ class Assigned:
     span: Span
 
 
-@record
-class Forward:
-    """``forward(t)``."""
-
-    tensor: Reference
-    span: Span
+TensorWord = Literal["forward", "zero_grads", "backprop"]
 
 
 @record
-class ZeroGradients:
-    """``zero_grads(t)``."""
+class TensorStatement:
+    """``forward(t)``, ``zero_grads(t)``, ``backprop(t)``."""
 
-    tensor: Reference
-    span: Span
-
-
-@record
-class Backprop:
-    """``backprop(t)``."""
-
+    word: TensorWord
     tensor: Reference
     span: Span
 
@@ -468,16 +456,7 @@ class Commented:
 
 
 Statement = (
-    Assigned
-    | NameBinding
-    | Forward
-    | ZeroGradients
-    | Backprop
-    | ForEach
-    | Condition
-    | Routined
-    | Returned
-    | Commented
+    Assigned | NameBinding | TensorStatement | ForEach | Condition | Routined | Returned | Commented
 )
 
 

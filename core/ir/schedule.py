@@ -480,7 +480,7 @@ def named_axes(schedule: syntax.Schedule, axes: Collection[str]) -> frozenset[st
     """The axes that a schedule names in any of its parts; ``axes`` are all that its assignment may have."""
     order = resolved(schedule, axes).order
     loops = [atom for atom in order if isinstance(atom, syntax.LoopPart)]
-    loops += [entry.loop for entry in schedule.roles if isinstance(entry, syntax.LoopRole)]
+    loops += [loop for loop, _ in schedule.loops()]
     return frozenset(split.axis for split in schedule.splits) | {loop.axis for loop in loops}
 
 

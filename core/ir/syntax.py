@@ -206,19 +206,10 @@ class Start:
 
 
 @record
-class LoopRole:
-    """``i':v``: the role of a loop (p t v u q)."""
+class WrittenRole:
+    """``i':v``, the role of a loop (p t v u q), or ``0:s``, the storage of a staged input (s s2 r c), by its number."""
 
-    loop: LoopPart
-    role: str
-    span: Span
-
-
-@record
-class SiteRole:
-    """``0:s``: the storage of a staged input (s s2 r c)."""
-
-    operand: int
+    of: LoopPart | int
     role: str
     span: Span
 
@@ -229,8 +220,12 @@ class Schedule:
 
     splits: tuple[Split, ...]
     order: tuple[LoopPart | Site | Start, ...]
-    roles: tuple[LoopRole | SiteRole, ...]
+    roles: tuple[WrittenRole, ...]
     span: Span
+
+    def loops(self) -> Iterator[tuple[LoopPart, WrittenRole]]:
+        """The loops that have roles, with these."""
+        yield from ((each.of, each) for each in self.roles if isinstance(each.of, LoopPart))
 
 
 @record

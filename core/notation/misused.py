@@ -12,13 +12,11 @@ from ilang.core.diagnostic import Error, Label, ModuleError, counted
 from ilang.core.ir.functions import (
     Access,
     Assigned,
-    Backprop,
     Commented,
     Condition,
     CustomOperation,
     Declared,
     ForEach,
-    Forward,
     Function,
     Head,
     NameBinding,
@@ -28,8 +26,8 @@ from ilang.core.ir.functions import (
     Routined,
     Single,
     Statement,
+    TensorStatement,
     Text,
-    ZeroGradients,
     nodes_within,
 )
 from ilang.core.ir.primitives import PRIMITIVES
@@ -158,7 +156,7 @@ class _Definition(Terms):
             case NameBinding():
                 entry = NameEntry(each.name or DISCARD, "value", each.place.span)
                 self.bind(each.name, each.term, environment, entry)
-            case Forward() | ZeroGradients() | Backprop():
+            case TensorStatement():
                 self.look(each.tensor, environment)
             case ForEach():
                 self.look(each.tensor, environment)

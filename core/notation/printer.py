@@ -30,7 +30,6 @@ from ilang.core.ir.syntax import (
     Linear,
     Lookup,
     LoopPart,
-    LoopRole,
     Module,
     Name,
     NamedInput,
@@ -39,12 +38,12 @@ from ilang.core.ir.syntax import (
     Pattern,
     Schedule,
     Site,
-    SiteRole,
     Start,
     Swap,
     Term,
     Tree,
     Value,
+    WrittenRole,
     postorder,
 )
 from ilang.core.notation.reader import DISCARD, TYPES
@@ -287,8 +286,8 @@ def _atom(atom: LoopPart | Site | Start) -> str:
             return "!"
 
 
-def _role(role: LoopRole | SiteRole) -> str:
-    target = _atom(role.loop) if isinstance(role, LoopRole) else str(role.operand)
+def _role(role: WrittenRole) -> str:
+    target = str(role.of) if isinstance(role.of, int) else _atom(role.of)
     return f"{target}:{role.role}"
 
 

@@ -12,7 +12,6 @@ from ilang.core.ir.functions import (
     Access,
     Assigned,
     AxisNote,
-    Backprop,
     Binary,
     Body,
     Called,
@@ -23,7 +22,6 @@ from ilang.core.ir.functions import (
     EinsumOne,
     EinsumTwo,
     ForEach,
-    Forward,
     Function,
     Head,
     Listed,
@@ -44,11 +42,11 @@ from ilang.core.ir.functions import (
     Sliced,
     Statement,
     StateUpdate,
+    TensorStatement,
     Term,
     Text,
     Unary,
     Unit,
-    ZeroGradients,
 )
 from ilang.core.ir.syntax import Conversion, Einsum, Einx, ElementKernel, Identity, Schedule
 from ilang.core.notation.blocks import BINDS
@@ -324,12 +322,8 @@ def print_statement(statement: Statement) -> str:
             return _assigned(statement)
         case NameBinding():
             return _bound(statement)
-        case Forward():
-            return f"forward({statement.tensor.name})"
-        case ZeroGradients():
-            return f"zero_grads({statement.tensor.name})"
-        case Backprop():
-            return f"backprop({statement.tensor.name})"
+        case TensorStatement():
+            return f"{statement.word}({statement.tensor.name})"
         case ForEach():
             head = f"for {statement.variable} in params({statement.tensor.name})"
             return f"{head} {_statements(statement.statements)}"

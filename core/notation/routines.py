@@ -9,28 +9,27 @@ Out: ``(Assigned(Declared("c"), "+", True, Single("*", (a, b)), Logic("@")), Ret
 
 from __future__ import annotations
 
-from typing import cast
+from typing import cast, get_args
 
 from ilang.core.diagnostic import Error, NotationError, gathered
 from ilang.core.ir.functions import (
     Access,
     Accumulator,
     Assigned,
-    Backprop,
     Commented,
     Condition,
     Declared,
     ForEach,
-    Forward,
     Logic,
     Mark,
     Reference,
     Returned,
     Routined,
     Statement,
+    TensorStatement,
+    TensorWord,
     Term,
     Text,
-    ZeroGradients,
 )
 from ilang.core.ir.syntax import Schedule
 from ilang.core.notation.blocks import (
@@ -69,7 +68,7 @@ STATEMENT_HELP = (
     "a statement is an assignment, `c =: a + b`, a binding, `y = f(x)`, a call, `sgd(p; 0.1)`, or one of "
     "`forward(t)`, `backprop(t)`, `for`, `if`, `return`"
 )
-TENSOR_STATEMENTS = {"forward": Forward, "backprop": Backprop, "zero_grads": ZeroGradients}
+TENSOR_STATEMENTS: tuple[TensorWord, ...] = get_args(TensorWord)
 
 
 def read_statements(reader: Reader, context: Context) -> tuple[Statement, ...]:
@@ -147,13 +146,8 @@ def _of_tensor(part: Reader, name: str) -> Statement:
     start = part.pos
     take(part, lexeme(part))
     tensor = _tensor_in_parentheses(part, name)
-    match name:
-        case "forward":
-            return Forward(tensor, part.span(start))
-        case "backprop":
-            return Backprop(tensor, part.span(start))
-        case _:
-            return ZeroGradients(tensor, part.span(start))
+    word = next(each for each in TENSOR_STATEMENTS if each == name)
+    return TensorStatement(word, tensor, part.span(start))
 
 
 def _tensor_in_parentheses(part: Reader, name: str) -> Reference:

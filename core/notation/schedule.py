@@ -15,7 +15,7 @@ blanks; what a word stands for is decided where the axes are known (``resolved``
 from __future__ import annotations
 
 from ilang.core.diagnostic import Label, NotationError
-from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Split, Start
+from ilang.core.ir.syntax import LoopPart, Schedule, Site, Split, Start, WrittenRole
 from ilang.core.notation.lookahead import axis_end, has_colon
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, Reader
 from ilang.core.notation.schedule_rules import FACTOR_DIGITS, factor_out_of_range
@@ -39,7 +39,7 @@ def parse_schedule(reader: Reader, named: bool = False) -> Schedule:
     stop = reader.pos
     order = _order(reader, named)
     stop = order[-1].span.end if order else stop
-    roles: tuple[LoopRole | SiteRole, ...] = ()
+    roles: tuple[WrittenRole, ...] = ()
     if _opens_roles(reader, named):
         reader.skip()
         reader.take(reader.pos + 1, left=True)
@@ -153,7 +153,7 @@ def _opens_roles(reader: Reader, named: bool) -> bool:
     return reader.text[at] in DIGITS and has_colon(reader, at + 1)
 
 
-def _roles(reader: Reader, named: bool) -> tuple[LoopRole | SiteRole, ...]:
+def _roles(reader: Reader, named: bool) -> tuple[WrittenRole, ...]:
     roles = [_role(reader, True, named)]
     while True:
         comma = reader.past(BLANKS, reader.pos)
@@ -164,7 +164,7 @@ def _roles(reader: Reader, named: bool) -> tuple[LoopRole | SiteRole, ...]:
         roles.append(_role(reader, False, named))
 
 
-def _role(reader: Reader, first: bool, named: bool) -> LoopRole | SiteRole:
+def _role(reader: Reader, first: bool, named: bool) -> WrittenRole:
     """``i':v`` or ``0:s2``; what the words mean is checked later."""
     c = reader.skip()
     start = reader.pos
@@ -181,5 +181,5 @@ def _role(reader: Reader, first: bool, named: bool) -> LoopRole | SiteRole:
         raise reader.unexpected("E0123", "a role", ROLES_HELP, False)
     role = reader.take(stop).text()
     if isinstance(target, Span):
-        return SiteRole(int(target.text()), role, reader.span(start))
-    return LoopRole(target, role, reader.span(start))
+        return WrittenRole(int(target.text()), role, reader.span(start))
+    return WrittenRole(target, role, reader.span(start))

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_DIMENSIONS, THREAD_ROLES
-from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Start
+from ilang.core.ir.syntax import LoopPart, Schedule, Site, Start, WrittenRole
 from ilang.core.record import record
 from ilang.core.source import Span
 
@@ -179,49 +179,52 @@ def _check_roles(form: ScheduleTarget, schedule: Schedule, parts: dict[str, int]
     staged = {atom.operand for atom in schedule.order if isinstance(atom, Site)}
     seen: dict[str, Span] = {}
     for entry in schedule.roles:
-        if isinstance(entry, SiteRole):
-            _check_operand(form, entry.operand, entry.span)
+        if isinstance(entry.of, int):
+            _check_operand(form, entry.of, entry.span)
             _check_role(entry.role, SITE_ROLES, "a staged input", entry.span)
-            name = f"input {entry.operand}"
-            if entry.operand not in staged:
+            name = f"input {entry.of}"
+            if entry.of not in staged:
                 message = f"the order does not stage {name}, so it has no role"
-                help_line = f"stage it: write {entry.operand} in the order"
+                help_line = f"stage it: write {entry.of} in the order"
                 raise ScheduleError("E0312", message, entry.span, help_line)
         else:
-            _check_part(entry.loop, parts, entry.loop.span)
+            _check_part(entry.of, parts, entry.of.span)
             _check_role(entry.role, LOOP_ROLES, "a loop", entry.span)
-            name = f"loop {_spelled(entry.loop)}"
+            name = f"loop {_spelled(entry.of)}"
         if name in seen:
             labels = (Label(entry.span, "again here"), Label(seen[name], "first here"))
             message = f"{name} has two roles"
             help_line = "leave one out: a loop, and what is staged, has one role"
             raise ScheduleError("E0311", message, entry.span, help_line, labels)
         seen[name] = entry.span
-    _check_dimensions([entry for entry in schedule.roles if isinstance(entry, LoopRole)])
+    _check_dimensions([*schedule.loops()])
 
 
-def _check_dimensions(roles: Sequence[LoopRole]) -> None:
+def _check_dimensions(roles: Sequence[tuple[LoopPart, WrittenRole]]) -> None:
     """A dimension of the grid or of a block is one loop's, and threads are counted in one way."""
-    seen: dict[str, LoopRole] = {}
-    for entry in roles:
+    seen: dict[str, tuple[LoopPart, WrittenRole]] = {}
+    for loop, entry in roles:
         dimension = entry.role in (*BLOCK_ROLES, *THREAD_DIMENSIONS, "l")
         if dimension and entry.role in seen:
-            raise _two(f"both have the role {entry.role}", seen[entry.role], entry)
-        seen.setdefault(entry.role, entry)
-    threads = [seen[role] for role in THREAD_ROLES if role in seen]
+            raise _two(f"both have the role {entry.role}", seen[entry.role], (loop, entry))
+        seen.setdefault(entry.role, (loop, entry))
+    threads = [role for role in THREAD_ROLES if role in seen]
     for one, other in pairwise(threads):
-        if not {one.role, other.role} <= set(THREAD_DIMENSIONS):
-            raise _two(f"have the roles {one.role} and {other.role}", one, other)
+        if not {one, other} <= set(THREAD_DIMENSIONS):
+            raise _two(f"have the roles {one} and {other}", seen[one], seen[other])
 
 
-def _two(problem: str, one: LoopRole, other: LoopRole) -> ScheduleError:
+def _two(
+    problem: str, one: tuple[LoopPart, WrittenRole], other: tuple[LoopPart, WrittenRole]
+) -> ScheduleError:
     help_line = (
         "threads of a block are t, or one loop each of tx, ty and tz, or the lanes l of warps"
     )
-    if other.role in BLOCK_ROLES:
+    if other[1].role in BLOCK_ROLES:
         help_line = "give each loop a dimension of its own; p is for as many loops as you like"
-    message = f"loops {_spelled(one.loop)} and {_spelled(other.loop)} {problem}"
-    return ScheduleError("E0313", message, other.span, help_line, [Label(one.span, "one here")])
+    message = f"loops {_spelled(one[0])} and {_spelled(other[0])} {problem}"
+    labels = [Label(one[1].span, "one here")]
+    return ScheduleError("E0313", message, other[1].span, help_line, labels)
 
 
 def _check_role(role: str, legal: dict[str, str], owner: str, span: Span) -> None:

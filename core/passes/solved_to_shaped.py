@@ -179,7 +179,7 @@ class _Shaping(Assignments):
             tuple(self.number[value] for value in self.solved.inputs),
             tuple(given),
             tuple(
-                shaped.Rows(self.number[rows.value], rows.axes, rows.batch, rows.inner)
+                replace(rows, value=self.number[rows.value])
                 for rows in self.solved.rows()
                 if rows.value in self.number
             ),

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from ilang.core.diagnostic import Fix, ScheduleError, shorten
+from ilang.core.diagnostic import Label, ScheduleError, shorten
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES, UNIT_ROLES, Loop, Nest, Role
 from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Split, Start
+from ilang.core.ir.syntax import LoopPart, Schedule, Site, Split, Start, WrittenRole
 from ilang.core.matrix_unit import with_rounded_factors
 from ilang.core.notation.printer import print_schedule
 from ilang.core.record import record, replace
@@ -71,7 +71,7 @@ def _with_fix(error: ScheduleError, candidate: Candidate) -> ScheduleError:
     example = f"write `{text}` in place of `{old}`"
     help_line = f"{error.help}; for example, {example}" if error.help else example
     fixed = ScheduleError(error.code, error.message, error.span, help_line, error.labels)
-    fixed.fix, fixed.within = Fix(span, text), error.within
+    fixed.fix, fixed.within = Label(span, text), error.within
     return fixed
 
 
@@ -169,9 +169,7 @@ def _larger(node: Assignment) -> Iterator[Candidate]:
     if node.schedule is None:
         return
     splits = node.schedule.splits
-    asked = {
-        x.loop.axis for x in node.schedule.roles if isinstance(x, LoopRole) and x.role in UNIT_ROLES
-    }
+    asked = {loop.axis for loop, x in node.schedule.loops() if x.role in UNIT_ROLES}
     for n, split in enumerate(splits):
         *others, last = split.factors
         first = (last - 1).bit_length()
@@ -335,13 +333,13 @@ def _schedule(node: Assignment, nest: Nest) -> Schedule:
         order += [Site(node.operand(n), span) for n, s in enumerate(nest.sites) if s == depth]
         order += [Start(span)] if nest.start == depth else []
         order += [_part(node, loop, span) for loop in nest.order[depth : depth + 1]]
-    roles: list[LoopRole | SiteRole] = [
-        LoopRole(_part(node, loop, span), role, span)
+    roles = [
+        WrittenRole(_part(node, loop, span), role, span)
         for loop, role in zip(nest.order, nest.roles, strict=False)
         if role
     ]
     roles += [
-        SiteRole(node.operand(n), space, span) for n, space in enumerate(nest.spaces) if space
+        WrittenRole(node.operand(n), space, span) for n, space in enumerate(nest.spaces) if space
     ]
     return Schedule(splits, tuple(order), tuple(roles), span)
 

@@ -19,7 +19,7 @@ from ilang.core.ir.schedule import (
     is_space,
 )
 from ilang.core.ir.shaped import Assignment
-from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Start
+from ilang.core.ir.syntax import LoopPart, Schedule, Site, Start
 from ilang.core.record import replace
 
 
@@ -79,12 +79,12 @@ def _roles(
     loops: dict[Loop, Role] = {}
     spaces: list[Space] = [""] * len(reads)
     for entry in schedule.roles:
-        match entry:
-            case LoopRole():
+        match entry.of:
+            case LoopPart(axis=axis, part=part):
                 assert is_role(entry.role)
-                loops[Loop(number[entry.loop.axis], entry.loop.part)] = entry.role
-            case SiteRole():
+                loops[Loop(number[axis], part)] = entry.role
+            case operand:
                 assert is_space(entry.role)
-                if entry.operand in reads:
-                    spaces[reads[entry.operand]] = entry.role
+                if operand in reads:
+                    spaces[reads[operand]] = entry.role
     return loops, tuple(spaces)

@@ -36,15 +36,10 @@ class Share:
     axes: Axes
 
 
-@record
-class Unknown:
-    """A value that may depend on m in any way."""
-
-
-State = Share | Unknown | None
+UNKNOWN: Literal["unknown"] = "unknown"
+"""A value that may depend on m in any way."""
+State = Share | Literal["unknown"] | None
 """The dependence of a value on m; None where there is none."""
-
-UNKNOWN = Unknown()
 
 
 def cancelled(

@@ -222,8 +222,8 @@ class Trees:
             case 2:
                 return self.bound(size)
             case 3:
-                kind = random.choice((ast.Forward, ast.ZeroGradients, ast.Backprop))
-                return kind(reference(random), NOWHERE)
+                word = random.choice(get_args(ast.TensorWord))
+                return ast.TensorStatement(word, reference(random), NOWHERE)
             case 4:
                 settings = self.settings(size) if random.random() < 0.5 else None
                 return ast.Routined(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from ilang.codegen.targets import cuda
 from ilang.codegen.targets.c import emit
 from ilang.core import pipeline, record
-from ilang.core.diagnostic import Fix, ScheduleError
+from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.explain.definition_text import definition_text
 from ilang.core.ir import kernel
 from ilang.core.ir.schedule import schedule_text, unscheduled
@@ -121,7 +121,7 @@ def bare(trial: Trial) -> Trial:
     return Trial(trial.seed, write(program, random.Random(0), plain=True), False, ())
 
 
-def pasted(trial: Trial, fix: Fix) -> Trial:
+def pasted(trial: Trial, fix: Label) -> Trial:
     """A trial with what a refusal suggests in its text."""
     text = trial.written.text
     text = text[: fix.span.start] + fix.text + text[fix.span.end :]

@@ -221,11 +221,11 @@ def test_statements_of_each_kind() -> None:
       return y, y.grad
     """
     found = [
-        type(each).__name__
+        getattr(each, "word", type(each).__name__)
         for each in module(f"cd f(a, b; n) {{ {text} }}{OTHERS}").routines[0].statements
     ]
     assert found == [
-        *("NameBinding", "Forward", "Backprop", "ZeroGradients"),
+        *("NameBinding", "forward", "backprop", "zero_grads"),
         *("ForEach", "Condition", "Commented", "Returned"),
     ]
 
