@@ -20,7 +20,7 @@ from ilang.codegen.runtime.arguments import Output
 from ilang.codegen.runtime.concurrency import ForkSafeLock
 from ilang.codegen.runtime.memory import NO_SPACE, new_space
 from ilang.codegen.runtime.plan import CallPlan, Names
-from ilang.codegen.runtime.toolchain import Recipe, library_recipe
+from ilang.codegen.runtime.toolchain import OPENMP, Recipe, library_recipe
 from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.cost import of_assignments
 from ilang.core.ir.shaped import Shaped
@@ -95,7 +95,7 @@ class LoadedLibrary:
 MOST_LIBRARIES = 256
 
 _loaded: dict[tuple[str, Recipe], LoadedLibrary] = {}
-"""The libraries loaded last, by source and variant: a program that is written again is there at once."""
+"""The libraries loaded last, by source and recipe: a program that is written again is there at once."""
 
 _loading = ForkSafeLock()
 
@@ -128,7 +128,7 @@ def interface_of(shaped: Shaped, machine: Machine) -> Interface:
 
 
 def open_library(
-    interface: Interface, text: Callable[[], str], source: str, variant: Recipe
+    interface: Interface, text: Callable[[], str], source: str, recipe: Recipe
 ) -> LoadedLibrary:
     """The library of a program's C text, compiled if it is not in the cache.
 
@@ -137,20 +137,20 @@ def open_library(
     Raises:
         ToolError: whatever can go wrong with the compiler and its folders.
     """
-    known = _loaded.get((source, variant))
+    known = _loaded.get((source, recipe))
     if known is not None:
         return known
 
     def load(path: str) -> LoadedLibrary:
         return LoadedLibrary(
-            path, function_identifier(interface.name), interface.arrays, variant.threads
+            path, function_identifier(interface.name), interface.arrays, OPENMP in recipe.flags
         )
 
-    library = cache.library_of(source, text, variant, load)
+    library = cache.library_of(source, text, recipe, load)
     with _loading.taken():
         while MOST_LIBRARIES <= len(_loaded):
             del _loaded[next(iter(_loaded))]
-        return _loaded.setdefault((source, variant), library)
+        return _loaded.setdefault((source, recipe), library)
 
 
 class Compiled:
@@ -186,8 +186,8 @@ class Compiled:
             with self._lock.taken():
                 known = self._libraries.get(threads)
                 if known is None:
-                    variant = library_recipe(threads, self._sanitize)
-                    known = open_library(self.interface, self._text, self._source, variant)
+                    recipe = library_recipe(threads, self._sanitize)
+                    known = open_library(self.interface, self._text, self._source, recipe)
                     self._libraries[threads] = known
         return known
 

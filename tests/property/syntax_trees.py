@@ -19,7 +19,6 @@ from ilang.core.ir.syntax import (
     Linear,
     Lookup,
     LoopPart,
-    LoopRole,
     Name,
     Number,
     Operand,
@@ -27,7 +26,6 @@ from ilang.core.ir.syntax import (
     Position,
     Schedule,
     Site,
-    SiteRole,
     Split,
     Start,
     Swap,
@@ -35,6 +33,7 @@ from ilang.core.ir.syntax import (
     Term,
     Tree,
     Value,
+    WrittenRole,
 )
 from ilang.core.notation.index import RELATIONS
 from ilang.core.ops import OPS
@@ -171,11 +170,13 @@ def _schedule(random: Random, e: Expression) -> Schedule:
         for operand in range(1 if e.right is None else 2):
             if random.random() < 0.4:
                 order.insert(random.randint(0, len(order)), Site(operand, NOWHERE))
-    roles: list[LoopRole | SiteRole] = [
-        LoopRole(loop, random.choice("ptvuq"), NOWHERE) for loop in loops if random.random() < 0.2
+    roles: list[WrittenRole] = [
+        WrittenRole(loop, random.choice("ptvuq"), NOWHERE)
+        for loop in loops
+        if random.random() < 0.2
     ]
     roles += [
-        SiteRole(atom.operand, random.choice(("s", "s2", "r", "c", "c2")), NOWHERE)
+        WrittenRole(atom.operand, random.choice(("s", "s2", "r", "c", "c2")), NOWHERE)
         for atom in order
         if isinstance(atom, Site) and random.random() < 0.5
     ]
