@@ -270,7 +270,6 @@ class Command(click.Command):
         return option is not None and not option.count
 
     def _operands(self) -> str:
-        """The operands as usage shows them."""
         return " ".join(
             each.metavar or "" for each in self.params if isinstance(each, CommandOperand)
         )

@@ -261,7 +261,6 @@ class ReplSession:
         return Reply((*remarks, *(part for reply in replies for part in reply.parts)))
 
     def _keep(self, name: str, array: Array) -> Reply:
-        """Bind an array to a name and say what it is."""
         from ilang.icli.values import head_text
 
         if name in RESERVED:

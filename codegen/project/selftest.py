@@ -161,7 +161,6 @@ def _tests(
 
 
 def _run(function: ExportedFunction, case: Case) -> list[str]:
-    """The body of one test that runs a function."""
     shaped, program = function.shaped, function.program
     lines, rows = [_sizes(function, case.extents)], []
     positive = is_positive(shaped)
@@ -190,7 +189,6 @@ def _count(function: ExportedFunction, value: int, case: Case) -> int:
 
 
 def _sizes(function: ExportedFunction, extents: Sequence[int]) -> str:
-    """The declaration of the extents."""
     fields = [
         f".{member_identifier(function.shaped.sizes[n].name)} = {extents[n]}"
         for n in function.free()

@@ -309,7 +309,6 @@ class _Export:
         return kept
 
     def _gradients(self) -> Iterator[KeptTensor]:
-        """The gradients that a run gives."""
         for result, value in zip(self.solved.results, self.shaped.outputs, strict=True):
             if result.role == "gradient":
                 dims = fixed_dims(self.shaped, value, result.path)

@@ -144,7 +144,6 @@ def _rows(
 
 
 def _results(tested: TestedSession, runs: Sequence[Sequence[StoredOutput]]) -> Iterator[str]:
-    """The table of what runs return."""
     session, dims = tested.session, tested.dims()
     rows = []
     for number, outputs in enumerate(runs, 1):

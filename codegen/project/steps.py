@@ -216,7 +216,6 @@ def _limits(tested: TestedSession) -> dict[str, int | None]:
 def _inputs(
     tested: TestedSession, steps: dict[str, int], below: dict[str, int | None]
 ) -> dict[str, Array]:
-    """The inputs of a run that are read."""
     positive, dims = is_positive_session(tested), tested.dims()
     return {
         name: input_of(tested.session.tensors[name][0], dims[name], start, below[name], positive)

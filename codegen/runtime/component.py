@@ -160,7 +160,6 @@ class Component:
         return plan.call(arrays, plain, out, threads)
 
     def _offloaded(self, given: Sequence[Any], out: Any, target: str, stream: Any) -> Any:
-        """Run on a device."""
         from ilang.codegen.runtime.offload import device_of, separated
 
         device, graph = device_of(target), self.graph()

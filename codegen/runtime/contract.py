@@ -237,7 +237,6 @@ def _no_cast(code: str, types: str, casting: str) -> DataError:
 
 
 def _is_fortran(wanted: Asked, arrays: Sequence[Array]) -> bool:
-    """Whether the result has the layout of Fortran."""
     return wanted.order == "F" or (
         wanted.order == "A" and all(np.asarray(array).flags.f_contiguous for array in arrays)
     )

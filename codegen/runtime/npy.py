@@ -103,7 +103,6 @@ def _names(archive: Any, path: str) -> list[str]:
 
 
 def _member(archive: Any, path: str, key: str | None) -> Any:
-    """The member of an archive that a key names."""
     names = _names(archive, path)
     if key is None and len(names) == 1:
         key = names[0]
@@ -123,7 +122,6 @@ def _member(archive: Any, path: str, key: str | None) -> Any:
 
 
 def _read_member(archive: Any, path: str, key: str | None) -> Array:
-    """The array of an archive that a key names."""
     member = _member(archive, path, key)
     check_memory(member.file_size, f"{path}:{member.filename[:-4]}")
     with archive.open(member) as inner:

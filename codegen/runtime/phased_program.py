@@ -78,7 +78,6 @@ class PhasedProgram:
         return [values[each] for each in self._outputs]
 
     def _results(self, specialization: Specialization, given: list[Array]) -> Sequence[Array]:
-        """The arrays that one phase computes."""
         extents = tuple(size.fixed or 0 for size in specialization.shaped.sizes)
         if self._target == "numpy":
             results = specialization.evaluate(given, extents, None)

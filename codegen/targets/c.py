@@ -284,7 +284,6 @@ class _Emission:
             yield f"{indent}{each} {name}[element] = ({C_TYPES[buffer.dtype]})sums[element];"
 
     def _elements(self, s: Tile) -> int:
-        """The number of elements of a tile."""
         return math.prod(
             self.program.sizes[n].fixed or 0 for n in self.program.buffers[s.buffer].dims
         )

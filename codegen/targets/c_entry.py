@@ -162,7 +162,6 @@ class Entry:
         yield f"{INDENT}}}"
 
     def _array(self, number: BufferId) -> str:
-        """The name of the memory of a buffer."""
         return identifier(self.program.memory(number).name)
 
     def _measure(self, number: int, target: str) -> str:
@@ -186,7 +185,6 @@ class Entry:
             yield from self._step(step)
 
     def _step(self, step: Step) -> Iterator[str]:
-        """The lines of one step."""
         size = self.spelling.size
         match step:
             case Take():
@@ -236,12 +234,10 @@ class Entry:
         return f"derive(&{name}, {self._terms(words)}, {rule.whole.offset()}, {limits})"
 
     def _terms(self, words: Sequence[str]) -> str:
-        """The arguments of a call that are a list of terms."""
         listed = f"(const int64_t[]){{{', '.join(words)}}}" if words else "NULL"
         return f"{len(words)}, {listed}"
 
     def _function(self) -> Iterator[str]:
-        """The program's function."""
         if not self.has_variants:
             yield from self._running(self.signature)
             return
@@ -323,7 +319,6 @@ class Entry:
         return buffer.dtype, f"{self._array(ranges.buffer)}, {count}, {size(ranges.size)}"
 
     def _launch(self, launch: Launch) -> str:
-        """The call of a kernel."""
         words = [self.spelling.size(n) for n in launch.sizes]
         words += [self._array(n) for n in launch.buffers]
         words += ["base + plan.scratch"] if launch.scratch else []

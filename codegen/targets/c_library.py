@@ -41,7 +41,6 @@ def parts(machine: Machine) -> tuple[HeaderPart, ...]:
 
 @functools.cache
 def _written() -> tuple[HeaderPart, ...]:
-    """The parts of all headers."""
     return tuple(part for name in HEADERS for part in _typed(name))
 
 

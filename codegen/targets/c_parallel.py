@@ -152,7 +152,6 @@ class KernelFunctions:
         yield f"{indent}}}"
 
     def _iterations(self, sharing: Sharing) -> str:
-        """The number of iterations that loops have together."""
         loops = zip(sharing.sizes, sharing.ends, strict=True)
         return " * ".join(itertools.starmap(self.spelling.trips, loops))
 

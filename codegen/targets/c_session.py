@@ -150,7 +150,6 @@ def shown_words(session: EmittedSession) -> list[str]:
 
 
 def _field(each: KeptTensor) -> str:
-    """The field of a tensor."""
     if each.number():
         return f"{INDENT}{C_TYPES[each.dtype]} {each.name};"
     extents = ", ".join(map(str, each.dims))
@@ -270,7 +269,6 @@ def _init_function(
 
 
 def _fill(struct: Struct, each: KeptTensor) -> Iterator[str]:
-    """Give a tensor its first values."""
     place, fill = f"model->{each.name}", each.fill
     match fill:
         case Uniform():

@@ -99,7 +99,6 @@ class VectorSpelling(Spelling):
         return super().expression(scalar)
 
     def _splat(self, scalar: Scalar) -> str:
-        """A value in every lane."""
         text = f"({self.expression(scalar)})"
         if self.is_vector(scalar):
             return text

@@ -187,7 +187,6 @@ class Spelling:
         return text if self.program.buffers[buffer].dtype == "i64" else f"(int64_t){text}"
 
     def _loaded(self, buffer: int, index: Sequence[Affine]) -> str:
-        """The value of an element of a buffer."""
         described, text = self.program.buffers[buffer], self.element(buffer, index)
         return f"({C_TYPES[described.dtype]}){text}" if described.wrapping else text
 

@@ -110,6 +110,5 @@ def _program(host: Host) -> Iterator[str]:
 
 
 def _kernels(host: Host) -> Iterator[str]:
-    """The kernels of a program."""
     for launch in host.kernels():
         yield from KernelText(host, launch).lines()

@@ -292,7 +292,6 @@ class _Caller:
             self.total = self._added(self.total, 1)
 
     def _place(self, number: BufferId) -> ArgumentAddress:
-        """The place of a buffer."""
         owner = self.program.owner(number)
         if owner in self.arguments:
             return ArgumentAddress(self.arguments[owner])
@@ -302,7 +301,6 @@ class _Caller:
         return ArgumentAddress(None, self.at[owner])
 
     def _operations(self) -> Iterator[Fill | KernelStart]:
-        """The operations that are enqueued."""
         host = self.host
         if self.groups:
             yield Fill(ArgumentAddress(None, self.outside), self.groups * MARK)

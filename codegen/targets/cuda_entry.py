@@ -234,7 +234,6 @@ class Entry(c_entry.Entry):
         return not self.program.sizes[size].fixed
 
     def _for_host(self) -> Iterator[str]:
-        """The program for arrays of the host."""
         table = self.host.in_table()
         place = {argument.buffer: n for n, argument in enumerate(table)}
         yield host_signature(self.program)

@@ -165,7 +165,6 @@ class KernelText:
         return " && ".join(dict.fromkeys(words))
 
     def _opened(self, loop: For, indent: str) -> Iterator[str]:
-        """The head of a loop."""
         spelling = self.spelling
         if loop.role == "u":
             yield "#pragma unroll"

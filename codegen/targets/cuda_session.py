@@ -129,7 +129,6 @@ def example_session(session: EmittedSession) -> Iterator[str]:
 
 
 def _statuses(session: EmittedSession) -> dict[int, str]:
-    """The statuses that the functions of a session return."""
     return {**STATUS, **STATUS_OF_RANKS} if session.of_ranks() else STATUS
 
 
@@ -220,7 +219,6 @@ def _init_function(
 
 
 def _fill(struct: Struct, each: KeptTensor) -> str:
-    """Give a tensor its first values."""
     place, fill, count = f"model->{each.name}", each.fill, each.count()
     c_type = C_TYPES[each.dtype]
     match fill:
@@ -308,7 +306,6 @@ def _refused(session: EmittedSession, test: str, status: int) -> str:
 
 
 def _host_function(session: EmittedSession) -> Iterator[str]:
-    """A run for arrays of the host."""
     names = (*session.inputs, *session.outputs)
     tensors = [session.tensors[each] for each in names]
     sizes = [_bytes_of(session, name) for name in names]

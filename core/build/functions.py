@@ -169,7 +169,6 @@ class Functions(Configuration):
                 raise AssertionError(term)
 
     def _read(self, meaning: Meaning, span: Span) -> Tensor:
-        """The tensor that a name means."""
         match meaning:
             case Setting():
                 if meaning.tensor is not None:
@@ -574,7 +573,6 @@ class Functions(Configuration):
     # -- primitives --------------------------------------------------------------------------------------------------
 
     def _primitive(self, frame: Evaluation, name: str, term: ast.Called) -> Tensor:
-        """A call of a primitive."""
         wanted = PRIMITIVES[name]
         if term.settings:
             message = f"{name} has no configuration"

@@ -83,7 +83,6 @@ def _function(
     inputs: Sequence[Stored],
     settings: Mapping[str, Setting],
 ) -> Evaluation:
-    """The forward code of a tensor function."""
     frame = Evaluation(run.root, names, {})
     run.active.append(function.head)
     if isinstance(function.body, ast.CustomOperation):
@@ -98,7 +97,6 @@ def _function(
 
 
 def _refuse_unknown(head: ast.Head, shapes: Mapping[str, Rows]) -> None:
-    """Refuse a shape for what is no input."""
     names = [each.name for each in head.tensors]
     for name in shapes:
         if name not in names:

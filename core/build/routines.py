@@ -318,7 +318,6 @@ class Routines(Functions):
                 pass
 
     def _call(self, frame: Evaluation, each: ast.Routined) -> None:
-        """The call of another routine."""
         name = each.name.name
         if name not in self.routines:
             if name in self.functions or name in self.components:
@@ -405,7 +404,6 @@ class Routines(Functions):
     def _target(
         self, frame: Evaluation, target: ast.Reference | ast.Access | ast.Declared
     ) -> Tensor:
-        """The tensor that an assignment writes."""
         match target:
             case ast.Declared():
                 return self.declare(frame, target)

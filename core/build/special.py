@@ -73,7 +73,6 @@ def _square(build: Functions, value: Tensor, span: Span) -> Tensor:
 
 
 def _text(name: str, term: ast.Term) -> str:
-    """An argument that is a string."""
     match term:
         case ast.Text():
             return term.text

@@ -137,14 +137,12 @@ class _Verifier:
         self.defined.difference_update(defined)
 
     def _together(self, s: Barrier | CombineThreads | SwapBuffers | MatrixProduct) -> None:
-        """Check what threads do together."""
         known = not isinstance(s, CombineThreads) or s.variable in self.defined
         self.demand(known, "a variable is defined before it is combined")
         for each in (*s.sums, *s.left, *s.right) if isinstance(s, MatrixProduct) else ():
             self._scalar(each)
 
     def _loop(self, s: For) -> None:
-        """Check a loop and what is inside it."""
         self.demand(s.ends() <= self.sizes.keys(), "a loop ends by what is known outside it")
         self.demand(s.variable not in self.sizes, "a loop variable is opened once")
         names = [self.kernel.names[v] for v in self.sizes]

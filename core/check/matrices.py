@@ -70,7 +70,6 @@ class _Checking:
                     self.block(block, lanes, apart)
 
     def _product(self, s: MatrixProduct, lanes: Sequence[For]) -> None:
-        """Check what each lane has of a product."""
         unit, (group, place) = self.device.unit(s.rounding), (loop for loop in lanes[-2:])
         groups = self.device.warp // unit.across
         counts = [self.program.sizes[loop.size].fixed for loop in (group, place)]

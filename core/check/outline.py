@@ -42,7 +42,6 @@ def outlines(program: Program, kernel: Kernel, inside: Sequence[Statement], dema
 
 
 def _all(kernel: Kernel) -> Iterator[Outline]:
-    """The outlines of a kernel."""
     if kernel.outline is not None:
         yield kernel.outline
     for s in statements_within(kernel.body):

@@ -115,7 +115,6 @@ class _Statements:
         return f"{self.called[value]}{dtype}[{dims}]"
 
     def _assign(self, value: int, node: Assignment) -> None:
-        """The statements of an assignment."""
         if node.base is not None or len(node.axes) > len(LETTERS):
             raise _Unwritten
         names = [axis.name for axis in node.axes]
@@ -220,7 +219,6 @@ class _Statements:
     # -- operands ------------------------------------------------------------------------------------------------------
 
     def _word(self, node: Assignment, scalar: Scalar) -> _Word:
-        """An operand of an expression."""
         while isinstance(scalar, Convert):
             scalar = scalar.argument
         match scalar:

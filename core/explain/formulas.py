@@ -252,7 +252,6 @@ class Formulas:
     # -- formulas ----------------------------------------------------------------------------------------------------
 
     def _told(self, value: int) -> Formula:
-        """The formula of a value."""
         tensor = self.shaped.tensors[value]
         extents = tuple(self._size(number) for number in tensor.dims)
         return Formula(self._label(value), self._formula(value), extents)
@@ -373,7 +372,6 @@ class Formulas:
     def _leaf(
         self, node: Assignment, leaf: Scalar, env: Mapping[int, Affine], taken: frozenset[str]
     ) -> Piece:
-        """A leaf of a scalar of an assignment."""
         if isinstance(leaf, Operand):
             return self._read(node.reads[leaf.number], env, taken)
         assert isinstance(leaf, Position)
@@ -437,7 +435,6 @@ class Formulas:
 
 
 def _needed(shaped: Shaped) -> set[int]:
-    """The values that formulas of the results rest on."""
     needed: set[int] = set()
     todo = list(shaped.outputs)
     while todo:

@@ -39,7 +39,6 @@ INDENT = "  "
 
 
 def _chunks(terms: str, elements: str, *_: str) -> str:
-    """The number of chunks of a reduction."""
     return f"blocks of {terms} terms" + ("" if elements == "0" else f" for {elements} elements")
 
 
@@ -124,7 +123,6 @@ def _filled(rows: list[list[str]]) -> list[list[str]]:
 
 
 def _array(program: Program, number: int) -> list[str]:
-    """Name and type of a buffer."""
     buffer = program.buffers[number]
     dims = ",".join(_size(program, size) for size in buffer.dims)
     return [buffer.name, f"{buffer.dtype}[{dims}]"]
@@ -140,7 +138,6 @@ def _size(program: Program, number: int) -> str:
 
 
 def _step(program: Program, step: Derive | Count | Bound | Reach) -> str:
-    """One step in words."""
     match step:
         case Derive():
             spread = " or ".join(f"1 < {_size(program, n)}" for n in step.spread)
@@ -164,7 +161,6 @@ def _step(program: Program, step: Derive | Count | Bound | Reach) -> str:
 
 
 def _formula(program: Program, value: Extent) -> str:
-    """The formula of a size as text."""
     return value.text(lambda n: _size(program, n), FORMULAS)
 
 

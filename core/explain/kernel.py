@@ -268,7 +268,6 @@ class KernelLoops:
         return " ".join([f"{variable.name} = {self._scalar(s.value)}", *words])
 
     def _transpose(self, s: Transpose, indent: str) -> Iterator[str]:
-        """The loops of a copy in squares."""
         past = f", past the caches from {s.stream_from >> 20} MiB" if s.stream_from else ""
         yield f"{indent}{self._head(s.loops)} in squares{past}"
         yield from self.lines(s.loops.body, indent + "  ")
@@ -329,7 +328,6 @@ class KernelLoops:
         return f"{self._head(loop).removeprefix('for ')}{along}"
 
     def _head(self, loop: For) -> str:
-        """The loop and how often it runs."""
         end = ", ".join([self._end(loop.size), *map(self._left, loop.end)])
         end = f"min({end})" if loop.end else end
         remarks = []

@@ -196,7 +196,6 @@ class _Meaning(Formulas):
     # -- loops -------------------------------------------------------------------------------------------------------
 
     def _loops(self) -> Iterator[LoopLine]:
-        """The plain loops of all formulas."""
         views = [v for v in self._in_order() if isinstance(self.shaped.nodes[v], View)]
         first = [v for v in views if isinstance(self.shaped.nodes[self.shaped.owner(v)], Input)]
         yield from (LoopLine(0, self._formula(view), "") for view in first)

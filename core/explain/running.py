@@ -55,7 +55,6 @@ def _shared(program: Program) -> Iterator[str]:
 
 
 def _blocks(kernel: Kernel) -> Iterator[str]:
-    """The blocks and threads of a GPU."""
     for s in kernel.body:
         if isinstance(s, Spread) and s.loops:
             names = " ".join(kernel.names[loop.variable] for loop in s.loops)

@@ -63,7 +63,6 @@ def scheduled_text(scheduled: Scheduled) -> str:
 
 
 def _group(scheduled: Scheduled, number: int, group: Group) -> Iterator[str]:
-    """The lines of a kernel."""
     yield f"kernel k{number}: " + "; ".join(_root(scheduled, root) for root in group.roots)
     for instance in group.plan.instances:
         if instance.parts is not None:
@@ -243,7 +242,6 @@ def _where(scheduled: Scheduled, value: int, guards: Sequence[Within]) -> str:
 
 
 def _assigned(scheduled: Scheduled, value: int) -> tuple[Assignment, Nest]:
-    """An assignment and its nest."""
     node, nest = scheduled.shaped.nodes[value], scheduled.nests[value]
     assert isinstance(node, Assignment)
     assert nest is not None

@@ -361,7 +361,6 @@ class _Simple(KernelLoops):
         yield from second
 
     def _registers(self, s: Tile, depth: int, shared: bool) -> Iterator[LoopLine]:
-        """A tile and the loops that fill it."""
         buffer = self.program.buffers[s.buffer]
         extents = ",".join(self._end(size) for size in buffer.dims)
         lanes = f", {s.registers.lanes} lanes" if s.registers else ""

@@ -55,7 +55,6 @@ class Letters:
         return ("", node.span) if result is None else result[dim]
 
     def _shapes(self, value: int, node: object) -> list[list[tuple[str, Span]]]:
-        """The letters of each shape of a specification."""
         rows = self.rows(value)
         if rows is None or not isinstance(node, Operation) or not isinstance(node.logic, Einsum):
             return []
@@ -108,5 +107,4 @@ def _shape_letters(
 
 
 def _letters(node: Assignment, index: Sequence[Affine]) -> list[str]:
-    """The letters of each index."""
     return ["".join(node.axes[axis].name for axis in part.variables()) for part in index]

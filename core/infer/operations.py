@@ -323,7 +323,6 @@ class Collecting:
         self.constraints.append(RowEqual(one, other, origin, computed))
 
     def _names(self, node: Operation) -> list[str]:
-        """The names of the operands of an operation in messages."""
         nodes = [self.graph.nodes[operand] for operand in node.operands]
         return list(map(brief, nodes))
 

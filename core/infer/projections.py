@@ -406,7 +406,6 @@ class Specified:
                 yield from axis.parts
 
     def _loop(self, build: _Build, name: str, size: int) -> Affine:
-        """The index that walks a new loop."""
         loop = self.measure.loop(build.names.fresh(name), size)
         if loop is None:
             return Affine(())

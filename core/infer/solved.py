@@ -71,7 +71,6 @@ class Solved:
         self.guessed = tuple(sorted(set(map(self.numbers.of, run_time.guessed))))
 
     def _projected(self) -> dict[int, list[Projection]]:
-        """The projections of each operation."""
         operations = [
             value
             for value, node in enumerate(self.graph.nodes)

@@ -81,7 +81,6 @@ def _respelled(text: str) -> str | None:
 
 
 def _read(source: Source, whole: Span) -> Spec:
-    """The specification that a part of a source is."""
     reader = _Reader(source, whole)
     operands = [reader.shape()]
     while reader.take(";"):

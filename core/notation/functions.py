@@ -79,7 +79,6 @@ def read_head(reader: Reader) -> tuple[str, Head]:
 
 
 def _named(reader: Reader, wanted: str, named: dict[str, Span]) -> Span:
-    """A name that no other one of a head is."""
     if not word(reader):
         raise unexpected(reader, "E0190", wanted, HEAD_HELP)
     span = take(reader, lexeme(reader))

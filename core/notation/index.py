@@ -277,7 +277,6 @@ def _linear(reader: Reader) -> Linear:
 
 
 def _read_indices(reader: Reader, wanted: str) -> Pattern:
-    """The indices at the cursor."""
     c = reader.skip()
     start = reader.pos
     if c == ".":
@@ -310,7 +309,6 @@ def _indices(reader: Reader, c: str) -> list[Index]:
 
 
 def _whole(reader: Reader) -> int:
-    """The whole number at the cursor."""
     start = reader.pos
     stop = reader.past(DIGITS, start)
     digits = reader.text[start:stop]

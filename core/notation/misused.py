@@ -246,7 +246,6 @@ class _Definition(Terms):
             self.refused.append(ModuleError("E0446", message, right.span, help_line))
 
     def _target(self, target: Reference, environment: Environment) -> None:
-        """Refuse the target of an assignment that is no tensor."""
         entry = self.names.read(environment, target.name, target.span)
         if entry is None:
             if target.name not in self.names.later and target.name not in self.file.names:

@@ -79,7 +79,6 @@ def print_term(term: Term, least: int = 0, *, guarded: bool = False) -> str:
 
 
 def _level(term: Term) -> int:
-    """The level of binding of a term."""
     match term:
         case Binary():
             return BINDING[term.operator]

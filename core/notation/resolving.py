@@ -205,7 +205,6 @@ class Terms:
             self.look(setting.value, environment, "a configuration value")
 
     def _function(self, term: Called, component: Reference, due: Due) -> None:
-        """The call of a name."""
         name, file = component.name, self.file
         entries = due.environment.get(name, ())
         if entries and entries[0].kind == "instance":
@@ -257,7 +256,6 @@ class Terms:
             self.refused.append(ModuleError("E0442", message, term.arguments[0].span, help_line))
 
     def _component(self, term: Called, due: Due) -> None:
-        """The call of a component of another notation."""
         shown = shown_component(term.component)
         if term.settings is not None:
             message = f"{shown} is a component, and has no configuration"

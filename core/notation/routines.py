@@ -88,7 +88,6 @@ def read_statements(reader: Reader, context: Context) -> tuple[Statement, ...]:
 
 
 def _statement(part: Reader, context: Context) -> Statement:
-    """The statement that fills a reader."""
     token = lexeme(part)
     start = part.pos
     follows = lexeme_at(part, token.end)

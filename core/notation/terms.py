@@ -153,7 +153,6 @@ def _is_number(term: Term) -> bool:
 
 
 def _prefixed(reader: Reader, context: Context) -> Term:
-    """An operand with the prefixes before it."""
     token = lexeme(reader)
     is_prefix = token.text in ("-", "?/", "!.", "!..") and token.kind == "sign"
     if not is_prefix and token.text != "not":
@@ -219,7 +218,6 @@ def _primary(reader: Reader, context: Context) -> Term:
 
 
 def _bracketed(reader: Reader, context: Context, token: Lexeme) -> Term:
-    """The term that begins with a bracket."""
     if token.text == "(":
         return _parenthesis(reader, context)
     if token.text in ("[", "[|"):
@@ -245,7 +243,6 @@ def _no_operand(reader: Reader) -> NotationError:
 
 
 def _word(reader: Reader, context: Context, token: Lexeme) -> Term:
-    """The term that begins with a word."""
     start = reader.pos
     text = token.text
     follows = lexeme_at(reader, token.end).text

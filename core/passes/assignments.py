@@ -389,7 +389,6 @@ def is_logic(acc: str) -> bool:
 
 
 def _in_type(scalar: Scalar, dtype: str) -> Scalar:
-    """A scalar in an element type."""
     return scalar if scalar.dtype == dtype else Convert(scalar, dtype)
 
 

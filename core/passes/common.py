@@ -53,7 +53,6 @@ def _work(scalar: Scalar) -> int:
 
 
 def _work_of(scalar: Scalar) -> int:
-    """The costs of what a scalar computes."""
     applied = (part for part in scalars_within(scalar) if isinstance(part, Apply))
     return sum(COSTS.get(part.primitive, 0) for part in applied)
 
@@ -71,7 +70,6 @@ class _Values:
         self._add(scalar)
 
     def _add(self, scalar: Scalar) -> int:
-        """The number of a part."""
         inner = tuple(map(self._add, arguments_of(scalar)))
         primitive = scalar.primitive if isinstance(scalar, Apply) else ""
         key = (primitive, scalar.dtype, inner) if inner else repr(scalar)
@@ -140,7 +138,6 @@ def _decided(scalar: Scalar, whole: Apply) -> Scalar:
 
 
 def _put(scalar: Scalar, old: Scalar, new: Scalar) -> Scalar:
-    """A scalar in which one part is another."""
     if is_equal(scalar, old):
         return new
     return mapped_inside(scalar, SCALARS, lambda part: _put(part, old, new))

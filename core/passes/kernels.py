@@ -55,7 +55,6 @@ def kernel_annotations(
 
 
 def _ranks(node: syntax.ElementKernel) -> list[int]:
-    """The ranks of the inputs."""
     ranks = []
     for each in node.inputs:
         if each.rank is None:

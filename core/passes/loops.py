@@ -60,7 +60,6 @@ class Loops:
         return node, nest
 
     def _enter(self, frame: Frame, loop: Loop, parent: Scope) -> Scope:
-        """Open a loop of an assignment in a scope."""
         axis = frame.node.axes[loop.axis].name + (str(loop.part) if loop.part else "")
         name = fresh(axis, parent.names, self.storage.names, self.taken)
         scope = Scope(parent, VariableId(len(self.names)), parent.names | {name})
@@ -174,7 +173,6 @@ class Loops:
         return self._local(name, wraps(node, dtype))
 
     def _scratch(self, name: str, dtype: str, dims: list[int], scope: Scope) -> BufferId:
-        """A buffer for what a scope computes."""
         private = self._is_private(scope)
         chosen = self._named(name) if private else self.storage.unique.fresh(name)
         while not private and (chosen in self.taken or chosen in self.loop_names):
@@ -275,7 +273,6 @@ class Loops:
         return tuple(indices)
 
     def _scalar(self, frame: Frame) -> Scalar:
-        """The scalar that an iteration of an assignment computes."""
         return frame.node.scalar
 
     def _value(self, frame: Frame) -> Scalar:

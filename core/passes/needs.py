@@ -142,7 +142,6 @@ class _NeedFinder:
 
 
 def _common(changes: Changes) -> Sizes:
-    """The sizes that all changes are inside."""
     each, *others = changes.values() or (NOTHING,)
     return each.intersection(*others)
 

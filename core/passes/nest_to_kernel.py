@@ -268,11 +268,9 @@ class _Lowering(OnlineReductions):
         frame.node = replace(frame.node, sizes=tuple(sizes))
 
     def _variable(self, opened: Opened) -> VariableId:
-        """The variable of a loop of the kernel that is open."""
         return self.frames[opened.instance].variable(opened.loop)
 
     def _staged_place(self, frame: Frame, site: Scope) -> Place:
-        """Storage of a staged value."""
         tensor, kept = self.shaped.tensors[frame.value], self.plan.instances[frame.instance].kept
         if not kept:
             return Place(self._local(tensor.name), None, ())

@@ -97,7 +97,6 @@ class OnlineReductions(Reductions):
         return self._running(instance).place if self.plan.online[instance].partial else None
 
     def _scalar(self, frame: Frame) -> Scalar:
-        """The scalar that an iteration of an assignment computes."""
         return self.plan.scalars.get(frame.instance, frame.node.scalar)
 
     def _row(self, instance: int, home: dict[Loop, Scope]) -> Frame:
@@ -166,7 +165,6 @@ class OnlineReductions(Reductions):
         self._over(row, scope, loops, start)
 
     def _held(self, row: Frame, place: Place, dtype: str) -> Scalar:
-        """The element of a place that a frame is at."""
         if place.local is not None:
             return Local(place.local, dtype)
         assert place.buffer is not None
@@ -208,7 +206,6 @@ class OnlineReductions(Reductions):
         return step
 
     def _snapshot(self, frame: Frame, site: Scope, rows: list[Loop], kept: RunningPlaces) -> Place:
-        """Copy the rows that are about to change."""
         name = f"{self.shaped.tensors[frame.value].name}_old"
         if not rows:
             place = Place(self._local(name), None, ())
@@ -263,7 +260,6 @@ class OnlineReductions(Reductions):
             self._scale_apart(frame, site, link, factors)
 
     def _dims(self, frame: Frame, rows: list[Loop]) -> list[int]:
-        """The extents of loops over rows."""
         sizes, factors = frame.node.sizes, frame.nest.factors
         return [self.storage.part(sizes[x.axis], factors[x.axis], x.part) for x in rows]
 
@@ -302,7 +298,6 @@ class OnlineReductions(Reductions):
         return Select(within, value, otherwise, WIDE) if within else value
 
     def _scale_apart(self, frame: Frame, site: Scope, link: Link, factors: Place | None) -> None:
-        """Scale a sum in loops of its own."""
         assert factors is not None
         row = self._scaled_row(frame, site, link)
 

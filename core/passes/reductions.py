@@ -78,11 +78,9 @@ class Reductions(Loops, ABC):
                 yield from self._single(frame, scope, loops)
 
     def _accumulation(self, frame: Frame) -> Accumulation | None:
-        """The accumulation of a reduction."""
         return self.plan.instances[frame.instance].accumulation
 
     def _inner(self, frame: Frame, loops: list[Loop]) -> list[Loop]:
-        """The output loops among some loops."""
         outputs = set(frame.node.output_axes())
         return [loop for loop in loops if loop.axis in outputs]
 
@@ -360,11 +358,9 @@ class Reductions(Loops, ABC):
         self._over(frame, scope, elements, lambda body: use(body, held()))
 
     def _tensor(self, frame: Frame) -> Tensor:
-        """The tensor that an assignment computes."""
         return self.shaped.tensors[frame.value]
 
     def _counting(self, parent: Scope) -> Scope:
-        """A loop over chunks."""
         name = fresh("b", parent.names, self.storage.names, self.taken)
         scope = Scope(parent, VariableId(len(self.names)), parent.names | {name})
         self.names.append(name)

@@ -378,7 +378,6 @@ class _Shaping(Assignments):
         return graph.Assignment(axes, index, (read,), node.scalar, None, None, node.text, node.span)
 
     def _assignment(self, value: int, node: graph.Assignment, sizes: tuple[int, ...]) -> None:
-        """An assignment whose axes have these sizes."""
         counts = counted(node, sizes, self._sources(node))
         places = [node.reads[lookup.read] for lookup in node.lookups]
         skipping = [place for place in places if place.skips]

@@ -305,7 +305,6 @@ class _Wiring:
         return wires
 
     def _name(self, binding: syntax.Binding, wires: _Wires) -> None:
-        """Bind names to the outputs of an application."""
         for target, value in zip(binding.targets, wires.outputs, strict=True):
             if target.name is not None:
                 self.values[-1][target.name] = value

@@ -185,7 +185,6 @@ class _Planning:
         return tuple(Within(each, None) for each in least)
 
     def _bounds(self, number: int) -> Bounds:
-        """The bounds of the axes of an instance."""
         return Bounds(self.instances.shaped.sizes, self.instances.node(number))
 
     def _kept(self, number: int) -> tuple[KeptDimension, ...]:
@@ -314,7 +313,6 @@ class _Planning:
         return f"takes {operand} to: {says}"
 
     def _together(self, number: int, left: _State | None, right: _State | None) -> _State:
-        """A product of two values."""
         if left is None or right is None:
             state = left or right
             assert state is not None

@@ -137,7 +137,6 @@ class _Attaching(Reverse):
                 todo += [(n, False) for n in (back.of, *(wrt for _, wrt in back.gradients))]
 
     def _below(self, value: int) -> tuple[int, ...]:
-        """The values that a value is computed from."""
         return sources(self.shaped.nodes[value])
 
     def _added(self, value: int, number: Mapping[int, int]) -> int:
@@ -160,7 +159,6 @@ class _Attaching(Reverse):
             )
 
     def _gradient_of(self, value: int, name: str) -> int:
-        """The cotangent of a value in the end."""
         tensor = self.new.tensors[value]
         if value in self.flowing:
             return self._total(value)
@@ -169,7 +167,6 @@ class _Attaching(Reverse):
     # -- gradients of their own --------------------------------------------------------------------------------------
 
     def _rule(self, value: int) -> Custom | None:
-        """The gradient of its own that a value has."""
         return next((r for v, r in self.rules.items() if self.number.get(v) == value), None)
 
     def _is_opaque(self, value: int) -> bool:

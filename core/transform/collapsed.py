@@ -221,7 +221,6 @@ class _Collapsing:
         return axes[0] if len(axes) == 1 else Axis(_name(x.name for x in axes), None, axes[0].span)
 
     def _size(self, node: Assignment, run: Sequence[int]) -> int:
-        """The size of an axis that several are."""
         sizes = tuple(node.sizes[axis] for axis in run)
         if len(sizes) == 1:
             return sizes[0]

@@ -45,5 +45,4 @@ def _constant(read: Read, nodes: Sequence[Node]) -> Constant | None:
 
 
 def _put(scalar: Scalar, constants: Sequence[Constant | None]) -> Scalar:
-    """A scalar with constants for some of its operands."""
     return mapped(scalar, Operand, lambda operand: constants[operand.number] or operand)

@@ -106,7 +106,6 @@ def _ways(
 
 
 def _factors(applied: Apply, alike: Container[int]) -> Factors:
-    """The factors that a primitive multiplies a cotangent with."""
     if applied.primitive in PASSING:
         return ""
     if applied.primitive in ("mul", "square"):

@@ -110,7 +110,6 @@ class _Forward:
             )
 
     def _assignment(self, value: int, node: Assignment) -> None:
-        """The tangent of an assignment that a tangent reaches."""
         used = {node.reads[n].value for n in operands_of(node.scalar)}
         used |= set() if node.base is None else {node.base}
         if node.acc in LOGIC or not used & self.tangents.keys():

@@ -96,6 +96,5 @@ def _holds(held: Within, sizes: Sequence[int]) -> bool:
 
 
 def _depends(read: Read, axis: int) -> bool:
-    """Whether a read depends on an axis."""
     parts = (*read.index, *(held.index for held in read.guards))
     return any(axis in part.axes() for part in parts)

@@ -62,14 +62,12 @@ class Moving:
             self.users[source].add(value)
 
     def _put(self, value: int, node: Node) -> None:
-        """Let another node make a value."""
         for source in sources(self.nodes[value]):
             self.users[source].discard(value)
         self.nodes[value] = node
         self._used(value)
 
     def _add(self, node: Node, tensor: Tensor) -> int:
-        """A new value."""
         self.nodes.append(node)
         self.tensors.append(tensor)
         self.users.append(set())

@@ -144,7 +144,6 @@ def _cut(shaped: Shaped, phase: Sequence[int], number: int) -> Phase:
 
 
 def _computed(shaped: Shaped) -> set[int]:
-    """The values that are no inputs."""
     return {v for v, node in enumerate(shaped.nodes) if not isinstance(node, Input)}
 
 

@@ -208,11 +208,9 @@ class Reverse:
         return False
 
     def _is_opaque(self, value: int) -> bool:
-        """Whether a value has a gradient of its own."""
         return False
 
     def _total(self, value: int) -> int:
-        """The sum of all that flows back to a value."""
         parts = self.flowing[value]
         if len(parts) == 1:
             return parts[0]
@@ -229,7 +227,6 @@ class Reverse:
         self.flowing.setdefault(value, []).append(part)
 
     def _through_view(self, value: int, node: View, total: int) -> None:
-        """The view the other way round."""
         source = self.new.tensors[node.value]
         if node.value not in self.active:
             return

@@ -145,7 +145,6 @@ def _with_sessions(
 
 
 def _given(head: Head, rows: Mapping[str, Rows]) -> dict[str, Rows]:
-    """The shapes of the inputs of a head."""
     return {
         each.name: rows[name]
         for each in head.tensors

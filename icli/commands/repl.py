@@ -51,7 +51,6 @@ def read_lines(session: ReplSession, screen: Screen) -> int:
 
 
 def _lines(data: bytes) -> list[str]:
-    """Bytes as lines."""
     return data.decode("utf-8", "surrogateescape").replace("\r\n", "\n").split("\n")
 
 

@@ -92,5 +92,4 @@ def _into(program: Program, tile: Tile, after: Statement) -> Into | None:
 
 
 def _read(tile: Tile) -> set[int]:
-    """The buffers that a tile is made of."""
     return {buffer for buffer, _ in accesses((tile,))}

@@ -243,20 +243,17 @@ class _Lanes:
         return LocalId(len(self.locals) - 1)
 
     def _fresh(self, name: str) -> str:
-        """The name of a new variable of the kernel."""
         chosen = fresh(name, self.taken, self.buffer_names, serial=self.serial)
         self.taken.add(chosen)
         return chosen
 
     def _constant(self, extent: int) -> int:
-        """The size number of a constant."""
         if extent not in self.constants:
             self.constants[extent] = len(self.sizes)
             self.sizes.append(Size(self.names.fresh(f"c{extent}"), extent, ()))
         return self.constants[extent]
 
     def _chunks(self, whole: int) -> int:
-        """The size number of the chunks of a dimension."""
         if whole in self.chunks:
             return self.chunks[whole]
         size = self.sizes[whole]
@@ -300,7 +297,6 @@ def _of_any(load: Load, variable: VariableId) -> Load:
 
 
 def _constants(sizes: Sequence[Size]) -> dict[int, int]:
-    """The first size number of each constant extent."""
     constants: dict[int, int] = {}
     for n, size in enumerate(sizes):
         if size.fixed is not None and not size.places:

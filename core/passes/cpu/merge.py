@@ -198,7 +198,6 @@ class _Merging:
         )
 
     def _local(self, s: Store) -> LocalId:
-        """A variable for an element that is stored."""
         name = fresh(
             f"{self.program.buffers[s.buffer].name}_element", self.taken, self.buffer_names
         )
@@ -252,12 +251,10 @@ def _is_apart(
 
 
 def _written(body: Sequence[Statement]) -> set[int]:
-    """The buffers that a block stores in."""
     return {s.buffer for s in statements_within(body) if isinstance(s, (Store, Tile))}
 
 
 def _changed(body: Sequence[Statement]) -> set[int]:
-    """The variables that a block changes."""
     return {
         s.variable for s in statements_within(body) if isinstance(s, (Change, HorizontalReduction))
     }
@@ -291,5 +288,4 @@ def _without(body: Sequence[Statement], unread: set[BufferId]) -> Block:
 
 
 def _loaded(scalar: Scalar, known: Mapping[int, Mapping[Index, Scalar]]) -> Scalar:
-    """A scalar with elements that are known."""
     return mapped(scalar, Load, lambda load: known.get(load.buffer, {}).get(load.index, load))

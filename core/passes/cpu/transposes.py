@@ -85,7 +85,6 @@ def _is_small(program: Program, loop: For) -> bool:
 
 
 def _transpose(program: Program, loops: tuple[For, For], store: Store, load: Load) -> Transpose:
-    """The statement for one store of the inner one of two loops."""
     outer, inner = loops
     fixed = program.sizes[inner.size].fixed
     is_output = program.memory(store.buffer).role == "output"

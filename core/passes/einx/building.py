@@ -424,7 +424,6 @@ class EinxBuilding:
         return LeafDimension(self.keys.fresh("joined"), None, None, dim.marked, dim.item.span)
 
     def _slice(self, value: int, dims: Sequence[_Dim], place: int, part: int) -> int:
-        """One part of a dimension that is a concatenation."""
         joined = dims[place].item
         assert isinstance(joined, Concatenation)
         labels, names = self._labels(dims, joined)
@@ -512,7 +511,6 @@ def _holds(dims: Sequence[_Dim]) -> bool:
 
 
 def _marked(item: Item, marked: bool) -> list[_Dim]:
-    """The dimensions that an item is."""
     if isinstance(item, Bracket):
         return [dim for each in item.items for dim in _marked(each, True)]
     return [_Dim(item, marked)]

@@ -403,7 +403,6 @@ class _Repeating:
         )
 
     def _name(self, name: str, at: tuple[int, ...]) -> str:
-        """The name of a repetition of an axis."""
         if (name, at) not in self.names:
             word = "dim" if name == HIDDEN else name
             self.names[name, at] = self.unique.fresh("_".join((word, *map(str, at))))

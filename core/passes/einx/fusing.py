@@ -108,7 +108,6 @@ def _twice(keys: Iterable[Whole]) -> set[Whole]:
 
 
 def _compositions(items: Sequence[Item]) -> Iterator[tuple[Whole, Composition]]:
-    """The compositions in which numbers stand."""
     for item in items:
         if not isinstance(item, Composition):
             yield from _compositions(inside(item))

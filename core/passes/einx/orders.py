@@ -78,7 +78,6 @@ def order_of_pieces(form: Form) -> str | None:
 
 
 def _pieces(expression: Expression) -> Iterator[frozenset[str]]:
-    """The names in each piece of a tensor."""
     for items in product(*map(_parts, expression.items)):
         yield frozenset(name for names in items for name in names)
 

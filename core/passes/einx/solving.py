@@ -168,7 +168,6 @@ class _System:
             raise
 
     def _run(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """The sizes that follow from some."""
         count = 0
 
         def fresh(_name: str) -> Var:

@@ -71,7 +71,6 @@ class CopySpread:
         return self._around(Store(self.filled, self.store.index, value), wide)
 
     def _around(self, store: Store, wide: tuple[BufferId, ...]) -> Statement:
-        """All loops around a statement."""
         body: Block = (store,)
         for loop in reversed(self.loops):
             body = (replace(loop, body=body),)

@@ -174,14 +174,12 @@ class _Fragments:
         return tuple(out)
 
     def _loop(self, loop: For, extent: int, letter: str, role: Role) -> For:
-        """A new loop beside one."""
         name = self.numbering.names[loop.variable] + letter  # loops of one name are in no other
         if name not in self.variables:
             self.variables[name] = self.numbering.variable(name, letter)
         return For(self.variables[name], self.numbering.size(extent), (), role=role)
 
     def _rows(self, loop: For, role: Role) -> _TileSide:
-        """The loops that stand for one over rows."""
         extent, unit = self.numbering.sizes[loop.size].fixed or 0, self._unit(loop)
         *many, each, groups = self._row_parts(extent, unit)
         matrices = tuple(self._loop(loop, count, "u", "u") for count in many)
@@ -195,7 +193,6 @@ class _Fragments:
         )
 
     def _columns(self, loop: For, role: Role) -> _TileSide:
-        """The loops that stand for one over columns."""
         extent, unit = self.numbering.sizes[loop.size].fixed or 0, self._unit(loop)
         *many, across, each = self._column_parts(extent, unit)
         matrices = tuple(self._loop(loop, count, "u", "u") for count in many)
@@ -272,7 +269,6 @@ def _several(count: int) -> tuple[int, ...]:
 
 
 def _nest(loops: Sequence[For], body: Block) -> Statement:
-    """Loops right inside each other."""
     for loop in reversed(loops):
         body = (replace(loop, body=body),)
     return body[0]

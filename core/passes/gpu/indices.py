@@ -68,7 +68,6 @@ def _known(program: Program, number: int) -> int:
 
 
 def _loops(kernel: Kernel) -> list[For]:
-    """All loops of a kernel."""
     inside = list(statements_within(kernel.body))
     spread = [loop for s in inside if isinstance(s, Spread) for loop in s.loops]
     return [*(s for s in inside if isinstance(s, For)), *spread]

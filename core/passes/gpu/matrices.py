@@ -157,7 +157,6 @@ class _Multiplying:
         return (self.program.sizes[buffer.dims[-1]].fixed or 1) % count == 0
 
     def _registers(self, read: Scalar, sizes: tuple[int, ...], dtype: str) -> BufferId:
-        """The registers for what is read of a buffer."""
         (number,) = {part.buffer for part in scalars_within(read) if isinstance(part, Load)}
         key = number, sizes, dtype
         if key not in self.registers:
@@ -238,6 +237,5 @@ def product_of(
 
 
 def _variables(scalar: Scalar) -> set[int]:
-    """The loop variables that a scalar reads at."""
     loads = (part for part in scalars_within(scalar) if isinstance(part, Load))
     return {v for load in loads for part in load.index for v in part.axes()}

@@ -101,7 +101,6 @@ class _Holding:
         return (*before, *rest)
 
     def _buffer(self, load: Load, sizes: tuple[int, ...]) -> int:
-        """The registers for what is read of a copy."""
         key = load.buffer, sizes
         if key not in self.registers:
             name = f"{self.buffers[load.buffer].name}_held"

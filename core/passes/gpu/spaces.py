@@ -279,7 +279,6 @@ def _dimension_of(index: Sequence[Affine], variable: int) -> int | None:
 
 
 def _shared_out(body: Block) -> Iterator[Spread]:
-    """The spreads over threads."""
     yield from (s for s in statements_within(body) if isinstance(s, Spread))
 
 

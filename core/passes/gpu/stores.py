@@ -223,7 +223,6 @@ class _Storing:
 
 
 def _around(loops: Sequence[For], body: Block) -> Block:
-    """A block inside of loops."""
     for loop in reversed(loops):
         body = (replace(loop, body=body),)
     return body

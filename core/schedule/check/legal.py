@@ -122,7 +122,6 @@ def check_storage(scheduled: Scheduled) -> None:
 
 
 def _delivered(plan: Plan, instance: Instance, node: Assignment, number: int) -> list[Extent]:
-    """The extents of what is kept for a read."""
     if number in instance.copies:
         return [dim.extent for dim in instance.copies[number]]
     source = instance.sources.get(node.reads[number])

@@ -231,7 +231,6 @@ class _Nests:
         return is_made and is_inside and value not in self.imposed
 
     def _placed(self, value: int, node: Assignment, nest: Nest, tile: BlockTile | None) -> Nest:
-        """A nest with the places of what it reads."""
         sites = tuple(self._site(value, read, nest, node, tile) for read in node.reads)
         return replace(nest, sites=sites, spaces=self._spaces(node, sites, tile))
 

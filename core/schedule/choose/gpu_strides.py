@@ -149,7 +149,6 @@ def is_strided(index: Access, last: int, known: Mapping[int, int]) -> bool:
 
 
 def _place(index: Access, axis: int) -> int:
-    """The dimension that an axis moves in."""
     return next(n for n, part in enumerate(index) if axis in part.axes())
 
 

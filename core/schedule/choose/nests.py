@@ -193,7 +193,6 @@ class _ChoiceRecord:
         return True
 
     def _stage(self, value: int, node: Assignment, nest: Nest) -> None:
-        """Choose the places of what a value reads."""
         places: dict[Read, tuple[int | None, Space]] = {}
         for read in dict.fromkeys(node.reads):
             site, producer = site_of(self.analysis, self.known, value, read, nest)

@@ -72,7 +72,6 @@ class Worth:
         return self._is_gained(number, prod(n or 0 for n in known) * widths)
 
     def _products(self, matrices: Matrices) -> list[int]:
-        """The contractions among some matrices."""
         return [value for value in matrices.wide if self.tiled.tiles[value] is not None]
 
     def _stored(self, matrices: Matrices) -> list[int]:
@@ -126,7 +125,6 @@ class Worth:
 
     @cached_property
     def _work(self) -> dict[int, Work]:
-        """The operations of each assignment."""
         return of_assignments(self.shaped, self.machine)
 
 

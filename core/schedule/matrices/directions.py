@@ -180,7 +180,6 @@ class _Labelling:
         return self.shaped.sizes[node.sizes[axis]].fixed == 1
 
     def _dims(self, value: int) -> list[int | None]:
-        """The label of each dimension of a value."""
         labels, dims = self.axes[value], []
         for index in self._node(value).target:
             axis = index.axis()
@@ -307,7 +306,6 @@ class _Labelling:
         return True
 
     def _outputs(self, value: int) -> set[int]:
-        """The labels of the axes of a result."""
         labels = self.axes[value]
         return {n for axis in self._node(value).output_axes() if (n := labels[axis]) is not None}
 
