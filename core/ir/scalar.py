@@ -15,6 +15,7 @@ from functools import reduce
 from typing import TypeVar
 
 from ilang.core.calculus.affine import Affine, Within
+from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ops import OPS, SLOW
 from ilang.core.record import mapped, record, replace
@@ -165,6 +166,17 @@ def with_operands(
 def converted(scalar: Scalar, dtype: str) -> Scalar:
     """A scalar in an element type."""
     return scalar if scalar.dtype == dtype else Convert(scalar, dtype)
+
+
+def neutral(acc: str, dtype: str) -> Constant:
+    """The neutral element that a fold by an operator starts from: integers have ends where floats have infinities."""
+    value = OPS[acc].identity
+    assert value is not None
+    if dtype == "bool":
+        return Constant(float(value > 0), dtype)
+    if dtype in INTEGER_ENDS and abs(value) == INFINITY:
+        return Constant(INTEGER_ENDS[dtype][value > 0], dtype)
+    return Constant(value, dtype)
 
 
 def operations(scalar: Scalar) -> int:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ilang.core.calculus.affine import Affine, Looked, Within, axis_index, inside, variables_of
 from ilang.core.diagnostic import ElementTypeError, Label, ScheduleError
-from ilang.core.dtype import INTEGER_ENDS, INTEGERS, accumulator, arithmetic, join
+from ilang.core.dtype import INTEGERS, accumulator, arithmetic, join
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.ir import graph, shaped
 from ilang.core.ir.operation import Operation, Slice
@@ -28,7 +28,9 @@ from ilang.core.ir.scalar import (
     Convert,
     Operand,
     Scalar,
+    converted,
     folded,
+    neutral,
     operands_of,
     scalars_within,
 )
@@ -238,11 +240,11 @@ class Assignments:
         dtype = moved if all(once) else self._added(moved, node.acc)
         held = dtype if all(once) else accumulator(node.acc, dtype)
         number = self.filled(
-            _neutral(node.acc, held), work.dims, f"{shaped.START}{node.text}", node.span
+            neutral(node.acc, held), work.dims, f"{shaped.START}{node.text}", node.span
         )
         for projection, part, alone in zip(work.projections, parts, once, strict=True):
             first = self._reduced_first(part) if part.acc is not None else part
-            scalar = _in_type(first.scalar, held)
+            scalar = converted(first.scalar, held)
             acc = None if alone else node.acc
             leaves = len(node.operands) in projection.beyond
             guards = first.guards + (inside(first.target, work.dims) if leaves else ())
@@ -271,11 +273,11 @@ class Assignments:
         text = f"{shaped.START}{node.text}"
         if base is None:
             assert node.acc is not None
-            start: Scalar = _neutral(node.acc, held)
+            start: Scalar = neutral(node.acc, held)
         else:
-            start = _in_type(Operand(0, self.tensors[base].dtype), held)
+            start = converted(Operand(0, self.tensors[base].dtype), held)
         number = self.plain(dims, base, start, text, node.span, names)
-        scalar = _in_type(node.scalar, held)
+        scalar = converted(node.scalar, held)
         number = self.add(replace(node, scalar=scalar, acc_dtype=held, base=number), held, dims)
         if held == dtype:
             return number
@@ -293,7 +295,7 @@ class Assignments:
         if is_logic(acc):
             return Apply("truth", (scalar,), "bool"), "bool"
         dtype = self._added(scalar.dtype, acc)
-        return _in_type(scalar, dtype), dtype
+        return converted(scalar, dtype), dtype
 
     def _added(self, dtype: str, acc: str) -> str:
         """The type of what an operator puts together out of values: sums, products and maxima of bools are floats."""
@@ -388,24 +390,10 @@ def is_logic(acc: str) -> bool:
     return PRIMITIVES[primitive].kind == "logic"
 
 
-def _in_type(scalar: Scalar, dtype: str) -> Scalar:
-    return scalar if scalar.dtype == dtype else Convert(scalar, dtype)
-
-
 def _dtype_of(node: shaped.Assignment) -> str:
     """The element type of the tensor that an assignment makes: that of its scalar."""
     assert node.scalar.dtype is not None
     return node.scalar.dtype
-
-
-def _neutral(acc: str, dtype: str) -> Constant:
-    value = OPS[acc].identity
-    assert value is not None
-    if dtype == "bool":
-        return Constant(float(value > 0), dtype)
-    if dtype in INTEGER_ENDS and abs(value) == float("inf"):
-        return Constant(INTEGER_ENDS[dtype][value > 0], dtype)
-    return Constant(value, dtype)
 
 
 def name_tensors(

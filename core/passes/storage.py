@@ -6,16 +6,15 @@ from collections.abc import Sequence
 
 from ilang.core.calculus import extent as calculus
 from ilang.core.calculus.extent import Extent
-from ilang.core.dtype import INTEGER_ENDS, INTEGERS
+from ilang.core.dtype import INTEGERS
 from ilang.core.ir import kernel
 from ilang.core.ir.extent import extent_name, is_divided, part_extent
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.scalar import Constant
+from ilang.core.ir.scalar import Constant, neutral
 from ilang.core.ir.schedule import Chunks
 from ilang.core.ir.shaped import Assignment, Shaped, Size, View
 from ilang.core.machine import Machine
 from ilang.core.names import Names
-from ilang.core.ops import OPS
 from ilang.core.record import replace
 
 
@@ -177,10 +176,6 @@ class Storage:
 
 
 def start_of(node: Assignment) -> Constant:
-    """The neutral element that a reduction starts from: integers have ends where floats have infinities."""
+    """The neutral element that a reduction starts from."""
     assert node.acc is not None
-    value = OPS[node.acc].identity
-    assert value is not None
-    if node.acc_dtype in INTEGER_ENDS and abs(value) == float("inf"):
-        return Constant(INTEGER_ENDS[node.acc_dtype][value > 0], node.acc_dtype)
-    return Constant(value, node.acc_dtype)
+    return neutral(node.acc, node.acc_dtype)
