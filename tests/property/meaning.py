@@ -411,14 +411,14 @@ def _simple(
     return apply
 
 
-def _larger(function: Callable[..., Array]) -> Callable[[str, list[Known]], Known]:
-    """Maximum and minimum: which of two zeros they give is open."""
-    plain = _simple(function, lambda _a, _b, e, f: np.maximum(e, f))
+def _larger(one: Array, other: Array) -> Array:
+    """The maximum, to which -0 is smaller than 0."""
+    return np.where((one == 0) & (other == 0), one + other, np.maximum(one, other))
 
-    def apply(dtype: str, operands: list[Known]) -> Known:
-        return replace(plain(dtype, operands), zeros=dtype in FLOATS)
 
-    return apply
+def _smaller(one: Array, other: Array) -> Array:
+    """The minimum, to which -0 is smaller than 0."""
+    return np.where((one == 0) & (other == 0), -(-one - other), np.minimum(one, other))
 
 
 def _divide(dtype: str, operands: list[Known]) -> Known:
@@ -512,8 +512,8 @@ POINTWISE: dict[str, Callable[[str, list[Known]], Known]] = {
     "*": _simple(np.multiply, lambda a, b, e, f: abs(a) * f + abs(b) * e + e * f),
     "neg": _simple(np.negative, lambda _a, e: e),
     "square": _simple(np.square, lambda a, e: 2 * abs(a) * e + e * e),
-    ">": _larger(np.maximum),
-    "<": _larger(np.minimum),
+    ">": _simple(_larger, lambda _a, _b, e, f: np.maximum(e, f)),
+    "<": _simple(_smaller, lambda _a, _b, e, f: np.maximum(e, f)),
     "/": _divide,
     "recip": _recip,
     "sqrt": _sqrt,
@@ -660,14 +660,18 @@ def _logic_reduced(op: str, known: Known, axes: tuple[int, ...]) -> Known:
 def _extreme(op: str, known: Known, dtype: str, axes: tuple[int, ...]) -> Known:
     function = np.maximum if op == ">" else np.minimum
     result = np.asarray(function.reduce(known.value, axis=axes, initial=identity(op, dtype)))
+    if dtype in FLOATS:  # one zero of the sign that wins decides
+        wins = (known.value == 0) & (np.signbit(known.value) == (op == "<"))
+        zero = np.where(np.any(wins, axis=axes) == (op == ">"), 0.0, -0.0)
+        result = np.where(result == 0, zero, result).astype(result.dtype)
     if known.error is None:
-        return Known(result, None, dtype in FLOATS)
+        return Known(result, None, known.zeros)
     if dtype in INTEGERS:
         return _unsettled(Known(result, _most(known.error, axes)))
     error = np.asarray(_most(known.error, axes))
     sure = np.any(np.isnan(known.value) & (known.error == 0), axis=axes)
     error = np.where(sure, 0.0, np.where(np.isfinite(result) | (error == 0), error, INFINITY))
-    return Known(result, error if error.any() else None, True)
+    return Known(result, error if error.any() else None, known.zeros)
 
 
 def _sum(known: Known, dtype: str, axes: tuple[int, ...]) -> Known:

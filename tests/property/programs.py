@@ -1128,7 +1128,28 @@ def valid(program: Program) -> bool:
             return False
         if isinstance(node, Lookup) and not _valid_lookup(node, dtypes, ranks, program):
             return False
-    return bool(program.outputs)
+    return bool(program.outputs) and not literals_meet(program)
+
+
+def literals_meet(program: Program) -> bool:
+    """Whether a value of literals and truth values alone has the type of a number that it meets: it is f32 here."""
+    dtypes = program.dtypes()
+    found: set[int] = set()
+    for number, node in enumerate(program.nodes):
+        if isinstance(node, Conversion | Input | Number):
+            continue
+        reads = node.reads[1:] if isinstance(node, Lookup) else node.reads
+        if isinstance(node, Expression) and not found.isdisjoint(reads):
+            met = "i64" if node.at else operand_type(node, dtypes)
+            if met != "f32":
+                return True
+        is_open = [isinstance(program.nodes[read], Number) or read in found for read in reads]
+        known = [dtypes[read] for read, each in zip(reads, is_open, strict=True) if not each]
+        zero = isinstance(node, Expression) and node.op in (">", "<") and not node.reduces()
+        alone = any(is_open) or (zero and len(reads) == 1)  # ``>i~i`` has a zero of its own
+        if dtypes[number] == "f32" and alone and all(dtype == "bool" for dtype in known):
+            found.add(number)
+    return False
 
 
 def _valid_expression(

@@ -55,7 +55,10 @@ def draw(seed: int, filling: bool = False) -> Trial:
     """The trial of a seed; its arrays fill vectors where they are to be ``filling``."""
     rng = random.Random(seed)
     while True:
-        written = write(programs.generate(rng), rng)
+        program = programs.generate(rng)
+        if programs.literals_meet(program):
+            continue
+        written = write(program, rng)
         fixed = rng.random() < 0.25
         first, second = (
             programs.draw_extents(written.program, rng, filling=filling) for _ in range(2)
