@@ -6,6 +6,7 @@ parse -> ``build/functions.py`` and ``build/routines.py`` -> ``build/emission.py
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from numbers import Integral, Real
 from typing import Any
 
@@ -275,21 +276,26 @@ def _forward(run: Routines) -> set[int]:
 
 
 def _gradients(run: Routines) -> list[Result]:
-    """The gradients of parameters, and others that the text names."""
+    """The gradients of parameters, and others that the text names: of two values with one text the second is ``_2``."""
     if run.back is None:
-        return [
-            Result("gradient", run.path(cell), run.emission.latest[cell])
-            for cell in run.gradients.values()
-            if cell in run.emission.latest
+        cells = [cell for cell in run.gradients.values() if cell in run.emission.latest]
+    else:
+        for value in list(run.reached):
+            if isinstance(value, Stored) and value.kind == "parameter":
+                run.gradient(value, value.span)
+        cells = [
+            cell
+            for value, cell in sorted(run.gradients.items(), key=lambda pair: run.path(pair[1]))
+            if value in run.reached or cell in run.emission.latest
         ]
-    for value in list(run.reached):
-        if isinstance(value, Stored) and value.kind == "parameter":
-            run.gradient(value, value.span)
-    return [
-        Result("gradient", run.path(cell), run.needed(cell))
-        for value, cell in sorted(run.gradients.items(), key=lambda pair: run.path(pair[1]))
-        if value in run.reached or cell in run.emission.latest
-    ]
+    results: dict[str, Result] = {}
+    for cell in cells:
+        path = run.path(cell)
+        of = path.removesuffix(".grad")
+        numbered = (f"{of}_{n}.grad" for n in count(2))
+        path = path if path not in results else next(p for p in numbered if p not in results)
+        results[path] = Result("gradient", path, run.needed(cell))
+    return list(results.values())
 
 
 def _kept(

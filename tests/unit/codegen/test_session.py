@@ -280,6 +280,24 @@ def test_ranks_that_no_shape_gives_are_not_guessed(tmp_path: Path) -> None:
     assert "x" in caught.value.message
 
 
+@pytest.mark.parametrize("target", ["numpy", "c", "cuda-emulated"])
+def test_gradients_of_one_text_are_two(target: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.i"
+    path.write_text(
+        "cd g(x, y) {\n"
+        "  a = track(x); b = track(y); loss = a *. b *. b\n"
+        "  backprop(loss)\n"
+        "  return a.grad, b.grad\n"
+        "}\n",
+        encoding="utf-8",
+    )
+    session = load(path).session("g", {"x": "|1", "y": "|1"}, target=target)
+    x, y = np.full(1, 3, np.float32), np.full(1, 5, np.float32)
+    assert [float(each[0]) for each in session(x, y)] == [25, 30]
+    assert session.value("track.grad") == 25
+    assert session.value("track_2.grad") == 30
+
+
 @pytest.mark.parametrize(
     ("body", "shape", "result"),
     [
