@@ -174,6 +174,7 @@ _PLAIN = frozenset(
         "BufferId",
         "LocalId",
         "VariableId",
+        "ValueId",
     )
 )
 """The words of an annotation that names no record."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.diagnostic import DataError
 from ilang.core.dtype import FLOATS, INTEGER_ENDS
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
 from ilang.core.ir.shaped import Assignment, Shaped, View
 from ilang.core.ops import OPS
@@ -180,7 +181,7 @@ def _check_lookups(
         outside = np.argwhere((places < 0) | (extent <= places))
         if not len(outside):
             continue
-        first, owner = tuple(outside[0]), shaped.owner(each.source)
+        first, owner = tuple(outside[0]), shaped.owner(ValueId(each.source))
         at = np.ravel_multi_index(first, places.shape) if first else 0
         position = np.unravel_index(at, values[owner].shape)
         name, size = shaped.tensors[owner].name, shaped.sizes[each.size].name

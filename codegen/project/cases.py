@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ilang.codegen.project.extents import ExportedFunction
 from ilang.core.diagnostic import DataError
 from ilang.core.dtype import FLOATS
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Apply, scalars_within
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.record import record
@@ -126,7 +127,7 @@ def limits_of(shaped: Shaped, extents: Sequence[int], more: int = 0) -> tuple[in
     for node in shaped.nodes:
         for each in node.lookups() if isinstance(node, Assignment) else ():
             extent = extents[each.size] + more
-            source = shaped.owner(each.source)
+            source = shaped.owner(ValueId(each.source))
             limits[source] = min(extent, limits.get(source, extent))
     return tuple(limits.get(value) for value in shaped.inputs)
 

@@ -19,6 +19,7 @@ from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.targets.session import KeptTensor, ListedNumbers, RankSum, Stage
 from ilang.core.diagnostic import DataError
 from ilang.core.dtype import BYTES
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import Machine
 from ilang.core.pipeline import lower
@@ -87,7 +88,7 @@ class _PhasePlaces:
             is_path = path.replace(".", "_").isidentifier() and path.isascii()
             self.written[source] = self._array(path if is_path else f"sum_{value}", value)
         self.summed = {self.written[source] for _, source, whole in merged if whole}
-        self.places = {
+        self.places: dict[int, str] = {
             value: name
             for value, name in zip(shaped.inputs, arrays.read, strict=True)
             if name is not None
@@ -146,7 +147,7 @@ class _PhasePlaces:
             self.places[value] = name
         return name
 
-    def _kept(self, phase: Phase, needed: set[int]) -> list[tuple[str, str]]:
+    def _kept(self, phase: Phase, needed: set[ValueId]) -> list[tuple[str, str]]:
         """Copies of values that later phases read beside the sum that takes their place."""
         copies = []
         for value in dict.fromkeys(phase.gives):

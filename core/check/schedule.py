@@ -7,6 +7,7 @@ from typing import assert_never
 
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.extent import fixed, part_extent
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.schedule import (
     Accumulation,
     Chunks,
@@ -119,7 +120,7 @@ def _groups(scheduled: Scheduled, live: set[int]) -> None:
         assert isinstance(node, Assignment)
         assert nest is not None
         owner = scheduled.shaped.owner
-        sources = {owner(each.source) for each in node.lookups()}
+        sources = {owner(ValueId(each.source)) for each in node.lookups()}
         for number, read in enumerate(node.reads):
             if nest.staged(number) is None or owner(read.value) != read.value:
                 sources.add(owner(read.value))

@@ -26,6 +26,7 @@ from ilang.core.explain.running import runs_as
 from ilang.core.explain.simple_loops import simple_loops
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.graph import Einx, Graph
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.scalar import Apply, Constant, Convert, Position, scalars_within
@@ -188,7 +189,7 @@ class _Explaining:
         self.reader = self._readers()
         self.read = self._reads()
         self.rows = self._rows()
-        self.successor = {
+        self.successor: dict[int, int] = {
             node.base: value for value, node, _ in self._assignments() if node.base is not None
         }
         named, results = graph.value_names(), graph.output_names(graph.outputs)
@@ -493,7 +494,7 @@ class _Explaining:
 
 def _looked(node: Assignment) -> tuple[Read, ...]:
     """The lookups of an assignment, as reads."""
-    return tuple(Read(each.source, each.index) for each in node.lookups())
+    return tuple(Read(ValueId(each.source), each.index) for each in node.lookups())
 
 
 def _scheduled_text(node: Assignment) -> str | None:

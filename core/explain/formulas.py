@@ -75,7 +75,7 @@ class Formulas:
 
     def __init__(self, shaped: Shaped) -> None:
         self.shaped = shaped
-        self.successor = {
+        self.successor: dict[int, int] = {
             node.base: value
             for value, node in enumerate(shaped.nodes)
             if isinstance(node, Assignment) and node.base is not None
@@ -436,7 +436,7 @@ class Formulas:
 
 def _needed(shaped: Shaped) -> set[int]:
     needed: set[int] = set()
-    todo = list(shaped.outputs)
+    todo: list[int] = list(shaped.outputs)
     while todo:
         value = todo.pop()
         if value not in needed:

@@ -28,6 +28,7 @@ from ilang.core.explain.formulas import (
     substituted_letters,
 )
 from ilang.core.explain.piece import updated
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Apply, scalars_within
 from ilang.core.ir.shaped import Assignment, Input, Shaped, View
 from ilang.core.ops import ARGUMENTS, SLOW
@@ -197,7 +198,9 @@ class _Meaning(Formulas):
 
     def _loops(self) -> Iterator[LoopLine]:
         views = [v for v in self._in_order() if isinstance(self.shaped.nodes[v], View)]
-        first = [v for v in views if isinstance(self.shaped.nodes[self.shaped.owner(v)], Input)]
+        first = [
+            v for v in views if isinstance(self.shaped.nodes[self.shaped.owner(ValueId(v))], Input)
+        ]
         yield from (LoopLine(0, self._formula(view), "") for view in first)
         values = [v for v in self._in_order() if v not in views]
         groups: list[tuple[list[Item], int]] = []

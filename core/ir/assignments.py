@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Looked, axis_index
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, View
 from ilang.core.record import mapped, mapped_inside, replace
 
@@ -35,7 +36,7 @@ def without_axes(node: Assignment, axes: Sequence[int]) -> Assignment:
     )
 
 
-def renumbered(node: Node, number: Mapping[int, int]) -> Node:
+def renumbered(node: Node, number: Mapping[ValueId, ValueId]) -> Node:
     """A node whose values have other numbers."""
     match node:
         case Input():
@@ -46,20 +47,20 @@ def renumbered(node: Node, number: Mapping[int, int]) -> Node:
             return _reread(node, number)
 
 
-def _reread(node: Assignment, number: Mapping[int, int]) -> Assignment:
+def _reread(node: Assignment, number: Mapping[ValueId, ValueId]) -> Assignment:
     """An assignment whose values have other numbers."""
 
     def moved(place: Read | Looked) -> Read | Looked:
         place = mapped_inside(place, Looked, moved)
         if isinstance(place, Read):
             return replace(place, value=number[place.value])
-        return replace(place, source=number[place.source])
+        return replace(place, source=number[ValueId(place.source)])
 
     base = None if node.base is None else number[node.base]
     return replace(mapped(node, (Read, Looked), moved), base=base)
 
 
-def sources(node: Node) -> tuple[int, ...]:
+def sources(node: Node) -> tuple[ValueId, ...]:
     """The values that a node is computed from, its base among them."""
     match node:
         case Input():
@@ -81,7 +82,7 @@ def ordered(shaped: Shaped) -> Shaped:
             order[stack.pop()] = None
         else:
             stack += reversed(missing)
-    number = {value: n for n, value in enumerate(order)}
+    number = {value: ValueId(n) for n, value in enumerate(order)}
     rows = (each for each in shaped.rows if each.value in number)
     return replace(
         shaped,
@@ -89,7 +90,7 @@ def ordered(shaped: Shaped) -> Shaped:
         tensors=tuple(shaped.tensors[value] for value in order),
         inputs=tuple(number[value] for value in shaped.inputs),
         outputs=tuple(number[value] for value in shaped.outputs),
-        rows=tuple(replace(each, value=number[each.value]) for each in rows),
+        rows=tuple(replace(each, value=number[ValueId(each.value)]) for each in rows),
     )
 
 
@@ -99,13 +100,13 @@ def all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
     The values that views are of are stored whole: a view has the elements of memory.
     """
     reads: list[list[tuple[int, Read]]] = [[] for _ in shaped.nodes]
-    kept = set(map(shaped.owner, shaped.outputs))
+    kept: set[int] = set(map(shaped.owner, shaped.outputs))
     for reader, node in enumerate(shaped.nodes):
         if not isinstance(node, Assignment):
             continue
         if node.base is not None:
             kept |= {reader, node.base}
-        kept.update(shaped.owner(each.source) for each in node.lookups())
+        kept.update(shaped.owner(ValueId(each.source)) for each in node.lookups())
         for read in dict.fromkeys(node.reads):
             reads[read.value].append((reader, read))
             if shaped.owner(read.value) != read.value:

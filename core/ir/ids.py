@@ -13,3 +13,5 @@ LocalId = NewType("LocalId", int)
 """The number of a scalar variable: its place among the ``locals`` of a kernel."""
 VariableId = NewType("VariableId", int)
 """The number of a loop variable: its place among the ``names`` of a kernel."""
+ValueId = NewType("ValueId", int)
+"""The number of a value of a typed program: its place among the ``nodes``, and not in the graph before types."""

@@ -28,6 +28,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ilang.core.calculus.affine import Affine, Looked, Within
 from ilang.core.calculus.extent import Extent, quotient
 from ilang.core.ir.graph import Axis, Backprop, Custom, Groups
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Position, Scalar, scalars_within
 from ilang.core.ir.syntax import Schedule
 from ilang.core.record import once, record
@@ -157,7 +158,7 @@ class Read:
 
     __slots__ = ("__dict__", "_hash")
 
-    value: int
+    value: ValueId
     index: tuple[Affine, ...]
     guards: tuple[Within, ...] = ()
 
@@ -196,7 +197,7 @@ class Assignment:
     schedule: Schedule | None
     text: str
     span: Span
-    base: int | None = None
+    base: ValueId | None = None
     operands: tuple[int, ...] = ()
     guards: tuple[Within, ...] = ()
 
@@ -224,9 +225,11 @@ class Assignment:
         return tuple(dict.fromkeys(each for index in looking for each in index.lookups()))
 
     @once
-    def values(self) -> tuple[int, ...]:
+    def values(self) -> tuple[ValueId, ...]:
         """The values that are read, in order: operands, then what is looked up."""
-        values = [read.value for read in self.reads] + [each.source for each in self.lookups()]
+        values = [read.value for read in self.reads] + [
+            ValueId(each.source) for each in self.lookups()
+        ]
         return tuple(dict.fromkeys(values))
 
     def scatters(self) -> bool:
@@ -262,7 +265,7 @@ class View:
     ``target`` those of each dimension of the view.
     """
 
-    value: int
+    value: ValueId
     axes: tuple[Axis, ...]
     sizes: tuple[int, ...]
     source: Groups
@@ -309,8 +312,8 @@ class Shaped:
     sizes: tuple[Size, ...]
     derived: tuple[Derivation, ...]
     bounds: tuple[Bound, ...]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    inputs: tuple[ValueId, ...]
+    outputs: tuple[ValueId, ...]
     rows: tuple[Rows, ...] = ()
     counted: tuple[Counted, ...] = ()
     guessed: tuple[int, ...] = ()
@@ -318,7 +321,11 @@ class Shaped:
     backward: tuple[Backprop, ...] = ()
     custom: tuple[Custom, ...] = ()
 
-    def owner(self, value: int) -> int:
+    def numbered(self) -> Iterator[tuple[ValueId, Node]]:
+        """Every value with its node, in order."""
+        return ((ValueId(number), node) for number, node in enumerate(self.nodes))
+
+    def owner(self, value: ValueId) -> ValueId:
         """The value whose memory has the elements of a value: what a view is of, else the value itself."""
         while isinstance(node := self.nodes[value], View):
             value = node.value

@@ -21,6 +21,7 @@ from ilang.core.diagnostic import ElementTypeError, Label, ScheduleError
 from ilang.core.dtype import INTEGERS, accumulator, arithmetic, join
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.ir import graph, shaped
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.operation import Operation, Slice
 from ilang.core.ir.scalar import (
     Apply,
@@ -74,27 +75,27 @@ class Assignments:
         self.least = least
         self.nodes: list[shaped.Node] = []
         self.tensors: list[shaped.Tensor] = []
-        self.number: dict[int, int] = {}  # value of the graph -> value of the shaped graph
+        self.number: dict[int, ValueId] = {}  # value of the graph -> value of the shaped graph
         self.constants: dict[int, Constant] = {}
-        self.open: dict[int, dict[str, int]] = {}  # open value -> its shaped value in each type
+        self.open: dict[int, dict[str, ValueId]] = {}  # open value -> its shaped value in each type
         self.meets: str | None = None  # the type of what is open in the node under construction
         self.alone: str | None = None  # the float that literals are there which meet nothing
 
-    def add(self, node: shaped.Node, dtype: str, dims: Sequence[int]) -> int:
+    def add(self, node: shaped.Node, dtype: str, dims: Sequence[int]) -> ValueId:
         """Add a node; the number of its value."""
         self.nodes.append(node)
         self.tensors.append(shaped.Tensor("", dtype, tuple(dims)))
-        return len(self.nodes) - 1
+        return ValueId(len(self.nodes) - 1)
 
     def plain(
         self,
         dims: Sequence[int],
-        source: int | None,
+        source: ValueId | None,
         scalar: Scalar,
         text: str,
         span: Span,
         names: Sequence[str] = (),
-    ) -> int:
+    ) -> ValueId:
         """Every element of a tensor from the same element of ``source``, or from a constant; ``names`` of its axes."""
         long = [dim for dim, size in enumerate(dims) if self.fixed(size) != 1]
         place = {dim: n for n, dim in enumerate(long)}
@@ -110,7 +111,7 @@ class Assignments:
         )
         return self.add(assignment, scalar.dtype, dims)
 
-    def filled(self, constant: Constant, dims: Sequence[int], text: str, span: Span) -> int:
+    def filled(self, constant: Constant, dims: Sequence[int], text: str, span: Span) -> ValueId:
         """A tensor of one constant."""
         return self.plain(dims, None, constant, text, span)
 
@@ -124,7 +125,9 @@ class Assignments:
         """
         self.number[value] = self._made(node, dims, projections)
 
-    def _made(self, node: Operation, dims: Sequence[int], projections: Sequence[Projection]) -> int:
+    def _made(
+        self, node: Operation, dims: Sequence[int], projections: Sequence[Projection]
+    ) -> ValueId:
         work = _Work(node, tuple(dims), tuple(projections))
         if self.meets is None and 1 < len(projections):
             self.meets = self._type(node)
@@ -230,7 +233,7 @@ class Assignments:
             for index, axis, size in zip(node.target, axes, work.dims, strict=True)
         )
 
-    def _in_parts(self, work: _Work, parts: list[shaped.Assignment]) -> int:
+    def _in_parts(self, work: _Work, parts: list[shaped.Assignment]) -> ValueId:
         """A tensor of neutral elements, and every projection in place of what is there so far."""
         node = work.node
         moved = joined([_dtype_of(part) for part in parts] or [self._type(node)], node.span)
@@ -258,8 +261,12 @@ class Assignments:
         return self.plain(work.dims, number, rounded, f"{dtype} of {node.text}", node.span)
 
     def scattered(
-        self, node: shaped.Assignment, base: int | None, dims: Sequence[int], names: Sequence[str]
-    ) -> int:
+        self,
+        node: shaped.Assignment,
+        base: ValueId | None,
+        dims: Sequence[int],
+        names: Sequence[str],
+    ) -> ValueId:
         """A tensor of neutral elements, or a copy of a base, in which elements that are looked up are written.
 
         ``names`` are those of its axes.

@@ -18,7 +18,7 @@ from ilang.core.calculus.affine import (
     remaining,
 )
 from ilang.core.ir import kernel
-from ilang.core.ir.ids import BufferId, LocalId, VariableId
+from ilang.core.ir.ids import BufferId, LocalId, ValueId, VariableId
 from ilang.core.ir.scalar import (
     Apply,
     Constant,
@@ -148,7 +148,7 @@ class Loops:
             (
                 c,
                 Looked(
-                    self.storage.whole(each.source),
+                    self.storage.whole(ValueId(each.source)),
                     tuple(self._indexed(frame, part) for part in each.index),
                     each.size,
                 ),

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel
-from ilang.core.ir.ids import VariableId
+from ilang.core.ir.ids import ValueId, VariableId
 from ilang.core.ir.scalar import Constant, Load, Scalar, Select
 from ilang.core.ir.schedule import (
     Chunks,
@@ -144,7 +144,9 @@ class _Lowering(OnlineReductions):
     def _frame(self, value: int, instance: int) -> Frame:
         """A value that is stored whole."""
         rank = len(self.shaped.tensors[value].dims)
-        place = Place(None, self.storage.whole(value), tuple((d, None) for d in range(rank)))
+        place = Place(
+            None, self.storage.whole(ValueId(value)), tuple((d, None) for d in range(rank))
+        )
         return Frame(value, *self._node(value), place, instance)
 
     def _assignment(self, frame: Frame, site: Scope) -> Steps:

@@ -21,6 +21,7 @@ from ilang.core.dtype import FLOATS, INTEGERS, LARGEST_WHOLE, accumulator
 from ilang.core.infer.dtypes import is_open, type_scalar
 from ilang.core.infer.solved import Solved
 from ilang.core.ir import graph, shaped
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Constant, Convert, Operand, Position, Scalar, scalars_within
 from ilang.core.ir.schedule import has_units
@@ -152,7 +153,7 @@ class _Shaping(Assignments):
         self._check_bounds()
         names = name_tensors(self.program, outputs, given, self.number, len(self.nodes))
         place = dict(zip(outputs, given, strict=True))
-        defined = {
+        defined: dict[int | None, str] = {
             place.get(each.value, self.number.get(each.value)): each.name
             for each in reversed(self.program.defined)
         }
@@ -457,7 +458,7 @@ class _Shaping(Assignments):
                 held = self._leaving(value, place) + held
         return held
 
-    def _sources(self, node: graph.Assignment) -> list[int]:
+    def _sources(self, node: graph.Assignment) -> list[ValueId]:
         """The value of the shaped graph that each lookup is of.
 
         Raises:
@@ -519,24 +520,24 @@ class _Shaping(Assignments):
     def _add(self, value: int, node: shaped.Node, dtype: str) -> None:
         self.number[value] = self.add(node, dtype, self.solved.dims(value))
 
-    def _outputs(self, outputs: Sequence[int]) -> list[int]:
+    def _outputs(self, outputs: Sequence[int]) -> list[ValueId]:
         """Every output as memory of its own: inputs, constants and repeated outputs are copied, and views of them."""
-        given: dict[int, int] = {}
+        given: dict[ValueId, ValueId] = {}
         for value in outputs:
             number = self.number.get(value)
-            owner = -1 if number is None else self._owner(number)
+            owner = ValueId(-1) if number is None else self._owner(number)
             if number is None or owner in given or isinstance(self.nodes[owner], shaped.Input):
                 owner = number = self._copy(value)
             given[owner] = number
         return list(given.values())
 
-    def _owner(self, number: int) -> int:
+    def _owner(self, number: ValueId) -> ValueId:
         """The value whose memory a value is: that which a view is of."""
         while isinstance(node := self.nodes[number], shaped.View):
             number = node.value
         return number
 
-    def _copy(self, value: int) -> int:
+    def _copy(self, value: int) -> ValueId:
         """A copy of a value, or of a constant."""
         node = self.program.nodes[value]
         copied = self._spread(value, graph.Elementwise(value, Operand(0), "I", node.span))

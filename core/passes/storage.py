@@ -9,7 +9,7 @@ from ilang.core.calculus.extent import Extent
 from ilang.core.dtype import INTEGERS
 from ilang.core.ir import kernel
 from ilang.core.ir.extent import extent_name, is_divided, part_extent
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, ValueId
 from ilang.core.ir.scalar import Constant, neutral
 from ilang.core.ir.schedule import Chunks
 from ilang.core.ir.shaped import Assignment, Shaped, Size, View
@@ -33,11 +33,11 @@ class Storage:
         self.buffers: list[kernel.Buffer] = []
         self.sizes = list(shaped.sizes)
         self.counts: list[kernel.Count] = []
-        self.of_value: dict[int, BufferId] = {}
+        self.of_value: dict[ValueId, BufferId] = {}
         self.inputs = frozenset(shaped.inputs)
         self.outputs = frozenset(shaped.outputs)
         self.names = frozenset(tensor.name for tensor in shaped.tensors)
-        views = (value for value, node in enumerate(shaped.nodes) if isinstance(node, View))
+        views = (value for value, node in shaped.numbered() if isinstance(node, View))
         named = (*shaped.inputs, *whole, *views)
         self.whole_names = frozenset(shaped.tensors[value].name for value in named)
         self.unique = Names(self.whole_names)
@@ -46,14 +46,14 @@ class Storage:
         self.constants: dict[int, int] = {}
         self.successor = {
             node.base: value
-            for value, node in enumerate(shaped.nodes)
+            for value, node in shaped.numbered()
             if isinstance(node, Assignment) and node.base is not None
         }
         self.given = {shaped.owner(value): value for value in shaped.outputs}
         for value in (*shaped.inputs, *shaped.outputs):
             self.whole(value)
 
-    def whole(self, value: int) -> BufferId:
+    def whole(self, value: ValueId) -> BufferId:
         """The buffer that holds all of a value; one that takes another's place has its buffer.
 
         A view has one without memory of its own, and so has what an output is a view of.

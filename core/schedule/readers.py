@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Apply, Operand, scalars_within
 from ilang.core.ir.schedule import Nest
 from ilang.core.ir.shaped import Assignment, Shaped
@@ -17,8 +18,8 @@ EQUALITIES = ("eq", "neq")
 
 def whole_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:
     """The assignments that have loops of their own: outputs, and what something reads that does not stage it."""
-    whole: set[int] = set(map(shaped.owner, shaped.outputs))
-    seen: set[int] = set()
+    whole: set[ValueId] = set(map(shaped.owner, shaped.outputs))
+    seen: set[ValueId] = set()
     todo = list(whole)
     while todo:
         value = todo.pop()
@@ -29,7 +30,7 @@ def whole_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:
         if node.base is not None:
             whole.add(node.base)
             todo.append(node.base)
-        looked = [shaped.owner(each.source) for each in node.lookups()]
+        looked = [shaped.owner(ValueId(each.source)) for each in node.lookups()]
         whole.update(looked)
         todo += looked
         for number, read in enumerate(node.reads):

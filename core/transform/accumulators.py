@@ -10,6 +10,7 @@ from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.diagnostic import MeaningError
 from ilang.core.ir.assignments import reindexed, without_axes
 from ilang.core.ir.graph import Axis
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Constant, Operand, Scalar
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import replace
@@ -23,7 +24,7 @@ Extra = tuple[Read, ...]
 
 
 def extreme(
-    new: Building, value: int, node: Assignment, moving: Scalar, start: int
+    new: Building, value: ValueId, node: Assignment, moving: Scalar, start: int
 ) -> tuple[Scalar, Extra]:
     """An equal share for every element that is the maximum, or the minimum, of what moves; and what it reads.
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ilang.core.ir.assignments import renumbered, sources
 from ilang.core.ir.graph import Backprop, Custom
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.shaped import Assignment, Input, InputDimension, Shaped
 from ilang.core.record import replace
 from ilang.core.transform.building import Building
@@ -39,8 +40,8 @@ class _Attaching(Reverse):
     def __init__(self, shaped: Shaped) -> None:
         self.shaped = shaped
         self.new = Building(shaped.sizes)
-        self.number: dict[int, int] = {}
-        self.flowing: dict[int, list[int]] = {}
+        self.number: dict[ValueId, ValueId] = {}
+        self.flowing: dict[ValueId, list[ValueId]] = {}
         self.sparse: set[int] = set()
         self.lasting: set[int] = set()
         self.active: set[int] = set()
@@ -49,7 +50,7 @@ class _Attaching(Reverse):
         self.cotangents = []
         self.inputs = [n for n in shaped.inputs if not self._stands_for(n)]
 
-    def _stands_for(self, value: int) -> bool:
+    def _stands_for(self, value: ValueId) -> bool:
         """Whether a value is an input that stands for a gradient, or for what flows back."""
         return value in self.back or any(r.cotangent == value for r in self.shaped.custom)
 
@@ -63,7 +64,7 @@ class _Attaching(Reverse):
             )
         for value in self.shaped.outputs:
             self._need(value, self.number)
-        outputs: list[int] = []
+        outputs: list[ValueId] = []
         for value in self.shaped.outputs:
             outputs.append(self._own(self._copied(self.number[value]), outputs))
         place = {self.shaped.inputs.index(n): position for position, n in enumerate(self.inputs)}
@@ -91,7 +92,7 @@ class _Attaching(Reverse):
             )
         )
 
-    def _copied(self, value: int) -> int:
+    def _copied(self, value: ValueId) -> ValueId:
         """The computed value that another copies whole, if any: a gradient that is an output was a copy of it."""
         node, tensor = self.new.nodes[value], self.new.tensors[value]
         if not isinstance(node, Assignment) or not is_copy(node) or len(node.reads) != 1:
@@ -105,7 +106,7 @@ class _Attaching(Reverse):
         is_input = isinstance(self.new.nodes[self.new.owner(read.value)], Input)
         return value if read.guards or is_input or not is_whole else read.value
 
-    def _own(self, value: int, outputs: Sequence[int]) -> int:
+    def _own(self, value: ValueId, outputs: Sequence[ValueId]) -> ValueId:
         """A value in memory of its own: a copy of one that is an input, or an output already."""
         owner, tensor = self.new.owner(value), self.new.tensors[value]
         taken = {self.new.owner(output) for output in outputs}
@@ -116,9 +117,9 @@ class _Attaching(Reverse):
 
     # -- values as they are needed -----------------------------------------------------------------------------------
 
-    def _need(self, wanted: int, number: dict[int, int]) -> None:
+    def _need(self, wanted: ValueId, number: dict[ValueId, ValueId]) -> None:
         """Add what a value is computed from, and the value; ``number`` has the values that there are."""
-        todo: list[tuple[int, bool]] = [(wanted, False)]
+        todo: list[tuple[ValueId, bool]] = [(wanted, False)]
         while todo:
             value, ready = todo.pop()
             if value in number:
@@ -134,31 +135,33 @@ class _Attaching(Reverse):
             if back is None:
                 todo += [(n, False) for n in self._below(value) if n not in number]
             else:
-                todo += [(n, False) for n in (back.of, *(wrt for _, wrt in back.gradients))]
+                above = (back.of, *(wrt for _, wrt in back.gradients))
+                todo += [(ValueId(n), False) for n in above]
 
-    def _below(self, value: int) -> tuple[int, ...]:
+    def _below(self, value: ValueId) -> tuple[ValueId, ...]:
         return sources(self.shaped.nodes[value])
 
-    def _added(self, value: int, number: Mapping[int, int]) -> int:
+    def _added(self, value: ValueId, number: Mapping[ValueId, ValueId]) -> ValueId:
         node, tensor = renumbered(self.shaped.nodes[value], number), self.shaped.tensors[value]
         return self.new.add(node, tensor.name, tensor.dtype, tensor.dims)
 
     def _differentiate(self, back: Backprop) -> None:
         """Add what computes the gradients of a value; each is then what stood for it."""
-        of = self.number[back.of]
+        of = self.number[ValueId(back.of)]
         tensor, span = self.new.tensors[of], self.new.nodes[of].span
-        self.active = self._reached({self.number[wrt] for _, wrt in back.gradients}, {of})
+        pairs = [(ValueId(given), ValueId(wrt)) for given, wrt in back.gradients]
+        self.active = self._reached({self.number[wrt] for _, wrt in pairs}, {of})
         self.flowing = {}
         if of in self.active:
             ones = self.new.filled(1.0, tensor.dtype, tensor.dims, f"d{tensor.name}", span)
             self.flowing[of] = [ones]
             self.sweep()
-        for given, wrt in back.gradients:
+        for given, wrt in pairs:
             self.number[given] = self._gradient_of(
                 self.number[wrt], self.shaped.tensors[given].name
             )
 
-    def _gradient_of(self, value: int, name: str) -> int:
+    def _gradient_of(self, value: ValueId, name: str) -> ValueId:
         tensor = self.new.tensors[value]
         if value in self.flowing:
             return self._total(value)
@@ -166,18 +169,19 @@ class _Attaching(Reverse):
 
     # -- gradients of their own --------------------------------------------------------------------------------------
 
-    def _rule(self, value: int) -> Custom | None:
-        return next((r for v, r in self.rules.items() if self.number.get(v) == value), None)
+    def _rule(self, value: ValueId) -> Custom | None:
+        rules = ((self.number.get(ValueId(v)), rule) for v, rule in self.rules.items())
+        return next((rule for number, rule in rules if number == value), None)
 
-    def _is_opaque(self, value: int) -> bool:
+    def _is_opaque(self, value: ValueId) -> bool:
         return self._rule(value) is not None
 
-    def _passed_on(self, value: int, total: int) -> bool:
+    def _passed_on(self, value: ValueId, total: ValueId) -> bool:
         rule = self._rule(value)
         if rule is None:
             return False
         number = self._instance(rule, total)
-        for operand, gradient in rule.gradients:
+        for operand, gradient in ((ValueId(v), ValueId(n)) for v, n in rule.gradients):
             self._need(gradient, number)
             if self.number[operand] in self.active:
                 for some in (self.sparse, self.lasting):
@@ -186,7 +190,7 @@ class _Attaching(Reverse):
                 self._flow_to(self.number[operand], number[gradient])
         return True
 
-    def _instance(self, rule: Custom, total: int) -> dict[int, int]:
+    def _instance(self, rule: Custom, total: ValueId) -> dict[ValueId, ValueId]:
         """The values that there are, where ``total`` flows back to the value of a rule.
 
         Nodes that depend on that are added for each instance; all else is added once.
@@ -195,14 +199,17 @@ class _Attaching(Reverse):
         for value, node in enumerate(self.shaped.nodes):
             if reached.intersection(sources(node)):
                 reached.add(value)
-        return _Instance(self.number, {rule.cotangent: total}, reached.__contains__)
+        return _Instance(self.number, {ValueId(rule.cotangent): total}, reached.__contains__)
 
 
-class _Instance(dict[int, int]):
+class _Instance(dict[ValueId, ValueId]):
     """Values by number: those that depend on a cotangent are its own, all others are shared."""
 
     def __init__(
-        self, shared: dict[int, int], given: Mapping[int, int], depends: Callable[[int], bool]
+        self,
+        shared: dict[ValueId, ValueId],
+        given: Mapping[ValueId, ValueId],
+        depends: Callable[[ValueId], bool],
     ) -> None:
         super().__init__(given)
         self.shared = shared
@@ -211,10 +218,10 @@ class _Instance(dict[int, int]):
     def __contains__(self, value: object) -> bool:
         return super().__contains__(value) or value in self.shared
 
-    def __missing__(self, value: int) -> int:
+    def __missing__(self, value: ValueId) -> ValueId:
         return self.shared[value]
 
-    def __setitem__(self, value: int, number: int) -> None:
+    def __setitem__(self, value: ValueId, number: ValueId) -> None:
         if self.depends(value):
             super().__setitem__(value, number)
         else:

@@ -9,6 +9,7 @@ from ilang.core.calculus.affine import Affine, axis_index, size_value
 from ilang.core.dtype import accumulator
 from ilang.core.ir.assignments import renumbered, sources
 from ilang.core.ir.graph import Axis
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Constant, Convert, Operand, Scalar, operands_of
 from ilang.core.ir.scalar import renumbered as with_numbers
 from ilang.core.ir.shaped import Assignment, Node, Read, Shaped, Size, Tensor, View
@@ -28,17 +29,17 @@ class Building:
         self.sizes = list(sizes)
         self.names = Names()
 
-    def add(self, node: Node, name: str, dtype: str, dims: Sequence[int]) -> int:
+    def add(self, node: Node, name: str, dtype: str, dims: Sequence[int]) -> ValueId:
         """Add a node; its value."""
         self.nodes.append(node)
         self.tensors.append(Tensor(self.names.fresh(name), dtype, tuple(dims)))
-        return len(self.nodes) - 1
+        return ValueId(len(self.nodes) - 1)
 
     def fixed(self, size: int) -> int | None:
         """The extent of a size, where it is a number."""
         return self.sizes[size].fixed
 
-    def owner(self, value: int) -> int:
+    def owner(self, value: ValueId) -> ValueId:
         """The value whose memory a value is: what a view is of."""
         while isinstance(node := self.nodes[value], View):
             value = node.value
@@ -67,13 +68,13 @@ class Building:
 
     def pointwise(
         self,
-        values: Sequence[int],
+        values: Sequence[ValueId],
         scalar: Scalar,
         dims: Sequence[int],
         name: str,
         text: str,
         span: Span,
-    ) -> int:
+    ) -> ValueId:
         """A scalar function of the same element of several tensors of these dimensions."""
         axes, sizes, index = self.whole(dims, span)
         reads = tuple(Read(value, index) for value in values)
@@ -81,11 +82,13 @@ class Building:
         node = Assignment(axes, sizes, index, reads, scalar, None, scalar.dtype, None, text, span)
         return self.add(node, name, scalar.dtype, dims)
 
-    def filled(self, number: float, dtype: str, dims: Sequence[int], name: str, span: Span) -> int:
+    def filled(
+        self, number: float, dtype: str, dims: Sequence[int], name: str, span: Span
+    ) -> ValueId:
         """A tensor of one number."""
         return self.pointwise((), Constant(number, dtype), dims, name, f"{number:g}", span)
 
-    def copied(self, value: int, dtype: str, name: str, text: str, span: Span) -> int:
+    def copied(self, value: ValueId, dtype: str, name: str, text: str, span: Span) -> ValueId:
         """A tensor in memory of its own, in some type."""
         tensor = self.tensors[value]
         scalar: Scalar = Operand(0, tensor.dtype)
@@ -99,7 +102,7 @@ class Building:
         dims: Sequence[int],
         name: str,
         factor: int | None = None,
-    ) -> int:
+    ) -> ValueId:
         """A sum: ``node`` says over which axes, of which scalar, and where it is stored.
 
         Where every element is met once it is the assignment itself. Where none is met twice it is stored among zeros;
@@ -217,7 +220,7 @@ def reading(node: Assignment, reads: Sequence[Read], scalar: Scalar) -> Assignme
 
 def pruned(shaped: Shaped) -> Shaped:
     """A program without the values that nothing needs; its inputs stay."""
-    needed: set[int] = set()
+    needed: set[ValueId] = set()
     todo = list(shaped.outputs)
     while todo:
         value = todo.pop()
@@ -226,7 +229,7 @@ def pruned(shaped: Shaped) -> Shaped:
             todo += sources(shaped.nodes[value])
     needed.update(shaped.inputs)
     kept = sorted(needed)
-    number = {value: n for n, value in enumerate(kept)}
+    number = {value: ValueId(n) for n, value in enumerate(kept)}
     return replace(
         shaped,
         nodes=tuple(renumbered(shaped.nodes[value], number) for value in kept),

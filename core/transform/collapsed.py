@@ -23,6 +23,7 @@ from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.calculus.extent import number, product
 from ilang.core.ir.assignments import ordered
 from ilang.core.ir.graph import Axis, Groups
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Position, scalars_within
 from ilang.core.ir.shaped import (
     Assignment,
@@ -66,7 +67,7 @@ class _Pairs:
         self.shaped = shaped
         self.extents = extents
         self.is_for_blocks = is_for_blocks
-        self.computed = {v for v, n in enumerate(shaped.nodes) if isinstance(n, Assignment)}
+        self.computed = {v for v, n in shaped.numbered() if isinstance(n, Assignment)}
         self.pairs = {v: set(self._alike(self._node(v))) for v in sorted(self.computed)}
         whole = self._fixed_values()
         self.held = {
@@ -77,7 +78,7 @@ class _Pairs:
         while self._left_out():
             pass
 
-    def _node(self, value: int) -> Assignment:
+    def _node(self, value: ValueId) -> Assignment:
         node = self.shaped.nodes[value]
         assert isinstance(node, Assignment)
         return node
@@ -149,7 +150,7 @@ def _neighbors(index: Sequence[Affine]) -> Iterator[tuple[int | None, int | None
 class _Collapsing:
     """A program whose pairs of axes become one; its values keep their numbers, and new ones have the numbers after."""
 
-    def __init__(self, shaped: Shaped, pairs: dict[int, set[Pair]]) -> None:
+    def __init__(self, shaped: Shaped, pairs: dict[ValueId, set[Pair]]) -> None:
         self.shaped = shaped
         self.pairs = pairs
         self.nodes: list[Node] = list(shaped.nodes)
@@ -157,14 +158,14 @@ class _Collapsing:
         self.sizes: list[Size] = list(shaped.sizes)
         self.rules: list[Derivation] = []
         self.of_sizes: dict[tuple[int, ...], int] = {}
-        self.views: dict[tuple[int, Groups], int] = {}
-        self.stored: dict[int, int] = {}
+        self.views: dict[tuple[ValueId, Groups], ValueId] = {}
+        self.stored: dict[ValueId, ValueId] = {}
         self.names = Names(frozenset(tensor.name for tensor in shaped.tensors))
         self.size_names = Names(frozenset(size.name for size in shaped.sizes))
 
     def run(self) -> Shaped:
         """Every assignment in turn, after what it reads."""
-        for value, node in enumerate(self.shaped.nodes):
+        for value, node in self.shaped.numbered():
             if isinstance(node, Assignment):
                 self._collapse(value, node)
         more = replace(
@@ -176,7 +177,7 @@ class _Collapsing:
         )
         return ordered(more)
 
-    def _collapse(self, value: int, node: Assignment) -> None:
+    def _collapse(self, value: ValueId, node: Assignment) -> None:
         """Compute a value over fewer axes."""
         behind = dict(self.pairs[value])
         first = [axis for axis in range(len(node.axes)) if axis not in behind.values()]
@@ -238,7 +239,7 @@ class _Collapsing:
 
     def _seen(
         self, read: Read, behind: dict[int, int], runs: dict[int, list[int]], node: Assignment
-    ) -> int:
+    ) -> ValueId:
         """The value to read instead: what an assignment stores under fewer dimensions, or a view of an array."""
         groups = _groups(read.index, behind)
         if len(groups) == len(read.index):
@@ -259,16 +260,16 @@ class _Collapsing:
             seen = Tensor(self.names.fresh(f"{tensor.name}_flat"), tensor.dtype, tuple(dims))
             self.nodes.append(view)
             self.tensors.append(seen)
-            self.views[read.value, groups] = len(self.nodes) - 1
+            self.views[read.value, groups] = ValueId(len(self.nodes) - 1)
         return self.views[read.value, groups]
 
-    def _view(self, value: int, dims: Sequence[int], groups: Groups, node: Assignment) -> View:
+    def _view(self, value: ValueId, dims: Sequence[int], groups: Groups, node: Assignment) -> View:
         """The view of a value whose dimensions are groups of those that it has."""
         axes = tuple(Axis(self.sizes[size].name, None, node.span) for size in dims)
         alone = tuple((axis,) for axis in range(len(dims)))
         return View(value, axes, tuple(dims), alone, groups, node.text, node.span)
 
-    def _store(self, value: int, node: Assignment, changed: Assignment, groups: Groups) -> None:
+    def _store(self, value: ValueId, node: Assignment, changed: Assignment, groups: Groups) -> None:
         """Let a value have fewer dimensions; an output is a view of it."""
         tensor = self.tensors[value]
         dims = tuple(
@@ -281,7 +282,7 @@ class _Collapsing:
         held = Tensor(self.names.fresh(f"{tensor.name}_flat"), tensor.dtype, dims)
         self.nodes.append(changed)
         self.tensors.append(held)
-        self.stored[value] = len(self.nodes) - 1
+        self.stored[value] = ValueId(len(self.nodes) - 1)
         view = self._view(self.stored[value], tensor.dims, groups, node)
         self.nodes[value] = replace(view, source=view.target, target=view.source)
 

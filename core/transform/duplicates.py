@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.ir.assignments import reindexed, renumbered
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.shaped import Assignment, Input, Node, Shaped, Tensor, View
 from ilang.core.record import replace
 from ilang.core.transform.building import pruned
@@ -25,10 +26,10 @@ def computed_once(shaped: Shaped) -> Shaped:
     """
     outputs = {*shaped.outputs, *map(shaped.owner, shaped.outputs)}
     bases = {node.base for node in shaped.nodes if isinstance(node, Assignment)}
-    number = {value: value for value in range(len(shaped.nodes))}
-    known: dict[object, int] = {}
+    number = {value: value for value, _ in shaped.numbered()}
+    known: dict[object, ValueId] = {}
     nodes: list[Node] = []
-    for value, given in enumerate(shaped.nodes):
+    for value, given in shaped.numbered():
         node = renumbered(given, number)
         nodes.append(node)
         key = None if value in bases else _key(node, shaped.tensors[value])

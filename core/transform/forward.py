@@ -16,6 +16,7 @@ from typing import assert_never
 from ilang.core.check.shaped import verify
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.assignments import renumbered
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Constant, Operand, Scalar, operands_of
 from ilang.core.ir.shaped import Assignment, Input, InputDimension, Read, Shaped, View
 from ilang.core.record import replace
@@ -53,8 +54,8 @@ class _Forward:
     def __init__(self, shaped: Shaped, wrt: Sequence[int]) -> None:
         self.shaped = shaped
         self.new = Building(shaped.sizes)
-        self.number: dict[int, int] = {}
-        self.tangents: dict[int, int] = {}
+        self.number: dict[ValueId, ValueId] = {}
+        self.tangents: dict[ValueId, ValueId] = {}
         self.sparse: set[int] = set()
         """Values whose tangents are 0 in places, whatever they are."""
         for value in shaped.inputs:
@@ -62,7 +63,7 @@ class _Forward:
         for position, place in enumerate(wrt):
             self._input(len(shaped.inputs) + position, self.number[shaped.inputs[place]])
 
-    def _add(self, value: int) -> int:
+    def _add(self, value: ValueId) -> ValueId:
         """The value itself; written schedules were of other neighbours."""
         node, tensor = renumbered(self.shaped.nodes[value], self.number), self.shaped.tensors[value]
         if isinstance(node, Assignment):
@@ -70,7 +71,7 @@ class _Forward:
         self.number[value] = self.new.add(node, tensor.name, tensor.dtype, tensor.dims)
         return self.number[value]
 
-    def _input(self, position: int, value: int) -> None:
+    def _input(self, position: int, value: ValueId) -> None:
         """The tangent of an input, an input of the same dimensions."""
         tensor, span = self.new.tensors[value], self.new.nodes[value].span
         for dim, size in enumerate(tensor.dims):
@@ -82,7 +83,7 @@ class _Forward:
 
     def run(self) -> Shaped:
         """The program with its tangents."""
-        for value, node in enumerate(self.shaped.nodes):
+        for value, node in self.shaped.numbered():
             if isinstance(node, Input):
                 continue
             number = self._add(value)
@@ -100,7 +101,7 @@ class _Forward:
                     assert_never(moved)
         return self._finished()
 
-    def _view(self, value: int, node: View) -> None:
+    def _view(self, value: ValueId, node: View) -> None:
         """The tangent under the same other dimensions."""
         if node.value in self.tangents:
             tensor = self.new.tensors[value]
@@ -109,7 +110,7 @@ class _Forward:
                 tangent, f"t{tensor.name}", tensor.dtype, tensor.dims
             )
 
-    def _assignment(self, value: int, node: Assignment) -> None:
+    def _assignment(self, value: ValueId, node: Assignment) -> None:
         used = {node.reads[n].value for n in operands_of(node.scalar)}
         used |= set() if node.base is None else {node.base}
         if node.acc in LOGIC or not used & self.tangents.keys():
@@ -131,7 +132,9 @@ class _Forward:
         if leaves_out or node.guards or node.acc in (">", "<"):
             self.sparse.add(value)
 
-    def _store(self, value: int, node: Assignment, reads: tuple[Read, ...], moving: Scalar) -> None:
+    def _store(
+        self, value: ValueId, node: Assignment, reads: tuple[Read, ...], moving: Scalar
+    ) -> None:
         """The tangent of a value, whose elements move by ``moving``, through its accumulator."""
         tensor = self.new.tensors[value]
         name, text = f"t{tensor.name}", f"tangent of {node.text}"
@@ -153,7 +156,7 @@ class _Forward:
         total = self.new.accumulated(moved, tensor.dtype, tensor.dims, name)
         self.tangents[value] = total
 
-    def _moved(self, base: int) -> int:
+    def _moved(self, base: ValueId) -> ValueId:
         """The tangent of a base; zeros for one that nothing reaches."""
         if base in self.tangents:
             return self.tangents[base]
@@ -176,12 +179,14 @@ class _Forward:
                 nodes=tuple(self.new.nodes),
                 tensors=tuple(self.new.tensors),
                 sizes=tuple(self.new.sizes),
-                inputs=tuple(n for n, node in enumerate(self.new.nodes) if isinstance(node, Input)),
+                inputs=tuple(
+                    ValueId(n) for n, node in enumerate(self.new.nodes) if isinstance(node, Input)
+                ),
                 outputs=tuple(outputs),
             )
         )
 
-    def _given(self, value: int, owners: set[int]) -> int:
+    def _given(self, value: ValueId, owners: set[ValueId]) -> ValueId:
         """The tangent of an output, in memory of its own."""
         tensor, span = self.new.tensors[value], self.new.nodes[value].span
         name, tangent = f"t{tensor.name}", self.tangents.get(value)

@@ -9,6 +9,7 @@ from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.infer.unionfind import UnionFind
 from ilang.core.ir.assignments import ordered, sources
 from ilang.core.ir.graph import Axis, Groups
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Apply, Operand, Position, scalars_within, with_operands
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, Tensor, View
 from ilang.core.ir.size_class import Extents
@@ -38,7 +39,7 @@ class Moving:
         self.users: list[set[int]] = [set() for _ in self.nodes]
         for value in range(len(self.nodes)):
             self._used(value)
-        self.views: dict[tuple[int, Groups, tuple[int, ...]], int] = {}
+        self.views: dict[tuple[ValueId, Groups, tuple[int, ...]], ValueId] = {}
         self.todo: deque[int] = deque()
 
     def run(self) -> Shaped:
@@ -67,12 +68,13 @@ class Moving:
         self.nodes[value] = node
         self._used(value)
 
-    def _add(self, node: Node, tensor: Tensor) -> int:
+    def _add(self, node: Node, tensor: Tensor) -> ValueId:
         self.nodes.append(node)
         self.tensors.append(tensor)
         self.users.append(set())
-        self._used(len(self.nodes) - 1)
-        return len(self.nodes) - 1
+        number = ValueId(len(self.nodes) - 1)
+        self._used(number)
+        return number
 
     def _is_sole(self, value: int, user: int) -> bool:
         """Whether a value is needed by one other alone."""
@@ -237,7 +239,7 @@ class Moving:
         if not any(index.axis() in splits for index in node.target):
             self._put(value, split)
             return
-        whole = self._view_of(-1, self._dims(tensor, node.target, splits, view), view)
+        whole = self._view_of(ValueId(-1), self._dims(tensor, node.target, splits, view), view)
         is_output = value in self.outputs
         other = self.names.fresh(f"{tensor.name}_{'parts' if is_output else 'view'}")
         held = self._add(
@@ -284,7 +286,7 @@ class Moving:
             dims.append(((alone, size),) if axis is None else splits.get(axis, ((alone, size),)))
         return dims
 
-    def _view_of(self, value: int, dims: Sequence[Parts], view: View) -> View:
+    def _view_of(self, value: ValueId, dims: Sequence[Parts], view: View) -> View:
         """The view that has an axis for each part of each dimension of a value."""
         axes = [part for parts in dims for part in parts]
         source, first = [], 0

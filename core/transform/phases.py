@@ -22,6 +22,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ilang.core.check.shaped import verify
 from ilang.core.ir.assignments import renumbered, sources
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.shaped import Assignment, Input, InputDimension, Shaped, Size, View
 from ilang.core.record import record, replace
 from ilang.core.transform.building import Building, pruned
@@ -35,12 +36,12 @@ class Phase:
     """
 
     program: Shaped
-    takes: tuple[int, ...]
-    gives: tuple[int, ...]
+    takes: tuple[ValueId, ...]
+    gives: tuple[ValueId, ...]
 
 
 def phases(
-    shaped: Shaped, awaited: Mapping[int, int], buckets: Sequence[Collection[int]] = ()
+    shaped: Shaped, awaited: Mapping[ValueId, ValueId], buckets: Sequence[Collection[int]] = ()
 ) -> tuple[Phase, ...]:
     """The phases of a program in order.
 
@@ -59,10 +60,10 @@ def phases(
     return tuple(_cut(shaped, phase, number) for number in range(max(phase) + 1))
 
 
-def _wait_of(shaped: Shaped, awaited: Mapping[int, int]) -> list[int]:
+def _wait_of(shaped: Shaped, awaited: Mapping[ValueId, ValueId]) -> list[int]:
     """The number of waits before each value: an input that is awaited does so once more than what it comes from."""
     phase: dict[int, int] = {}
-    todo = [(value, False) for value in reversed(range(len(shaped.nodes)))]
+    todo = [(ValueId(value), False) for value in reversed(range(len(shaped.nodes)))]
     while todo:
         value, ready = todo.pop()
         if value in phase:
@@ -113,19 +114,19 @@ def _cut(shaped: Shaped, phase: Sequence[int], number: int) -> Phase:
     later = _read(shaped, {v for v in _computed(shaped) if number < phase[v]})
     asked = [v for v in shaped.outputs if v in computed]
     new = Building(shaped.sizes)
-    place: dict[int, int] = {}
+    place: dict[ValueId, ValueId] = {}
     for n, value in enumerate(takes):
         tensor = shaped.tensors[value]
         place[value] = new.add(
             Input(n, shaped.nodes[value].span), tensor.name, tensor.dtype, tensor.dims
         )
-    for value, node in enumerate(shaped.nodes):
+    for value, node in shaped.numbered():
         is_here = value in computed or isinstance(node, View)
         if value not in place and is_here and all(each in place for each in sources(node)):
             tensor = shaped.tensors[value]
             place[value] = new.add(renumbered(node, place), tensor.name, tensor.dtype, tensor.dims)
     gives = asked + sorted((later & computed) - set(asked))
-    outputs: list[int] = []
+    outputs: list[ValueId] = []
     for value in gives:
         outputs.append(_in_memory_of_its_own(new, place[value], outputs))
     program = pruned(
@@ -135,7 +136,7 @@ def _cut(shaped: Shaped, phase: Sequence[int], number: int) -> Phase:
             nodes=tuple(new.nodes),
             tensors=tuple(new.tensors),
             sizes=_placed(new, len(takes)),
-            inputs=tuple(range(len(takes))),
+            inputs=tuple(map(ValueId, range(len(takes)))),
             outputs=tuple(outputs),
         )
     )
@@ -143,20 +144,20 @@ def _cut(shaped: Shaped, phase: Sequence[int], number: int) -> Phase:
     return Phase(program, tuple(takes), tuple(gives))
 
 
-def _computed(shaped: Shaped) -> set[int]:
-    return {v for v, node in enumerate(shaped.nodes) if not isinstance(node, Input)}
+def _computed(shaped: Shaped) -> set[ValueId]:
+    return {v for v, node in shaped.numbered() if not isinstance(node, Input)}
 
 
-def _read(shaped: Shaped, values: Collection[int]) -> set[int]:
+def _read(shaped: Shaped, values: Collection[ValueId]) -> set[ValueId]:
     """The values that others are computed from; a view is made anew where it is read, of what it is of."""
-    read: set[int] = set()
+    read: set[ValueId] = set()
     for value in values:
         if not isinstance(shaped.nodes[value], View):
             read.update(shaped.owner(each) for each in sources(shaped.nodes[value]))
     return read
 
 
-def _in_memory_of_its_own(new: Building, value: int, outputs: Sequence[int]) -> int:
+def _in_memory_of_its_own(new: Building, value: ValueId, outputs: Sequence[ValueId]) -> ValueId:
     """A value, or a copy of one whose memory is an output already."""
     tensor = new.tensors[value]
     if new.owner(value) not in map(new.owner, outputs):

@@ -32,6 +32,7 @@ from ilang.core.calculus.affine import Within
 from ilang.core.check.shaped import verify
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.assignments import renumbered
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, operands_of, scalars_within
 from ilang.core.ir.scalar import renumbered as with_operands
 from ilang.core.ir.shaped import Assignment, Input, InputDimension, Read, Shaped, View
@@ -106,12 +107,12 @@ class Reverse:
         self.wrt = tuple(wrt)
         self.values = values
         self.new = Building(shaped.sizes)
-        self.flowing: dict[int, list[int]] = {}
+        self.flowing: dict[ValueId, list[ValueId]] = {}
         self.sparse: set[int] = set()
         """Cotangents that are 0 in places because of guards, choices and indices."""
         self.lasting: set[int] = set()
         """Sparse cotangents that stay so in a sum of products: all but those of maxima, as of dead units."""
-        self.number: dict[int, int] = {}
+        self.number: dict[ValueId, ValueId] = {}
         self._forward()
         self.active = self._active()
 
@@ -123,17 +124,17 @@ class Reverse:
         for value in inputs:
             self._add(value)
         self.cotangents = [self._cotangent(n, value) for n, value in enumerate(shaped.outputs)]
-        for value, node in enumerate(shaped.nodes):
+        for value, node in shaped.numbered():
             if not isinstance(node, Input):
                 self._add(value)
 
-    def _add(self, value: int) -> None:
+    def _add(self, value: ValueId) -> None:
         node, tensor = renumbered(self.shaped.nodes[value], self.number), self.shaped.tensors[value]
         if isinstance(node, Assignment):
             node = replace(node, schedule=None)
         self.number[value] = self.new.add(node, tensor.name, tensor.dtype, tensor.dims)
 
-    def _cotangent(self, position: int, value: int) -> int:
+    def _cotangent(self, position: int, value: ValueId) -> ValueId:
         """The input that is what flows back to an output; its dimensions are those of the output."""
         tensor, span = self.shaped.tensors[value], self.shaped.nodes[value].span
         if self.ones:
@@ -188,7 +189,7 @@ class Reverse:
 
     def sweep(self) -> None:
         """Pass on what flows back to each value, from the last to the first."""
-        for value in reversed(range(len(self.new.nodes))):
+        for value in map(ValueId, reversed(range(len(self.new.nodes)))):
             node = self.new.nodes[value]
             if value not in self.flowing or isinstance(node, Input):
                 continue
@@ -203,14 +204,14 @@ class Reverse:
                 case _:
                     assert_never(node)
 
-    def _passed_on(self, value: int, total: int) -> bool:
+    def _passed_on(self, value: ValueId, total: ValueId) -> bool:
         """Whether a value has a gradient of its own, which then has been passed on."""
         return False
 
-    def _is_opaque(self, value: int) -> bool:
+    def _is_opaque(self, value: ValueId) -> bool:
         return False
 
-    def _total(self, value: int) -> int:
+    def _total(self, value: ValueId) -> ValueId:
         parts = self.flowing[value]
         if len(parts) == 1:
             return parts[0]
@@ -223,10 +224,10 @@ class Reverse:
                 some.add(total)
         return total
 
-    def _flow_to(self, value: int, part: int) -> None:
+    def _flow_to(self, value: ValueId, part: ValueId) -> None:
         self.flowing.setdefault(value, []).append(part)
 
-    def _through_view(self, value: int, node: View, total: int) -> None:
+    def _through_view(self, value: ValueId, node: View, total: ValueId) -> None:
         source = self.new.tensors[node.value]
         if node.value not in self.active:
             return
@@ -237,7 +238,7 @@ class Reverse:
                 some.add(part)
         self._flow_to(node.value, part)
 
-    def _through(self, value: int, node: Assignment, total: int) -> None:
+    def _through(self, value: ValueId, node: Assignment, total: ValueId) -> None:
         """An assignment: to each value that it reads, and to its base."""
         if node.base is not None and node.base in self.active:
             self._to_base(node, total)
@@ -270,7 +271,7 @@ class Reverse:
                 self.lasting.add(part)
             self._flow_to(read.value, part)
 
-    def _guards(self, node: Assignment, total: int) -> tuple[Within, ...]:
+    def _guards(self, node: Assignment, total: ValueId) -> tuple[Within, ...]:
         """The conditions of a cotangent, over the axes of the assignment that it flows back to; 0 where they fail."""
         source = self.new.nodes[total]
         if not isinstance(source, Assignment) or source.base is not None:
@@ -307,7 +308,7 @@ class Reverse:
         nothing: Scalar | None,
         guards: tuple[Within, ...],
         reads: Sequence[Read],
-    ) -> int:
+    ) -> ValueId:
         """The cotangent that flows back through one read: its target is where the read was."""
         tensor = self.new.tensors[read.value]
         kept = {axis for part in read.index for axis in part.axes()}
@@ -339,7 +340,7 @@ class Reverse:
         cotangent = place.get(len(node.reads))
         return self.new.accumulated(moved, tensor.dtype, tensor.dims, f"d{tensor.name}", cotangent)
 
-    def _to_base(self, node: Assignment, total: int) -> None:
+    def _to_base(self, node: Assignment, total: ValueId) -> None:
         """The cotangent of the base of an assignment: what the assignment leaves of the base flows back to it."""
         assert node.base is not None
         tensor = self.new.tensors[node.base]
@@ -358,7 +359,7 @@ class Reverse:
 
     # -- accumulators ------------------------------------------------------------------------------------------------
 
-    def _flow(self, value: int, node: Assignment, total: int) -> _Cotangent | None:
+    def _flow(self, value: ValueId, node: Assignment, total: ValueId) -> _Cotangent | None:
         """The cotangent of the scalar of an assignment; None where nothing flows back."""
         if node.acc in LOGIC:
             return None
@@ -384,7 +385,7 @@ class Reverse:
 
     def _finished(self) -> Shaped:
         """The outputs, each memory of its own, and what they need."""
-        outputs: list[int] = []
+        outputs: list[ValueId] = []
         if self.values:
             outputs += [self.number[value] for value in self.shaped.outputs]
         for position in self.wrt:
@@ -400,7 +401,7 @@ class Reverse:
         )
         return simplified(program)
 
-    def _gradient(self, position: int, outputs: Sequence[int]) -> int:
+    def _gradient(self, position: int, outputs: Sequence[ValueId]) -> ValueId:
         """The gradient of an input, in memory of its own."""
         value = self.number[self.shaped.inputs[position]]
         tensor, span = self.new.tensors[value], self.new.nodes[value].span

@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Literal
 
 from ilang.core.dtype import FLOATS
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, operands_of
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, View
 from ilang.core.record import record
@@ -43,7 +44,7 @@ State = Share | Literal["unknown"] | None
 
 
 def cancelled(
-    nodes: Sequence[Node], ends: Collection[int], is_opaque: Callable[[int], bool]
+    nodes: Sequence[Node], ends: Collection[int], is_opaque: Callable[[ValueId], bool]
 ) -> frozenset[int]:
     """The maxima and minima of a program on which none of some values depends, but for rounding.
 
@@ -65,7 +66,7 @@ def cancelled(
 
 
 def _cancels(
-    nodes: Sequence[Node], maximum: int, ends: Collection[int], is_opaque: Callable[[int], bool]
+    nodes: Sequence[Node], maximum: int, ends: Collection[int], is_opaque: Callable[[ValueId], bool]
 ) -> bool:
     """Whether no end depends on a maximum."""
     node = nodes[maximum]
@@ -78,7 +79,7 @@ def _cancels(
         state = _state(nodes[value], states)
         if state is None:
             continue
-        states[value] = UNKNOWN if is_opaque(value) else state
+        states[value] = UNKNOWN if is_opaque(ValueId(value)) else state
         if value in ends:
             return False
     return 1 < len(states)

@@ -10,6 +10,7 @@ from math import prod
 from ilang.core.cost import USUAL, Work, of_assignments
 from ilang.core.dtype import BYTES
 from ilang.core.ir.assignments import renumbered, sources, without_axes
+from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Operand
 from ilang.core.ir.shaped import Assignment, Node, Read, Shaped, Tensor
 from ilang.core.machine import Machine
@@ -207,9 +208,9 @@ class Copying:
         self.users = self._users()
         self.nodes: list[Node] = []
         self.tensors: list[Tensor] = []
-        self.number: dict[int, int] = {}
+        self.number: dict[int, ValueId] = {}
         self.clones: dict[tuple[Phase, int], int] = {}
-        self.copies: dict[int, int] = {}
+        self.copies: dict[int, ValueId] = {}
         self.stored: set[int] = set()
         self.phases: dict[int, Phase] = {}
         self.axes: dict[int, Labels] = {}
@@ -266,16 +267,16 @@ class Copying:
             self._sides(),
         )
 
-    def _add(self, value: int, node: Node, dims: Sequence[int] | None = None) -> int:
+    def _add(self, value: int, node: Node, dims: Sequence[int] | None = None) -> ValueId:
         """Add a node that computes a value; its number."""
         tensor = self.shaped.tensors[value]
         if dims is not None:
             tensor = Tensor(self.names.fresh(tensor.name), tensor.dtype, tuple(dims))
         self.nodes.append(node)
         self.tensors.append(tensor)
-        return len(self.nodes) - 1
+        return ValueId(len(self.nodes) - 1)
 
-    def _stored(self, value: int) -> int:
+    def _stored(self, value: int) -> ValueId:
         """The value that has the elements of one for those outside of its kernel."""
         return self.copies.get(value, self.number[value])
 
@@ -370,13 +371,13 @@ class Copying:
                 sides[n, kernel] = rows, columns
         return sides
 
-    def _note(self, value: int, phase: Phase, number: int) -> int:
+    def _note(self, value: int, phase: Phase, number: ValueId) -> ValueId:
         """Say of a new value what belongs to a kernel; its number."""
         self.phases[number] = phase
         self.axes[number] = self.groups[phase[0]].axes[value]
         return number
 
-    def _copy(self, value: int, read: Read, purpose: str) -> int:
+    def _copy(self, value: int, read: Read, purpose: str) -> ValueId:
         """A copy of what computes a value, by a read in its axes; it has those of them that are left."""
         node, tensor = self.shaped.nodes[value], self.shaped.tensors[value]
         assert isinstance(node, Assignment)
@@ -420,7 +421,7 @@ class Copying:
     def _reading(self, node: Assignment, phase: Phase) -> Assignment:
         """An assignment of a kernel, which reads what is the kernel's own."""
         reads = tuple(self._read(read, phase) for read in node.reads)
-        numbers = {each.source: self._stored(each.source) for each in node.lookups()}
+        numbers = {ValueId(x.source): self._stored(x.source) for x in node.lookups()}
         plain = renumbered(replace(node, reads=()), numbers)
         assert isinstance(plain, Assignment)
         return replace(plain, reads=reads)
