@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import DataError, VersionsWarning
 from ilang.core.record import record
-from ilang.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.specialization import Specialization
@@ -118,6 +117,8 @@ class Versions:
         names = [size.name for size in shaped.sizes if size.is_argument()]
         for name in self.dynamic or ():
             if name not in names:
+                from ilang.core.suggestion import did_you_mean
+
                 listed = f"its extents are {', '.join(dict.fromkeys(names))}"
                 hint = did_you_mean(
                     name, names, listed if names else "all of its extents are fixed"

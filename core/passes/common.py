@@ -33,8 +33,6 @@ from ilang.core.record import mapped_inside, replace
 
 def with_variables(scalar: Scalar, define: Callable[[Apply], Scalar]) -> Scalar:
     """A scalar in which variables stand for what it has several times; ``define`` makes the variable of a value."""
-    if _work_of(scalar) < 2:
-        return scalar
     shared = _merged(scalar)
     for whole in _functions(shared):
         shared = _decided(shared, whole)

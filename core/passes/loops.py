@@ -27,12 +27,12 @@ from ilang.core.ir.scalar import (
     Scalar,
     Select,
     converted,
+    scalars_within,
     with_operands,
 )
 from ilang.core.ir.schedule import UNIT_ROLES, Loop, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment, Read
-from ilang.core.ops import OPS
-from ilang.core.passes.common import with_variables
+from ilang.core.ops import COSTS, OPS
 from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope, fresh
 from ilang.core.passes.storage import Storage, wraps
 from ilang.core.record import replace
@@ -224,6 +224,11 @@ class Loops:
 
     def _bound(self, frame: Frame, block: Block, value: Scalar) -> Scalar:
         """A value in which variables stand for what is computed several times; a block defines them."""
+        primitives = (part.primitive for part in scalars_within(value) if isinstance(part, Apply))
+        if COSTS.keys().isdisjoint(primitives):
+            return value  # nothing that takes long
+        from ilang.core.passes.common import with_variables
+
         name = self.shaped.tensors[frame.value].name
 
         def define(part: Apply) -> Scalar:

@@ -744,6 +744,16 @@ def test_import_is_lazy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
+def test_a_first_call_imports_what_it_needs() -> None:
+    code = (
+        "import sys, numpy; from ilang import i; i('i*i~i')(numpy.ones(3), numpy.ones(3));"
+        "names = {'c_session', 'c_tile', 'matrix_unit', 'compositions', 'suggestion', 'scalar_rules', 'gpu.bind'};"
+        "loaded = [m for m in sys.modules if m.startswith('ilang.') and m.endswith(tuple(names))];"
+        "assert not loaded and 'json' not in sys.modules, loaded"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
 def test_face() -> None:
     assert {"i", "I", "load", "einsum", "einx", "elementwise", "Error"} <= set(dir(ilang))
     assert issubclass(ilang.ShapeError, Error)
