@@ -19,7 +19,6 @@ WHOLE_NUMBERS = frozenset(
         "Within",
         "Chunk",
         "Cut",
-        "Trim",
         "Ceiling",
         "Interval",
         "Left",

@@ -59,7 +59,7 @@ class TileText:
     def condition(self) -> str:
         """The condition in which the function may run; "" for always."""
         return " && ".join(
-            f"{self.plain.left(guard.end)} {'> 0' if guard.least == 1 else f'>= {guard.least}'}"
+            f"{self.plain.bound(guard.end)} {'> 0' if guard.least == 1 else f'>= {guard.least}'}"
             for guard in self.registers.guards
         )
 
@@ -118,7 +118,7 @@ class TileText:
         """The condition in which the function stores the tile where it belongs."""
         into = self.tile.into
         assert into is not None
-        words = [f"{self.plain.left(guard.end)} >= {guard.least}" for guard in into.guards]
+        words = [f"{self.plain.bound(guard.end)} >= {guard.least}" for guard in into.guards]
         words += [self.plain.conditions(into.within)] if into.within else []
         words = words or ["1"]
         words += [self.condition()] if self.registers.guards else []
@@ -304,7 +304,7 @@ class TileText:
         ]
         words += [f"{self.plain.trips(loop.size, loop.end)} == 1" for loop in self.tile.blocks]
         for ends, extent in zip(self.ends, self.dims, strict=True):
-            words += [f"{self.plain.left(end)} >= {extent}" for end in ends]
+            words += [f"{self.plain.bound(end)} >= {extent}" for end in ends]
         fills = f"if (fills) {self.name}_filling" if self.tile.fill is not None else ""
         yield f"{INDENT}if ({' && '.join(words)}) {{"
         first = dict.fromkeys(

@@ -128,19 +128,26 @@ class Spelling:
         size = self.program.sizes[number]
         return f"n_{size.name}" if size.fixed is None else str(size.fixed)
 
-    def left(self, end: Ceiling) -> str:
-        """The iterations that an end leaves; 0 or less where there are none."""
-        text = self.index(end.index)
-        if (part := end.left()) and part[0] != Affine(()):
-            text = f"{self.size(part[1])} - ({self.index(part[0])})"
-        return text if end.step == 1 else f"({text} + {end.step - 1}) / {end.step}"
+    def bound(self, bound: Ceiling) -> str:
+        """The iteration at which a loop begins or ends; 0 or less where it is before the first one."""
+        part, more = bound.left(), bound.step - 1
+        if part is None or not part[0].variables():
+            text = self.index(bound.index + more)
+            return text if bound.step == 1 else f"({text}) / {bound.step}"
+        text = f"{self.size(part[1])} - ({self.index(part[0])})"
+        return text if bound.step == 1 else f"({text} + {more}) / {bound.step}"
 
     def least(self, whole: str, ends: Sequence[Ceiling]) -> str:
-        """The least of a number of iterations and what ends leave of them."""
-        *words, text = whole, *map(self.left, ends)
-        for word in reversed(words):
-            text = f"min_i64({word}, {text})"
-        return text
+        """The least of a number of iterations and some ends."""
+        for end in ends:
+            whole = f"min_i64({whole}, {self.bound(end)})"
+        return whole
+
+    def greatest(self, first: str, begins: Sequence[Ceiling]) -> str:
+        """The greatest of the number of an iteration and some beginnings."""
+        for begin in begins:
+            first = f"max_i64({first}, {self.bound(begin)})"
+        return first
 
     def trips(self, size: int, ends: Sequence[Ceiling]) -> str:
         """The number of iterations of a loop."""

@@ -11,7 +11,6 @@ from ilang.codegen.targets import c_scalar, cuda_together, cuda_vectors
 from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.cfamily import INDENT, Spelling, comment, product
 from ilang.codegen.targets.identifiers import function_identifier, identifier
-from ilang.core.calculus.affine import Ceiling
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Neighbors, Spread, SwapBuffers
 from ilang.core.ir.host import Host, Launch
@@ -170,16 +169,14 @@ class KernelText:
             yield "#pragma unroll"
         elif loop.copies is not None:
             yield f"#pragma unroll {loop.copies}"
-        if loop.chunk is not None or loop.trim is not None:
+        if loop.chunk is not None or loop.begin or loop.end:
             name, (start, end) = spelling.variable(loop.variable), self._ends(loop)
             end = f"min_i64({start} + 1, {end})" if loop.first else end
             first = f"{self.index} {name} = {start}, end_{name} = {end}"
             yield f"{indent}for ({first}; {name} < end_{name}; ++{name}) {{"
-        elif not loop.end and self._kind(loop) == "int":
-            name, end = spelling.variable(loop.variable), spelling.size(loop.size)
-            yield f"{indent}for (int {name} = 0; {name} < {end}; ++{name}) {{"
         else:
-            yield spelling.opened(loop, indent)
+            name, end = spelling.variable(loop.variable), spelling.size(loop.size)
+            yield f"{indent}for ({self._kind(loop)} {name} = 0; {name} < {end}; ++{name}) {{"
 
     def _device(self) -> DeviceLimits:
         """The device of the program, with its limits."""
@@ -331,7 +328,7 @@ class KernelText:
         for loop in s.loops:
             name = self.spelling.variable(loop.variable)
             for end in loop.end:
-                yield f"{indent}if ({name} >= {self.spelling.left(end)}) continue;"
+                yield f"{indent}if ({name} >= {self.spelling.bound(end)}) continue;"
 
     def _along(self, s: Spread, indent: str, is_alone: bool) -> Iterator[str]:
         """Iterations of loops along the dimensions of a block: each thread has one at most."""
@@ -357,7 +354,7 @@ class KernelText:
         """The statements of a worker for its one iteration, unless that is past the end of a dimension."""
         spelling = self.spelling
         ends = [
-            f"{spelling.variable(loop.variable)} < {spelling.left(end)}"
+            f"{spelling.variable(loop.variable)} < {spelling.bound(end)}"
             for loop in s.loops
             for end in loop.end
         ]
@@ -438,22 +435,11 @@ class KernelText:
             count, block = self.spelling.size(chunk.count), self.spelling.variable(chunk.block)
             words = f"{size}, {count}, {chunk.multiple}, {block}"
             start, end = f"start_of({words})", f"start_of({words} + 1)"
-        if loop.trim is None:
-            return start, end
-        first, last = start, end
-        for bound in loop.trim.least:
-            start = f"max_i64({start}, {self._bound(bound)})"
-        for bound in loop.trim.most:
-            end = f"min_i64({end}, {self._bound(bound)})"
-        if loop.trim.finite:
-            start = start if start == first else f"(*infinite ? {first} : {start})"
-            end = end if end == last else f"(*infinite ? {last} : {end})"
-        return start, end
-
-    def _bound(self, bound: Ceiling) -> str:
-        """An end of an interval of iterations; 0 or less where it is before the first one."""
-        text = self.spelling.index(bound.index + (bound.step - 1))
-        return text if bound.step == 1 else f"({text}) / {bound.step}"
+        first, last = self.spelling.greatest(start, loop.begin), self.spelling.least(end, loop.end)
+        if loop.finite:
+            first = first if start == first else f"(*infinite ? {start} : {first})"
+            last = last if end == last else f"(*infinite ? {end} : {last})"
+        return first, last
 
     def _alone(self, s: Spread, indent: str) -> Iterator[str]:
         """The one iteration of no loops: the first thread's."""

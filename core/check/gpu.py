@@ -29,7 +29,7 @@ from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.passes.gpu.barriers import kernel_to_barriers
 from ilang.core.passes.gpu.blocks import without_changes
 from ilang.core.passes.gpu.neighbors import each_of, innermost, leaves_some
-from ilang.core.passes.gpu.trims import trim_of
+from ilang.core.passes.gpu.trims import tightened
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
 
@@ -49,8 +49,9 @@ def verify_trimmed(program: Program, before: Program | None = None) -> None:
     verify(program, before)
     for kernel in program.kernels if before is None else kernels.changed(program, before):
         for s in statements_within(kernel.body):
-            if isinstance(s, For) and s.trim is not None:
-                right = trim_of(program, kernel, replace(s, trim=None)) == s.trim
+            if isinstance(s, For) and (s.begin or (s.end and not s.part())):
+                whole = replace(s, begin=(), end=(), finite=())
+                right = tightened(program, kernel, whole) == s
                 _demand(program, kernel, right, "a loop leaves out what does nothing")
 
 
@@ -92,12 +93,12 @@ def _kernel(program: Program, kernel: Kernel) -> None:
         program, kernel, blocks or (spread.over == "grid" and not inside), "grids hold no others"
     )
     written = {program.owner(s.buffer) for s in every if isinstance(s, Store)}
-    for trim in (s.trim for s in every if isinstance(s, For) and s.trim is not None):
-        arrays = [program.buffers[number] for number in trim.finite]
+    for loop in (s for s in every if isinstance(s, For)):
+        arrays = [program.buffers[number] for number in loop.finite]
         floats = all(each.dtype in FLOATS and not each.private for each in arrays)
-        kept = floats and written.isdisjoint(map(program.owner, trim.finite))
+        kept = floats and written.isdisjoint(map(program.owner, loop.finite))
         _demand(program, kernel, kept, "what has to be finite is arrays that stay as they are")
-        steps = all(0 < bound.step for bound in (*trim.least, *trim.most))
+        steps = all(0 < bound.step for bound in (*loop.begin, *loop.end))
         _demand(program, kernel, steps, "loops begin and end in steps")
     for s in inside:
         if isinstance(s, Spread):

@@ -23,7 +23,6 @@ from ilang.core.ir.gpu import (
     Neighbors,
     Spread,
     SwapBuffers,
-    Trim,
 )
 from ilang.core.ir.kernel import (
     Buffer,
@@ -328,17 +327,20 @@ class KernelLoops:
         return f"{self._head(loop).removeprefix('for ')}{along}"
 
     def _head(self, loop: For) -> str:
-        end = ", ".join([self._end(loop.size), *map(self._left, loop.end)])
+        begin = ", ".join(["0", *map(self._bound, loop.begin)])
+        begin = f"max({begin})" if loop.begin else begin
+        end = ", ".join([self._end(loop.size), *map(self._bound, loop.end)])
         end = f"min({end})" if loop.end else end
         remarks = []
         if loop.chunk is not None:
             block = self.kernel.names[loop.chunk.block]
             remarks.append(f"block {block} of {self._end(loop.chunk.count)}")
-        remarks += [] if loop.trim is None else [self._trim(loop.trim)]
+        names = [self.program.buffers[number].name for number in loop.finite]
+        remarks += [f"if {' and '.join(names)} are finite"] if names else []
         end += ", the first of" if loop.first else "," if remarks else ""
         end += " " * bool(remarks) + ", ".join(remarks)
         parallel = "parallel " if loop.parallel else ""
-        return f"{parallel}for {self.kernel.names[loop.variable]} in 0..{end}"
+        return f"{parallel}for {self.kernel.names[loop.variable]} in {begin}..{end}"
 
     def _filling(self, tile: Tile) -> str:
         """The copy that a tile fills, and when."""
@@ -382,20 +384,6 @@ class KernelLoops:
         condition = f" where {self._conditions(cut.within)}" if cut.within else ""
         return f", cut{' ' if ends else ''}{ends}{condition}"
 
-    def _trim(self, trim: Trim) -> str:
-        """From where to where the iterations of a loop do anything, and which arrays have to be finite for that."""
-        words = [f"from {self._bound(bound)}" for bound in trim.least]
-        words += [f"to {self._bound(bound)}" for bound in trim.most]
-        names = [self.program.buffers[number].name for number in trim.finite]
-        return " ".join(words) + (f" if {' and '.join(names)} are finite" if names else "")
-
-    def _bound(self, bound: Ceiling) -> str:
-        """An end of an interval of iterations."""
-        text = self._affine(bound.index)
-        if bound.step == 1:
-            return text
-        return f"ceil({text if text.isalnum() else f'({text})'} / {bound.step})"
-
     def _late(self, late: Late) -> str:
         """The condition in which a tile fills a copy instead of a loop."""
         words = ["one thread has all"] if late.alone else []
@@ -422,14 +410,16 @@ class KernelLoops:
 
     def _guards(self, guards: Sequence[Left]) -> str:
         """The words that so many iterations are left of split dimensions."""
-        return " and ".join(f"{self._left(guard.end)} >= {guard.least}" for guard in guards)
+        return " and ".join(f"{self._bound(guard.end)} >= {guard.least}" for guard in guards)
 
-    def _left(self, end: Ceiling) -> str:
-        """The iterations that an end leaves."""
-        text = self._affine(end.index)
-        if (part := end.left()) and part[0] != Affine(()):
+    def _bound(self, bound: Ceiling) -> str:
+        """The number of the iteration at which a loop, or a part of one, begins or ends."""
+        text = self._affine(bound.index)
+        if (part := bound.left()) and part[0].variables():
             text = f"{self._end(part[1])} - ({self._affine(part[0])})"
-        return text if end.step == 1 else f"ceil(({text}) / {end.step})"
+        if bound.step == 1:
+            return text
+        return f"ceil({text if text.isalnum() else f'({text})'} / {bound.step})"
 
     def _update(self, target: str, value: Scalar) -> str:
         """``target += rest`` where the value is the target plus something."""

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from ilang.core.calculus.affine import Ceiling
 from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ir.scalar import Load, Scalar
 from ilang.core.record import record
@@ -32,23 +31,6 @@ if TYPE_CHECKING:  # a kernel has these statements, and these statements have lo
 Over = Literal["grid", "blocks", "warps", "threads"]
 """The workers that share iterations: all threads of all blocks, the blocks, their warps, the threads of a block or of a
 warp."""
-
-
-@record
-class Trim:
-    """The iterations of a loop that do anything: from all of ``least`` on and before all of ``most``.
-
-    Iterations that are left out change nothing where every element of the ``finite`` arrays is finite; where one is
-    not, all iterations run.
-    """
-
-    least: tuple[Ceiling, ...]
-    most: tuple[Ceiling, ...]
-    finite: tuple[BufferId, ...] = ()
-
-    def axes(self) -> set[int]:
-        """The variables that it rests on."""
-        return {v for bound in (*self.least, *self.most) for v in bound.index.axes()}
 
 
 @record

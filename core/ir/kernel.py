@@ -27,7 +27,7 @@ from typing import Literal, assert_never
 from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index
 from ilang.core.calculus.extent import Extent, most_chunks, part_of
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transpose
-from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers, Trim
+from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import Asked, MicroTile, Role, Runs
@@ -84,7 +84,7 @@ class Chunk:
 
 @record
 class For:
-    """``for variable in 0..size``, fewer where the ``end`` of a ragged dimension, or of a condition, is less.
+    """``for variable in 0..size``, but from all of ``begin`` on, and before all of ``end``.
 
     With ``lanes``, iteration n belongs to lane n % lanes: a vectorised variable is one variable per lane. ``role`` is u
     (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "". A
@@ -95,8 +95,11 @@ class For:
     fills a copy that a ``Tile`` further down in the same block fills instead, where that can. A loop with a ``cut``
     runs in parts, where conditions hold and where not, which together do what its body does; one that ``tests`` reads
     or counts under a condition in its body. Iterations that are written out as ``each`` move neighbors in ``wide``
-    buffers. Of a loop with a ``trim``, the iterations that do anything run, each with its own number; of one that is
-    ``first``, the first one of those that would run, where there is any.
+    buffers. Of a loop that is ``first``, the first one of those iterations runs that would, where there is any.
+
+    A loop begins and ends inside of 0..size where a part of a dimension is ragged, or where all other iterations do
+    nothing. They do nothing only if every element of the ``finite`` arrays is finite: where one is not, all of 0..size
+    run.
     """
 
     variable: VariableId
@@ -104,6 +107,7 @@ class For:
     body: tuple[Statement, ...]
     parallel: bool = False
     lanes: int = 1
+    begin: tuple[Ceiling, ...] = ()
     end: tuple[Ceiling, ...] = ()
     role: Role = ""
     chunk: Chunk | None = None
@@ -116,8 +120,8 @@ class For:
     tests: bool = False
     wide: tuple[BufferId, ...] = ()
     each: tuple[Store, ...] = ()
-    trim: Trim | None = None
     first: bool = False
+    finite: tuple[BufferId, ...] = ()
 
     def runs(self) -> tuple[Within, ...]:
         """The conditions that an iteration is before the ends of the loop."""
@@ -130,8 +134,7 @@ class For:
 
     def ends(self) -> set[int]:
         """The variables that it rests on where the loop begins and ends."""
-        ends = {v for bound in self.end for v in bound.index.axes()}
-        ends |= set() if self.trim is None else self.trim.axes()
+        ends = {v for bound in (*self.begin, *self.end) for v in bound.index.axes()}
         return ends if self.chunk is None else {*ends, self.chunk.block}
 
 

@@ -95,8 +95,8 @@ def _launched(
     launched: list[Launch] = []
     for number, (launch, call) in enumerate(zip(launches, program.launched(), strict=True)):
         loops = (s for s in statements_within(program.kernels[call.kernel].body))
-        trims = [s.trim for s in loops if isinstance(s, For) and s.trim is not None]
-        asked = {program.owner(call.array(n)) for trim in trims for n in trim.finite}
+        arrays_of_loops = [s.finite for s in loops if isinstance(s, For)]
+        asked = {program.owner(call.array(n)) for each in arrays_of_loops for n in each}
         arrays = tuple(sorted(asked))
         if arrays and arrays not in current:
             current[arrays] = len(looked)

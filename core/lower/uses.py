@@ -137,9 +137,7 @@ class _Mentions:
     def _loop(self, loop: For) -> None:
         self.opened.add(loop.variable)
         self.sizes.add(loop.size)
-        self._index([end.index for end in loop.end])
-        if loop.trim is not None:
-            self._index([bound.index for bound in (*loop.trim.least, *loop.trim.most)])
+        self._index([bound.index for bound in (*loop.begin, *loop.end)])
         for lines in () if loop.fetch is None else loop.fetch.lines:
             for load in lines.loads:
                 self._scalar(load)

@@ -17,7 +17,6 @@ from ilang.core import pipeline
 from ilang.core.calculus.affine import Ceiling
 from ilang.core.check.gpu import verify_trimmed
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.gpu import Trim
 from ilang.core.ir.kernel import For, Program, Statement, map_statements, statements_within
 from ilang.core.ir.rewriting import with_bodies
 from ilang.core.ir.shaped import Shaped
@@ -45,7 +44,7 @@ def ends(text: str) -> list[str]:
     """Where the trimmed loops of a text begin and end."""
     lines = pipeline.shaped_stage_text(shaped_of(text), "trims", GPU).splitlines()
     heads = [line.strip() for line in lines if line.lstrip().startswith("for ")]
-    return [line.partition(", ")[2] for line in heads if " to ceil" in line or " from " in line]
+    return [line.partition(" in ")[2] for line in heads if "ceil" in line]
 
 
 def product(guard: str, at: str = "c", reduction: str = "+") -> str:
@@ -58,13 +57,13 @@ def product(guard: str, at: str = "c", reduction: str = "+") -> str:
 @pytest.mark.parametrize(
     ("guard", "where"),
     [
-        ("k<=i", "to ceil((8i+8) / 4)"),
-        ("k<i", "to ceil((8i+7) / 4)"),
-        ("k>=i", "from ceil((8i-3) / 4)"),
-        ("k<=i,k>i-6", "from ceil((8i-8) / 4) to ceil((8i+8) / 4)"),
-        ("2k<=i+3", "to ceil((8i+11) / 8)"),
-        ("i+k<9", "to ceil((-8i+9) / 4)"),
-        ("k<=i+j", "to ceil((8i+4j+11) / 4)"),
+        ("k<=i", "0..min(n_k_4, ceil((8i+8) / 4))"),
+        ("k<i", "0..min(n_k_4, ceil((8i+7) / 4))"),
+        ("k>=i", "max(0, ceil((8i-3) / 4))..n_k_4"),
+        ("k<=i,k>i-6", "max(0, ceil((8i-8) / 4))..min(n_k_4, ceil((8i+8) / 4))"),
+        ("2k<=i+3", "0..min(n_k_4, ceil((8i+11) / 8))"),
+        ("i+k<9", "0..min(n_k_4, ceil((-8i+9) / 4))"),
+        ("k<=i+j", "0..min(n_k_4, ceil((8i+4j+11) / 4))"),
     ],
 )
 def test_a_loop_over_tiles_ends_with_its_condition(guard: str, where: str) -> None:
@@ -73,11 +72,11 @@ def test_a_loop_over_tiles_ends_with_its_condition(guard: str, where: str) -> No
 
 
 def test_a_factor_that_is_0_is_left_out_where_the_other_one_is_finite() -> None:
-    assert ends(product("k<=i", "a")) == ["to ceil((8i+8) / 4) if in1 are finite"]
-    assert ends(product("k>=j", "b")) == ["from ceil((4j-3) / 4) if in0 are finite"]
+    assert ends(product("k<=i", "a")) == ["0..min(n_k_4, ceil((8i+8) / 4)), if in1 are finite"]
+    assert ends(product("k>=j", "b")) == ["max(0, ceil((4j-3) / 4))..n_k_4, if in0 are finite"]
     whole = infer(graph_of(text_component(product("k<=i", "a")), "f"), ["i32", "i32"])
     text = pipeline.shaped_stage_text(whole, "trims", GPU)
-    assert "to ceil((8i+8) / 4)\n" in text, "whole numbers are finite"
+    assert "ceil((8i+8) / 4))\n" in text, "whole numbers are finite"
 
 
 INLINE = product("k<=i", "a").replace("0 1 k' i' j' | 0:s2,1:s2", "0 k' i' j' 1")
@@ -107,13 +106,17 @@ def test_what_is_computed_before_is_looked_at_before_it_is_read() -> None:
 
 
 def test_a_guard_on_the_way_to_every_sum_ends_the_loop() -> None:
-    assert ends(ATTENTION.format(g="[j<=i]")) == ["to ceil((64i+64) / 32) if in2 are finite"]
+    assert ends(ATTENTION.format(g="[j<=i]")) == [
+        "0..min(n_j_32, ceil((64i+64) / 32)), if in2 are finite"
+    ]
     summed = f"{SOFTMAX} >> ij/i~ij >> ij*jd~ijd >> +ijd{{g}}~id"
     assert ends(f"ik*jk~ijk >> +ijk~ij >> {summed}".format(g="[j<=i,j>=i-9]")) == [
-        "from ceil((64i-40) / 32) to ceil((64i+64) / 32)"
+        "max(0, ceil((64i-40) / 32))..min(n_j_32, ceil((64i+64) / 32))"
     ]
     most = ATTENTION.replace("+ij{g}~i)", "+ij~i)").format(g="[j<=i]")
-    assert ends(most) == ["to ceil((64i+64) / 32)"], "the maximum, in a kernel of its own"
+    assert ends(most) == ["0..min(n_j_32, ceil((64i+64) / 32))"], (
+        "the maximum, in a kernel of its own"
+    )
 
 
 def test_a_loop_that_leaves_out_too_much_is_an_error() -> None:
@@ -134,16 +137,14 @@ def _ending_early(program: Program) -> Program:
         return replace(bound, index=bound.index - bound.step)
 
     def change(s: Statement) -> Statement:
-        if not isinstance(s, For) or s.trim is None:
-            return s
-        return replace(s, trim=replace(s.trim, most=tuple(map(less, s.trim.most))))
+        return replace(s, end=tuple(map(less, s.end))) if isinstance(s, For) else s
 
     return with_bodies(program, lambda kernel: map_statements(kernel.body, change))
 
 
-def trims(program: Program) -> list[Trim]:
+def tightened(program: Program) -> list[For]:
     every = (s for kernel in program.kernels for s in statements_within(kernel.body))
-    return [s.trim for s in every if isinstance(s, For) and s.trim is not None]
+    return [s for s in every if isinstance(s, For) and (s.begin or (s.end and not s.part()))]
 
 
 # -- the same numbers --------------------------------------------------------------------------------------------------
@@ -216,7 +217,7 @@ def products() -> tuple[list[str], list[Program], list[Call], list[list[Array]]]
 
 def test_most_random_products_are_trimmed() -> None:
     _, lowered, _, _ = products()
-    some = [trims(program) for program in lowered]
+    some = [tightened(program) for program in lowered]
     assert len(lowered) // 2 <= sum(map(bool, some))
     assert any(each[0].finite for each in some if each)
 

@@ -228,7 +228,7 @@ class Iterations:
         counted, inner = [(1, loop.variable)], program.sizes[loop.size].fixed
         last, steps = loop, 1
         for other in reversed(around):
-            ends = last.end or last.chunk is not None or last.trim is not None
+            ends = last.begin or last.end or last.chunk is not None
             if inner is None or ends or other.end:
                 break
             steps *= inner

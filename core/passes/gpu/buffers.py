@@ -157,7 +157,7 @@ def _rotated(
     start = {each.variable: Affine((), window=True) for each in (loop, *iterations.outer)}
     before = _if(iterations.any(), tuple(substituted(s, start) for s in first))
     last = iterations.outer[-1] if iterations.outer else loop
-    if last.chunk is not None or last.trim is not None:
+    if last.chunk is not None or last.begin or last.end:
         variable = copies.numbering.variable(copies.numbering.names[last.variable], "f")
         start[last.variable] = Affine(((1, variable),))
         copied = tuple(substituted(s, start) for s in first)

@@ -120,13 +120,10 @@ class _Spans:
         """Every index of the kernel; None for one that is a value."""
         for _, index in accesses(self.kernel.body):
             yield from index
-        for end in (end for loop in self.loops for end in loop.end):
-            condition = end.after(0)
-            yield condition.index
-            yield from () if condition.size is None else (size_value(condition.size),)
-        for trim in (loop.trim for loop in self.loops):
-            for bound in () if trim is None else (*trim.least, *trim.most):
-                yield replace(bound.index, offset=bound.index.offset + bound.step)
+        for bound in (bound for loop in self.loops for bound in (*loop.begin, *loop.end)):
+            start, size = bound.left() or (bound.index + bound.step, None)
+            yield start
+            yield from () if size is None else (size_value(size),)
         for s in statements_within(self.kernel.body):
             within = list(s.within) if isinstance(s, If) else []
             for part in parts_of(s):

@@ -204,7 +204,7 @@ class _Freeing:
 
     def _endless(self, loop: For, within: list[Within]) -> For:
         """A loop that does not end early, ``within`` taking the condition; itself where it is of another kind."""
-        if self._extent(loop) is None:
+        if self._extent(loop) is None or loop.begin or loop.finite:
             return loop
         within += loop.runs()
         return replace(loop, end=())
@@ -305,7 +305,7 @@ class _Freeing:
     def _to_end(self, loop: For, inner: Extents, ask: Free) -> For:
         """A loop that does not end before its last iteration where a condition says so."""
         extent = self._extent(loop)
-        if not loop.end or not extent:
+        if not loop.end or loop.begin or loop.finite or not extent:
             return loop
         left = [each for end in loop.end for each in ask(end.after(extent - 1), inner)]
         return loop if left else replace(loop, end=())

@@ -13,7 +13,7 @@ Variables of loops inside are taken at the end of their range that the condition
 alike for all threads of a block.
 
 A product with 0 is 0 where the other factor is finite. If that is an element of an array that the kernel leaves alone,
-the loop says so (``Trim.finite``): all of its iterations run where one is not.
+the loop says so (``For.finite``): all of its iterations run where one is not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from math import inf, isnan
 
 from ilang.core.calculus.affine import Affine, Ceiling, Within
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.gpu import CombineThreads, Spread, Trim
+from ilang.core.ir.gpu import CombineThreads, Spread
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
@@ -95,39 +95,39 @@ def _block(program: Program, kernel: Kernel, block: Block) -> Block:
 
 
 def _statement(program: Program, kernel: Kernel, s: Statement) -> Statement:
-    trim = trim_of(program, kernel, s) if isinstance(s, For) else None
-    if isinstance(s, For) and trim is not None:
-        return replace(s, trim=trim)
+    trimmed = tightened(program, kernel, s) if isinstance(s, For) else s
+    if trimmed is not s:
+        return trimmed
     return map_blocks(s, lambda block: _block(program, kernel, block))
 
 
-def trim_of(program: Program, kernel: Kernel, loop: For) -> Trim | None:
-    """The ends between which a loop does anything; None where it does something in all of its iterations."""
+def tightened(program: Program, kernel: Kernel, loop: For) -> For:
+    """A loop that begins and ends where it does anything; itself where it does something in all of its iterations."""
     extent = program.sizes[loop.size].fixed
     if extent is not None and extent <= (1 if has_spread(loop) else SHORT):
-        return None
+        return loop
     if loop.role == "u" or loop.lanes > 1 or loop.end:
-        return None
+        return loop
     if not any(True for _ in _guards(loop.body)):
-        return None
+        return loop
     needed = _Iteration(program, kernel, loop).needed()
     if needed is None or (needed.finite and extent is not None and extent <= FEW):
-        return None
-    least, most = [], []
+        return loop
+    begin, end = [], []
     for (terms, sizes), offset in needed.unmet.items() if needed.unmet else ():
         index = Affine(terms, offset, window=True, sizes=sizes)
         step = index.coefficient(loop.variable)
         others = tuple((c, v) for c, v in terms if v != loop.variable)
         if step > 0:
             negative = tuple((-c, v) for c, v in others), tuple((-c, n) for c, n in sizes)
-            least.append(
+            begin.append(
                 Ceiling(Affine(negative[0], -offset, window=True, sizes=negative[1]), step)
             )
         elif step < 0:
-            most.append(Ceiling(Affine(others, offset + 1, window=True, sizes=sizes), -step))
-    if not least and not most:
-        return None
-    return Trim(tuple(least), tuple(most), tuple(sorted(needed.finite)))
+            end.append(Ceiling(Affine(others, offset + 1, window=True, sizes=sizes), -step))
+    if not begin and not end:
+        return loop
+    return replace(loop, begin=tuple(begin), end=tuple(end), finite=tuple(sorted(needed.finite)))
 
 
 def _guards(body: Block) -> Iterator[Within]:
