@@ -21,7 +21,6 @@ WHOLE_NUMBERS = frozenset(
         "Cut",
         "Ceiling",
         "Interval",
-        "Left",
         "Derivation",
         "Bound",
         "Reach",

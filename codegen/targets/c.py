@@ -176,7 +176,7 @@ class _Emission:
         """A loop that fills a copy, unless a tile does so later in the block, which threads may share."""
         name, spelling = late_name(self.program, late.copy), functions.spelling
         words = ["team < 2"] if late.alone else []
-        words += [f"{spelling.bound(guard.end)} >= {guard.least}" for guard in late.guards] or ["1"]
+        words += [spelling.conditions(late.guards) or "1"]
         yield "#ifdef __GNUC__"
         yield f"{indent}const int {name} = {' && '.join(words)};"
         yield "#else"

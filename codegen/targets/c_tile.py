@@ -58,10 +58,7 @@ class TileText:
 
     def condition(self) -> str:
         """The condition in which the function may run; "" for always."""
-        return " && ".join(
-            f"{self.plain.bound(guard.end)} {'> 0' if guard.least == 1 else f'>= {guard.least}'}"
-            for guard in self.registers.guards
-        )
+        return self.plain.conditions(self.registers.guards)
 
     def _parameters(self, some: bool = False) -> tuple[list[str], list[str]]:
         """The parameters of the function, or of the one of ``some`` of it, and the arguments it is called with."""
@@ -118,9 +115,7 @@ class TileText:
         """The condition in which the function stores the tile where it belongs."""
         into = self.tile.into
         assert into is not None
-        words = [f"{self.plain.bound(guard.end)} >= {guard.least}" for guard in into.guards]
-        words += [self.plain.conditions(into.within)] if into.within else []
-        words = words or ["1"]
+        words = [self.plain.conditions(into.within) or "1"]
         words += [self.condition()] if self.registers.guards else []
         return " && ".join(words)
 
@@ -304,7 +299,7 @@ class TileText:
         ]
         words += [f"{self.plain.trips(loop.size, loop.end)} == 1" for loop in self.tile.blocks]
         for ends, extent in zip(self.ends, self.dims, strict=True):
-            words += [f"{self.plain.bound(end)} >= {extent}" for end in ends]
+            words += [self.plain.conditions([end.after(extent - 1)]) for end in ends]
         fills = f"if (fills) {self.name}_filling" if self.tile.fill is not None else ""
         yield f"{INDENT}if ({' && '.join(words)}) {{"
         first = dict.fromkeys(

@@ -143,7 +143,7 @@ def _reads(program: Program, held: Registers, tile: int, demand: Demand) -> None
                 along = part in held.along
                 demand(steps == [0] * (len(steps) - along) + [1] * along, "lanes read along a row")
     ends = held.ends[-1]
-    guarded = {guard.end for guard in held.guards}.issuperset(ends)
+    guarded = {end.after(held.extents[-1] - 1) for end in ends} <= set(held.guards)
     padded = all(program.buffers[load.buffer].padded for load in held.along)
     demand(padded or not held.past, "lanes read past the end of padded rows alone")
     demand(held.past or guarded, "lanes end with their row")

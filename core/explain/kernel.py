@@ -15,7 +15,7 @@ from typing import assert_never
 
 from ilang.core.calculus.affine import Affine, Ceiling, Within, at_least_0
 from ilang.core.explain.expression import INFIX, affine_text, scalar_text
-from ilang.core.ir.cpu import Cut, Fetch, Late, Left, Outline, Sharing, Transpose
+from ilang.core.ir.cpu import Cut, Fetch, Late, Outline, Sharing, Transpose
 from ilang.core.ir.gpu import (
     Barrier,
     CombineThreads,
@@ -387,7 +387,7 @@ class KernelLoops:
     def _late(self, late: Late) -> str:
         """The condition in which a tile fills a copy instead of a loop."""
         words = ["one thread has all"] if late.alone else []
-        words += [self._guards(late.guards)] if late.guards else []
+        words += [self._conditions(late.guards)] if late.guards else []
         return f" unless a tile does{' where ' if words else ''}{' and '.join(words)}"
 
     def _held(self, tile: Tile) -> Iterator[str]:
@@ -397,20 +397,14 @@ class KernelLoops:
             most = ", ".join(f"{block.rows[0]}x{block.lanes}" for block in held.micro_tiles)
             fused = ", sums fused" if held.contracts else ""
             past = ", past the end of rows" if held.past else ""
-            condition = f" where {self._guards(held.guards)}" if held.guards else ""
+            condition = f" where {self._conditions(held.guards)}" if held.guards else ""
             yield f"in vectors of {held.lanes}, {most} at a time{fused}{past}{condition}"
         if tile.runs is not None:
             place = ", summed in registers" if held is not None and held.apart else ""
             yield f"in runs of {tile.runs.step} at depth {tile.runs.depth}{place}"
         if into is not None:
-            words = [self._guards(into.guards)] if into.guards else []
-            words += [self._conditions(into.within)] if into.within else []
-            condition = f" where {' and '.join(words)}" if words else ""
+            condition = f" where {self._conditions(into.within)}" if into.within else ""
             yield f"into {self._element(into.buffer, into.first)}{condition}"
-
-    def _guards(self, guards: Sequence[Left]) -> str:
-        """The words that so many iterations are left of split dimensions."""
-        return " and ".join(f"{self._bound(guard.end)} >= {guard.least}" for guard in guards)
 
     def _bound(self, bound: Ceiling) -> str:
         """The number of the iteration at which a loop, or a part of one, begins or ends."""

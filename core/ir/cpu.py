@@ -35,14 +35,6 @@ class Transpose:
 
 
 @record
-class Left:
-    """The condition that a loop to an ``end`` has so many iterations at least."""
-
-    end: Ceiling
-    least: int
-
-
-@record
 class Captured:
     """The values that a function uses from around it, by number: sizes, buffers, loop variables, scalar variables."""
 
@@ -78,7 +70,7 @@ class Registers:
     along: tuple[Load, ...]
     vectors: tuple[int, ...]
     ends: tuple[tuple[Ceiling, ...], ...]
-    guards: tuple[Left, ...]
+    guards: tuple[Within, ...]
     past: bool
     micro_tiles: tuple[MicroTile, ...]
     apart: bool
@@ -92,14 +84,12 @@ class Registers:
 class Into:
     """The target of a whole tile that is stored from registers: ``buffer`` at ``first``, its rows ``stride`` apart.
 
-    The tile is whole where its rows are inside (``guards``) and all that is ``within`` holds; elsewhere the statement
-    after the tile, an ``If`` that says so, copies it there.
+    The tile is whole where all that is ``within`` holds; elsewhere the statement after the tile copies it there.
     """
 
     buffer: BufferId
     first: tuple[Affine, ...]
     stride: Extent
-    guards: tuple[Left, ...]
     within: tuple[Within, ...]
 
 
@@ -111,7 +101,7 @@ class Late:
     """
 
     copy: BufferId
-    guards: tuple[Left, ...]
+    guards: tuple[Within, ...]
     alone: bool
 
 

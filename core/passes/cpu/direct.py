@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.calculus.extent import product, scaled
-from ilang.core.ir.cpu import Into, Left
+from ilang.core.ir.cpu import Into
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, Tile, map_blocks
 from ilang.core.ir.rewriting import (
@@ -87,8 +87,8 @@ def _into(program: Program, tile: Tile, after: Statement) -> Into | None:
     index = tuple(part.substituted(first) for part in store.index)
     step, inner = across[moved[0]], program.buffers[store.buffer].dims[moved[0] + 1 :]
     stride = product(inner) if step == 1 else scaled(step, product(inner))
-    guards = tuple(Left(end, height) for end in rows.end)
-    return Into(store.buffer, index, stride, guards, within)
+    inside = tuple(end.after(height - 1) for end in rows.end)
+    return Into(store.buffer, index, stride, (*inside, *within))
 
 
 def _read(tile: Tile) -> set[int]:

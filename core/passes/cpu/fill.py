@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ilang.core.calculus.affine import axis_index, variables_of
-from ilang.core.ir.cpu import Late, Left
+from ilang.core.calculus.affine import Within, axis_index, variables_of
+from ilang.core.ir.cpu import Late
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
@@ -172,11 +172,11 @@ def _tile_readers(body: Sequence[Statement]) -> Readers:
     return readers
 
 
-def _whole_lanes(tile: Tile) -> tuple[Left, ...]:
+def _whole_lanes(tile: Tile) -> tuple[Within, ...]:
     """The conditions that all lanes of a tile are inside."""
     assert tile.registers is not None
     lanes = tile.registers.extents[-1]
-    return tuple(Left(end, lanes) for end in tile.registers.ends[-1])
+    return tuple(end.after(lanes - 1) for end in tile.registers.ends[-1])
 
 
 def _loads(body: Sequence[Statement], copied: Store | None = None) -> Iterator[Load]:

@@ -15,7 +15,7 @@ from math import prod
 
 from ilang.core.calculus.affine import Ceiling, row_step, variables_of
 from ilang.core.dtype import BYTES
-from ilang.core.ir.cpu import Captured, Left, Registers
+from ilang.core.ir.cpu import Captured, Registers
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import (
     Block,
@@ -189,9 +189,9 @@ def guarded(program: Program, registers: Registers) -> Registers:
     for d, (ends, extent) in enumerate(zip(registers.ends, registers.extents, strict=True)):
         for end in ends:
             if d == last and not padded:
-                guards.append(Left(end, extent))
+                guards.append(end.after(extent - 1))
             elif [-c for c, _ in end.index.steps()] != [extent] or end.step != 1:
-                guards.append(Left(end, 1))
+                guards.append(end.after(0))
     past = padded and bool(registers.ends[-1])
     return replace(registers, guards=tuple(guards), past=past)
 

@@ -10,7 +10,7 @@ from ilang.core.calculus.affine import Affine, Within
 from ilang.core.calculus.extent import product
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.cpu import Left, Transpose
+from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import For, If, Program, Statement, Store, Tile, statements_within
 from ilang.core.ir.scalar import Constant, Load
 from ilang.core.machine import CPU
@@ -107,7 +107,7 @@ def test_the_first_tile_fills_the_copy() -> None:
     assert loop.late is not None
     assert loop.late.copy == tile.fill.buffer
     assert loop.late.alone, "threads may share the rows"
-    assert [guard.least for guard in loop.late.guards] == [64]
+    assert [guard.index.offset for guard in loop.late.guards] == [63]
     assert len(tile.first) == 1
 
 
@@ -148,7 +148,7 @@ def test_a_whole_tile_is_stored_where_it_belongs() -> None:
     assert into is not None
     assert program.buffers[into.buffer].role == "output"
     assert into.stride == product(program.buffers[into.buffer].dims[1:])
-    assert [guard.least for guard in into.guards] == [6]
+    assert [each.index.offset for each in into.within] == [5, 63]
     assert len(into.within) == 1
 
 
@@ -224,7 +224,7 @@ def test_a_tile_that_fills_is_in_registers_wherever_it_is() -> None:
     (tile,) = tiles(lowered(MATMUL))
     assert tile.registers is not None
     (end,) = tile.registers.ends[0]
-    wrong = registers(guards=(Left(end, 1),))
+    wrong = registers(guards=(end.after(0),))
     with pytest.raises(InternalError, match="wherever it is"):
         check.verify(with_tile(lowered(MATMUL), wrong))
 
@@ -255,7 +255,7 @@ def test_rows_that_are_filled_at_two_places_are_not_read_past_their_end() -> Non
     assert tile.registers is not None
     assert not padded.buffers[copy.nest()[2].buffer].padded
     assert not tile.registers.past
-    assert [guard.least for guard in tile.registers.guards] == [64]
+    assert [guard.index.offset for guard in tile.registers.guards] == [63]
     assert not zeros(padded)
 
 
