@@ -18,7 +18,6 @@ WHOLE_NUMBERS = frozenset(
         "Extent",
         "Within",
         "Chunk",
-        "Cut",
         "Ceiling",
         "Interval",
         "Derivation",

@@ -46,6 +46,7 @@ from ilang.core.ir.kernel import (
     Tile,
     statements_within,
 )
+from ilang.core.ir.rewriting import is_guarded
 from ilang.core.pipeline import host_of
 
 if TYPE_CHECKING:  # what only some programs need is imported where it is used
@@ -361,9 +362,7 @@ class _Emission:
         spelling, end = functions.spelling, ends.end
         name, parts = spelling.variable(loop.variable), loop.cut
         first = ends.declared(name)
-        pieces: Iterable[Piece] = (
-            (f"for ({first}; {name} < {end}; ++{name}) {{", loop.body, loop.tests),
-        )
+        pieces: Iterable[Piece] = ((f"for ({first}; {name} < {end}; ++{name}) {{", loop.body),)
         inside = indent
         if parts is not None:
             from ilang.codegen.targets import c_cut
@@ -371,15 +370,15 @@ class _Emission:
             yield f"{indent}{{"
             inside += INDENT
             yield f"{inside}{first};"
-            yield from (inside + line for line in c_cut.ends(parts, name, end, spelling))
-            pieces = c_cut.pieces(parts, name, end)
+            lines, pieces = c_cut.pieces(parts, loop.variable, end, spelling)
+            yield from (inside + line for line in lines)
         copies = [LEFT_SMALL] if loop.quotient is not None else []
         if loop.copies is not None:
             copies = [f"#pragma GCC unroll {loop.copies}"]
-        for head, body, tests in pieces:
+        for head, body in pieces:
             yield from copies
             yield inside + head
-            yield from [f"{inside}{INDENT}SCALAR;"] if tests else []
+            yield from [f"{inside}{INDENT}SCALAR;"] if is_guarded(body) else []
             yield from self._block(body, functions, inside + INDENT)
             yield f"{inside}}}"
         if parts is not None:

@@ -12,42 +12,39 @@ A loop that still tests where it reads is marked ``SCALAR``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ilang.codegen.targets.cfamily import Spelling
-from ilang.core.calculus.affine import Ceiling
-from ilang.core.ir.cpu import Cut
-from ilang.core.ir.kernel import Statement
+from ilang.core.calculus.affine import Ceiling, interval
+from ilang.core.ir.kernel import If, Statement
 
-Piece = tuple[str, Sequence[Statement], bool]
-"""The line that opens a loop, what its iterations do, and whether they test where they read."""
+Piece = tuple[str, Sequence[Statement]]
+"""The line that opens a loop, and what its iterations do."""
 
 
-def ends(parts: Cut, name: str, end: str, spelling: Spelling) -> Iterator[str]:
-    """The statements that say where the middle part of the loop over ``name``, now at its first iteration, is."""
+def pieces(parts: If, variable: int, end: str, spelling: Spelling) -> tuple[list[str], list[Piece]]:
+    """The statements that say where the middle part of a loop is, at its first iteration; and its parts, in order."""
+    begins, ends, within = interval(parts.within, variable)
+    name = spelling.variable(variable)
     start = name
-    for bound in parts.least:
+    for bound in begins:
         start = f"max_i64({start}, {_bound(bound, spelling)})"
     stop = end
-    for bound in parts.most:
+    for bound in ends:
         stop = f"min_i64({stop}, {_bound(bound, spelling)})"
-    start = f"min_i64({start}, {end})" if parts.least else start
-    stop = f"max_i64(start_{name}, {stop})" if parts.most else stop
-    if parts.within:
-        words = spelling.conditions(parts.within)
-        stop = f"({words}) ? {stop} : start_{name}"
-    yield f"const int64_t start_{name} = {start};"
-    yield f"const int64_t stop_{name} = {stop};"
-
-
-def pieces(parts: Cut, name: str, end: str) -> Iterator[Piece]:
-    """The parts of a loop, in order."""
-    if parts.outside and parts.least:
-        yield f"for (; {name} < start_{name}; ++{name}) {{", parts.outside, parts.outside_tests
-    first = "" if parts.outside else f"{name} = start_{name}"
-    yield f"for ({first}; {name} < stop_{name}; ++{name}) {{", parts.inside, parts.inside_tests
-    if parts.outside and (parts.most or parts.within):
-        yield f"for (; {name} < {end}; ++{name}) {{", parts.outside, parts.outside_tests
+    start = f"min_i64({start}, {end})" if begins else start
+    stop = f"max_i64(start_{name}, {stop})" if ends else stop
+    if within:
+        stop = f"({spelling.conditions(within)}) ? {stop} : start_{name}"
+    lines = [f"const int64_t start_{name} = {start};", f"const int64_t stop_{name} = {stop};"]
+    first = "" if parts.otherwise else f"{name} = start_{name}"
+    of_parts: list[Piece] = []
+    if parts.otherwise and begins:
+        of_parts.append((f"for (; {name} < start_{name}; ++{name}) {{", parts.otherwise))
+    of_parts.append((f"for ({first}; {name} < stop_{name}; ++{name}) {{", parts.body))
+    if parts.otherwise and (ends or within):
+        of_parts.append((f"for (; {name} < {end}; ++{name}) {{", parts.otherwise))
+    return lines, of_parts
 
 
 def _bound(bound: Ceiling, spelling: Spelling) -> str:

@@ -357,6 +357,28 @@ class Within:
     size: int | None
 
 
+def interval(
+    within: Iterable[Within], variable: int
+) -> tuple[tuple[Ceiling, ...], tuple[Ceiling, ...], tuple[Within, ...]]:
+    """The iterations of a loop at which conditions hold: where they begin and end, and conditions of all or none.
+
+    The conditions on the variable are that an index is at least 0.
+    """
+    begin: dict[Ceiling, None] = {}
+    end: dict[Ceiling, None] = {}
+    others: dict[Within, None] = {}
+    for each in within:
+        step, left = each.index.coefficient(variable), each.index.without((variable,))
+        assert not step or each.size is None
+        if step > 0:
+            begin[Ceiling(-left, step)] = None
+        elif step < 0:
+            end[Ceiling(left + 1, -step)] = None
+        else:
+            others[each] = None
+    return tuple(begin), tuple(end), tuple(others)
+
+
 def inside(index: Iterable[Affine], dims: Iterable[int]) -> tuple[Within, ...]:
     """The conditions that the indices of an element are inside its dimensions, where that is not known."""
     return tuple(

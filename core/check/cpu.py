@@ -198,15 +198,11 @@ def cut(loop: For, opened: Container[int], demand: Demand) -> None:
     if parts is None:
         return
     demand(loop.lanes == 1 and loop.role != "u", "a loop in lanes or copies is not cut")
-    steps = [bound.step for bound in (*parts.least, *parts.most)]
-    demand(all(0 < step for step in steps), "an end of a part of a loop has a step of 1 or more")
-    ends = [bound.index for bound in (*parts.least, *parts.most)]
-    used = {v for index in (*ends, *(w.index for w in parts.within)) for v in index.axes()}
-    known = all(v in opened and v != loop.variable for v in used)
-    demand(known, "an end of a part of a loop is known outside it")
+    used = {v for each in parts.within for v in each.index.axes()} - {loop.variable}
+    demand(all(v in opened for v in used), "an end of a part of a loop is known outside it")
     stored = [
         {s.buffer for s in statements_within(block) if isinstance(s, Store)}
-        for block in (loop.body, parts.inside, parts.outside)
+        for block in (loop.body, parts.body, parts.otherwise)
     ]
     demand(stored[1] == stored[0], "the middle part of a loop stores what the loop does")
     demand(stored[2] <= stored[0], "the other parts of a loop store nothing else")

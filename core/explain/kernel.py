@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
-from ilang.core.calculus.affine import Affine, Ceiling, Within, at_least_0
+from ilang.core.calculus.affine import Affine, Ceiling, Within, at_least_0, interval
 from ilang.core.explain.expression import INFIX, affine_text, scalar_text
-from ilang.core.ir.cpu import Cut, Fetch, Late, Outline, Sharing, Transpose
+from ilang.core.ir.cpu import Fetch, Late, Outline, Sharing, Transpose
 from ilang.core.ir.gpu import (
     Barrier,
     CombineThreads,
@@ -363,7 +363,7 @@ class KernelLoops:
         if loop.quotient is not None:
             quotient = f" with the reciprocal of {self._scalar(loop.quotient.arguments[1])}"
         late = "" if loop.late is None else self._late(loop.late)
-        cut = "" if loop.cut is None else self._cut(loop.cut)
+        cut = "" if loop.cut is None else self._cut(loop.variable, loop.cut)
         moved = [self.program.buffers[number].name for number in loop.wide]
         wide = f", {' '.join(moved)} together" if moved else ""
         return f"{lanes}{role}{fetch}{quotient}{late}{cut}{wide}"
@@ -374,14 +374,15 @@ class KernelLoops:
         rows = [self._element(load.buffer, load.index) for load in loads]
         return f" fetching {' and '.join(rows)} by {fetch.chunk}"
 
-    def _cut(self, cut: Cut) -> str:
+    def _cut(self, variable: int, cut: If) -> str:
         """From where to where all conditions of a loop hold."""
+        begin, end, within = interval(cut.within, variable)
         ends = " ".join(
             f"{word} {' and '.join(self._bound(bound) for bound in bounds)}"
-            for word, bounds in (("from", cut.least), ("to", cut.most))
+            for word, bounds in (("from", begin), ("to", end))
             if bounds
         )
-        condition = f" where {self._conditions(cut.within)}" if cut.within else ""
+        condition = f" where {self._conditions(within)}" if within else ""
         return f", cut{' ' if ends else ''}{ends}{condition}"
 
     def _late(self, late: Late) -> str:

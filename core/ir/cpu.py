@@ -12,7 +12,7 @@ from ilang.core.ir.schedule import MicroTile
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # a kernel has these statements, and these statements have loops
-    from ilang.core.ir.kernel import Define, For, Statement, Store
+    from ilang.core.ir.kernel import Define, For, Store
 
 
 @record
@@ -161,20 +161,3 @@ class Fetch:
 
     chunk: int
     lines: tuple[CacheLines, ...]
-
-
-@record
-class Cut:
-    """A loop in parts: its iterations from all of ``least`` on and before all of ``most``, and those on both sides.
-
-    ``inside`` is what the first do, if also ``within`` holds, over loops around; else ``outside`` is what all do, as do
-    those on both sides. ``inside_tests`` and ``outside_tests`` say which of them still test where they read.
-    """
-
-    least: tuple[Ceiling, ...]
-    most: tuple[Ceiling, ...]
-    within: tuple[Within, ...]
-    inside: tuple[Statement, ...]
-    outside: tuple[Statement, ...]
-    inside_tests: bool
-    outside_tests: bool

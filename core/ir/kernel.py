@@ -26,7 +26,7 @@ from typing import Literal, assert_never
 
 from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index
 from ilang.core.calculus.extent import Extent, most_chunks, part_of
-from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transpose
+from ilang.core.ir.cpu import Fetch, Into, Late, Outline, Registers, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.scalar import Apply, Scalar
@@ -93,13 +93,12 @@ class For:
     only division of its body, by a number that all iterations share: a target may multiply by its reciprocal. The
     ``outline`` says what the function of a parallel loop takes, or that of it and loops inside it. A ``late`` loop only
     fills a copy that a ``Tile`` further down in the same block fills instead, where that can. A loop with a ``cut``
-    runs in parts, where conditions hold and where not, which together do what its body does; one that ``tests`` reads
-    or counts under a condition in its body. Iterations that are written out as ``each`` move neighbors in ``wide``
-    buffers. Of a loop that is ``first``, the first one of those iterations runs that would, where there is any.
+    runs in parts, where that condition holds and where not: it does what the body does. Iterations that are written out
+    as ``each`` move neighbors in ``wide`` buffers. Of a loop that is ``first``, the first one of those iterations runs
+    that would, where there is any.
 
     A loop begins and ends inside of 0..size where a part of a dimension is ragged, or where all other iterations do
-    nothing. They do nothing only if every element of the ``finite`` arrays is finite: where one is not, all of 0..size
-    run.
+    nothing. All of 0..size run where an element of the ``finite`` arrays is not finite.
     """
 
     variable: VariableId
@@ -116,8 +115,7 @@ class For:
     outline: Outline | None = None
     late: Late | None = None
     copies: int | None = None
-    cut: Cut | None = None
-    tests: bool = False
+    cut: If | None = None
     wide: tuple[BufferId, ...] = ()
     each: tuple[Store, ...] = ()
     first: bool = False

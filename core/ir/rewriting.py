@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from typing import TypeGuard, TypeVar
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir.gpu import (
     MatrixProduct,
     SwapBuffers,
@@ -15,6 +15,7 @@ from ilang.core.ir.kernel import (
     Block,
     Change,
     Define,
+    For,
     If,
     Kernel,
     Program,
@@ -69,6 +70,33 @@ def parts_of(s: Statement) -> Iterator[Scalar]:
     elif isinstance(s, MatrixProduct):
         for each in (*s.sums, *s.left, *s.right):
             yield from scalars_within(each)
+
+
+def guards(body: Iterable[Statement]) -> Iterator[tuple[Within, ...]]:
+    """The conditions under which statements read, or are done at all; all those of one hold where it is."""
+    for s in body:
+        if isinstance(s, For):
+            yield from guards(s.body)
+        elif isinstance(s, If) and s.stored is None:
+            if not s.otherwise and not any(isinstance(inner, For) for inner in s.body):
+                yield s.within
+                yield from guards(s.body)
+        elif isinstance(s, (Define, Change, Store)):
+            yield from (part.within for part in scalars_within(s.value) if is_guarded_load(part))
+
+
+def is_guarded_load(scalar: Scalar) -> TypeGuard[Select]:
+    """Whether a scalar is a read, or else a constant."""
+    return (
+        isinstance(scalar, Select)
+        and isinstance(scalar.then, Load)
+        and isinstance(scalar.otherwise, Constant)
+    )
+
+
+def is_guarded(body: Sequence[Statement]) -> bool:
+    """Whether statements of a block, not those of loops in it, read or count under a condition."""
+    return any(True for _ in guards(s for s in body if not isinstance(s, For)))
 
 
 def chosen_loads(s: Statement) -> Iterator[Load]:

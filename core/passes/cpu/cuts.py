@@ -13,11 +13,9 @@ to be are left whole, and are counted to the loop around them, which is cut wher
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeGuard
+from collections.abc import Mapping, Sequence
 
-from ilang.core.calculus.affine import Affine, Ceiling, Within, size_value, variables_of
-from ilang.core.ir.cpu import Cut
+from ilang.core.calculus.affine import Affine, Within, size_value, variables_of
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -30,8 +28,8 @@ from ilang.core.ir.kernel import (
     Tile,
     map_blocks,
 )
-from ilang.core.ir.rewriting import unless_same, with_bodies
-from ilang.core.ir.scalar import Constant, Load, Scalar, Select, scalars_within
+from ilang.core.ir.rewriting import guards, is_guarded_load, unless_same, with_bodies
+from ilang.core.ir.scalar import Scalar, Select
 from ilang.core.record import mapped, mapped_inside, replace
 
 SHORT = 8
@@ -58,12 +56,15 @@ def _statement(program: Program, s: Statement) -> Statement:
     s = map_blocks(s, lambda block: _block(program, block))
     if not isinstance(s, For):
         return s
-    parts, tests = cut(program, s), is_guarded(s.body)
-    return replace(s, cut=parts, tests=tests) if parts is not None or tests else s
+    parts = cut(program, s)
+    return s if parts is None else replace(s, cut=parts)
 
 
-def cut(program: Program, loop: For) -> Cut | None:
-    """The parts of a loop; None where it has no conditions, or other loops inside that are to be cut instead."""
+def cut(program: Program, loop: For) -> If | None:
+    """The parts of a loop as what an iteration does where a condition holds and where not.
+
+    None where it has no conditions, or other loops inside that are to be cut instead.
+    """
     fixed = program.sizes[loop.size].fixed
     if (fixed is not None and fixed <= SHORT) or loop.role == "u" or loop.lanes > 1:
         return None
@@ -73,20 +74,15 @@ def cut(program: Program, loop: For) -> Cut | None:
         if isinstance(only, If) and not only.otherwise:
             return _parts(program, loop.variable, {only.within: None}, {}, (only.body, ()))
         return None
-    guards = dict.fromkeys(_guards(loop.body))
-    if not guards:
+    conditions = dict.fromkeys(guards(loop.body))
+    if not conditions:
         return None
-    looked = {v for guard in guards for each in guard for v in each.index.rests_on()}
+    looked = {v for guard in conditions for each in guard for v in each.index.rests_on()}
     if looked & {loop.variable, *reach}:
         return None
-    inner = variables_of(each.index for guard in guards for each in guard) & reach.keys()
-    outside = loop.body if inner or len(guards) > 1 else _settled(loop.body, False)
-    return _parts(program, loop.variable, guards, reach, (_settled(loop.body, True), outside))
-
-
-def is_guarded(body: Sequence[Statement]) -> bool:
-    """Whether statements of a block, not those of loops in it, read or count under a condition."""
-    return any(True for _ in _guards(s for s in body if not isinstance(s, For)))
+    inner = variables_of(each.index for guard in conditions for each in guard) & reach.keys()
+    outside = loop.body if inner or len(conditions) > 1 else _settled(loop.body, False)
+    return _parts(program, loop.variable, conditions, reach, (_settled(loop.body, True), outside))
 
 
 def _is_innermost(program: Program, body: Sequence[Statement], reach: dict[int, int]) -> bool:
@@ -110,35 +106,13 @@ def _is_innermost(program: Program, body: Sequence[Statement], reach: dict[int, 
     return True
 
 
-def _guards(body: Iterator[Statement] | Sequence[Statement]) -> Iterator[Guard]:
-    """The conditions under which statements read, or are done at all."""
-    for s in body:
-        if isinstance(s, For):
-            yield from _guards(s.body)
-        elif isinstance(s, If) and s.stored is None:
-            if not s.otherwise and not any(isinstance(inner, For) for inner in s.body):
-                yield s.within
-                yield from _guards(s.body)
-        elif isinstance(s, (Define, Change, Store)):
-            yield from (part.within for part in scalars_within(s.value) if _is_guarded(part))
-
-
-def _is_guarded(scalar: Scalar) -> TypeGuard[Select]:
-    """Whether a scalar is a read, or else a constant."""
-    return (
-        isinstance(scalar, Select)
-        and isinstance(scalar.then, Load)
-        and isinstance(scalar.otherwise, Constant)
-    )
-
-
 def _settled(body: Sequence[Statement], holds: bool) -> tuple[Statement, ...]:
     """A block where all conditions of its reads and steps hold, or none of them does."""
     out: list[Statement] = []
     for s in body:
         if isinstance(s, For):
             inner = _settled(s.body, holds)
-            out += [replace(s, body=inner, tests=is_guarded(inner))] if inner else []
+            out += [replace(s, body=inner)] if inner else []
         elif isinstance(s, If):
             out += _settled(s.body, holds) if holds else ()
         elif isinstance(s, (Define, Change, Store)):
@@ -152,7 +126,7 @@ def _settled_scalar(scalar: Scalar, holds: bool) -> Scalar:
     """A scalar where all conditions of its reads hold, or none of them does."""
 
     def side(choice: Select) -> Scalar:
-        if _is_guarded(choice):
+        if is_guarded_load(choice):
             return choice.then if holds else choice.otherwise
         return mapped_inside(choice, Select, side)
 
@@ -165,32 +139,23 @@ def _parts(
     guards: Mapping[Guard, None],
     reach: Mapping[int, int],
     bodies: tuple[tuple[Statement, ...], tuple[Statement, ...]],
-) -> Cut:
+) -> If:
     """The parts of the loop over a variable, given what its iterations do inside all guards and outside."""
-    least: dict[Ceiling, None] = {}
-    most: dict[Ceiling, None] = {}
     within: dict[Within, None] = {}
     extents = {each: last + 1 for each, last in reach.items()}
     for each in dict.fromkeys(each for guard in guards for each in guard):
-        step = each.index.coefficient(variable)
-        others = each.index.without((variable,))
-        low, high = others.minimum(extents), others.maximum(extents)
-        assert low is not None
-        assert high is not None
+        least, most = each.index.minimum(extents), each.index.maximum(extents)
+        assert least is not None
+        assert most is not None
         end = _past(program, each)
-        if step > 0:
-            if not low.is_natural():
-                least[Ceiling(-low, step)] = None
-            if end is not None:
-                most[Ceiling(end - high, step)] = None
-        elif step < 0:
-            if end is not None:
-                least[Ceiling(high - end + 1, -step)] = None
-            most[Ceiling(low + 1, -step)] = None
-        else:
-            within |= dict.fromkeys((Within(low, each.size), Within(high, each.size)))
-    tests = is_guarded(bodies[0]), is_guarded(bodies[1])
-    return Cut(tuple(least), tuple(most), tuple(within), *bodies, *tests)
+        if not each.index.coefficient(variable):
+            within |= dict.fromkeys((Within(least, each.size), Within(most, each.size)))
+            continue
+        if not least.is_natural():
+            within[Within(least, None)] = None
+        if end is not None:
+            within[Within(end - most - 1, None)] = None
+    return If(tuple(within), *bodies)
 
 
 def _past(program: Program, condition: Within) -> Affine | None:

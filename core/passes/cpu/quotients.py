@@ -11,9 +11,8 @@ Both loops give the same bits, but for quotients below the smallest normal numbe
 from __future__ import annotations
 
 from ilang.core.ir.kernel import Block, Define, For, Program, Statement, Store, Tile, map_blocks
-from ilang.core.ir.rewriting import is_invariant, unless_same, with_bodies
+from ilang.core.ir.rewriting import is_guarded, is_invariant, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Load, Local, scalars_within
-from ilang.core.passes.cpu.cuts import is_guarded
 from ilang.core.record import replace
 
 

@@ -9,15 +9,15 @@ import pytest
 
 from ilang import ShapeError, i
 from ilang.core import pipeline
-from ilang.core.calculus.affine import Affine, Ceiling, Within
+from ilang.core.calculus.affine import Affine, Ceiling, Within, interval
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.cpu import Cut
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import For, If, Program, Store, statements_within
+from ilang.core.ir.rewriting import is_guarded
 from ilang.core.ir.scalar import Constant, Load, Select
 from ilang.core.ir.shaped import Size
-from ilang.core.passes.cpu.cuts import cut, is_guarded
+from ilang.core.passes.cpu.cuts import cut
 from ilang.core.record import replace
 
 
@@ -26,7 +26,7 @@ def program_of(text: str) -> Program:
     return pipeline.lower(pipeline.infer(graph))
 
 
-def cuts_of(text: str) -> list[Cut]:
+def cuts_of(text: str) -> list[If]:
     """The loops of a program that are cut, outermost first."""
     program = program_of(text)
     inside = [s for kernel in program.kernels for s in statements_within(kernel.body)]
@@ -52,9 +52,10 @@ def test_the_interval_is_where_the_condition_holds(step: int, extent: int) -> No
         sizes = (Size("n", extent, ()), Size("m", 12, ()))
         parts = cut(Program("p", sizes, (), (), (), ()), loop)
         assert parts is not None
+        begins, ends, _ = interval(parts.within, 0)
         for around in range(3):
-            first = max([0, *(value(bound, around) for bound in parts.least)])
-            last = min([12, *(value(bound, around) for bound in parts.most)])
+            first = max([0, *(value(bound, around) for bound in begins)])
+            last = min([12, *(value(bound, around) for bound in ends)])
             inside = [n for n in range(12) if 0 <= step * n + other * around + offset < extent]
             assert list(range(first, last)) == inside
 
@@ -91,18 +92,19 @@ def test_sums_of_windows(text: str) -> None:
 
 def test_a_step_outside_is_not_done() -> None:
     (parts,) = cuts_of("+(x+u:30-1)~x || u x")
-    assert parts.outside == ()
-    assert not any(isinstance(s, If) for s in parts.inside)
+    assert parts.otherwise == ()
+    assert not any(isinstance(s, If) for s in parts.body)
 
 
 def test_all_iterations_of_a_short_loop_are_inside() -> None:
     """The iterations of the loop around that are left still test."""
     (parts,) = cuts_of("(x+u:3-1)~xu")
-    inside, outside = parts.inside[0], parts.outside[0]
+    inside, outside = parts.body[0], parts.otherwise[0]
     assert isinstance(inside, For)
     assert isinstance(outside, For)
     assert (is_guarded(inside.body), is_guarded(outside.body)) == (False, True)
-    assert [(b.index.offset, b.step) for b in parts.least] == [(1, 1)]
+    begins, _, _ = interval(parts.within, 0)
+    assert [(each.index.offset, each.step) for each in begins] == [(1, 1)]
 
 
 def test_what_tests_where_it_reads_is_no_vector() -> None:
@@ -111,22 +113,11 @@ def test_what_tests_where_it_reads_is_no_vector() -> None:
     assert "SCALAR" not in i("(x+u:30-1)~xu || x u").source()
 
 
-def test_what_still_tests_is_marked() -> None:
-    program = program_of("+j(x+j-1)~x | x:4 | x x' j")
-    loops = [s for k in program.kernels for s in statements_within(k.body) if isinstance(s, For)]
-    assert all(loop.tests == is_guarded(loop.body) for loop in loops)
-    for parts in (loop.cut for loop in loops):
-        if parts is not None:
-            assert parts.inside_tests == is_guarded(parts.inside)
-            assert parts.outside_tests == is_guarded(parts.outside)
-
-
 @pytest.mark.parametrize(
     ("change", "invariant"),
     [
-        ({"inside": ()}, "the middle part of a loop stores what the loop does"),
-        ({"least": (Ceiling(Affine(((1, 99),)), 1),)}, "is known outside it"),
-        ({"most": (Ceiling(Affine((), 3), 0),)}, "a step of 1 or more"),
+        ({"body": ()}, "the middle part of a loop stores what the loop does"),
+        ({"within": (Within(Affine(((1, 99),)), None),)}, "is known outside it"),
     ],
 )
 def test_a_loop_in_other_parts_is_refused(change: dict[str, object], invariant: str) -> None:

@@ -149,7 +149,6 @@ def test_a_whole_tile_is_stored_where_it_belongs() -> None:
     assert program.buffers[into.buffer].role == "output"
     assert into.stride == product(program.buffers[into.buffer].dims[1:])
     assert [each.index.offset for each in into.within] == [5, 63]
-    assert len(into.within) == 1
 
 
 def test_what_copies_a_tile_says_that_it_may_be_left_out() -> None:
