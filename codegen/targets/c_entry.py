@@ -10,7 +10,6 @@ from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
 from ilang.core.calculus.extent import joined
 from ilang.core.ir.host import (
-    Derive,
     Finite,
     Host,
     Launch,
@@ -20,7 +19,7 @@ from ilang.core.ir.host import (
 )
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Count
-from ilang.core.ir.shaped import Bound, Reach
+from ilang.core.ir.shaped import Bound, Derivation, Reach
 from ilang.core.lower.host import arguments_of
 
 STATUS = {
@@ -178,9 +177,9 @@ class Entry:
             yield f"{INDENT}(void)sizes;"
         declared = False
         for step in checks:
-            if isinstance(step, Derive) and not declared:
+            if isinstance(step, Derivation) and not declared:
                 declared = True
-                if any(isinstance(each, Derive) and each.known for each in checks):
+                if any(isinstance(each, Derivation) and each.known for each in checks):
                     yield f"{INDENT}int64_t derived;"
             yield from self._step(step)
 
@@ -193,11 +192,11 @@ class Entry:
                 yield f"{INDENT}const int64_t {name} = sizes->{field};"
                 if step.limited:
                     yield f"{INDENT}if ({name} < 0 || {name} > INT64_MAX / 8) return 0;"
-            case Derive() if step.known:
+            case Derivation() if step.known:
                 derived = self._derive(step, "derived")
-                yield f"{INDENT}if (!{derived} || derived != {size(step.rule.size)}) return 0;"
-            case Derive():
-                name = size(step.rule.size)
+                yield f"{INDENT}if (!{derived} || derived != {size(step.size)}) return 0;"
+            case Derivation():
+                name = size(step.size)
                 yield f"{INDENT}int64_t {name};"
                 yield f"{INDENT}if (!{self._derive(step, name)}) return 0;"
             case Bound():
@@ -222,15 +221,14 @@ class Entry:
                 total = " + ".join([*words, str(reach.index.offset)])
                 yield f"{INDENT}if ({total} {relation} {sign * reach.limit}.0) return 0;"
 
-    def _derive(self, step: Derive, name: str) -> str:
+    def _derive(self, rule: Derivation, name: str) -> str:
         """A C call that computes a derived extent, false if there is none."""
-        rule = step.rule
         if rule.is_composed():
             sides = [list(map(self.spelling.size, e.sizes())) for e in (rule.whole, rule.divisor)]
             return f"compose(&{name}, {', '.join(map(self._terms, sides))})"
         words = [f"{c}, {self.spelling.size(size)}" for c, size in rule.whole.steps()]
-        least = " || ".join(f"1 < {self.spelling.size(size)}" for size in step.spread)
-        limits = f"{rule.divisor.number}, {int(rule.exact)}, {least or step.least}"
+        least = " || ".join(f"1 < {self.spelling.size(size)}" for size in rule.spread)
+        limits = f"{rule.divisor.number}, {int(rule.exact)}, {least or rule.least}"
         return f"derive(&{name}, {self._terms(words)}, {rule.whole.offset()}, {limits})"
 
     def _terms(self, words: Sequence[str]) -> str:

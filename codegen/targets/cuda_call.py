@@ -17,7 +17,6 @@ from ilang.codegen.targets.identifiers import function_identifier
 from ilang.codegen.targets.library import PREFIX
 from ilang.core.dtype import BYTES
 from ilang.core.ir.host import (
-    Derive,
     Finite,
     Grid,
     Host,
@@ -28,7 +27,7 @@ from ilang.core.ir.host import (
 )
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Count, Kernel
-from ilang.core.ir.shaped import Bound, Reach
+from ilang.core.ir.shaped import Bound, Derivation, Reach
 from ilang.core.record import record
 
 SIZE_MAX = (1 << 64) - 1
@@ -205,10 +204,10 @@ class _Caller:
                 case Take():
                     self.extents[step.size] = extent = self.given[step.size]
                     _demand(not step.limited or 0 <= extent <= INT64_MAX // 8)
-                case Derive():
+                case Derivation():
                     derived = self._derived(step)
-                    _demand(not step.known or derived == self.extents[step.rule.size])
-                    self.extents[step.rule.size] = derived
+                    _demand(not step.known or derived == self.extents[step.size])
+                    self.extents[step.size] = derived
                 case Bound():
                     _demand(step.position < self.extents[step.size])
                 case Reach():
@@ -219,9 +218,8 @@ class _Caller:
                 case _:
                     assert_never(step)
 
-    def _derived(self, step: Derive) -> int:
+    def _derived(self, rule: Derivation) -> int:
         """An extent that follows from others, where there is one."""
-        rule = step.rule
         if rule.is_composed():
             whole, part = (self._product(tuple(e.sizes())) for e in (rule.whole, rule.divisor))
             _demand(0 < part and whole % part == 0)
@@ -231,8 +229,8 @@ class _Caller:
             _demand(self.extents[size] <= INT64_MAX // 8 // abs(factor))
             _demand(-(INT64_MAX // 2) <= total <= INT64_MAX // 2)
             total += factor * self.extents[size]
-        spread = any(1 < self.extents[size] for size in step.spread)
-        least = int(spread) if step.spread else step.least
+        spread = any(1 < self.extents[size] for size in rule.spread)
+        least = int(spread) if rule.spread else rule.least
         _demand(least <= total // divisor <= INT64_MAX // 8)
         _demand(not rule.exact or total % divisor == 0)
         return total // divisor

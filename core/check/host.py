@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.host import Derive, Host, Launch, Step, Take
+from ilang.core.ir.host import Host, Launch, Step, Take
 from ilang.core.ir.kernel import Call, Count
-from ilang.core.ir.shaped import Bound, Reach
+from ilang.core.ir.shaped import Bound, Derivation, Reach
 
 
 def verify(host: Host) -> None:
@@ -48,9 +48,9 @@ def _touched(step: Step) -> tuple[set[int], int | None]:
     match step:
         case Take():
             return set(), step.size
-        case Derive():
-            reads = {*step.rule.sources(), *step.spread}
-            return (reads | {step.rule.size}, None) if step.known else (reads, step.rule.size)
+        case Derivation():
+            reads = {*step.sources(), *step.spread}
+            return (reads | {step.size}, None) if step.known else (reads, step.size)
         case Bound():
             return {step.size}, None
         case Reach():

@@ -24,7 +24,6 @@ from typing import assert_never
 from ilang.core.calculus.extent import PLAIN, Extent
 from ilang.core.explain.expression import aligned, size_text
 from ilang.core.ir.host import (
-    Derive,
     Finite,
     Host,
     Launch,
@@ -33,7 +32,7 @@ from ilang.core.ir.host import (
 )
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Count, Program
-from ilang.core.ir.shaped import Bound, Reach
+from ilang.core.ir.shaped import Bound, Derivation, Reach
 
 INDENT = "  "
 
@@ -137,16 +136,16 @@ def _size(program: Program, number: int) -> str:
     return size_text(program.sizes[number])
 
 
-def _step(program: Program, step: Derive | Count | Bound | Reach) -> str:
+def _step(program: Program, step: Derivation | Count | Bound | Reach) -> str:
     match step:
-        case Derive():
+        case Derivation():
             spread = " or ".join(f"1 < {_size(program, n)}" for n in step.spread)
             least = f"at least {step.least}" + (f", 1 if {spread}" if spread else "")
-            rule, sign = step.rule, "must be" if step.known else "="
-            is_exact = rule.exact and rule.divisor.constant() != 1
+            sign = "must be" if step.known else "="
+            is_exact = step.exact and step.divisor.constant() != 1
             exact = ", exactly" if is_exact else ""
-            formula = _formula(program, rule.value())
-            return f"{_size(program, rule.size)} {sign} {formula}{exact}, {least}"
+            formula = _formula(program, step.value())
+            return f"{_size(program, step.size)} {sign} {formula}{exact}, {least}"
         case Bound():
             return f"{step.position} < {_size(program, step.size)}"
         case Reach() as reach:

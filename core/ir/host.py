@@ -46,21 +46,7 @@ class Take:
     limited: bool
 
 
-@record
-class Derive:
-    """A size that follows from others, checked: refused where there is none.
-
-    Where the size is ``known`` already, it must be the same. The size is at least ``least``, and at least 1 where one
-    of the sizes ``spread`` is more than 1.
-    """
-
-    rule: Derivation
-    known: bool
-    least: int
-    spread: tuple[int, ...]
-
-
-Step = Take | Derive | Count | Bound | Reach
+Step = Take | Derivation | Count | Bound | Reach
 """A step; a ``Count`` is of a size that follows from others, where that has been checked; bounds and reaches hold."""
 
 

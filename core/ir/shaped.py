@@ -69,7 +69,8 @@ class Derivation:
     ``exact``, nothing is left over. A composed one that is not exact is that of dimensions of an array: there is
     nothing to check. ``padding`` is there for the positions of an index of an index expression, the first term then
     being the dimension that it walks: the elements that are added to it, on both ends together. There is one position
-    at least where a window spreads over several elements.
+    at least where a window spreads over several elements: where one of the sizes ``spread`` is more than 1, which a
+    host program has. Where the size is ``known`` already, it must be the same there.
     """
 
     size: int
@@ -79,6 +80,8 @@ class Derivation:
     least: int
     padding: int | None
     span: Span
+    known: bool = False
+    spread: tuple[int, ...] = ()
 
     def sources(self) -> tuple[int, ...]:
         """The sizes that it follows from."""

@@ -20,7 +20,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.host import (
     Argument,
-    Derive,
     Finite,
     Grid,
     Host,
@@ -140,7 +139,8 @@ def _checks(program: Program, measured: set[int]) -> Iterator[Step]:
             yield Take(number, limited=bool(checked))
     known = {n for n in range(len(program.sizes)) if _is_given(program, n)}
     for rule in checked:
-        yield Derive(rule, rule.size in known, *_least(program, rule))
+        least, spread = _least(program, rule)
+        yield replace(rule, known=rule.size in known, least=least, spread=spread)
         known.add(rule.size)
     yield from program.bounds
     yield from program.reaches

@@ -16,7 +16,7 @@ from ilang.core.check import host as check
 from ilang.core.check import kernel as kernel_check
 from ilang.core.dtype import BYTES
 from ilang.core.explain.host import host_text
-from ilang.core.ir.host import Derive, Host, Step, Take
+from ilang.core.ir.host import Host, Step, Take
 from ilang.core.ir.kernel import (
     Count,
     Program,
@@ -79,14 +79,14 @@ def settled(host: Host, steps: Sequence[Step], given: dict[int, int]) -> dict[in
         match step:
             case Take():
                 extents[step.size] = given[step.size]
-            case Derive():
-                value = size_of(step.rule, extents)
+            case Derivation():
+                value = size_of(step, extents)
                 spread = any(1 < extents[n] for n in step.spread)
                 if value < (1 if spread else step.least):
                     return None
-                if step.known and value != extents[step.rule.size]:
+                if step.known and value != extents[step.size]:
                     return None
-                extents[step.rule.size] = value
+                extents[step.size] = value
             case Bound():
                 if extents[step.size] <= step.position:
                     return None
