@@ -7,6 +7,7 @@ python -m bench --only ^step --no-latency    steps of training, beside PyTorch a
 python -m bench --only-calls                 what calls of small arrays cost, beside einx, einops, opt_einsum
 python -m bench --page docs/benchmarks.md    rewrite the tables of a page, too
 python -m bench --from out.json --page docs/benchmarks.md
+python -m bench --suite drawn --seed 7       workloads drawn at random, beside NumPy, PyTorch, JAX
 python -m bench --quick --peers NumPy        tiny sizes: does everything work and compute the right thing?
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -27,6 +29,8 @@ ROOT = Path(__file__).parents[1]
 def main(arguments: list[str] | None = None) -> int:
     """Run what the command line asks for. Returns 1 where one of our results was wrong."""
     options = _options(arguments)
+    if options.suite == "drawn":
+        return _drawn(options)
     if options.child:
         return _child(options)
     results = json.loads(Path(options.saved).read_text("utf-8")) if options.saved else _run(options)
@@ -56,6 +60,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", metavar="FILE", help="write all results")
     parser.add_argument("--page", metavar="FILE", help="rewrite the tables of a page")
     parser.add_argument("--from", dest="saved", metavar="FILE", help="results of an earlier run")
+    parser.add_argument("--suite", choices=("anchors", "drawn"), default="anchors")
+    parser.add_argument("--seed", type=int, help="of drawn workloads; by default a new one")
+    parser.add_argument("--count", type=int, default=44, help="of drawn workloads")
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     from bench import peers
@@ -112,6 +119,25 @@ def _child(options: argparse.Namespace) -> int:
     only = [pattern for pattern in options.only.split(",") if pattern]
     found = measure.run(_names(options), options.child, only, effort, options.quick)
     Path(options.json).write_text(json.dumps(found), "utf-8")
+    return 0
+
+
+def _drawn(options: argparse.Namespace) -> int:
+    """Drawn workloads, in a process whose environment sets the number of threads."""
+    from bench import drawn, machine, measure
+
+    if not options.child:
+        seed = random.randrange(10**6) if options.seed is None else options.seed
+        print(f"--seed {seed}", flush=True)
+        for threads in map(int, options.threads.split(",")):
+            command = [sys.executable, "-m", "bench", "--suite", "drawn", "--child", str(threads)]
+            command += ["--seed", str(seed), "--count", str(options.count)]
+            command += ["--seconds", str(0.5 if options.seconds is None else options.seconds)]
+            subprocess.run(command, check=True, cwd=ROOT, env=machine.environment(threads))
+        return 0
+    effort = measure.Effort(seconds=options.seconds)
+    rows = drawn.run(options.seed, options.count, options.child, effort)
+    print(f"{options.child} threads\n{drawn.summary(rows)}")
     return 0
 
 

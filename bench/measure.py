@@ -78,7 +78,7 @@ def _steps(
         if only and not any(re.search(pattern, step.name) for pattern in only):
             continue
         calls, first, wrong = steps.begun(steps.contestants(step, names, OURS, threads), OURS)
-        samples = _rounds(calls, effort, pause=QUIET if 1 < threads else 0)
+        samples = rounds(calls, effort, pause=QUIET if 1 < threads else 0)
         times = {name: _summary(taken) | {"first": first[name]} for name, taken in samples.items()}
         rows[step.name] = {"times": times, "wrong": wrong}
         _tell(step.name, threads, rows[step.name])
@@ -134,7 +134,7 @@ def timed(
             wrong[name] = mistaken
             calls.pop(name, None)
     calls |= {LIMIT + name: call for name, call in limits.calls(workload).items()}
-    samples = _rounds(calls, effort, pause=QUIET if 1 < limits.threads else 0)
+    samples = rounds(calls, effort, pause=QUIET if 1 < limits.threads else 0)
     least = {name: min(taken) for name, taken in samples.items()}
     timed_limits = {
         name.removeprefix(LIMIT): time for name, time in least.items() if name.startswith(LIMIT)
@@ -151,7 +151,7 @@ def timed(
     }
 
 
-def _rounds(calls: Mapping[str, Call], effort: Effort, pause: float) -> dict[str, list[float]]:
+def rounds(calls: Mapping[str, Call], effort: Effort, pause: float) -> dict[str, list[float]]:
     """Samples of every call, in seconds, taken in turns."""
     repeats = {name: _repeats(call, effort.sample) for name, call in calls.items()}
     samples: dict[str, list[float]] = {name: [] for name in calls}

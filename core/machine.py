@@ -65,6 +65,34 @@ class Tiles:
 
 
 @record
+class Core:
+    """The core of a processor, in cycles, for prices of loops (``schedule/choose/tile_cost.py``).
+
+    Fields:
+        multiply_adds, loads: of the widest vectors that a cycle issues.
+        latency: cycles after which a sum can be added to again.
+        stored, merged: of a vector of sums that is stored, and added to what other terms have left in memory.
+        begun: of a tile, before its first term and after its last one.
+        copied, transposed: of an element that is packed along memory, and across it.
+        cache_bytes: of each cache, the nearest first.
+        line_cycles: of a line that comes into each of them, in the order of memory; twice as many elsewhere.
+        line_bytes: of such a line.
+    """
+
+    multiply_adds: float
+    loads: float
+    latency: float
+    stored: float
+    merged: float
+    begun: float
+    copied: float
+    transposed: float
+    cache_bytes: tuple[int, ...]
+    line_cycles: tuple[float, ...]
+    line_bytes: int
+
+
+@record
 class Memory:
     """Bytes that memory moves at a time.
 
@@ -283,8 +311,8 @@ class Machine:
     Extents below ``small_extent`` are a size class of their own: too small for tiles and blocks.
     ``sum_lanes`` are partial results of a reduction in lanes: enough to keep the adders busy. From
     ``divided_iterations`` on, a loop that divides by one number is faster where it multiplies instead. ``device`` is
-    what a GPU has besides. Of what ranks sum, at least ``bucket_bytes`` are summed at once, while others are computed;
-    None: all of it.
+    what a GPU has besides; ``core`` is what prices of loops rest on, of a CPU. Of what ranks sum, at least
+    ``bucket_bytes`` are summed at once, while others are computed; None: all of it.
     """
 
     name: str
@@ -298,6 +326,7 @@ class Machine:
     threads: Threads
     strides: Strides
     device: DeviceLimits | None = None
+    core: Core | None = None
     bucket_bytes: int | None = None
 
     def vector_bytes(self) -> int:
@@ -366,6 +395,19 @@ CPU = Machine(
         block_elements=1 << 20,
     ),
     strides=Strides(unit=1.0, wide=8.0, dependent_sum=0.5, written=1.25),
+    core=Core(  # of the last years: one multiply-add of 512 bits a cycle, or two of 256
+        multiply_adds=1.0,
+        loads=1.0,
+        latency=4.0,
+        stored=2.0,
+        merged=6.0,
+        begun=20.0,
+        copied=0.15,
+        transposed=0.6,
+        cache_bytes=(32 << 10, 512 << 10, 16 << 20),
+        line_cycles=(0.7, 3.0, 12.0),
+        line_bytes=64,
+    ),
     bucket_bytes=25 << 20,  # as PyTorch has it: Li et al., PyTorch Distributed, VLDB 2020
 )
 """Every processor that C compilers know, at its best with wide vectors: schedules are the same on all of them."""

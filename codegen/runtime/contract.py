@@ -133,7 +133,7 @@ def contract(
             return _into(out, kind, component, arrays, (wanted.casting, target, threads))
         logical, fortran = kind == np.dtype(bool), _is_fortran(wanted, operands)
         is_whole = not (logical or fortran) and component.wires().gives not in (None, (0,))
-        run = component if is_whole else _Computed(component, logical, fortran)
+        run = component if is_whole else partial(_computed, component, logical, fortran)
     _remember(given, asked, target, arrays, run)
     return run(*arrays, target=target, threads=threads)
 
@@ -262,19 +262,19 @@ def _viewed(arranged: Arrangement, array: Array, target: str, threads: int) -> A
     return arranged.of(array)
 
 
-@record
-class _Computed:
-    """Gives what a component computes: of truth values, truth values; of rank 0, a number."""
-
-    component: Component
-    is_logical: bool
-    is_fortran: bool
-
-    def __call__(self, *arrays: Array, target: str, threads: int) -> Any:
-        result = self.component(*arrays, target=target, threads=threads)
-        result = result != 0 if self.is_logical else result
-        result = np.asfortranarray(result) if self.is_fortran and 1 < result.ndim else result
-        return result if result.ndim else result[()]
+def _computed(
+    component: Component,
+    is_logical: bool,
+    is_fortran: bool,
+    *arrays: Array,
+    target: str,
+    threads: int,
+) -> Any:
+    """The result of a component: of truth values, truth values; of rank 0, a number."""
+    result = component(*arrays, target=target, threads=threads)
+    result = result != 0 if is_logical else result
+    result = np.asfortranarray(result) if is_fortran and 1 < result.ndim else result
+    return result if result.ndim else result[()]
 
 
 def _into(

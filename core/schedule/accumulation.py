@@ -327,6 +327,8 @@ def _tile(reduction: _Reduction) -> RegisterTile | None:
         return None
     if reduction.inside(elements[:-1]) or _ends_within(reduction, elements):
         return None
+    if not _fills_registers(reduction, elements, counts[-1]):
+        return None
     from ilang.core.schedule.registers import micro_tiles, vector_lanes
 
     terms = prod(count or MOST_TERMS + 1 for count in counts[first : last + 1])
@@ -342,6 +344,17 @@ def _tile(reduction: _Reduction) -> RegisterTile | None:
     head, blocks = ((), outer) if added else (outer, ())
     tile = RegisterTile(head, blocks, core, elements, extents, dtype, False, runs, vector, parts)
     return replace(tile, kept=not tile.outer and _is_kept(reduction, tile))
+
+
+def _fills_registers(reduction: _Reduction, elements: Sequence[Loop], count: int | None) -> bool:
+    """Whether a whole axis is worth a tile: one vector at most, or whole ones that registers hold, as splits are."""
+    nest, machine = reduction.nest, reduction.program.machine
+    if nest.written or len(elements) > 1 or nest.factors[elements[0].axis] or count is None:
+        return True
+    held = max(variant.held_bytes for variant in machine.variants)
+    vector = machine.vector_lanes(reduction.dtype)
+    is_whole = count <= vector or count % vector == 0
+    return is_whole and count * BYTES[reduction.dtype] <= held
 
 
 def _core(reduction: _Reduction, last: int, most: int) -> int:

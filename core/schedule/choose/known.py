@@ -42,8 +42,16 @@ class Analysis:
     apart: Apart | None = None
 
     def order(self, value: int, node: Assignment) -> tuple[int, ...]:
-        """The axes of an assignment in the order of rule 4."""
-        return loop_order(node, self.accesses[value], self.machine)
+        """The axes of an assignment in the order of rule 4.
+
+        A reduction whose innermost axis is long and reduced has all reduced axes inside: it meets each result once.
+        """
+        order = loop_order(node, self.accesses[value], self.machine)
+        reduced = node.reduced_axes()
+        is_inside = self.machine.core is not None and bool(order) and order[-1] in reduced
+        if not is_inside or self.extents.is_small(node.sizes[order[-1]]):
+            return order
+        return tuple(sorted(order, key=lambda axis: axis in reduced))
 
 
 @record

@@ -10,11 +10,11 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from itertools import takewhile
 from math import prod
 
-from ilang.core.calculus.affine import variables_of
+from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Read
 from ilang.core.record import record
@@ -70,17 +70,17 @@ def packed_site(packed: TileAxes | Across | None, read: Read, nest: Nest) -> int
             blocks = nest.order[-1].part == 1
             return len(nest.order) - 2 if blocks and is_across else None
         case TileAxes():
-            return _tiled(packed, read, nest)
+            return tile_site(packed, read.index, nest)
         case None:
             return None
 
 
-def _tiled(packed: TileAxes, read: Read, nest: Nest) -> int | None:
-    """The site of a copy that stands beside a tile."""
-    terms = [term for index in read.index for term in index.steps()]
+def tile_site(packed: TileAxes, index: Sequence[Affine], nest: Nest) -> int | None:
+    """The number of loops outside a copy that stands beside a tile, of what is read at an index; None: no copy."""
+    terms = [term for part in index for term in part.steps()]
     axes = [axis for _, axis in terms]
     rows, lanes = packed.rows, packed.lanes
-    along = lanes not in axes and read.index[-1].axis() == rows
+    along = lanes not in axes and index[-1].axis() == rows
     if along and not packed.windows and packed.is_shared(axes):
         apart = takewhile(lambda loop: loop.axis in axes and loop.axis != rows, nest.order)
         return len(list(apart))
@@ -90,7 +90,7 @@ def _tiled(packed: TileAxes, read: Read, nest: Nest) -> int | None:
     if packed.windows:
         site = next(n for n, loop in enumerate(nest.order) if loop.axis not in axes)
         inside = {loop.axis for loop in nest.order[site:]} & set(axes)
-        in_a_row = inside == {lanes} and read.index[-1].axis() == lanes
+        in_a_row = inside == {lanes} and index[-1].axis() == lanes
         return None if in_a_row else site
     site = min(nest.order.index(Loop(lanes)) + 1, nest.order.index(Loop(rows)))
     return next((n for n in range(site, 0, -1) if nest.order[n - 1].axis in axes), 0)

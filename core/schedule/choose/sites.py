@@ -15,6 +15,7 @@ from ilang.core.record import replace
 from ilang.core.schedule.choose.known import Analysis, ChosenNests, Staged
 from ilang.core.schedule.choose.packing import Across, TileAxes, packed_site
 from ilang.core.schedule.choose.taking import inverse, leading, shared_prefix, taken
+from ilang.core.schedule.choose.tile import blocked
 from ilang.core.schedule.fuse import axis_pairs, mapping
 
 Site = tuple[int | None, Staged | None]
@@ -47,7 +48,13 @@ def site_of(analysis: Analysis, known: ChosenNests, value: int, read: Read, nest
     places = known.shared_places(value, pairs, outer.order)
     around = None if packed is None else packed.inside(back)
     is_part = known.is_part(value) or any(index.axis() is None for index in read.index)
-    return shared, Staged(read.value, *taken(outer, pairs, order), places, around, is_part)
+    factors, loops = taken(outer, pairs, order)
+    if not any(factors) and not is_part:
+        axes = [loop.axis for loop in loops]
+        in_blocks = blocked(producer, analysis.extents, axes, analysis.machine, shared)
+        if in_blocks is not None and in_blocks[0][axes[-2]]:  # there are terms enough for partial sums
+            factors, loops = in_blocks
+    return shared, Staged(read.value, factors, loops, places, around, is_part)
 
 
 def _moves(packed: TileAxes | Across | None, read: Read, nest: Nest) -> bool:

@@ -1,0 +1,161 @@
+"""The price of a tiling of a contraction whose extents are known: cycles of one core, by a model of it.
+
+What a tile issues is counted: fused multiply-adds, loads, sums that are stored, elements that are packed. So are the
+cache lines that come into each cache, as in analytical models of loop tiling (Li et al., Analytical characterization
+and design space exploration for optimization of CNNs, ASPLOS 2021; Low et al., Analytical modeling is enough for
+high-performance BLIS, TOMS 2016): the loops from some depth on touch no more lines than the cache holds, and each
+iteration of the loops around them brings these lines in, but for arrays that the innermost of those loops do not move.
+
+Example, ``ik*kj~ijk >> +ijk~ij`` of 512 each, lanes j in blocks of 64, rows i in blocks of 6:
+    issued   512 rows, 4 vectors, 8 blocks of lanes, 512 terms: a multiply-add of a vector each
+    moved    in1 once; in0 once for each block of lanes, from the second cache; the packed block of in1 stays there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, prod
+
+from ilang.core.calculus.affine import Affine
+from ilang.core.ir.schedule import Loop, Nest
+from ilang.core.ir.shaped import Assignment
+from ilang.core.machine import Machine
+from ilang.core.schedule.choose.packing import TileAxes, tile_site
+
+Dims = tuple[int, ...]
+"""The axis that walks each dimension of an array, the last one contiguous; -1 where no axis does."""
+
+
+class TilePrice:
+    """The loops of a tile with their iterations, and what they cost on a machine."""
+
+    def __init__(
+        self, node: Assignment, extents: Sequence[int], nest: Nest, axes: TileAxes, machine: Machine
+    ) -> None:
+        """A reduction, the extents of its axes, its loops, rows and lanes innermost, and the axes of the tile."""
+        self.node, self.extents, self.nest, self.axes = node, extents, nest, axes
+        assert machine.core is not None
+        self.core, self.vector = machine.core, machine.vector_lanes("f32")
+        self.trips = tuple(map(self._trips, nest.order))
+        self.reduced = frozenset(node.reduced_axes())
+        self.covered = self._covered()
+
+    def _trips(self, loop: Loop) -> int:
+        """The iterations of a loop."""
+        parts = self.nest.factors[loop.axis]
+        if loop.part:
+            return min(self.extents[loop.axis], parts[loop.part - 1])
+        return ceil(self.extents[loop.axis] / prod(parts))
+
+    def _covered(self) -> list[list[int]]:
+        """For each depth the elements along each axis that the loops from there on walk, and 1 for axis -1."""
+        covered = [[1] * (len(self.extents) + 1)]
+        for loop in reversed(self.nest.order):
+            walked = [*covered[-1]]
+            parts = self.nest.factors[loop.axis][loop.part - 1 :] if loop.part else ()
+            whole = self.extents[loop.axis]
+            walked[loop.axis] = max(walked[loop.axis], min(whole, prod(parts)) if parts else whole)
+            covered.append(walked)
+        return covered[::-1]
+
+    def cycles(self, reads: Sequence[tuple[Affine, ...]]) -> float:
+        """The cycles of all tiles, whose innermost iteration reads at these indices."""
+        arrays: list[tuple[Dims, bool]] = []
+        packing = 0.0
+        for index in dict.fromkeys(reads):
+            dims = dims_of(index)
+            site = tile_site(self.axes, index, self.nest)
+            if site is not None:
+                packing += self._packing(dims, site)
+                lanes = self.axes.lanes if self.axes.lanes in dims else self.axes.rows
+                dims = (*sorted({axis for axis in dims if axis not in (-1, lanes)}), lanes)
+            arrays.append((dims, False))
+        target = dims_of(self.node.target)
+        issued, sums = self._computing()
+        return max(issued, self._moving([*arrays, (target, True)])) + sums + packing
+
+    def _computing(self) -> tuple[float, float]:
+        """The cycles that multiply-adds, loads of operands and stores of sums issue."""
+        core, extents = self.core, self.extents
+        rows, lanes = (self.covered[-3][axis] for axis in self._sides())
+        height, width = (extents[axis] for axis in self._sides())
+        vectors, tiles = ceil(lanes / self.vector), ceil(height / rows)
+        across = ceil(width / lanes) * vectors
+        others = prod(extents[a] for a in self.node.output_axes() if a not in self._sides())
+        terms = prod(extents[axis] for axis in self.reduced)
+        blocks = prod(
+            trips
+            for loop, trips in zip(self.nest.order, self.trips, strict=True)
+            if loop.axis in self.reduced and not loop.part and self.nest.factors[loop.axis]
+        )
+        visits = others * tiles * across / vectors
+        issued = max(
+            others * height * across / core.multiply_adds,
+            visits * (rows + vectors) / core.loads,
+            visits * core.latency,
+        )
+        target = dims_of(self.node.target)
+        stored = (
+            core.stored
+            if target and target[-1] == self.axes.lanes
+            else core.transposed * self.vector
+        )
+        sums = others * height * across * (stored + (blocks - 1) * core.merged)
+        return issued * terms, sums + visits * blocks * core.begun
+
+    def _sides(self) -> tuple[int, int]:
+        return self.axes.rows, self.axes.lanes
+
+    def _packing(self, dims: Dims, site: int) -> float:
+        """The cycles that a copy takes, made inside so many loops."""
+        repeats = prod(self.trips[:site])
+        copied = prod(self.covered[site][axis] for axis in dims)
+        side = self.axes.lanes if self.axes.lanes in dims else self.axes.rows
+        each = self.core.copied if dims[-1] == side else self.core.transposed
+        lines, written = self._lines(dims, site), 2 * ceil(copied / self.vector)
+        moved = sum(
+            cost * (lines * repeats + (written * repeats if held < copied * 4 else 0))
+            for held, cost in zip(self.core.cache_bytes, self.core.line_cycles, strict=True)
+            if held < lines * self.core.line_bytes * repeats
+        )
+        return repeats * copied * each + moved
+
+    def _lines(self, dims: Dims, depth: int) -> int:
+        """The cache lines of an array that the loops from a depth on touch."""
+        if not dims:
+            return 1
+        covered = self.covered[depth]
+        lines = -(-covered[dims[-1]] // self.vector)
+        for axis in dims[:-1]:
+            lines *= covered[axis]
+        return lines
+
+    def _moving(self, arrays: Sequence[tuple[Dims, bool]]) -> float:
+        """The cycles in which lines come into each cache; those of arrays that are written go back, too."""
+        order, cycles = self.nest.order, 0.0
+        lines = [[self._lines(dims, d) for d in range(len(order) + 1)] for dims, _ in arrays]
+        for held_bytes, cost in zip(self.core.cache_bytes, self.core.line_cycles, strict=True):
+            most = held_bytes // self.core.line_bytes
+            held = next(
+                d
+                for d in range(len(order) + 1)
+                if d == len(order) or sum(n[d] for n in lines) <= most
+            )
+            if not held:  # all of it stays there, whatever the order is
+                continue
+            for (dims, is_written), each in zip(arrays, lines, strict=True):
+                around = held
+                while (
+                    around and order[around - 1].axis not in dims and 2 * each[around - 1] <= most
+                ):
+                    around -= 1
+                moved = prod(self.trips[:around]) * each[around]
+                in_order = dims and 4 * self.vector <= self.covered[around][dims[-1]]
+                cycles += moved * cost * (2 if is_written else 1) * (1 if in_order else 2)
+        return cycles
+
+
+def dims_of(index: Sequence[Affine]) -> Dims:
+    """The axis that walks each dimension; -1 where no single one does."""
+    axes = (part.axis() for part in index)
+    return tuple(-1 if axis is None else axis for axis in axes)

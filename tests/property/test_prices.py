@@ -1,0 +1,94 @@
+"""Tiles that a price chooses: whatever the price says, values are right, and lines are counted as they are touched."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+
+from ilang import i
+from ilang.core.schedule.choose import tile
+from ilang.core.schedule.choose.tile_cost import TilePrice
+
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
+EXTENTS = (1, 2, 5, 7, 8, 9, 15, 16, 17, 31, 33, 48, 65, 70)
+SEEDS = range(7000, 7040)
+
+
+def contraction(rng: random.Random) -> tuple[str, str, list[tuple[int, ...]]]:
+    """A contraction of any axes as an index expression and for ``einsum``, and shapes."""
+    while True:
+        letters = iter("abcdefgh")
+        counts = [rng.randint(0, 1), *(rng.randint(1, 2) for _ in range(3))]
+        both, left, right, summed = ("".join(next(letters) for _ in range(n)) for n in counts)
+        terms = [
+            "".join(rng.sample(t, len(t))) for t in (both + left + summed, both + right + summed)
+        ]
+        result = "".join(rng.sample(both + left + right, len(both + left + right)))
+        extents = {letter: rng.choice(EXTENTS) for letter in both + left + right + summed}
+        if prod(extents.values()) < 3_000_000:
+            break
+    every = result + summed
+    tail = rng.choice(("", f" >> >{result}~{result}"))
+    text = f"{terms[0]}*{terms[1]}~{every} >> +{every}~{result}{tail}"
+    shapes = [tuple(extents[letter] for letter in term) for term in terms]
+    return text, f"{terms[0]},{terms[1]}->{result}", shapes
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_tile_is_right(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random prices choose a random tile."""
+    rng = random.Random(seed)
+    text, spec, shapes = contraction(rng)
+    monkeypatch.setattr(TilePrice, "cycles", lambda *_: rng.random())
+    tile.cheapest.cache_clear()
+    numbers = np.random.default_rng(seed)
+    arrays = [numbers.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
+    wanted = np.einsum(spec, *(array.astype(np.float64) for array in arrays), optimize=True)
+    found = i(text)(*arrays)
+    tile.cheapest.cache_clear()
+    assert np.array_equal(found, np.maximum(wanted, 0) if text.count(">>") == 2 else wanted)
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[TilePrice, float]]]:
+    """What is priced while schedules are chosen."""
+    priced: list[tuple[TilePrice, float]] = []
+    cycles = TilePrice.cycles
+
+    def noted(self: TilePrice, reads: object) -> float:
+        priced.append((self, cycles(self, reads)))  # type: ignore[arg-type]
+        return priced[-1][1]
+
+    monkeypatch.setattr(TilePrice, "cycles", noted)
+    tile.cheapest.cache_clear()
+    yield priced
+    tile.cheapest.cache_clear()
+
+
+def test_lines_are_those_that_loops_touch(chosen: list[tuple[TilePrice, float]]) -> None:
+    i("acb*bd~acdb >> +acdb~cad").source("c", (3, 18, 33), (33, 20))
+    assert len(chosen) > 20
+    for price, _ in chosen[::5]:
+        order, factors = price.nest.order, price.nest.factors
+        for dims, depth in product(((0, 1, 3), (3, 2), (1, 0, 2)), range(len(order))):
+            if set(dims) <= {loop.axis for loop in order[depth:] if not loop.part}:
+                lengths = [price.extents[axis] for axis in dims]
+                touched = prod(lengths[:-1]) * -(-lengths[-1] // 16)
+                assert price._lines(dims, depth) == touched
+        for axis, parts in enumerate(factors):
+            inside = [d for d, loop in enumerate(order) if loop.axis == axis and loop.part]
+            if parts and inside:
+                assert price.covered[inside[-1]][axis] == min(parts[0], price.extents[axis])
+                assert price.covered[inside[-1] + 1][axis] == 1
+
+
+def test_no_price_is_less_than_its_multiply_adds(chosen: list[tuple[TilePrice, float]]) -> None:
+    i("ik*kj~ijk >> +ijk~ij").source("c", (70, 64), (64, 100))
+    assert chosen
+    assert all(70 * 64 * 100 / 16 <= cycles for _, cycles in chosen)
