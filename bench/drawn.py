@@ -75,7 +75,7 @@ def _shuffled(rng: random.Random, letters: str) -> str:
     return "".join(rng.sample(letters, len(letters)))
 
 
-def _contraction(rng: random.Random) -> Drawn:
+def contraction(rng: random.Random) -> Drawn:
     """A product of two arrays, summed over some axes: axes of both, of each side and of all are drawn."""
     while True:
         counts = [rng.choice((0, 0, 1)), *(rng.choice((1, 1, 2)) for _ in range(3))]
@@ -250,14 +250,14 @@ def _small(rng: random.Random) -> Drawn:
 
 
 KINDS = (
-    _contraction,
+    contraction,
     _reduction,
     _norm,
-    _contraction,
+    contraction,
     _convolution,
     _reduction,
     _permutation,
-    _contraction,
+    contraction,
     _pooling,
     _chain,
     _small,

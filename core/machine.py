@@ -75,7 +75,8 @@ class Core:
         begun: of a tile, before its first term and after its last one.
         copied, transposed: of an element that is packed along memory, and across it.
         cache_bytes: of each cache, the nearest first.
-        line_cycles: of a line that comes into each of them, in the order of memory; twice as many elsewhere.
+        line_cycles: of a line that comes into each of them, in the order of memory.
+        waiting: times as many, of a line out of order.
         line_bytes: of such a line.
     """
 
@@ -89,6 +90,7 @@ class Core:
     transposed: float
     cache_bytes: tuple[int, ...]
     line_cycles: tuple[float, ...]
+    waiting: float
     line_bytes: int
 
 
@@ -406,6 +408,7 @@ CPU = Machine(
         transposed=0.6,
         cache_bytes=(32 << 10, 512 << 10, 16 << 20),
         line_cycles=(0.7, 3.0, 12.0),
+        waiting=2.0,
         line_bytes=64,
     ),
     bucket_bytes=25 << 20,  # as PyTorch has it: Li et al., PyTorch Distributed, VLDB 2020

@@ -78,9 +78,12 @@ def test_lines_are_those_that_loops_touch(chosen: list[tuple[TilePrice, float]])
         order, factors = price.nest.order, price.nest.factors
         for dims, depth in product(((0, 1, 3), (3, 2), (1, 0, 2)), range(len(order))):
             if set(dims) <= {loop.axis for loop in order[depth:] if not loop.part}:
-                lengths = [price.extents[axis] for axis in dims]
-                touched = prod(lengths[:-1]) * -(-lengths[-1] // 16)
-                assert price._lines(dims, depth) == touched
+                elements = prod(price.extents[axis] for axis in dims)
+                assert price._lines(dims, depth) == -(-elements // 16), "all of it, side by side"
+            last = price.covered[depth][dims[-1]]
+            if last < price.extents[dims[-1]]:
+                rows = prod(price.covered[depth][axis] for axis in dims[:-1])
+                assert price._lines(dims, depth) == rows * -(-last // 16), "a part of each row"
         for axis, parts in enumerate(factors):
             inside = [d for d, loop in enumerate(order) if loop.axis == axis and loop.part]
             if parts and inside:

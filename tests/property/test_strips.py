@@ -88,4 +88,4 @@ def test_what_is_packed_in_strips() -> None:
     graph = graph_of(text_component("bo*bk~obk >> +obk~ok"), "f")
     arrays = [np.zeros(shape, np.float32) for shape in ((130, 13), (130, 256))]
     _, program = lowered(graph, arrays, True, "f")
-    assert "in0_copy[(o * 130 + 8 * b + b1) * 5 + o1]" in emit(program)
+    assert "in0_copy[(o * 130 + 8 * b + b1) * 14 + o1]" in emit(program)

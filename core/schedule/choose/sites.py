@@ -52,7 +52,9 @@ def site_of(analysis: Analysis, known: ChosenNests, value: int, read: Read, nest
     if not any(factors) and not is_part:
         axes = [loop.axis for loop in loops]
         in_blocks = blocked(producer, analysis.extents, axes, analysis.machine, shared)
-        if in_blocks is not None and in_blocks[0][axes[-2]]:  # there are terms enough for partial sums
+        if (
+            in_blocks is not None and in_blocks[0][axes[-2]]
+        ):  # there are terms enough for partial sums
             factors, loops = in_blocks
     return shared, Staged(read.value, factors, loops, places, around, is_part)
 

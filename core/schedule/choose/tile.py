@@ -202,7 +202,7 @@ def cheapest(contraction: _Contraction, rule: Tiling) -> Tiling:
     then, of the best three, each loop is moved to where the price is least, until nothing is gained.
     """
     first = sorted(
-        ((contraction.price(each), n, each) for n, each in enumerate(_candidates(contraction)))
+        ((contraction.price(each), n, each) for n, each in enumerate(candidates(contraction)))
     )
     best = min(
         (_moved(contraction, price, each) for price, _, each in first[:3]),
@@ -212,7 +212,7 @@ def cheapest(contraction: _Contraction, rule: Tiling) -> Tiling:
     return rule if best is None or contraction.price(rule) <= 1.05 * best[0] else best[1]
 
 
-def _candidates(contraction: _Contraction) -> Iterator[Tiling]:
+def candidates(contraction: _Contraction) -> Iterator[Tiling]:
     """Tilings with each output axis along the lanes, and each that what is read there lacks as rows."""
     node, tiles = contraction.node, contraction.machine.tiles
     accessed = [variables_of(index) for index in contraction.accesses]

@@ -60,7 +60,7 @@ class TilePrice:
 
     def cycles(self, reads: Sequence[tuple[Affine, ...]]) -> float:
         """The cycles of all tiles, whose innermost iteration reads at these indices."""
-        arrays: list[tuple[Dims, bool]] = []
+        arrays: list[tuple[Dims, bool, bool]] = []
         packing = 0.0
         for index in dict.fromkeys(reads):
             dims = dims_of(index)
@@ -69,10 +69,11 @@ class TilePrice:
                 packing += self._packing(dims, site)
                 lanes = self.axes.lanes if self.axes.lanes in dims else self.axes.rows
                 dims = (*sorted({axis for axis in dims if axis not in (-1, lanes)}), lanes)
-            arrays.append((dims, False))
+            arrays.append((dims, False, site is not None))
         target = dims_of(self.node.target)
         issued, sums = self._computing()
-        return max(issued, self._moving([*arrays, (target, True)])) + sums + packing
+        streamed, waited = self._moving([*arrays, (target, True, False)])
+        return max(issued, streamed) + waited + sums + packing
 
     def _computing(self) -> tuple[float, float]:
         """The cycles that multiply-adds, loads of operands and stores of sums issue."""
@@ -91,7 +92,7 @@ class TilePrice:
         visits = others * tiles * across / vectors
         issued = max(
             others * height * across / core.multiply_adds,
-            visits * (rows + vectors) / core.loads,
+            visits * (rows / 2 + vectors) / core.loads,  # half a load for one number in all lanes
             visits * core.latency,
         )
         target = dims_of(self.node.target)
@@ -120,39 +121,52 @@ class TilePrice:
         )
         return repeats * copied * each + moved
 
-    def _lines(self, dims: Dims, depth: int) -> int:
-        """The cache lines of an array that the loops from a depth on touch."""
-        if not dims:
-            return 1
-        covered = self.covered[depth]
-        lines = -(-covered[dims[-1]] // self.vector)
-        for axis in dims[:-1]:
-            lines *= covered[axis]
-        return lines
+    def _run(self, dims: Dims, depth: int) -> tuple[int, int]:
+        """The elements side by side that the loops from a depth on touch, and how often there are so many."""
+        covered, run, times = self.covered[depth], 1, 1
+        is_whole = True
+        for axis in reversed(dims):
+            if is_whole:
+                run *= covered[axis]
+            else:
+                times *= covered[axis]
+            is_whole &= axis >= 0 and covered[axis] == self.extents[axis]
+        return run, times
 
-    def _moving(self, arrays: Sequence[tuple[Dims, bool]]) -> float:
-        """The cycles in which lines come into each cache; those of arrays that are written go back, too."""
-        order, cycles = self.nest.order, 0.0
-        lines = [[self._lines(dims, d) for d in range(len(order) + 1)] for dims, _ in arrays]
+    def _lines(self, dims: Dims, depth: int, is_packed: bool = False) -> int:
+        """The cache lines of an array that the loops from a depth on touch; a packed one has them side by side."""
+        run, times = self._run(dims, depth)
+        return ceil(run * times / self.vector) if is_packed else ceil(run / self.vector) * times
+
+    def _moving(self, arrays: Sequence[tuple[Dims, bool, bool]]) -> tuple[float, float]:
+        """The cycles in which lines of arrays, some written, some packed, come into each cache; written ones go back.
+
+        The first number counts lines one after the other, which a processor prefetches, the second one all others.
+        """
+        order, streamed, waited = self.nest.order, 0.0, 0.0
+        depths = range(len(order) + 1)
+        inner = 1 + max(d for d in depths if d < len(order) and order[d] == Loop(self.axes.rows))
+        lines = [[self._lines(dims, d, packed) for d in depths] for dims, _, packed in arrays]
         for held_bytes, cost in zip(self.core.cache_bytes, self.core.line_cycles, strict=True):
             most = held_bytes // self.core.line_bytes
-            held = next(
-                d
-                for d in range(len(order) + 1)
-                if d == len(order) or sum(n[d] for n in lines) <= most
-            )
+            held = next(d for d in depths if d == len(order) or sum(n[d] for n in lines) <= most)
             if not held:  # all of it stays there, whatever the order is
                 continue
-            for (dims, is_written), each in zip(arrays, lines, strict=True):
-                around = held
-                while (
-                    around and order[around - 1].axis not in dims and 2 * each[around - 1] <= most
-                ):
-                    around -= 1
-                moved = prod(self.trips[:around]) * each[around]
-                in_order = dims and 4 * self.vector <= self.covered[around][dims[-1]]
-                cycles += moved * cost * (2 if is_written else 1) * (1 if in_order else 2)
-        return cycles
+            for (dims, is_written, is_packed), each in zip(arrays, lines, strict=True):
+                moved, is_kept = float(each[held]), True
+                for depth in reversed(range(held)):
+                    is_kept &= 2 * each[depth] <= most
+                    if order[depth].axis in dims:  # lines that iterations share come once
+                        moved *= each[depth] / each[depth + 1]
+                    elif not is_kept:
+                        moved *= self.trips[depth]
+                in_order = is_packed or 4 * self.vector <= self._run(dims, inner)[0]
+                moved *= cost * (2 if is_written else 1)
+                if in_order:
+                    streamed += moved
+                else:
+                    waited += self.core.waiting * moved
+        return streamed, waited
 
 
 def dims_of(index: Sequence[Affine]) -> Dims:

@@ -1,5 +1,6 @@
 """Contractions that meet in rows: block of rows by block of rows, or not."""
 
+import re
 from pathlib import Path
 
 from ilang import load
@@ -70,6 +71,6 @@ def test_products_alone_are_no_work_on_rows(tmp_path: Path) -> None:
       for p in params(loss) { p =- p.grad }
     }""")
     solved = load(path).session("step", shapes={"x": "80|96"})._solved
-    chosen = [text for text in chosen_of(solved.shaped()) if "b0:6,o0:64" in text]
+    chosen = [text for text in chosen_of(solved.shaped()) if re.search(r"b0:\d+,o0:\d+", text)]
     assert len(chosen) == 7
     assert all(outermost(text).startswith("o0 b0 ") for text in chosen)

@@ -1,0 +1,114 @@
+"""How good prices of tiles are: ``python -m bench.prices``.
+
+For contractions drawn at random, tiles that could be chosen are compiled and timed. The rank correlation of price and
+time says whether the price sorts them; the regret is the time of the cheapest one over that of the fastest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from bench.drawn import Drawn, contraction
+from bench.measure import QUICK_EFFORT, Effort, rounds
+from ilang import i
+from ilang.codegen.runtime.arguments import outputs_of
+from ilang.codegen.runtime.load import Compiled, interface_of
+from ilang.codegen.targets import c
+from ilang.core import pipeline
+from ilang.core.machine import CPU
+from ilang.core.schedule.choose import tile
+from ilang.core.schedule.choose.tile import Tiling
+
+EFFORT = Effort(seconds=0.3, least=4)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the correlation and the regret of each contraction, and of all."""
+    parser = argparse.ArgumentParser("python -m bench.prices", description=__doc__)
+    parser.add_argument("--seed", type=int, help="of the contractions; by default a new one")
+    parser.add_argument("--count", type=int, default=8, help="contractions")
+    parser.add_argument("--tiles", type=int, default=16, help="tiles of each")
+    parser.add_argument("--quick", action="store_true", help="time little: does everything work?")
+    options = parser.parse_args(arguments)
+    seed = random.randrange(10**6) if options.seed is None else options.seed
+    print(f"--seed {seed}")
+    found = []
+    for number in range(options.count):
+        workload = contraction(random.Random(f"{seed} {number}"))
+        pairs = _timed(workload, options.tiles, QUICK_EFFORT if options.quick else EFFORT)
+        if len(pairs) < 3:
+            continue
+        correlation = _correlation(*zip(*pairs, strict=True))
+        regret = pairs[0][1] / min(time for _, time in pairs)
+        found.append((correlation, regret))
+        print(f"correlation {correlation:5.2f}  regret {regret:.2f}  {workload.name()}", flush=True)
+    if found:
+        mean = math.exp(sum(math.log(regret) for _, regret in found) / len(found))
+        middle = float(np.median([correlation for correlation, _ in found]))
+        worst = max(regret for _, regret in found)
+        print(f"median correlation {middle:.2f}, mean regret {mean:.2f}, at worst {worst:.2f}")
+    return 0
+
+
+def _timed(workload: Drawn, count: int, effort: Effort) -> list[tuple[float, float]]:
+    """Prices and times of tiles of a contraction, the cheapest tile first."""
+    shapes = [array.shape for array in workload.arrays]
+    seen: list[tuple[Any, Tiling]] = []
+    chosen = tile.cheapest
+
+    def noted(priced: Any, rule: Tiling) -> Tiling:
+        seen.append((priced, chosen(priced, rule)))
+        return seen[-1][1]
+
+    with mock.patch.object(tile, "cheapest", noted):
+        i(workload.text).loops(*shapes)
+    if not seen:
+        return []
+    priced, best = seen[0]
+    others = list(dict.fromkeys(tile.candidates(priced)))
+    tiles = [best, *random.Random(0).sample(others, min(count, len(others)))]
+    calls: dict[str, Callable[[], Any]] = {
+        str(n): _call(workload, shapes, each) for n, each in enumerate(tiles)
+    }
+    samples = rounds(calls, effort, pause=0)
+    return [(priced.price(each), min(samples[str(n)])) for n, each in enumerate(tiles)]
+
+
+def _call(workload: Drawn, shapes: Sequence[tuple[int, ...]], each: Tiling) -> Callable[[], Any]:
+    """A call of a contraction in a given tile."""
+    shaped = i(workload.text).shaped(shapes)
+    with mock.patch.object(tile, "cheapest", _given(each)):
+        text = c.emit(pipeline.lower(shaped))
+    extents = pipeline.fit(shaped, shapes)
+    compiled = Compiled(interface_of(shaped, CPU), lambda: text, text)
+    plan = compiled.plan(extents, outputs_of(shaped, extents))
+    outs = [np.empty(shape, dtype) for shape, dtype in plan.outputs]
+    return partial(plan.run, workload.arrays, outs)
+
+
+def _given(each: Tiling) -> Callable[..., Tiling]:
+    """What chooses this tile."""
+
+    def chosen(*_: object) -> Tiling:
+        return each
+
+    return chosen
+
+
+def _correlation(prices: Sequence[float], times: Sequence[float]) -> float:
+    """Spearman's: of the ranks."""
+    first, second = (np.argsort(np.argsort(values)) for values in (prices, times))
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
