@@ -122,8 +122,9 @@ class For:
     finite: tuple[BufferId, ...] = ()
 
     def runs(self) -> tuple[Within, ...]:
-        """The conditions that an iteration is before the ends of the loop."""
-        return tuple(end.after(axis_index(self.variable)) for end in self.end)
+        """The conditions that an iteration is before the ends of the loop, wherever it ends there for sure."""
+        ends = () if self.finite else self.end
+        return tuple(end.after(axis_index(self.variable)) for end in ends)
 
     def part(self) -> tuple[Affine, int] | None:
         """The first index of a loop over a part of a split dimension, and the size of that; None of other loops."""

@@ -312,10 +312,10 @@ def power(x: float, y: float) -> float:
 
 
 def extreme(x: Scalar, y: Scalar, larger: bool) -> Scalar:
-    """The larger or smaller of two; NaN if one is."""
+    """The larger or smaller of two, to which -0 is smaller than 0; NaN if one is."""
     if math.isnan(x) or math.isnan(y):
         return math.nan
-    return (max if larger else min)(x, y)
+    return (max if larger else min)((x, math.copysign(1, x)), (y, math.copysign(1, y)))[0]
 
 
 ARITHMETIC: dict[str, Callable[[Any, Any, str], Scalar]] = {

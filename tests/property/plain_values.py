@@ -446,11 +446,17 @@ def as_float(x: Value) -> Any:
 
 
 def larger(x: Value, y: Value) -> Value:
-    return np.maximum(x, y) if isinstance(x + y, float) else max(x, y)
+    """The larger of two numbers; -0 is smaller than 0."""
+    if not isinstance(x + y, float):
+        return max(x, y)
+    return x + y if x == y == 0 else np.maximum(x, y)
 
 
 def smaller(x: Value, y: Value) -> Value:
-    return np.minimum(x, y) if isinstance(x + y, float) else min(x, y)
+    """The smaller of two numbers; -0 is smaller than 0."""
+    if not isinstance(x + y, float):
+        return min(x, y)
+    return -(-x - y) if x == y == 0 else np.minimum(x, y)
 
 
 def total(found: Sequence[Value]) -> Value:

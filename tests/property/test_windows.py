@@ -133,6 +133,6 @@ def test_thin_channels_are_no_lanes() -> None:
         sizes[node.sizes[axis]] = replace(sizes[node.sizes[axis]], fixed=width)
         reads = [read.index for value in shaped.nodes[:-1] for read in getattr(value, "reads", ())]
         extents = extents_of(replace(shaped, sizes=tuple(sizes)), (), CPU)
-        found = tiling(node, extents, reads, CPU)
+        found = tiling(node, reads, extents, CPU)
         assert found is not None
         assert found.lanes == node.output_axes()[lanes]

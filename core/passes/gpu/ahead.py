@@ -260,7 +260,7 @@ class Iterations:
     def _before_end(self, on: int | None) -> tuple[Within, ...]:
         """The conditions that the first iteration, or one ``on`` from this one, is before the end of the dimension."""
         now = 0 if on is None else axis_index(self.loop.variable) + on
-        return tuple(end.after(now) for end in self.loop.end)
+        return tuple(end.after(now) for end in (() if self.loop.finite else self.loop.end))
 
 
 def chosen(body: Block, choose: Callable[[Statement], Statement | None]) -> Block:

@@ -8,6 +8,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ilang.core.ir.schedule import Nest
@@ -18,6 +19,7 @@ from ilang.core.schedule.choose.accesses import accesses_of
 from ilang.core.schedule.choose.inlining import inlining
 from ilang.core.schedule.choose.known import Analysis
 from ilang.core.schedule.choose.nests import Choice, choose_nests
+from ilang.core.schedule.choose.tile import tiling
 from ilang.core.schedule.choose.tilings import tilings
 from ilang.core.schedule.fuse import Provenance
 
@@ -64,10 +66,14 @@ def analysed(
     """The analysis of a program before any nest is chosen, each step from the results of those before."""
     readers = inlining(shaped, () if apart is None else apart.copies)
     accesses = accesses_of(shaped, readers, machine)
-    tiles = tilings(shaped, written, readers, accesses, extents, machine)
+    rule = partial(tiling, extents=extents, machine=machine)
+    tiles = tilings(shaped, written, readers, accesses, rule)
     if any(tiles.tiles):
         from ilang.core.schedule.choose.row_blocks import by_rows, in_phases
 
         tiles = by_rows(shaped, readers, tiles)
-        tiles = tiles if apart is None else in_phases(apart, tiles)
+        if apart is not None:
+            tiles = in_phases(apart, tiles)
+        elif not any(tile is not None and tile.is_by_rows() for tile in tiles.tiles):
+            tiles = tilings(shaped, written, readers, accesses, partial(rule, priced=True))
     return Analysis(shaped, written, provenance, machine, readers, accesses, tiles, extents, apart)

@@ -14,6 +14,7 @@ block, one with two is unrolled. The roles of a chosen nest say which loops bloc
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from functools import partial
 
 from ilang.core.ir.schedule import Loop, Nest, Role, Space
 from ilang.core.ir.shaped import Assignment, Read, Shaped
@@ -27,7 +28,7 @@ from ilang.core.schedule.choose.gpu_tiles import copied_bytes, gpu_tile, is_copi
 from ilang.core.schedule.choose.inlining import Inlining, inlining
 from ilang.core.schedule.choose.nests import Choice, same_loops
 from ilang.core.schedule.choose.taking import taken
-from ilang.core.schedule.choose.tile import BlockTile, Factors
+from ilang.core.schedule.choose.tile import BlockTile, Factors, tiling
 from ilang.core.schedule.choose.tilings import tilings
 from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
 from ilang.core.schedule.groups import Kernels
@@ -67,7 +68,9 @@ def choose_for_gpu(
     ]
     blocks, others = Blocks.none(), readers
     if apart is not None:
-        tiled = tilings(shaped, written, readers, accesses, extents, machine).tiles
+        tiled = tilings(
+            shaped, written, readers, accesses, partial(tiling, extents=extents, machine=machine)
+        ).tiles
         blocks = blocks_of(apart, readers, tiled, extents, machine)
         others = replace(readers, kept=readers.kept.union(apart.phases))
     rows = gpu_rows(shaped, others, tiles, extents, machine)

@@ -62,7 +62,7 @@ def _contraction(
 
     Where each block has a part of the terms only, what all parts of an element have is added after.
     """
-    tile = tiling(node, _long_sides(node, extents, machine), [*accesses], machine)
+    tile = tiling(node, [*accesses], _long_sides(node, extents, machine), machine)
     if tile is None or any(part.axis() is None for index in accesses for part in index):
         return None
     axes, last = (tile.rows, tile.lanes), node.reduced_axes()[-1]

@@ -22,7 +22,7 @@ over whole axes, the last ones first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import prod
 
@@ -101,6 +101,10 @@ class Tiling:
         return not self.windows and self.outer[-1].axis == self.lanes
 
 
+TileOf = Callable[[Assignment, Sequence[Access]], Tiling | None]
+"""What chooses the tiling of a reduction that reads at some indices: ``tiling`` for the extents of a program."""
+
+
 @record
 class _Contraction:
     """A reduction that may be tiled: its extents, the indices of all that it reads, and whose registers hold tiles."""
@@ -144,15 +148,20 @@ class _Contraction:
 
 
 def tiling(
-    node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
+    node: Assignment,
+    accesses: Sequence[Access],
+    extents: Extents,
+    machine: Machine,
+    priced: bool = False,
 ) -> Tiling | None:
     """The tiling of a reduction, from the accesses of its innermost iteration; None where nothing is reused.
 
     Args:
         node: an assignment.
-        extents: of the program.
         accesses: the indices, over its axes, of all that it reads.
+        extents: of the program.
         machine: what the registers belong to.
+        priced: take the cheapest of many, where all extents are known, in place of what rules say.
     """
     reduced = node.reduced_axes()
     if node.acc != "+" or node.scalar.dtype not in FLOATS or node.base is not None:
@@ -191,7 +200,7 @@ def tiling(
     if contraction.slides(rows[-1]):
         return _windows(contraction, rows[-1], lanes)
     chosen = _tiling(contraction, rows[-1], lanes)
-    return cheapest(contraction, chosen) if contraction.is_known() else chosen
+    return cheapest(contraction, chosen) if priced and contraction.is_known() else chosen
 
 
 @lru_cache(maxsize=256)

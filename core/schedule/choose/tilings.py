@@ -11,13 +11,11 @@ from collections.abc import Container, Sequence
 
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Node, Read, Shaped
-from ilang.core.ir.size_class import Extents
-from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.accesses import Accesses, reads_of
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.taking import taken
-from ilang.core.schedule.choose.tile import Factors, Tiling, tiling
+from ilang.core.schedule.choose.tile import Factors, TileOf, Tiling
 from ilang.core.schedule.fuse import mapping
 
 End = tuple[int, dict[int, int]]
@@ -66,8 +64,7 @@ def tilings(
     written: Sequence[Nest | None],
     inlining: Inlining,
     accesses: Sequence[Accesses],
-    extents: Extents,
-    machine: Machine,
+    tile_of: TileOf,
 ) -> Tilings:
     """The tilings of a program.
 
@@ -76,8 +73,7 @@ def tilings(
         written: the nests that a person wrote.
         inlining: who reads each value.
         accesses: what each assignment reads and writes.
-        extents: of the program.
-        machine: what the registers belong to.
+        tile_of: what chooses the tiling of a reduction.
     """
     tiles: list[Tiling | None] = []
     tails: list[Read | None] = []
@@ -86,7 +82,8 @@ def tilings(
     for value, node in enumerate(shaped.nodes):
         tile = tail = None
         if isinstance(node, Assignment):
-            tile = tiling(node, extents, reads_of(node, accesses[value]), machine)
+            reads = reads_of(node, accesses[value])
+            tile = tile_of(node, reads)
             if tile is not None and not _gives(shaped, written, inlining, node, tile):
                 tile = None
             tail = _tail(shaped, others, inlining, tiles, tails, node)

@@ -13,6 +13,7 @@ that kernel.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ilang.core.ir.shaped import Assignment, Shaped
@@ -20,6 +21,7 @@ from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.accesses import accesses_of
 from ilang.core.schedule.choose.inlining import inlining
+from ilang.core.schedule.choose.tile import tiling
 from ilang.core.schedule.choose.tilings import tilings
 
 if TYPE_CHECKING:  # few programs have matrices to compute again
@@ -42,7 +44,13 @@ def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> list[A
 
     readers = inlining(shaped)
     accesses = accesses_of(shaped, readers, machine)
-    tiled = tilings(shaped, (None,) * len(shaped.nodes), readers, accesses, extents, machine)
+    tiled = tilings(
+        shaped,
+        (None,) * len(shaped.nodes),
+        readers,
+        accesses,
+        partial(tiling, extents=extents, machine=machine),
+    )
     matrices = matrices_of(shaped, readers, tiled, extents, alone=machine.device is not None)
     if not matrices:
         return []
