@@ -102,7 +102,7 @@ class Tiling:
 
 
 TileOf = Callable[[Assignment, Sequence[Access]], Tiling | None]
-"""What chooses the tiling of a reduction that reads at some indices: ``tiling`` for the extents of a program."""
+"""The choice of a tiling for a reduction that reads at some indices: ``tiling``, for the extents of a program."""
 
 
 @record
