@@ -13,8 +13,10 @@ that a contraction saves, for more (Smith and Gray, opt_einsum, 2018).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import combinations
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from heapq import heappop, heappush
 from math import prod
 from typing import TypeVar
 
@@ -103,28 +105,108 @@ class _Search:
 
     def greedy(self) -> Path:
         """An order by taking, again and again, the pair whose product saves most memory, sharing an axis if any do."""
+        return _Greedy(self.terms, self.kept, self.size).path()
+
+
+class _Greedy:
+    """A greedy search: the tensors that are left, by their axes, and a heap of pairs of sets of axes.
+
+    Tensors of the same axes are alike, so the heap has each pair of sets once. What a pair costs changes only where a
+    product comes to have one of its sets, and is then pushed anew; an entry whose tensors are gone is corrected when
+    it comes out.
+    """
+
+    def __init__(self, terms: Sequence[Axes], kept: Axes, size: Callable[[Axes], int]) -> None:
+        self.kept = kept
+        self.size = size
+        self.left = list(range(len(terms)))
+        self.next = len(terms)
+        self.heap: list[tuple[int, int, int, int, Axes, Axes]] = []
+        self.numbers: dict[Axes, deque[int]] = {}
+        """The tensors of each set of axes, in order."""
+        self.holders: dict[str, int] = {}
+        """The number of tensors that have each axis."""
+        self.sharing: dict[str, dict[Axes, None]] = {}
+        """The sets that have each axis."""
+        self.is_apart = False
+        """Whether no two tensors share an axis: then any two are a pair."""
+        for number, axes in enumerate(terms):
+            self._add(number, axes)
+
+    def path(self) -> Path:
+        """The contractions, the last of them of two tensors."""
+        for axes in self.numbers:
+            self._push(axes)
         path: list[tuple[int, ...]] = []
-        terms = list(self.terms)
-        while len(terms) > 2:
-            pairs = [p for p in combinations(range(len(terms)), 2) if terms[p[0]] & terms[p[1]]]
-            ranked = min(
-                pairs or combinations(range(len(terms)), 2),
-                key=lambda pair: self._grown(terms, pair),
-            )
-            path.append(ranked)
-            terms = [*_without(terms, ranked), self._product(terms, ranked)]
-        return (*path, tuple(range(len(terms))))
+        while 2 < len(self.left):
+            one, other = self._cheapest()
+            product = self._product(one, other)
+            taken = sorted((self._take(one), self._take(other)))
+            path.append(tuple([bisect_left(self.left, number) for number in taken]))
+            self.left = [number for number in self.left if number not in taken]
+            self.left.append(self.next)
+            self._add(self.next, product)
+            self._push(product)
+            self.next += 1
+        return (*path, tuple(range(len(self.left))))
 
-    def _product(self, terms: Sequence[Axes], pair: tuple[int, int]) -> Axes:
+    def _add(self, number: int, axes: Axes) -> None:
+        self.numbers.setdefault(axes, deque()).append(number)
+        for axis in axes:
+            self.holders[axis] = self.holders.get(axis, 0) + 1
+            self.sharing.setdefault(axis, {})[axes] = None
+
+    def _take(self, axes: Axes) -> int:
+        """Remove the first tensor of some axes."""
+        numbers = self.numbers[axes]
+        number = numbers.popleft()
+        for axis in axes:
+            self.holders[axis] -= 1
+            if not numbers:
+                del self.sharing[axis][axes]
+        if not numbers:
+            del self.numbers[axes]
+        return number
+
+    def _cheapest(self) -> tuple[Axes, Axes]:
+        """The pair whose product grows least over its operands, then costs least, then comes first."""
+        while True:
+            if not self.heap:
+                self.is_apart = True
+                for axes in self.numbers:
+                    self._push(axes)
+            entry = heappop(self.heap)
+            current = self._entry(*entry[4:])
+            if current is not None and current[:4] == entry[:4]:
+                return entry[4:]
+            if current is not None:
+                heappush(self.heap, current)
+
+    def _push(self, axes: Axes) -> None:
+        """The pairs that some axes are in."""
+        near = self.numbers if self.is_apart else {s: None for a in axes for s in self.sharing[a]}
+        for each in near:
+            entry = self._entry(axes, each)
+            if entry is not None:
+                heappush(self.heap, entry)
+
+    def _entry(self, one: Axes, other: Axes) -> tuple[int, int, int, int, Axes, Axes] | None:
+        """The cost of a pair, and its first two tensors; None if it has no two any more."""
+        first, second = self.numbers.get(one, ()), self.numbers.get(other, ())
+        place = 1 if one == other else 0
+        if not first or len(second) <= place:
+            return None
+        grown = self.size(self._product(one, other)) - self.size(one) - self.size(other)
+        low, high = sorted((first[0], second[place]))
+        return grown, self.size(one | other), low, high, one, other
+
+    def _product(self, one: Axes, other: Axes) -> Axes:
         """The axes of a product of two that later products or the result still have."""
-        others = self.kept.union(*_without(terms, pair))
-        return (terms[pair[0]] | terms[pair[1]]) & others
-
-    def _grown(self, terms: Sequence[Axes], pair: tuple[int, int]) -> tuple[int, int]:
-        """The growth of a product over its operands, then its cost."""
-        one, other = terms[pair[0]], terms[pair[1]]
-        grown = self.size(self._product(terms, pair)) - self.size(one) - self.size(other)
-        return grown, self.size(one | other)
+        return frozenset(
+            axis
+            for axis in one | other
+            if axis in self.kept or (axis in one) + (axis in other) < self.holders[axis]
+        )
 
 
 def _ends(left: Sequence[Axes], terms: Sequence[Axes], part: int, other: int) -> Axes:
@@ -175,26 +257,28 @@ def contractions(spec: Spec, path: Path) -> tuple[Contraction, ...]:
     """The steps of a path over a specification in which every shape is an output row; the last gives the result."""
     shapes = list(spec.operands)
     tensors = list(range(len(shapes)))
+    needed = Counter(axis for shape in (*shapes, spec.result) for axis in _axes(shape))
     steps: list[Contraction] = []
     for taken in path:
         operands = tuple(shapes[n] for n in taken)
+        needed.subtract(axis for shape in operands for axis in _axes(shape))
         rest = _without(shapes, taken)
-        result = spec.result if not rest else _between(operands, (*rest, spec.result), spec.span)
+        result = spec.result if not rest else _between(operands, needed, spec.span)
+        needed.update(_axes(result))
         steps.append(Contraction(tuple(tensors[n] for n in taken), _step(spec, operands, result)))
         shapes = [*rest, result]
         tensors = [*_without(tensors, taken), len(spec.operands) + len(steps) - 1]
     return tuple(steps)
 
 
-def _between(operands: Sequence[ShapeSpec], later: Sequence[ShapeSpec], span: Span) -> ShapeSpec:
-    """The shape of a product that is no result: the axes that are met again, in order of appearance."""
-    needed = frozenset[str]().union(*(_axes(shape) for shape in later))
+def _between(operands: Sequence[ShapeSpec], needed: Counter[str], span: Span) -> ShapeSpec:
+    """The shape of a product that is no result: the axes that later shapes have, in order of appearance."""
     axes: dict[str, Axis] = {}
     dots = False
     for shape in operands:
-        dots = dots or (output_row(shape).variable is not None and VARIABLE in needed)
+        dots = dots or (output_row(shape).variable is not None and 0 < needed[VARIABLE])
         for axis in shape.axes():
-            if isinstance(axis, AxisLabel) and axis.name in needed:
+            if isinstance(axis, AxisLabel) and 0 < needed[axis.name]:
                 axes.setdefault(axis.name, axis)
     empty = SpecRow((), None, ())
     row = SpecRow((), VARIABLE if dots else None, tuple(axes.values()))

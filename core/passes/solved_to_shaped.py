@@ -129,7 +129,7 @@ class _Shaping(Assignments):
         self.parts: list[str] = []
         """The definition that each value is computed in, where the program uses any."""
         self.typed: dict[tuple[object, ...], tuple[Scalar, Scalar, str]] = {}
-        """Each scalar without positions, its typed form and its type, by its identity and the types of operands."""
+        """Each scalar, its typed form and its type, by its identity, the sizes of axes and the types of operands."""
 
     def run(self, outputs: Sequence[int], needed: Collection[int]) -> shaped.Shaped:
         """The program that gives some values; ``needed`` has those to compute, inputs among them."""
@@ -328,6 +328,8 @@ class _Shaping(Assignments):
 
     def _demand(self, wanted: Mapping[int, str]) -> None:
         """Let open values have these types: add them, after those that they are computed from."""
+        if not wanted:
+            return
         todo, reached = list(wanted.items()), set[tuple[int, str]]()
         while todo:
             value, dtype = todo.pop()
@@ -428,7 +430,7 @@ class _Shaping(Assignments):
     ) -> tuple[Scalar, str]:
         """The typed scalar of an assignment, and the type of its result: uses of one definition have it once."""
         types = [(type(each), each.dtype) for each in delivered]
-        key = (id(node.scalar), node.acc, self.meets, self.alone, *types)
+        key = (id(node.scalar), node.acc, self.meets, self.alone, counts.extents, *types)
         if key in self.typed:
             _, scalar, dtype = self.typed[key]
             return scalar, dtype
@@ -436,8 +438,8 @@ class _Shaping(Assignments):
         scalar, dtype = self.reduced_scalar(written, node.acc, delivered, node.span)
         if written is not node.scalar:  # it has positions or extents
             self.reaches += self._reaches(scalar, counts.sizes, node.span)
-        elif all(isinstance(each, Operand) for each in delivered):
-            self.typed[key] = written, scalar, dtype
+        if not node.lookups and all(isinstance(each, Operand) for each in delivered):
+            self.typed[key] = node.scalar, scalar, dtype
         return scalar, dtype
 
     def _leaving(self, value: int, read: graph.Read) -> tuple[Within, ...]:

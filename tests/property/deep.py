@@ -65,6 +65,28 @@ def _tanhs(depth: int, x: Array) -> Array:
     return reduce(lambda y, _: np.tanh(y), range(depth), x)
 
 
+def _einsum(depth: int) -> Program:
+    component = einsum(",".join(["i"] * depth) + "->i")
+    return lambda x, **how: component(*[np.sign(x)] * depth, **how)
+
+
+def _trained(depth: int, folder: Path) -> Program:
+    """The loss of a routine of many lines, all of which a gradient flows back through."""
+    lines = "".join(f"  s{m + 1} = tanh(s{m})\n" for m in range(depth))
+    text = f"""cd f(x) {{
+  s0 = scaled(x)
+{lines}  loss = s{depth} ++ "...|... => 0"
+  backprop(loss)
+  return s{depth}
+}}
+op scaled(x) = "w" 1.0 *. x
+"""
+    path = folder / "deep.i"
+    path.write_text(text)
+    routine: Any = load(str(path))["f"]
+    return lambda x, **how: routine.session({"x": f"|{len(x)}"}, **how)(x)
+
+
 def _within(before: str, inside: str, after: str) -> Callable[[int], str]:
     return lambda depth: before * depth + inside + after * depth
 
@@ -82,6 +104,7 @@ KINDS: dict[str, Deep] = {
     "einsums one after the other": Deep(
         lambda n, _: reduce(lambda f, g: f >> g, [einsum("i->i")] * n), lambda _, x: x
     ),
+    "operands of an einsum": Deep(lambda n, _: _einsum(n), lambda n, x: np.sign(x) ** n),
     "operands in einx notation": Deep(lambda n, _: _operands(n), lambda n, x: n * x),
     "terms of a kernel": Deep(
         lambda n, _: elementwise("f", [" + ".join(["x0"] * n)]), lambda n, x: n * x
@@ -118,6 +141,7 @@ KINDS: dict[str, Deep] = {
         _module(lambda n: f"cd f(x) {{\n{_lines(n)}  return s{n}\n}}\n"),
         lambda n, x: (n + 1) * x,
     ),
+    "gradients of a routine": Deep(_trained, _tanhs),
     "definitions that double": Deep(
         _module(_doublings), lambda n, x: x + 2 ** (n.bit_length() - 1) * np.arange(len(x))
     ),

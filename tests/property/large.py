@@ -107,11 +107,11 @@ def ladder(count: int) -> str:
     return "a0 = +ij~i\n" + "".join(lines) + _main(f"a{count - 1}")
 
 
-def doubled(count: int) -> str:
+def doubled(count: int, text: str = "-i~i") -> str:
     """Definitions that double themselves; ``count`` expressions, rounded to a power of two."""
     names = count.bit_length() - 1
     lines = [f"a{n} = a{n - 1} >> a{n - 1}\n" for n in range(1, names + 1)]
-    return "a0 = -i~i\n" + "".join(lines) + _main(f"a{names}")
+    return f"a0 = {text}\n" + "".join(lines) + _main(f"a{names}")
 
 
 FAMILIES: tuple[Callable[[int], str], ...] = (

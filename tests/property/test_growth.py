@@ -17,6 +17,7 @@ from tests.property.large import (
     FAMILIES,
     READ,
     attending_step,
+    doubled,
     everything,
     graph_of,
     steps,
@@ -51,6 +52,17 @@ def test_work_grows_with_the_size(family: Callable[[int], str]) -> None:
     further = max(0, three - two - NOISE)
     more = (further / (sizes[2] - sizes[1]) - each) / (sizes[2] - sizes[0])
     assert more * LARGE < SHARE * each, f"{one}, {two}, {three} lines for {sizes} steps"
+
+
+def test_uses_of_a_definition_have_its_scalar_typed_once() -> None:
+    """Positions in it or none."""
+    counts: dict[str, int] = {}
+    for text in ("-i~i", "i+@i~i"):
+        graphs = [graph_of(doubled(size, text)) for size in (8, 128)]
+        pipeline.infer(graphs[0])
+        few, many = (steps(partial(pipeline.infer, graph)) for graph in graphs)
+        counts[text] = many - few
+    assert counts["i+@i~i"] < 1.1 * counts["-i~i"], counts
 
 
 def trained(count: int) -> None:
