@@ -163,7 +163,7 @@ def test_guards_test_the_whole_index(monkeypatch: Patch) -> None:
     trip = nest_to_kernel._Lowering._trip
 
     def unguarded(self: Any, frame: Any, loop: Any) -> Any:
-        return trip(self, frame, loop)[0], None
+        return trip(self, frame, loop)[0], ()
 
     change = (nest_to_kernel._Lowering, "_trip", unguarded)
     assert is_wrong("-i~i | i:4 | i' i", monkeypatch, change)
