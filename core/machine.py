@@ -77,7 +77,6 @@ class Core:
         cache_bytes: of each cache, the nearest first.
         line_cycles: of a line that comes into each of them, in the order of memory.
         waiting: times as many, of a line out of order.
-        line_bytes: of such a line.
     """
 
     multiply_adds: float
@@ -91,7 +90,6 @@ class Core:
     cache_bytes: tuple[int, ...]
     line_cycles: tuple[float, ...]
     waiting: float
-    line_bytes: int
 
 
 @record
@@ -409,7 +407,6 @@ CPU = Machine(
         cache_bytes=(32 << 10, 512 << 10, 16 << 20),
         line_cycles=(0.7, 3.0, 12.0),
         waiting=2.0,
-        line_bytes=64,
     ),
     bucket_bytes=25 << 20,  # as PyTorch has it: Li et al., PyTorch Distributed, VLDB 2020
 )

@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.runtime.target import DEVICES, check_target, source_of
+from ilang.codegen.runtime.versions import Versions
 from ilang.core import pipeline
 from ilang.core.diagnostic import (
     DataError,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ilang.codegen.project.checking import Check
     from ilang.codegen.runtime.plan import CallPlan
     from ilang.codegen.runtime.specialization import Specialization
-    from ilang.codegen.runtime.versions import Version, Versions
+    from ilang.codegen.runtime.versions import Version
     from ilang.core.explain.explanation import Explanation
     from ilang.core.ir.einx import Form
     from ilang.core.ir.graph import Graph
@@ -63,7 +64,6 @@ class Component:
     __slots__ = (
         "__weakref__",
         "_definitions",
-        "_dynamic",
         "_graph",
         "_module",
         "_name",
@@ -90,8 +90,7 @@ class Component:
         self._name = name
         self._graph: Graph | None = None
         self._shapes: dict[tuple[object, ...], Shaped] = {}
-        self._dynamic: Collection[str] | None = ()
-        self._versions: Versions | None = None
+        self._versions = Versions()
         self._plans: dict[tuple[object, ...], CallPlan] = {}
 
     def __call__(
@@ -181,15 +180,7 @@ class Component:
         with pipeline.orders_suggested(graph, shapes):
             shaped = self.inferred(graph, types, tuple(map(len, shapes)))
             extents = pipeline.fit(shaped, shapes)
-        return self._programs().of(shaped, types, shapes, extents), arrays, extents
-
-    def _programs(self) -> Versions:
-        """The programs that calls have been compiled for."""
-        if self._versions is None:
-            from ilang.codegen.runtime.versions import Versions
-
-            self._versions = Versions(self._dynamic)
-        return self._versions
+        return self._versions.of(shaped, types, shapes, extents), arrays, extents
 
     def _found(self, error: DataError, given: Sequence[Any], target: str) -> DataError:
         """An error of a call; of an element that is no index, with its place, which compiled code does not tell.
@@ -250,12 +241,12 @@ class Component:
 
     def keep_open(self, names: Collection[str] | None) -> Self:
         """This component, told before its first call which extents stay open; None: all of them."""
-        self._dynamic = names
+        self._versions = Versions(names)
         return self
 
     def versions(self) -> tuple[Version, ...]:
         """The programs compiled for calls: types and shapes of the inputs, open extents by name."""
-        return () if self._versions is None else self._versions.listed()
+        return self._versions.listed()
 
     def inferred(
         self, graph: Graph, dtypes: tuple[str | None, ...] | None, ranks: tuple[int, ...]
@@ -513,7 +504,7 @@ class Component:
 
     def _kept(self) -> tuple[None, dict[str, Any]]:
         """The slots of a copy that its arguments do not give, as ``copyreg`` sets them."""
-        return None, {"_dynamic": self._dynamic}
+        return None, {"_versions": self._versions}
 
 
 def _number(count: int, word: str) -> str:

@@ -164,7 +164,7 @@ class ElementwiseKernel(Component):
             known = Component(tree, wires_of(tree, {}))
             for wrt, values in self._derived:
                 known = known.value_and_grad(wrt) if values else known.grad(wrt)
-            known = self._ranked.setdefault(ranks, known.keep_open(self._dynamic))
+            known = self._ranked.setdefault(ranks, known.keep_open(self._versions.dynamic))
         return known
 
     def _with_ranks(self, ranks: Sequence[int]) -> ElementKernel:
@@ -186,7 +186,7 @@ class ElementwiseKernel(Component):
             if MOST_SPECIALIZATIONS <= len(self._laid_out):
                 self._laid_out.clear()
             tree = self._with_ranks([*map(len, orders)])
-            stored = LaidOut(tree, orders).keep_open(self._dynamic)
+            stored = LaidOut(tree, orders).keep_open(self._versions.dynamic)
             known = self._laid_out.setdefault(orders, stored)
         return known
 

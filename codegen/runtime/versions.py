@@ -112,6 +112,10 @@ class Versions:
         known = self._programs.get(general)
         return known or self._programs.setdefault(general, Specialization(shaped, classed))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled as what stays open; programs are compiled again."""
+        return Versions, (self.dynamic,)
+
     def _open_names(self, shaped: Shaped) -> Collection[str]:
         """The names of extents that stay open. Raises DataError E0773."""
         names = [size.name for size in shaped.sizes if size.is_argument()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from itertools import product
 from math import prod
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 from ilang import i
-from ilang.core.schedule.choose import tile
 from ilang.core.schedule.choose.tile_cost import TilePrice
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
@@ -46,17 +44,15 @@ def test_every_tile_is_right(seed: int, monkeypatch: pytest.MonkeyPatch) -> None
     rng = random.Random(seed)
     text, spec, shapes = contraction(rng)
     monkeypatch.setattr(TilePrice, "cycles", lambda *_: rng.random())
-    tile.cheapest.cache_clear()
     numbers = np.random.default_rng(seed)
     arrays = [numbers.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
     wanted = np.einsum(spec, *(array.astype(np.float64) for array in arrays), optimize=True)
     found = i(text)(*arrays)
-    tile.cheapest.cache_clear()
     assert np.array_equal(found, np.maximum(wanted, 0) if text.count(">>") == 2 else wanted)
 
 
 @pytest.fixture
-def chosen(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[TilePrice, float]]]:
+def chosen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[TilePrice, float]]:
     """What is priced while schedules are chosen."""
     priced: list[tuple[TilePrice, float]] = []
     cycles = TilePrice.cycles
@@ -66,9 +62,7 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[TilePrice, fl
         return priced[-1][1]
 
     monkeypatch.setattr(TilePrice, "cycles", noted)
-    tile.cheapest.cache_clear()
-    yield priced
-    tile.cheapest.cache_clear()
+    return priced
 
 
 def test_lines_are_those_that_loops_touch(chosen: list[tuple[TilePrice, float]]) -> None:

@@ -74,6 +74,8 @@ def analysed(
         tiles = by_rows(shaped, readers, tiles)
         if apart is not None:
             tiles = in_phases(apart, tiles)
-        elif not any(tile is not None and tile.is_by_rows() for tile in tiles.tiles):
+        elif any(size.fixed for size in shaped.sizes) and not any(
+            tile is not None and tile.is_by_rows() for tile in tiles.tiles
+        ):
             tiles = tilings(shaped, written, readers, accesses, partial(rule, priced=True))
     return Analysis(shaped, written, provenance, machine, readers, accesses, tiles, extents, apart)

@@ -48,7 +48,7 @@ class Analysis:
         """
         order = loop_order(node, self.accesses[value], self.machine)
         reduced = node.reduced_axes()
-        is_inside = self.machine.core is not None and bool(order) and order[-1] in reduced
+        is_inside = self.machine.device is None and bool(order) and order[-1] in reduced
         if not is_inside or self.extents.is_small(node.sizes[order[-1]]):
             return order
         return tuple(sorted(order, key=lambda axis: axis in reduced))

@@ -23,7 +23,6 @@ over whole axes, the last ones first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
 from math import prod
 
 from ilang.core.calculus.affine import Affine, variables_of
@@ -203,7 +202,6 @@ def tiling(
     return cheapest(contraction, chosen) if priced and contraction.is_known() else chosen
 
 
-@lru_cache(maxsize=256)
 def cheapest(contraction: _Contraction, rule: Tiling) -> Tiling:
     """The tiling of the least price; that of the rule where none is cheaper by a twentieth.
 

@@ -36,6 +36,7 @@ class TilePrice:
         self.node, self.extents, self.nest, self.axes = node, extents, nest, axes
         assert machine.core is not None
         self.core, self.vector = machine.core, machine.vector_lanes("f32")
+        self.line_bytes = machine.memory.line_bytes
         self.trips = tuple(map(self._trips, nest.order))
         self.reduced = frozenset(node.reduced_axes())
         self.covered = self._covered()
@@ -117,7 +118,7 @@ class TilePrice:
         moved = sum(
             cost * (lines * repeats + (written * repeats if held < copied * 4 else 0))
             for held, cost in zip(self.core.cache_bytes, self.core.line_cycles, strict=True)
-            if held < lines * self.core.line_bytes * repeats
+            if held < lines * self.line_bytes * repeats
         )
         return repeats * copied * each + moved
 
@@ -148,7 +149,7 @@ class TilePrice:
         inner = 1 + max(d for d in depths if d < len(order) and order[d] == Loop(self.axes.rows))
         lines = [[self._lines(dims, d, packed) for d in depths] for dims, _, packed in arrays]
         for held_bytes, cost in zip(self.core.cache_bytes, self.core.line_cycles, strict=True):
-            most = held_bytes // self.core.line_bytes
+            most = held_bytes // self.line_bytes
             held = next(d for d in depths if d == len(order) or sum(n[d] for n in lines) <= most)
             if not held:  # all of it stays there, whatever the order is
                 continue
