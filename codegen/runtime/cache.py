@@ -56,9 +56,6 @@ LOCK_SECONDS = 30
 WRITERS = (".py", ".h", ".cuh")
 """Files that a text follows from: programs, and the parts of texts that they take whole."""
 
-KEPT = {"E0903", "E0904", "E0905", "E0906"}
-"""The errors of a compiler that fails, whose working folder stays for whoever wants to look at the source."""
-
 
 def library_of(source: str, text: Callable[[], str], recipe: Recipe, load: Callable[[str], T]) -> T:
     """The library of ``text()``, which is only asked for where the cache does not know what it gives for ``source``.
@@ -116,6 +113,17 @@ def library(text: str, recipe: Recipe, load: Callable[[str], T]) -> T:
         with contextlib.suppress(OSError):
             return _shared(folder, key, text, recipe, load)
     return _private(text, recipe, load)
+
+
+def entry_of(text: str, recipe: Recipe) -> str | None:
+    """The path of the entry of a text that was compiled before; None where there is none.
+
+    Raises:
+        ToolError: E0901, E0902 (no compiler).
+    """
+    folder = cache_folder()
+    entry = None if folder is None else os.path.join(folder, f"{key_of(text, recipe)}.so")
+    return entry if entry is not None and is_whole(entry) else None
 
 
 def key_of(text: str, recipe: Recipe, writer: str = "") -> str:
@@ -260,7 +268,7 @@ def _store(folder: str, entry: str, text: str, recipe: Recipe) -> None:
     sweep_now = _count_store()
     if sweep_now:
         sweep(folder)
-    with folders.temporary_folder(folder, _is_kept) as work:
+    with folders.temporary_folder(folder, recipe.is_kept) as work:
         try:
             content = toolchain.build(text, work, recipe)
         except ToolError as error:
@@ -281,7 +289,7 @@ def _store(folder: str, entry: str, text: str, recipe: Recipe) -> None:
 def _private(text: str, recipe: Recipe, load: Callable[[str], T]) -> T:
     """Build and load in a temporary folder that is gone afterwards: a loaded library needs its file no more."""
     try:
-        with folders.temporary_folder(folders.temporary_parent(), _is_kept) as work:
+        with folders.temporary_folder(folders.temporary_parent(), recipe.is_kept) as work:
             toolchain.build(text, work, recipe)
             try:
                 return load(str(work / "program.so"))
@@ -302,10 +310,6 @@ def _private(text: str, recipe: Recipe, load: Callable[[str], T]) -> T:
 
 def _reason(error: OSError) -> str:
     return error.strerror or str(error)
-
-
-def _is_kept(raised: BaseException) -> bool:
-    return isinstance(raised, ToolError) and raised.code in KEPT
 
 
 @contextlib.contextmanager

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from ilang.codegen.runtime.dispatch import CallPlans
 from ilang.codegen.runtime.target import DEVICES, check_target, source_of
 from ilang.codegen.runtime.versions import Versions
 from ilang.core import pipeline
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ilang.codegen.project.checking import Check
-    from ilang.codegen.runtime.plan import CallPlan
     from ilang.codegen.runtime.specialization import Specialization
     from ilang.codegen.runtime.versions import Version
     from ilang.core.explain.explanation import Explanation
@@ -42,12 +41,8 @@ if TYPE_CHECKING:
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.shaped import Shaped
 
-LIKE = attrgetter("__class__", "shape", "dtype", "flags.num")
-"""Properties that two arrays share if one plan serves both."""
-
-MOST_PLANS = 256
 MOST_SPECIALIZATIONS = 64
-"""Arrays, and types with ranks, that one component remembers; past it, it starts again."""
+"""Types with ranks that one component remembers; past it, it starts again."""
 
 LONGEST_SHOWN = 64
 """Expressions of a program that ``repr`` prints."""
@@ -91,7 +86,7 @@ class Component:
         self._graph: Graph | None = None
         self._shapes: dict[tuple[object, ...], Shaped] = {}
         self._versions = Versions()
-        self._plans: dict[tuple[object, ...], CallPlan] = {}
+        self._plans = CallPlans()
 
     def __call__(
         self,
@@ -124,14 +119,14 @@ class Component:
             from ilang.codegen.runtime.arguments import placed
 
             arrays = placed(self.input_names(), arrays, named)
+        table, is_plain = self._plans.table, target == "c" and stream is None
+        if table is not None and is_plain and threads.__class__ is int and threads == 1:
+            results = table(arrays, out)
+            if results is not None:
+                return results
+        plan = self._plans.of(arrays)
         try:
-            plan = self._plans.get(tuple(map(LIKE, arrays)))
-        except (AttributeError, TypeError):  # not all of them are arrays
-            plan = None
-        try:
-            if plan is not None and target == "c" and stream is None:
-                if threads == 1 and threads.__class__ is int:
-                    return plan.fresh(arrays) if out is None else plan.into(arrays, out)
+            if plan is not None and is_plain:
                 return plan.answer(arrays, out, threads)
             return self._call(arrays, out, threads, target, stream)
         except DataError as error:
@@ -155,7 +150,7 @@ class Component:
         plan = specialization.plan(extents)
         plain = [arguments.contiguous(array) for array in arrays]
         if all(a is b for a, b in zip(plain, given, strict=True)):
-            self._remember(given, plan)
+            self._plans.keep(given, plan)
         return plan.call(arrays, plain, out, threads)
 
     def _offloaded(self, given: Sequence[Any], out: Any, target: str, stream: Any) -> Any:
@@ -206,15 +201,6 @@ class Component:
         if hint is None:
             return error
         return DataError(error.code, error.message, error.span, hint)
-
-    def _remember(self, arrays: Sequence[Any], plan: CallPlan) -> None:
-        """Keep a plan for arrays like these: exactly NumPy's own class, and all as C reads them."""
-        from numpy import ndarray
-
-        if all(type(array) is ndarray for array in arrays):
-            if MOST_PLANS <= len(self._plans):
-                self._plans.clear()
-            self._plans[tuple(map(LIKE, arrays))] = plan
 
     def graph(self) -> Graph:
         """The graph, made at the first use."""

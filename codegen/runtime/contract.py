@@ -27,7 +27,8 @@ from ilang.codegen.runtime.arguments import (
     unsupported,
 )
 from ilang.codegen.runtime.arrangement import Arrangement, arrangement
-from ilang.codegen.runtime.component import LIKE, Component
+from ilang.codegen.runtime.component import Component
+from ilang.codegen.runtime.dispatch import LIKE
 from ilang.codegen.runtime.target import DEVICES, check_target
 from ilang.core.diagnostic import DataError, DataTypeError, NotationError, ShapeError, counted
 from ilang.core.ir.spec import Axis, AxisLabel, Fixed, ShapeSpec, Spec, SpecRow

@@ -26,6 +26,13 @@ CHARS: Final = backend.new_array_type(
 argument: Final = functools.partial(backend.from_buffer, CHARS)
 """The argument of a function for a contiguous array: points to its elements, and keeps it alive."""
 
+_NUMBER: Final = backend.new_primitive_type("uintptr_t")
+
+
+def address(pointer: Any) -> int:
+    """The address of an argument or a function."""
+    return int(backend.cast(_NUMBER, pointer))
+
 
 def new_space(count: int) -> Any:
     """``count`` bytes, aligned, as an argument of a call. Raises DataError (E0713) if there is no memory."""

@@ -11,7 +11,14 @@ import numpy as np
 
 from ilang.codegen.runtime.arguments import PLAIN, Output, check_threads, checked_outs, result_of
 from ilang.codegen.runtime.concurrency import hears_signals, interruptible, is_forked
-from ilang.codegen.runtime.memory import LARGEST_SPACE, NO_SPACE, argument, bytes_of, too_large
+from ilang.codegen.runtime.memory import (
+    LARGEST_SPACE,
+    NO_SPACE,
+    address,
+    argument,
+    bytes_of,
+    too_large,
+)
 from ilang.core.diagnostic import DataError, Error, InternalError
 
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
@@ -33,6 +40,10 @@ BRIEF = 0.1
 
 Another thread costs a few hundredths of a millisecond, and where cores are scarce two waits for one.
 """
+HELD = 2**10
+"""Iterations from which a call in C gives up Python's lock: below, that takes longer than what others wait for."""
+MOST_SPACE = 2**14
+"""Bytes of workspace that a call in C has; ``dispatch.c`` has the same."""
 CORES = os.cpu_count() or 1
 """Threads that can run at once."""
 WRITABLE = PLAIN | 0x400
@@ -48,6 +59,7 @@ class CallPlan:
 
     __slots__ = (
         "_brief_from",
+        "_iterations",
         "_kept",
         "_library",
         "_most",
@@ -76,7 +88,8 @@ class CallPlan:
         if LARGEST_SPACE < self._work:
             raise too_large("the workspace", self._work)
         self._most = min(compiled.interface.threads, CORES)
-        self._brief_from = self._most + 1 if LONG <= compiled.iterations(extents) else 1
+        self._iterations = compiled.iterations(extents)
+        self._brief_from = self._most + 1 if LONG <= self._iterations else 1
         self.outputs = tuple(outputs)
         self.names = names
         self.compiled = compiled
@@ -195,13 +208,24 @@ class CallPlan:
 
     def answer(self, arrays: Sequence[Array], out: Any, threads: int) -> Any:
         """Run on arrays like those that the plan was made for, on the shortest way for what is asked."""
+        if threads.__class__ is int and threads == 1:
+            return self.fresh(arrays) if out is None else self.into(arrays, out)
         if threads.__class__ is int and out is not None:
-            if threads == 1:
-                return self.into(arrays, out)
             call = self.threaded(threads) if 1 < threads else None
             if call is not None:
                 return call(arrays, out)
         return self.call(arrays, arrays, out, threads)
+
+    def enter(self, table: Any, arrays: Sequence[Array]) -> bool:
+        """Have a table answer calls on arrays like these, if they are short and need little; whether it does."""
+        if self._is_long(1) or MOST_SPACE < self._work:
+            return False
+        forms = [(array.dtype.num, array.shape) for array in arrays]
+        forms += [(dtype.num, shape) for shape, dtype in self.outputs]
+        flat = tuple(n for number, shape in forms for n in (number, len(shape), *shape))
+        pointers = address(self._library.function), address(self._sizes)
+        counts = len(arrays), len(self.outputs)
+        return bool(table.add(self, *pointers, *counts, self._iterations < HELD, flat))
 
     def call(
         self, given: Sequence[Array], plain: Sequence[Array], out: object, threads: int

@@ -18,8 +18,7 @@ from ilang.codegen.runtime.arguments import (
     contiguous,
     widened_array,
 )
-from ilang.codegen.runtime.component import LIKE
-from ilang.codegen.runtime.plan import CallPlan
+from ilang.codegen.runtime.dispatch import CallPlans
 from ilang.codegen.runtime.specialization import Specialization
 from ilang.codegen.runtime.target import DEVICES, check_target, source_of
 from ilang.core import pipeline
@@ -34,13 +33,12 @@ if TYPE_CHECKING:
 
     from ilang.codegen.project.checking import Check
     from ilang.codegen.runtime.arguments import Array
+    from ilang.codegen.runtime.plan import CallPlan
     from ilang.core.explain.explanation import Explanation
     from ilang.core.infer.inferred import Inferred
     from ilang.core.ir.graph import Node
     from ilang.core.ir.shaped import Shaped
 
-MOST_PLANS = 256
-"""Combinations of arrays that one routine remembers; past it, it starts again."""
 MOST_SPECIALIZATIONS = 64
 """Combinations of element types that one routine remembers; past it, it starts again."""
 
@@ -88,7 +86,7 @@ class Routine:
         self._places = {each.name: n for n, each in enumerate(inputs)}
         self._open = tuple(n for n, each in enumerate(inputs) if each.values is None)
         self._kept: list[Any] = [None] * len(inputs)
-        self._plans: dict[tuple[object, ...], CallPlan] = {}
+        self._plans = CallPlans()
         self._specializations: dict[tuple[str, ...], Specialization] = {}
 
     def __call__(
@@ -166,14 +164,14 @@ class Routine:
         self, given: Sequence[Any], out: Any, threads: int, target: str, stream: Any = None
     ) -> Any:
         """Run on an array for each leaf; None for one whose own values count."""
-        try:
-            plan = self._plans.get(tuple(map(LIKE, given)))
-        except (AttributeError, TypeError):  # not all of them are arrays
-            plan = None
-        if plan is None or target != "c" or stream is not None:
+        table, is_plain = self._plans.table, target == "c" and stream is None
+        if table is not None and is_plain and threads.__class__ is int and threads == 1:
+            results = table(given, out)
+            if results is not None:
+                return results
+        plan = self._plans.of(given)
+        if plan is None or not is_plain:
             return self._prepared(given, out, threads, target, stream)
-        if out is None and threads == 1 and threads.__class__ is int:
-            return plan.fresh(given)
         return plan.answer(given, out, threads)
 
     def _prepared(
@@ -251,10 +249,7 @@ class Routine:
                 self._kept[place] = array
             elif array is not given[place]:
                 return
-        if all(type(array) is np.ndarray for array in arrays):
-            if MOST_PLANS <= len(self._plans):
-                self._plans.clear()
-            self._plans[tuple(map(LIKE, arrays))] = plan
+        self._plans.keep(arrays, plan)
 
     def takes(self) -> tuple[str, ...]:
         """The names of the leaves without values, in the order of the arrays of a call."""

@@ -39,6 +39,9 @@ OPTIONAL = {
 """Flags that a compiler may do without, and the words by which its message tells that it does not know them."""
 
 
+KEPT = {"E0903", "E0904", "E0905", "E0906"}
+"""The errors of a compiler that fails."""
+
 OBJECT = 1
 """The type of file of an object, which has no program headers."""
 
@@ -48,12 +51,18 @@ class Recipe:
     """A recipe to compile a text: by the compiler of a language, with flags before it and libraries after it.
 
     Optional flags may be dropped. ``files`` lie beside the text; their names or the text tell what is in them.
+    ``is_quiet``: nobody looks at the source if the compiler fails.
     """
 
     language: Language
     flags: tuple[str, ...]
     libraries: tuple[str, ...] = ()
     files: tuple[tuple[str, bytes], ...] = ()
+    is_quiet: bool = False
+
+    def is_kept(self, raised: BaseException) -> bool:
+        """Whether the working folder stays after this error, for whoever wants to look at the source."""
+        return isinstance(raised, ToolError) and raised.code in KEPT and not self.is_quiet
 
 
 def library_recipe(threads: bool = False, sanitize: bool = False) -> Recipe:
