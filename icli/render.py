@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
+from rich.style import Style
 from rich.text import Text
 
 from ilang.core.explain.explanation import Explanation
@@ -58,17 +59,33 @@ def explanation_text(explanation: Explanation, width: int | None = None) -> str:
     return re.sub(r"[ \t]+\n", "\n", out.getvalue())
 
 
-ASIDE = re.compile(
-    r"^(?:work|keeps|runs as|note|more) .*|(?<=\S)    \S.*$|\bfor\b|\bin\b", re.MULTILINE
+FOLDED = r"[ΣΠ]_|\b(?:sum|prod|max|min|all|any|odd|argmax|argmin)_"
+PAINTED = re.compile(
+    r"^(?P<aside>(?:work|keeps|runs as|note|edges|more) .*(?:\n {9}.*)*)"
+    r"|(?<=\S)(?P<definition>    [^\s\[=][^\[=\n]*)$|\b(?P<word>for|in(?= .*\d\.\.))\b|(?P<text>\S+~\S*)"
+    rf"|(?:{FOLDED})(?P<folded>[a-z,]+)|(?<![\w'])(?P<letter>[a-z])(?![\w\[(])",
+    re.MULTILINE,
 )
-"""Parts of a first page beside the program: lines of facts, the definitions on the right, and words of loops."""
-QUIETLY = "\x1b[2m"
-PLAIN = "\x1b[0m"
+"""Parts of a first page: facts, definitions on the right and words of loops are quiet; letters are axes."""
+LETTERS = re.compile(r"\bfor (?:the first )?([a-z])\b|\[([^\]]*)\]")
+"""The places of axes on a page: after ``for``, and in brackets."""
 
 
 def painted(page: str) -> str:
-    """A first page with the codes that draw what is beside the program in a quiet color."""
-    return ASIDE.sub(lambda match: f"{QUIETLY}{match[0]}{PLAIN}", page)
+    """A first page with codes: a color for each axis, a quiet one for what is beside the program."""
+    texts = (loop + inside for loop, inside in LETTERS.findall(page))
+    axes = {word for text in texts for word in re.findall(r"(?<!\w)[a-z](?!\w)", text)}
+
+    def paint(match: re.Match[str]) -> str:
+        if match.lastgroup in ("aside", "definition", "word"):
+            return Style.parse(QUIET).render(match[0])
+        start = match.start(match.lastgroup or 0) - match.start()
+        letters = (
+            Style.parse(axis_color(c)).render(c) if c in axes else c for c in match[0][start:]
+        )
+        return match[0][:start] + "".join(letters)
+
+    return PAINTED.sub(paint, page)
 
 
 class _Sheet:

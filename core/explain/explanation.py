@@ -18,6 +18,7 @@ from ilang.core.explain.expression import (
     of_unit,
     size_text,
     view_text,
+    written_names,
 )
 from ilang.core.explain.kernel import loops_text
 from ilang.core.explain.meaning import LoopLine, Meaning, meaning
@@ -356,7 +357,7 @@ class _Explaining:
 
     def _index_text(self, index: Affine, node: Assignment) -> str:
         tensors = self.shaped.tensors
-        names = [axis.name for axis in node.axes]
+        names = written_names(node.axes, node.text)
         return affine_text(index, lambda a: names[a], self._size, lambda v: tensors[v].name)
 
     def _step(self, value: int, node: Assignment) -> StepRow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from ilang.core.calculus.affine import Affine
@@ -69,6 +70,13 @@ def view_text(axes: Sequence[Axis], source: Groups, target: Groups) -> str:
     """The renaming of dimensions by a view, with the extents that are written: ``(a:4 b) c -> a (b c)``."""
     sides = (" ".join(group_text(axes, group) for group in side) for side in (source, target))
     return " -> ".join(sides)
+
+
+def written_names(axes: Sequence[Axis], text: str) -> list[str]:
+    """The names of axes as a text has them: where an axis is written twice, the second ``i`` is ``i2`` inside."""
+    words, names = re.findall(r"\w+", text), [axis.name for axis in axes]
+    stems = [name if name in words else name.rstrip("0123456789") for name in names]
+    return [stem if stem in names else name for name, stem in zip(names, stems, strict=True)]
 
 
 def group_text(axes: Sequence[Axis], group: Sequence[int]) -> str:

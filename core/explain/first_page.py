@@ -153,7 +153,8 @@ def _facts(page: Explanation, width: int) -> list[str]:
     """The lines on the cost of the program, on how it runs, and on what to ask for next."""
     rows = [("work", _work(page.cost)), ("keeps", page.cost.storage), ("runs as", page.runs)]
     rows += [("note", note) for note in page.meaning.notes]
-    rows.append(("more", "--loops  how it runs    --schedule    --emit c  its C"))
+    emit = "--emit cuda  its CUDA" if page.occupancy else "--emit c  its C"
+    rows.append(("more", f"--loops  how it runs    --schedule    {emit}"))
     lines: list[str] = []
     for name, text in rows:
         if text:

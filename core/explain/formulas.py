@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Within, variables_of
-from ilang.core.explain.expression import affine_terms, affine_text, size_text
+from ilang.core.explain.expression import affine_terms, affine_text, size_text, written_names
 from ilang.core.explain.piece import (
     ATOM,
     FOLDS,
@@ -229,9 +229,12 @@ class Formulas:
         node = self.shaped.nodes[value]
         assert isinstance(node, Assignment)
         letters: dict[int, str] = {}
-        for axis, each in enumerate(node.axes):
-            other = self.reserved.difference(self.plain & {each.name})
-            letters[axis] = fresh_letter(each.name, {*letters.values(), *other})
+        names = written_names(node.axes, node.text)
+        for axis, (each, name) in enumerate(zip(node.axes, names, strict=True)):
+            taken = {*letters.values(), *self.reserved.difference(self.plain & {each.name})}
+            if name in taken:  # another letter is none that extents have
+                taken |= {size.name for size in self.shaped.sizes}
+            letters[axis] = fresh_letter(name, taken)
         return Item(value, letters, node.output_axes())
 
     def _letter(self, name: str) -> Affine:

@@ -280,9 +280,7 @@ class KernelLoops:
                 names = [self.program.buffers[number].name for number in (s.first, s.second)]
                 yield f"swap {' and '.join(names)}"
             case CombineThreads():
-                name = self.kernel.locals[s.variable].name
-                every = "all lanes" if self._is_for_warps() else "all threads"
-                yield f"{name} = combine {name} of {every} with {s.primitive}"
+                yield self._combined(s)
             case MatrixProduct():
                 sums, left, right = (
                     " ".join(map(self._scalar, side)) for side in (s.sums, s.left, s.right)
@@ -290,6 +288,12 @@ class KernelLoops:
                 yield f"matrix unit adds to {sums}"
                 yield f"  {left}"
                 yield f"  times {right}"
+
+    def _combined(self, s: CombineThreads) -> str:
+        """A variable of which each thread has a part."""
+        name = self.kernel.locals[s.variable].name
+        every = "all lanes" if self._is_for_warps() else "all threads"
+        return f"{name} = combine {name} of {every} with {s.primitive}"
 
     def _is_for_warps(self) -> bool:
         """Whether warps share iterations, each as a block does elsewhere."""

@@ -159,6 +159,9 @@ def _called(primitive: str, parts: Sequence[Piece]) -> Piece:
         case "square":
             return Piece(f"{parts[0].within(ATOM)}²", POWER)
         case "where":
+            same = texts[0].removesuffix(" == −inf")
+            if same != texts[0] and texts[1] == f"{same} − {same}":  # infinity less infinity
+                texts[1] = "nan"
             return Piece(f"({texts[1]} if {texts[0]} else {texts[2]})", ATOM)
         case "ln":
             return Piece(f"log({texts[0]})", ATOM)

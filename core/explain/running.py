@@ -5,7 +5,7 @@ Example, of a product of matrices: ``tiles of 6 × 64 in registers; b is copied 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import For, Kernel, Program, statements_within
@@ -19,8 +19,9 @@ def runs_as(scheduled: Scheduled, program: Program) -> str:
         words[f"{len(program.launched())} kernels, one after the other"] = None
     for word in _tiles(scheduled):
         words[word] = None
+    steps = program.parts()
     for kernel in program.kernels:
-        for word in _blocks(kernel) if program.machine.device else _lanes(kernel):
+        for word in _blocks(kernel, steps) if program.machine.device else _lanes(kernel):
             words[word] = None
     shared = [] if program.machine.device else list(dict.fromkeys(_shared(program)))
     if shared:
@@ -54,9 +55,17 @@ def _shared(program: Program) -> Iterator[str]:
             body = body[0].body
 
 
-def _blocks(kernel: Kernel) -> Iterator[str]:
+def _blocks(kernel: Kernel, steps: Mapping[int, tuple[int, int]]) -> Iterator[str]:
+    """Words on each launch: the elements, steps of several, or part of a sum that a thread or block computes."""
     for s in kernel.body:
         if isinstance(s, Spread) and s.loops:
-            names = " ".join(kernel.names[loop.variable] for loop in s.loops)
-            each = "a thread" if s.over == "grid" else "a block"
-            yield f"{each} for each {names}, blocks of {s.threads} threads"
+            chunks = [e.chunk for e in statements_within(s.body) if isinstance(e, For) and e.chunk]
+            parts = {chunk.block for chunk in chunks}
+            names = []
+            for loop in s.loops:
+                name, (_, step) = kernel.names[loop.variable], steps.get(loop.size, (0, 1))
+                name = name if step == 1 else f"{step} {name}"
+                names.append("part of the sum" if loop.variable in parts else name)
+            each = f"a block of {s.threads} threads"
+            each = f"a thread, {s.threads} in a block," if s.over == "grid" else each
+            yield f"{each} for each {' and '.join(names)}"

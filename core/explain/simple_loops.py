@@ -47,6 +47,8 @@ from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Position
 from ilang.core.names import Names
 from ilang.core.record import replace
 
+COMBINED = {"add": "sum", "mul": "product", "max": "maximum", "min": "minimum"}
+"""The word for a primitive that combines the values of several threads."""
 MOST = 1000
 """Lines from which on further calls of a kernel are a line each."""
 
@@ -61,7 +63,8 @@ def simple_loops(program: Program, names: Mapping[str, str]) -> tuple[LoopLine, 
     parts = program.parts()
     for call in program.launched():
         kernel = program.kernels[call.kernel]
-        written = {s.buffer for s in statements_within(kernel.body) if isinstance(s, Store)}
+        stores = (s for s in statements_within(kernel.body) if isinstance(s, Store))
+        written = {call.array(s.buffer) for s in stores}
         touched = {call.array(buffer) for buffer, _ in accesses(kernel.body)}
         views = [n for n in sorted(touched) if program.buffers[n].owner is not None]
         lines += [_view(program, n, False) for n in views if n not in written | viewed]
@@ -205,6 +208,12 @@ class _Simple(KernelLoops):
             self.values[s.value.variable] = Load(s.buffer, s.index, s.value.dtype)
         return text
 
+    def _combined(self, s: CombineThreads) -> str:
+        """A variable of which each thread has a part."""
+        name, word = self.variables[s.variable], COMBINED.get(s.primitive, s.primitive)
+        every = "lanes" if self._is_for_warps() else "threads"
+        return f"{name} = {word} of {name} over all {every}"
+
     def _ends(self, block: Block) -> dict[int, int]:
         """The value that a variable of a block is in the end: it has no line, and gives the variable its name."""
         ends: dict[int, int] = {}
@@ -257,7 +266,7 @@ class _Simple(KernelLoops):
 
     def _loop(self, s: For, depth: int, shared: bool, remark: str = "") -> Iterator[LoopLine]:
         """A loop, with how it runs beside it."""
-        head = f"for {self._opened(s)}"
+        head = f"for {self._opened(s, s.body)}"
         packed = "" if self.packing else self._packed(s)
         around, self.packing = self.packing, self.packing or bool(packed)
         inner = list(self.shown(s.body, depth + 1, shared or s.parallel))
@@ -271,8 +280,8 @@ class _Simple(KernelLoops):
             yield LoopLine(depth, head, ", ".join(remarks))
             yield from inner
 
-    def _opened(self, loop: For) -> str:
-        """The letter of a loop, and how far it goes, edges apart: ``j in 0..n by 64``."""
+    def _opened(self, loop: For, body: Block) -> str:
+        """The letter of a loop around a block, and how far it goes, edges apart: ``j in 0..n by 64``."""
         variable, split = loop.variable, self.split.get(loop.variable)
         part, size = self.parts.get(loop.size), self.program.sizes[loop.size]
         step = part[1] if part else loop.end[0].step if loop.part() else 1
@@ -283,7 +292,7 @@ class _Simple(KernelLoops):
         if part or (fixed is not None and size.fixed and fixed <= size.fixed * step):
             end = self._end(whole)
             self.whole |= set() if loop.end else {variable}
-        outer = self._outer(loop, (size.fixed or 0) * step)
+        outer = self._outer(loop, body, (size.fixed or 0) * step)
         name = self.kernel.names[variable]
         if name.rpartition("_")[0] in self.named:
             name = size.name if size.fixed is None and size.name.isalnum() else "r"
@@ -305,9 +314,9 @@ class _Simple(KernelLoops):
             return f"{first}{name} in block {self.letters[loop.chunk.block]} of 0..{end}{by}"
         return f"{first}{name}" if name == end and not by else f"{first}{name} in 0..{end}{by}"
 
-    def _outer(self, loop: For, whole: int) -> list[int]:
+    def _outer(self, loop: For, body: Block, whole: int) -> list[int]:
         """The loops in steps that a loop counts inside of: their letter is its own, but for a stroke."""
-        inside = [part for _, index in accesses(loop.body) for part in index]
+        inside = [part for _, index in accesses(body) for part in index]
         step = self.steps[loop.variable]
         started = part[0].variables() if (part := loop.part()) else ()
         stem = self.kernel.names[loop.variable].rstrip("0123456789")
@@ -367,7 +376,7 @@ class _Simple(KernelLoops):
         start = self._scalar(s.start)
         yield LoopLine(depth, f"{buffer.name}[{extents}] = {start}", f"in registers{lanes}")
         for loop in s.blocks:
-            yield LoopLine(depth, f"for {self._opened(loop)}", "")
+            yield LoopLine(depth, f"for {self._opened(loop, loop.body)}", "")
             depth += 1
         yield from self.shown(s.edge, depth, shared)
         for loop in s.blocks:
@@ -384,7 +393,7 @@ class _Simple(KernelLoops):
             "warps": "a warp each",
             "threads": "threads share these",
         }[s.over]
-        loops = " and ".join(self._opened(loop) for loop in s.loops)
+        loops = " and ".join(self._opened(loop, s.body) for loop in s.loops)
         yield LoopLine(depth, f"for {loops}", remark)
         yield from self.shown(s.body, depth + 1)
         for loop in s.loops:

@@ -19,7 +19,7 @@ Accumulators start before the outermost loop over a reduced axis and keep an ele
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel
@@ -344,8 +344,8 @@ class OnlineReductions(Reductions):
 
         self._over(frame, scope, rows, finish)
 
-    def _final(self, row: Frame, instance: int) -> Scalar:
-        """The final value of the element that a frame is at.
+    def _final(self, row: Frame, instance: int, around: Container[Scalar] = ()) -> Scalar:
+        """The final value of the element that a frame is at; ``around`` has tests that whoever reads it makes.
 
         The element is divided by what divides it, and NaN where a maximum has seen nothing but -inf: x - m is NaN
         there. An empty sum is what it started with, and a row all of whose terms are 0 by guards rests on nothing.
@@ -353,7 +353,9 @@ class OnlineReductions(Reductions):
         running, kept = self.plan.online[instance], self.kept[instance]
         held = self._held(row, kept.place, kept.dtype)
         value: Scalar = held
-        divisors = [(link, self._divisor(row, link)) for link in running.divisors]
+        shifts = [(link, self._has_seen_nothing(row, link)) for link in running.shifts]
+        tests = [test for link, (test, _) in shifts if not self._guarded(row, link.live)]
+        divisors = [(link, self._divisor(row, link, tests)) for link in running.divisors]
         zero = Constant(0, WIDE)
         odd = zero if kept.odd is None else self._held(row, kept.odd, kept.dtype)
         for link, divisor in divisors:
@@ -361,21 +363,25 @@ class OnlineReductions(Reductions):
             value = self._live(row, link, Apply("where", (is_zero, odd, value), WIDE), value)
         for link, divisor in divisors:
             value = self._live(row, link, Apply("div", (value, divisor), WIDE), value)
-        for link in running.shifts:
-            most = self.kept[link.instance]
-            maximum = self._held(self._linked(row, link), most.place, most.dtype)
-            nothing = Apply("eq", (maximum, Constant(-INFINITY, most.dtype)), "bool")
-            nan = converted(Apply("sub", (maximum, maximum), most.dtype), WIDE)
-            value = self._live(row, link, Apply("where", (nothing, nan, value), WIDE), value)
+        for link, (nothing, nan) in shifts:
+            if nothing not in around:
+                value = self._live(row, link, Apply("where", (nothing, nan, value), WIDE), value)
         sizes = [row.node.sizes[axis] for axis in row.node.reduced_axes()]
         within = tuple(Within(Affine(()), n) for n in sizes if not self.storage.sizes[n].fixed)
         return Select(within, value, held, WIDE) if within and value is not held else value
 
-    def _divisor(self, row: Frame, link: Link) -> Scalar:
+    def _has_seen_nothing(self, row: Frame, link: Link) -> tuple[Scalar, Scalar]:
+        """Whether a maximum that an element rests on is that of nothing but -inf; and the element then, NaN."""
+        most = self.kept[link.instance]
+        maximum = self._held(self._linked(row, link), most.place, most.dtype)
+        nothing = Apply("eq", (maximum, Constant(-INFINITY, most.dtype)), "bool")
+        return nothing, converted(Apply("sub", (maximum, maximum), most.dtype), WIDE)
+
+    def _divisor(self, row: Frame, link: Link, around: Container[Scalar]) -> Scalar:
         """The final value of a divisor of the element that a frame is at."""
         divisor = self._linked(row, link)
         dtype = self.shaped.tensors[divisor.value].dtype
-        return converted(converted(self._final(divisor, link.instance), dtype), WIDE)
+        return converted(converted(self._final(divisor, link.instance, around), dtype), WIDE)
 
     def _linked(self, row: Frame, link: Link) -> Frame:
         """The element of a reduction that the element of a sum rests on."""

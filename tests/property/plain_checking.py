@@ -17,8 +17,9 @@ from ilang.core import pipeline
 from ilang.core.diagnostic import Error, ScheduleError
 from ilang.core.explain.meaning import LoopLine, Meaning, meaning
 from ilang.core.explain.simple_loops import simple_loops
-from ilang.core.ir.kernel import Program
+from ilang.core.ir.kernel import Buffer, Program
 from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.machine import CPU, GPU
 from ilang.core.reference import NUMPY_TYPES, evaluate, values_of
 from tests.property import (
     checking,
@@ -60,15 +61,17 @@ def wrong(shaped: Shaped, seed: int, given: Sequence[Any] | None = None) -> list
     found = []
     known = {size.name: n for size, n in zip(shaped.sizes, extents, strict=True)}
     kinds = ["formulas", "loops"]
-    running: Sequence[LoopLine] = ()
+    programs: dict[str, Program] = {}
     with suppress(ScheduleError):  # of a definition that only others give its place
-        program = pipeline.lower(shaped)
-        running = simple_loops(program, dict(page.names))
-        kinds.append("running")
-    for kind in kinds:
+        programs = {machine.kind: pipeline.lower(shaped, machine) for machine in (CPU, GPU)}
+        if any(map(_is_of_threads, programs["gpu"].buffers)):
+            del programs["gpu"]
+    for kind in (*kinds, *programs):
         state = State(known, page.notes)
-        if kind == "running":
-            state = State(all_extents(program, known, chance))
+        running: Sequence[LoopLine] = ()
+        if kind in programs:
+            state = State(all_extents(programs[kind], known, chance))
+            running = simple_loops(programs[kind], dict(page.names))
         for value, array in zip(shaped.inputs, arrays, strict=True):
             state.give(shaped.tensors[value].name, array)
         try:
@@ -88,9 +91,14 @@ def _run(kind: str, page: Meaning, running: Sequence[LoopLine], state: State) ->
     if kind == "formulas":
         run_formulas([(each.text, each.extents) for each in page.formulas], state)
     else:
-        lines = running if kind == "running" else page.loops
-        remarks = [line.definition if kind == "running" else "" for line in lines]
+        lines = page.loops if kind == "loops" else running
+        remarks = ["" if kind == "loops" else line.definition for line in lines]
         run_loops([(e.depth, e.text, r) for e, r in zip(lines, remarks, strict=True)], state)
+
+
+def _is_of_threads(buffer: Buffer) -> bool:
+    """Whether each thread has such an array of its own, or a block: the page has one name for all of them."""
+    return buffer.role == "tile" or buffer.private
 
 
 def all_extents(

@@ -9,6 +9,7 @@ A reader knows the arrays by name, the extents by name, and the text; nothing el
     for the first i in 0..n        that one alone
     if 0 <= j+63 < n ... else      one of two
     tile[6,64] = 0                 all elements, where the remark says ``in registers``
+    a = sum of a over all threads  nothing more, where one reader does what all threads do
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from tests.property.plain_values import (
 
 LOOP = re.compile(r"(\S+?)(?: in(?: block (\S+) of)? 0\.\.(\S+?))?(?: by (\d+))?")
 LINE = re.compile(r"(.*?) (=|\+=|\*=) (.*)")
+TOGETHER = re.compile(r"(\w+) = \w+ of \1 over all (?:threads|lanes)")
 RANGES = re.compile(r"(.*?) for (\S+ in 0\.\.\S+(?: and \S+ in 0\.\.\S+)*)")
 Run = Callable[[Env], None]
 VIEW = re.compile(r"reshape\((\w+), \[(.*)\]\)")
@@ -112,6 +114,8 @@ def compiled(node: Node, state: State, names: Mapping[str, object]) -> Run:
             raise Unclear(f"no loop: {node.text!r}")
         if "in registers" in node.remark:
             return filled(node.text, state)
+        if TOGETHER.fullmatch(node.text):  # one reader did what all of them do
+            return lambda _: None
         return statement(node.text, state, names)[0]
     text = node.text.removeprefix("for ").removeprefix("the first ")
     first = node.text.startswith("for the first ")

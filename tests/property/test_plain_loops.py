@@ -11,6 +11,7 @@ import pytest
 from ilang.core import pipeline
 from ilang.core.diagnostic import Error
 from ilang.core.explain.meaning import LoopLine, Meaning
+from ilang.core.explain.simple_loops import simple_loops
 from ilang.core.notation.module import parse_module
 from ilang.core.source import Source
 from tests.golden.test_golden import FOLDER, graph_in
@@ -123,7 +124,29 @@ def test_a_wrong_page_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         state.values["out"] = {at: -value - 1 for at, value in state.values["out"].items()}
 
     monkeypatch.setattr(plain_checking, "_run", other)
-    assert len(wrong(shaped, 0) or ()) == 3
+    assert len(wrong(shaped, 0) or ()) == 4  # formulas, loops, and those that run on both machines
+
+
+def test_a_letter_in_the_place_of_another_is_no_extent() -> None:
+    """Where ``j`` is an extent in an index, its loop has another letter: not ``i`` around ``for k in 0..i``."""
+    assert check("mixed", [107]) == (1, [])
+
+
+def test_an_axis_that_is_written_twice_has_letters() -> None:
+    text = 'einx.sum("b i i -> b")'
+    page = page_of(pipeline.infer(pipeline.graph_of(pipeline.text_component(text), "f")))
+    assert "out[b] = Σ_jk in0[b,j,k]" in page
+    assert "i2" not in page.partition("\n\n")[0]
+
+
+def test_a_divisor_makes_no_test_that_its_quotient_makes() -> None:
+    """A row of nothing but -inf is NaN, said once; the sum in the divisor is itself."""
+    text = (ROOT / "samples" / "22_online.i").read_text()
+    module = parse_module(Source("m.i", text))
+    program = pipeline.lower(pipeline.infer(pipeline.module_graph(module, "attention")))
+    last = simple_loops(program, {})[-1].text
+    assert last.count("−inf") == 1
+    assert last.startswith("out[m+m',d] = (nan if t3_run[m'] == −inf else (0 if t6_run[m'] == 0 ")
 
 
 def test_formulas_are_read_in_order() -> None:

@@ -27,6 +27,15 @@ def test_a_drawn_page_says_what_the_plain_one_says() -> None:
     assert words <= set(drawn.split())
 
 
+def test_a_first_page_has_a_color_for_each_axis() -> None:
+    tokens = ("explain", "ik*kj~ijk >> +ijk~ij", "--shape", "64x32,32x16")
+    drawn = i(*tokens, "--color", "always", env={"COLUMNS": "80"}).stdout
+    assert CODES.sub("", drawn) == i(*tokens).stdout
+    assert "out[\x1b[36mi\x1b[0m,\x1b[35mj\x1b[0m] = Σ_\x1b[33mk\x1b[0m in0" in drawn
+    assert "it is not in the output" in drawn
+    assert "\x1b[" not in i(*tokens).stdout
+
+
 def test_neighbors_have_colors_of_their_own() -> None:
     assert [axis_color(c) for c in "ijk"] == list(AXIS_COLORS[:3])
     assert len({axis_color(c) for c in "abcdef"}) == 6
