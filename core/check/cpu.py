@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Into, Registers, Transpose
-from ilang.core.ir.kernel import (
-    Define,
-    For,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    Tile,
-    blocks_of,
-    statements_within,
-)
 from ilang.core.ir.rewriting import is_invariant
 from ilang.core.ir.scalar import Apply, Load, scalars_within
 from ilang.core.record import replace
@@ -29,10 +18,10 @@ def transpose(s: Transpose, demand: Demand) -> None:
     """A copy in squares: two loops around a store of one element, each along one of the buffers."""
     columns = s.loops
     rows = columns.body[0] if len(columns.body) == 1 else None
-    store = rows.body[0] if isinstance(rows, For) and len(rows.body) == 1 else None
-    demand(isinstance(store, Store), "a transposing copy is two loops around a store")
-    assert isinstance(rows, For)
-    assert isinstance(store, Store)
+    store = rows.body[0] if isinstance(rows, ir.For) and len(rows.body) == 1 else None
+    demand(isinstance(store, ir.Store), "a transposing copy is two loops around a store")
+    assert isinstance(rows, ir.For)
+    assert isinstance(store, ir.Store)
     load = store.value
     demand(isinstance(load, Load), "a transposing copy stores what it loads")
     assert isinstance(load, Load)
@@ -46,11 +35,15 @@ def transpose(s: Transpose, demand: Demand) -> None:
         )
 
 
-def tiles(program: Program, kernel: Kernel, inside: Sequence[Statement], demand: Demand) -> None:
+def tiles(
+    program: ir.Program, kernel: ir.Kernel, inside: Sequence[ir.Statement], demand: Demand
+) -> None:
     """The tiles of a kernel: each has a buffer and a number of its own; what one fills, a late loop fills otherwise."""
-    by_buffer: dict[int, Tile] = {}
+    by_buffer: dict[int, ir.Tile] = {}
     for s in inside:
-        if isinstance(s, Tile):  # it may stand in the body and in the edge of another, which is cut
+        if isinstance(
+            s, ir.Tile
+        ):  # it may stand in the body and in the edge of another, which is cut
             same = replace(by_buffer.setdefault(s.buffer, s), edge=s.edge) == s
             demand(same, "a tile has a buffer of its own")
     if not by_buffer:
@@ -59,48 +52,50 @@ def tiles(program: Program, kernel: Kernel, inside: Sequence[Statement], demand:
     numbers = [s.registers.number for s in held if s.registers is not None]
     demand(len(set(numbers)) == len(numbers), "a tile in registers has a number of its own")
     filled = [s.fill.buffer for s in held if s.fill is not None]
-    late = [s.late.copy for s in inside if isinstance(s, For) and s.late is not None]
+    late = [s.late.copy for s in inside if isinstance(s, ir.For) and s.late is not None]
     demand(sorted(filled) == sorted(late), "a copy that a tile fills has a late loop")
-    blocks: list[Sequence[Statement]] = [kernel.body]
+    blocks: list[Sequence[ir.Statement]] = [kernel.body]
     for s in inside:
-        if isinstance(s, Tile):
+        if isinstance(s, ir.Tile):
             _tile(program, s, demand)
-        if isinstance(s, (For, If)):
-            blocks += blocks_of(s)
+        if isinstance(s, (ir.For, ir.If)):
+            blocks += ir.blocks_of(s)
     for block in blocks:
         _block(block, demand)
 
 
-def _block(block: Sequence[Statement], demand: Demand) -> None:
+def _block(block: Sequence[ir.Statement], demand: Demand) -> None:
     """Verify what statements of a block say of those after them."""
     late: set[int] = set()
     for n, s in enumerate(block):
         if late:
-            tiles_inside = (x for x in statements_within((s,)) if isinstance(x, Tile))
+            tiles_inside = (x for x in ir.statements_within((s,)) if isinstance(x, ir.Tile))
             late -= {x.fill.buffer for x in tiles_inside if x.fill is not None}
-        if isinstance(s, For) and s.late is not None:
+        if isinstance(s, ir.For) and s.late is not None:
             late.add(s.late.copy)
-            stored = {x.buffer for x in statements_within((s,)) if isinstance(x, Store)}
+            stored = {x.buffer for x in ir.statements_within((s,)) if isinstance(x, ir.Store)}
             demand(stored == {s.late.copy}, "a late loop does nothing but fill its copy")
-        if isinstance(s, Tile) and s.into is not None:
+        if isinstance(s, ir.Tile) and s.into is not None:
             demand(s.registers is not None, "a tile that is stored at once is in registers")
             after = block[n + 1] if n + 1 < len(block) else None
-            copies = isinstance(after, If) and after.stored == s.buffer and _copies(after, s.into)
+            copies = (
+                isinstance(after, ir.If) and after.stored == s.buffer and _copies(after, s.into)
+            )
             demand(copies, "the statement after a tile stores it where the tile goes at once")
-        if isinstance(s, If) and s.stored is not None:
+        if isinstance(s, ir.If) and s.stored is not None:
             tile = block[n - 1] if 0 < n else None
-            goes = isinstance(tile, Tile) and tile.into is not None and tile.buffer == s.stored
+            goes = isinstance(tile, ir.Tile) and tile.into is not None and tile.buffer == s.stored
             demand(goes, "what a stored tile leaves out stands after it")
     demand(not late, "a tile further down fills what a late loop leaves out")
 
 
-def _copies(after: If, into: Into) -> bool:
+def _copies(after: ir.If, into: Into) -> bool:
     """Whether a statement does nothing but store in the buffer that a tile goes into."""
-    stored = {s.buffer for s in statements_within(after.body) if isinstance(s, Store)}
+    stored = {s.buffer for s in ir.statements_within(after.body) if isinstance(s, ir.Store)}
     return stored == {into.buffer} and not after.within and not after.otherwise
 
 
-def _tile(program: Program, tile: Tile, demand: Demand) -> None:
+def _tile(program: ir.Program, tile: ir.Tile, demand: Demand) -> None:
     """Verify that a tile in registers agrees with its statements."""
     held = tile.registers
     if held is None:
@@ -110,9 +105,9 @@ def _tile(program: Program, tile: Tile, demand: Demand) -> None:
     dims = program.buffers[tile.buffer].dims
     extents = tuple(program.sizes[n].fixed for n in dims)
     demand(held.extents == extents, "registers have the extents of their tile")
-    chain: list[For] = []
+    chain: list[ir.For] = []
     body = tile.body
-    while len(body) == 1 and isinstance(body[0], For):
+    while len(body) == 1 and isinstance(body[0], ir.For):
         chain.append(replace(body[0], body=()))
         body = body[0].body
     demand((*held.core, *held.loops) == tuple(chain), "registers have the loops of their tile")
@@ -132,11 +127,11 @@ def _tile(program: Program, tile: Tile, demand: Demand) -> None:
         demand(isinstance(load, Load), "a tile fills a copy with what it loads")
 
 
-def _reads(program: Program, held: Registers, tile: int, demand: Demand) -> None:
+def _reads(program: ir.Program, held: Registers, tile: int, demand: Demand) -> None:
     """Lanes read one element after the other, or all the same one; none past the end of memory."""
     lane = held.loops[-1].variable
     for s in held.body:
-        demand(isinstance(s, (Define, Store)), "registers define and store")
+        demand(isinstance(s, (ir.Define, ir.Store)), "registers define and store")
         for part in scalars_within(s.value):
             if isinstance(part, Load) and part.buffer != tile:
                 steps = [index.coefficient(lane) for index in part.index]
@@ -149,7 +144,7 @@ def _reads(program: Program, held: Registers, tile: int, demand: Demand) -> None
     demand(held.past or guarded, "lanes end with their row")
 
 
-def fetch(program: Program, loop: For, demand: Demand) -> None:
+def fetch(program: ir.Program, loop: ir.For, demand: Demand) -> None:
     """Verify that a loop fetches whole lines of rows that the loop walks element by element."""
     if loop.fetch is None:
         return
@@ -168,31 +163,31 @@ def fetch(program: Program, loop: For, demand: Demand) -> None:
             demand(shared, "a loop fetches no scratch")
 
 
-def quotient(loop: For, demand: Demand) -> None:
+def quotient(loop: ir.For, demand: Demand) -> None:
     """The division of a loop by one number: the body does it once, and nothing that runs in parts or by threads."""
     division = loop.quotient
     if division is None:
         return
     whole = not loop.parallel and loop.lanes == 1 and loop.copies is None and loop.cut is None
     demand(whole, "a loop that divides by one number runs as it stands")
-    simple = all(isinstance(s, (Define, Store)) for s in loop.body)
+    simple = all(isinstance(s, (ir.Define, ir.Store)) for s in loop.body)
     demand(simple, "a loop that divides by one number defines and stores")
     divisions = [
         part
         for s in loop.body
-        if isinstance(s, (Define, Store))
+        if isinstance(s, (ir.Define, ir.Store))
         for part in scalars_within(s.value)
         if isinstance(part, Apply) and (part.primitive, part.dtype) == ("div", division.dtype)
     ]
     demand(divisions == [division], "a loop that divides by one number divides once")
-    defined = {s.variable for s in loop.body if isinstance(s, Define)}
+    defined = {s.variable for s in loop.body if isinstance(s, ir.Define)}
     demand(
         is_invariant(division.arguments[1], loop.variable, defined),
         "all iterations share a divisor",
     )
 
 
-def cut(loop: For, opened: Container[int], demand: Demand) -> None:
+def cut(loop: ir.For, opened: Container[int], demand: Demand) -> None:
     """The parts of a loop: their ends are known outside it, and together they store what the loop does."""
     parts = loop.cut
     if parts is None:
@@ -201,7 +196,7 @@ def cut(loop: For, opened: Container[int], demand: Demand) -> None:
     used = {v for each in parts.within for v in each.index.axes()} - {loop.variable}
     demand(all(v in opened for v in used), "an end of a part of a loop is known outside it")
     stored = [
-        {s.buffer for s in statements_within(block) if isinstance(s, Store)}
+        {s.buffer for s in ir.statements_within(block) if isinstance(s, ir.Store)}
         for block in (loop.body, parts.body, parts.otherwise)
     ]
     demand(stored[1] == stored[0], "the middle part of a loop stores what the loop does")

@@ -9,21 +9,10 @@ from ilang.core.check import kernel as kernels
 from ilang.core.check import matrices
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import BYTES, FLOATS
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, Neighbors, Spread, SwapBuffers
 from ilang.core.ir.ids import LocalId
-from ilang.core.ir.kernel import (
-    Block,
-    Buffer,
-    For,
-    If,
-    Kernel,
-    Program,
-    Store,
-    Tile,
-    blocks_of,
-    statements_within,
-)
 from ilang.core.ir.rewriting import accesses, chosen_loads, named, strides, substituted
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.passes.gpu.barriers import kernel_to_barriers
@@ -34,7 +23,7 @@ from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
 
 
-def verify(program: Program, before: Program | None = None) -> None:
+def verify(program: ir.Program, before: ir.Program | None = None) -> None:
     """Raise an InternalError (E9905) naming the first invariant that does not hold; ``before`` as for kernels."""
     kernels.verify(program, before)
     for kernel in program.kernels:
@@ -44,18 +33,18 @@ def verify(program: Program, before: Program | None = None) -> None:
         _kernel(program, kernel)
 
 
-def verify_trimmed(program: Program, before: Program | None = None) -> None:
+def verify_trimmed(program: ir.Program, before: ir.Program | None = None) -> None:
     """Check kernels of a GPU, and that iterations which loops leave out do nothing."""
     verify(program, before)
     for kernel in program.kernels if before is None else kernels.changed(program, before):
-        for s in statements_within(kernel.body):
-            if isinstance(s, For) and (s.begin or (s.end and not s.part())):
+        for s in ir.statements_within(kernel.body):
+            if isinstance(s, ir.For) and (s.begin or (s.end and not s.part())):
                 whole = replace(s, begin=(), end=(), finite=())
                 right = tightened(program, kernel, whole) == s
                 _demand(program, kernel, right, "a loop leaves out what does nothing")
 
 
-def verify_ordered(program: Program, before: Program | None = None) -> None:
+def verify_ordered(program: ir.Program, before: ir.Program | None = None) -> None:
     """Check kernels of a GPU, and that barriers stand where they have to."""
     verify(program, before)
     for kernel in program.kernels:
@@ -72,17 +61,17 @@ def verify_ordered(program: Program, before: Program | None = None) -> None:
         _demand(program, kernel, room, "a block shares as much as it may")
 
 
-def _bytes(program: Program, buffer: Buffer) -> int:
+def _bytes(program: ir.Program, buffer: ir.Buffer) -> int:
     """The bytes of a buffer in the memory of a block."""
     if buffer.space != "shared":
         return 0
     return BYTES[buffer.dtype] * prod(program.sizes[size].fixed or 0 for size in buffer.dims)
 
 
-def _kernel(program: Program, kernel: Kernel) -> None:
+def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
     spread = kernel.body[0]
     assert isinstance(spread, Spread)
-    every = list(statements_within(spread.body))
+    every = list(ir.statements_within(spread.body))
     inside = [s for s in every if isinstance(s, (Spread, Barrier, SwapBuffers))]
     combined = {s.variable for s in every if isinstance(s, CombineThreads)}
     blocks = spread.over in ("blocks", "warps")
@@ -92,8 +81,8 @@ def _kernel(program: Program, kernel: Kernel) -> None:
     _demand(
         program, kernel, blocks or (spread.over == "grid" and not inside), "grids hold no others"
     )
-    written = {program.owner(s.buffer) for s in every if isinstance(s, Store)}
-    for loop in (s for s in every if isinstance(s, For)):
+    written = {program.owner(s.buffer) for s in every if isinstance(s, ir.Store)}
+    for loop in (s for s in every if isinstance(s, ir.For)):
         arrays = [program.buffers[number] for number in loop.finite]
         floats = all(each.dtype in FLOATS and not each.private for each in arrays)
         kept = floats and written.isdisjoint(map(program.owner, loop.finite))
@@ -103,7 +92,7 @@ def _kernel(program: Program, kernel: Kernel) -> None:
     for s in inside:
         if isinstance(s, Spread):
             together = (Spread, Barrier, SwapBuffers)
-            alone = not any(isinstance(x, together) for x in statements_within(s.body))
+            alone = not any(isinstance(x, together) for x in ir.statements_within(s.body))
             right = alone and s.over == "threads" and s.threads == threads
             _demand(program, kernel, right, "threads of a block share what nobody else shares")
             _independent(program, kernel, s, combined)
@@ -121,13 +110,13 @@ def _kernel(program: Program, kernel: Kernel) -> None:
     _demand(program, kernel, alone, "blocks alone are several at a time")
     _shaped(program, kernel, spread)
     _together(program, kernel, kernel.body, frozenset())
-    others = any(isinstance(s, (Tile, Transpose)) for s in every)
+    others = any(isinstance(s, (ir.Tile, Transpose)) for s in every)
     _demand(program, kernel, not others, "what only a CPU has is not on a GPU")
     _independent(program, kernel, spread, set())
     matrices.verify(program, kernel, _demand)
 
 
-def _turns(program: Program, kernel: Kernel, s: Spread) -> None:
+def _turns(program: ir.Program, kernel: ir.Kernel, s: Spread) -> None:
     """Verify that the turns of threads agree with the iterations that they share."""
     _demand(program, kernel, s.turns is not None or s.at_a_time is None, "turns are known")
     if s.turns is not None:
@@ -137,12 +126,12 @@ def _turns(program: Program, kernel: Kernel, s: Spread) -> None:
         _demand(program, kernel, enough, "threads have turns for all iterations")
 
 
-def _shaped(program: Program, kernel: Kernel, spread: Spread) -> None:
+def _shaped(program: ir.Program, kernel: ir.Kernel, spread: Spread) -> None:
     """A block has the threads of its dimensions, and loops along these no more iterations."""
     shape = spread.shape
     whole = not shape or (spread.over == "blocks" and prod(shape) == spread.threads)
     _demand(program, kernel, whole, "a block has as many threads as its dimensions say")
-    for s in statements_within(spread.body):
+    for s in ir.statements_within(spread.body):
         named = [x for x in s.loops if x.role in THREAD_DIMENSIONS] if isinstance(s, Spread) else []
         if isinstance(s, Spread) and named:
             _demand(
@@ -154,19 +143,21 @@ def _shaped(program: Program, kernel: Kernel, spread: Spread) -> None:
             _demand(program, kernel, fits, "a loop along a dimension of a block fits there")
 
 
-def _alike(program: Program, kernel: Kernel, body: Block) -> None:
+def _alike(program: ir.Program, kernel: ir.Kernel, body: ir.Block) -> None:
     """Verify that the statements that all threads of a block run store nothing: they run alike."""
     for s in body:
-        _demand(program, kernel, not isinstance(s, Store), "what all threads do stores nothing")
+        _demand(program, kernel, not isinstance(s, ir.Store), "what all threads do stores nothing")
         if not isinstance(s, Spread):
-            for block in blocks_of(s):
+            for block in ir.blocks_of(s):
                 _alike(program, kernel, block)
 
 
-def _together(program: Program, kernel: Kernel, body: Block, aligned: frozenset[int]) -> None:
+def _together(
+    program: ir.Program, kernel: ir.Kernel, body: ir.Block, aligned: frozenset[int]
+) -> None:
     """Neighbors that are moved together are a vector's, along a row of an aligned buffer."""
     for s in body:
-        if isinstance(s, For) and s.wide:
+        if isinstance(s, ir.For) and s.wide:
             arrays = {number for number in s.wide if program.buffers[number].space != "shared"}
             _demand(program, kernel, arrays <= aligned, "vectors are of aligned rows")
             out = tuple(
@@ -191,15 +182,15 @@ def _together(program: Program, kernel: Kernel, body: Block, aligned: frozenset[
                 _demand(program, kernel, along, "vectors begin at multiples of their length")
         if isinstance(s, Spread) and s.neighbors is not None:
             _neighbors(program, kernel, s, s.neighbors)
-        if isinstance(s, If):
+        if isinstance(s, ir.If):
             _together(program, kernel, s.body, aligned | set(s.aligned))
             _together(program, kernel, s.otherwise, aligned)
         else:
-            for block in blocks_of(s):
+            for block in ir.blocks_of(s):
                 _together(program, kernel, block, aligned)
 
 
-def _neighbors(program: Program, kernel: Kernel, s: Spread, neighbors: Neighbors) -> None:
+def _neighbors(program: ir.Program, kernel: ir.Kernel, s: Spread, neighbors: Neighbors) -> None:
     """Neighbors do what their iterations do, each in a place of its own, and are of memory that nobody keeps."""
     last = s.loops[-1]
     around = tuple(replace(loop, body=()) for loop in innermost(s)[0])
@@ -232,22 +223,24 @@ def _neighbors(program: Program, kernel: Kernel, s: Spread, neighbors: Neighbors
             _demand(program, kernel, known, "rows are whole vectors")
 
 
-def _independent(program: Program, kernel: Kernel, spread: Spread, combined: set[LocalId]) -> None:
+def _independent(
+    program: ir.Program, kernel: ir.Kernel, spread: Spread, combined: set[LocalId]
+) -> None:
     """Each loop of a spread, as if it stood alone around the rest, has independent iterations."""
     body = spread.body
     for loop in reversed(spread.loops):
         body = (replace(loop, body=body),)
     independence = Independence(program, replace(kernel, body=body))
-    if combined and isinstance(body[0], For):
+    if combined and isinstance(body[0], ir.For):
         body = (without_changes(body[0], combined),)
     around: set[int] = set()
-    while len(body) == 1 and isinstance(body[0], For) and len(around) < len(spread.loops):
+    while len(body) == 1 and isinstance(body[0], ir.For) and len(around) < len(spread.loops):
         apart = independence.holds(body[0])
         _demand(program, kernel, apart, "what a thread writes, no other thread touches")
         around.add(body[0].variable)
         body = body[0].body
 
 
-def _demand(program: Program, kernel: Kernel, holds: bool, invariant: str) -> None:
+def _demand(program: ir.Program, kernel: ir.Kernel, holds: bool, invariant: str) -> None:
     if not holds:
         raise InternalError("E9905", f"kernel {kernel.name} of {program.name}: {invariant}")

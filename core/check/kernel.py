@@ -9,21 +9,9 @@ from ilang.core.calculus.affine import Affine, Within, variables_of
 from ilang.core.check import cpu, outline
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import INTEGERS
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Fetch, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
-from ilang.core.ir.kernel import (
-    Change,
-    Define,
-    For,
-    HorizontalReduction,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    Tile,
-    statements_within,
-)
 from ilang.core.ir.scalar import (
     Apply,
     Constant,
@@ -40,7 +28,7 @@ from ilang.core.ir.scalar import (
 from ilang.core.record import replace
 
 
-def verify(program: Program, before: Program | None = None) -> None:
+def verify(program: ir.Program, before: ir.Program | None = None) -> None:
     """Raise an InternalError (E9905) naming the first invariant that does not hold.
 
     Args:
@@ -50,14 +38,14 @@ def verify(program: Program, before: Program | None = None) -> None:
     if before is None:
         _calls(program)
     for kernel in program.kernels if before is None else changed(program, before):
-        inside = list(statements_within(kernel.body))
+        inside = list(ir.statements_within(kernel.body))
         verifier = _Verifier(program, kernel, inside)
         verifier.block(kernel.body)
         cpu.tiles(program, kernel, inside, verifier.demand)
         outline.outlines(program, kernel, inside, verifier.demand)
 
 
-def _calls(program: Program) -> None:
+def _calls(program: ir.Program) -> None:
     """Check what kernels are called on: buffers that differ from their own in their names alone."""
 
     def demand(holds: bool, invariant: str) -> None:
@@ -78,7 +66,7 @@ def _calls(program: Program) -> None:
         demand(memory == [*places.values()], "a buffer has its memory from the same call's")
 
 
-def changed(program: Program, before: Program) -> Sequence[Kernel]:
+def changed(program: ir.Program, before: ir.Program) -> Sequence[ir.Kernel]:
     """The kernels of a program that others had not; all of them where what they rest on is other, too."""
     sizes = program.sizes[: len(before.sizes)]
     if program.buffers != before.buffers or sizes != before.sizes:
@@ -90,40 +78,42 @@ def changed(program: Program, before: Program) -> Sequence[Kernel]:
 class _Verifier:
     """One traversal of a kernel: the loop variables in scope, scalar variables defined, conditions that hold."""
 
-    def __init__(self, program: Program, kernel: Kernel, inside: Sequence[Statement]) -> None:
+    def __init__(
+        self, program: ir.Program, kernel: ir.Kernel, inside: Sequence[ir.Statement]
+    ) -> None:
         """For a kernel that has the statements ``inside``, at any depth."""
         self.program = program
         self.kernel = kernel
         self.sizes: dict[int, int] = {}
         self.defined: set[int] = set()
         self.held: frozenset[Within] = frozenset()
-        self.written = {s.buffer for s in inside if isinstance(s, Store)}
+        self.written = {s.buffer for s in inside if isinstance(s, ir.Store)}
 
-    def block(self, body: tuple[Statement, ...]) -> None:
+    def block(self, body: tuple[ir.Statement, ...]) -> None:
         """Check the statements of a block in order; what it defines ends with it."""
         defined: list[int] = []
         for s in body:
             match s:
-                case For():
+                case ir.For():
                     self._loop(s)
-                case If():
+                case ir.If():
                     self._conditions(s.within)
                     held, self.held = self.held, self.held | set(s.within)
                     self.block(s.body)
                     self.held = held
                     self.block(s.otherwise)
-                case Define():
+                case ir.Define():
                     self._define(s)
                     defined.append(s.variable)
-                case Change():
+                case ir.Change():
                     self._change(s)
-                case HorizontalReduction():
+                case ir.HorizontalReduction():
                     self.demand(
                         s.variable in self.defined, "a variable is defined before it is folded"
                     )
                     lanes = self.kernel.locals[s.variable].lanes
                     self.demand(lanes == s.lanes, "all lanes of a variable are folded")
-                case Tile():
+                case ir.Tile():
                     self._opened(s.blocks, (s.body, s.edge))
                 case Spread():
                     self._opened(s.loops, (s.body,))
@@ -132,7 +122,7 @@ class _Verifier:
                 case Transpose():
                     self.block((s.loops,))
                     cpu.transpose(s, self.demand)
-                case Store():
+                case ir.Store():
                     self._store(s)
         self.defined.difference_update(defined)
 
@@ -142,12 +132,14 @@ class _Verifier:
         for each in (*s.sums, *s.left, *s.right) if isinstance(s, MatrixProduct) else ():
             self._scalar(each)
 
-    def _loop(self, s: For) -> None:
+    def _loop(self, s: ir.For) -> None:
         self.demand(s.ends() <= self.sizes.keys(), "a loop ends by what is known outside it")
         self.demand(s.variable not in self.sizes, "a loop variable is opened once")
         names = [self.kernel.names[v] for v in self.sizes]
         self.demand(self.kernel.names[s.variable] not in names, "names in scope are distinct")
-        simple = s.lanes == 1 or all(isinstance(x, (Define, Change, Store)) for x in s.body)
+        simple = s.lanes == 1 or all(
+            isinstance(x, (ir.Define, ir.Change, ir.Store)) for x in s.body
+        )
         self.demand(simple, "a loop in lanes has nothing inside it")
         cpu.cut(s, self.sizes, self.demand)
         self.sizes[s.variable] = s.size
@@ -157,7 +149,7 @@ class _Verifier:
         self.block(s.body)
         del self.sizes[s.variable]
 
-    def _define(self, s: Define) -> None:
+    def _define(self, s: ir.Define) -> None:
         """Check a variable that gets its first value."""
         self._scalar(s.value)
         self.demand(s.variable not in self.defined, "a variable is defined once")
@@ -165,14 +157,14 @@ class _Verifier:
         self.demand(fits, "what wraps is an integer")
         self.defined.add(s.variable)
 
-    def _change(self, s: Change) -> None:
+    def _change(self, s: ir.Change) -> None:
         """Check a variable that gets another value."""
         self._scalar(s.value)
         self.demand(s.variable in self.defined, "a variable is defined before it changes")
         added = not self.kernel.locals[s.variable].wrapping or _adds_to(s)
         self.demand(added, "what wraps is added to, or multiplied")
 
-    def _store(self, s: Store) -> None:
+    def _store(self, s: ir.Store) -> None:
         """Check what is written, and where."""
         self._scalar(s.value)
         self._index(s.buffer, s.index)
@@ -192,7 +184,9 @@ class _Verifier:
             )
             self.demand(added or not again, "what wraps is added to, or multiplied")
 
-    def _opened(self, loops: tuple[For, ...], bodies: tuple[tuple[Statement, ...], ...]) -> None:
+    def _opened(
+        self, loops: tuple[ir.For, ...], bodies: tuple[tuple[ir.Statement, ...], ...]
+    ) -> None:
         """Check blocks inside loops that have no bodies of their own."""
         if loops:
             self.demand(loops[0].variable not in self.sizes, "a loop variable is opened once")
@@ -285,7 +279,7 @@ class _Verifier:
             )
 
 
-def _adds_to(change: Change) -> bool:
+def _adds_to(change: ir.Change) -> bool:
     """Whether a variable becomes itself plus something, or times something."""
     value = change.value
     if not isinstance(value, Apply) or value.primitive not in ("add", "mul"):

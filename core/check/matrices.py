@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import MatrixProduct, Spread, SwapBuffers
-from ilang.core.ir.kernel import (
-    Block,
-    For,
-    If,
-    Kernel,
-    Program,
-    Store,
-    blocks_of,
-    statements_within,
-)
 from ilang.core.ir.rewriting import Access
 from ilang.core.ir.scalar import Load, Scalar, scalars_within
 from ilang.core.machine import DeviceLimits
 from ilang.core.matrix_unit import rounding_in
 
-Demand = Callable[[Program, Kernel, bool, str], None]
+Demand = Callable[[ir.Program, ir.Kernel, bool, str], None]
 """A function that raises an InternalError where an invariant does not hold."""
 
 
-def verify(program: Program, kernel: Kernel, demand: Demand) -> None:
+def verify(program: ir.Program, kernel: ir.Kernel, demand: Demand) -> None:
     """Check every product of a kernel."""
     device = program.machine.device
     assert device is not None
@@ -36,7 +27,7 @@ class _Checking:
     """One kernel of a program."""
 
     def __init__(
-        self, program: Program, kernel: Kernel, device: DeviceLimits, demand: Demand
+        self, program: ir.Program, kernel: ir.Kernel, device: DeviceLimits, demand: Demand
     ) -> None:
         self.program = program
         self.kernel = kernel
@@ -49,27 +40,27 @@ class _Checking:
         """Raise an InternalError unless an invariant holds."""
         self._demand(self.program, self.kernel, holds, invariant)
 
-    def block(self, body: Block, lanes: Sequence[For], apart: frozenset[int]) -> None:
+    def block(self, body: ir.Block, lanes: Sequence[ir.For], apart: frozenset[int]) -> None:
         """Check a block inside loops that threads share; variables ``apart`` tell the lanes of a warp apart."""
         for s in body:
             if isinstance(s, MatrixProduct):
                 self.demand(bool(lanes), "threads share what a matrix unit does")
                 self._product(s, lanes)
             elif isinstance(s, Spread) and s.over == "threads":
-                inside = list(statements_within(s.body))
-                stores = [x for x in inside if isinstance(x, Store)]
-                stores += [store for x in inside if isinstance(x, For) for store in x.each]
+                inside = list(ir.statements_within(s.body))
+                stores = [x for x in inside if isinstance(x, ir.Store)]
+                stores += [store for x in inside if isinstance(x, ir.For) for store in x.each]
                 self.held = {(x.buffer, x.index): x.value for x in stores}
                 self.block(s.body, s.loops, frozenset(loop.variable for loop in s.loops[-2:]))
-            elif any(isinstance(x, MatrixProduct) for x in statements_within((s,))):
-                around = s.ends() if isinstance(s, For) else set()
-                if isinstance(s, If):
+            elif any(isinstance(x, MatrixProduct) for x in ir.statements_within((s,))):
+                around = s.ends() if isinstance(s, ir.For) else set()
+                if isinstance(s, ir.If):
                     around = {v for each in s.within for v in each.index.axes()}
                 self.demand(not around & apart, "the lanes of a warp come to a product together")
-                for block in blocks_of(s):
+                for block in ir.blocks_of(s):
                     self.block(block, lanes, apart)
 
-    def _product(self, s: MatrixProduct, lanes: Sequence[For]) -> None:
+    def _product(self, s: MatrixProduct, lanes: Sequence[ir.For]) -> None:
         unit, (group, place) = self.device.unit(s.rounding), (loop for loop in lanes[-2:])
         groups = self.device.warp // unit.across
         counts = [self.program.sizes[loop.size].fixed for loop in (group, place)]
@@ -107,12 +98,12 @@ class _Checking:
         return rounding_in(scalar) == rounding
 
 
-def _rounded(kernel: Kernel) -> dict[int, set[str | None]]:
+def _rounded(kernel: ir.Kernel) -> dict[int, set[str | None]]:
     """The roundings of all values that are stored in a buffer, by its number, or in one that it is swapped with."""
-    inside = list(statements_within(kernel.body))
+    inside = list(ir.statements_within(kernel.body))
     rounded: dict[int, set[str | None]] = {}
     for s in inside:
-        if isinstance(s, Store):
+        if isinstance(s, ir.Store):
             rounded.setdefault(s.buffer, set()).add(rounding_in(s.value))
     for s in inside:
         if isinstance(s, SwapBuffers):

@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ilang.core.calculus.affine import variables_of
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Outline
-from ilang.core.ir.kernel import (
-    Change,
-    Define,
-    For,
-    HorizontalReduction,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    Tile,
-    blocks_of,
-    statements_within,
-)
 from ilang.core.ir.rewriting import accesses, parts_of
 from ilang.core.ir.scalar import Local
 
@@ -26,34 +14,38 @@ Demand = Callable[[bool, str], None]
 """A function that raises the error of an invariant that does not hold."""
 
 
-def outlines(program: Program, kernel: Kernel, inside: Sequence[Statement], demand: Demand) -> None:
+def outlines(
+    program: ir.Program, kernel: ir.Kernel, inside: Sequence[ir.Statement], demand: Demand
+) -> None:
     """The functions of a kernel, from where it is outlined on: itself, and all of its parallel loops."""
-    numbers = [s.outline.number for s in inside if isinstance(s, For) and s.outline is not None]
+    numbers = [s.outline.number for s in inside if isinstance(s, ir.For) and s.outline is not None]
     if kernel.outline is None:
         demand(not numbers, "the loops of a kernel are functions where the kernel is one")
         return
     demand(numbers == list(range(len(numbers))), "functions of loops are numbered in order")
-    parallel = sum(isinstance(s, For) and s.parallel for s in inside)
-    together = sum(s.outline.loops for s in inside if isinstance(s, For) and s.outline is not None)
+    parallel = sum(isinstance(s, ir.For) and s.parallel for s in inside)
+    together = sum(
+        s.outline.loops for s in inside if isinstance(s, ir.For) and s.outline is not None
+    )
     demand(parallel == together, "a parallel loop belongs to one function")
     private = [n for outline in _all(kernel) for n in outline.private]
     demand(len(set(private)) == len(private), "a private buffer has one place")
     _function(program, kernel.outline, (), kernel.body, demand)
 
 
-def _all(kernel: Kernel) -> Iterator[Outline]:
+def _all(kernel: ir.Kernel) -> Iterator[Outline]:
     if kernel.outline is not None:
         yield kernel.outline
-    for s in statements_within(kernel.body):
-        if isinstance(s, For) and s.outline is not None:
+    for s in ir.statements_within(kernel.body):
+        if isinstance(s, ir.For) and s.outline is not None:
             yield s.outline
 
 
 def _function(
-    program: Program,
+    program: ir.Program,
     outline: Outline,
-    nest: Sequence[For],
-    body: Sequence[Statement],
+    nest: Sequence[ir.For],
+    body: Sequence[ir.Statement],
     demand: Demand,
 ) -> None:
     """The function of a nest, in which ``body`` stands, or of a kernel, and those that it calls."""
@@ -71,23 +63,23 @@ def _function(
         _function(program, called, inner, inner[-1].body, demand)
 
 
-def _calls(body: Sequence[Statement]) -> Iterator[For]:
+def _calls(body: Sequence[ir.Statement]) -> Iterator[ir.For]:
     """The loops of a block that are functions, but for those inside them."""
     for s in body:
-        if isinstance(s, For) and s.outline is not None:
+        if isinstance(s, ir.For) and s.outline is not None:
             yield s
             continue
-        for block in blocks_of(s):
+        for block in ir.blocks_of(s):
             yield from _calls(block)
 
 
-def _nest(loop: For, depth: int, demand: Demand) -> list[For]:
+def _nest(loop: ir.For, depth: int, demand: Demand) -> list[ir.For]:
     """So many parallel loops with nothing between them, one at least."""
     nest = [loop]
     while len(nest) < depth:
         only = nest[-1].body[0] if len(nest[-1].body) == 1 else None
-        demand(isinstance(only, For), "loops of one function have nothing between them")
-        assert isinstance(only, For)
+        demand(isinstance(only, ir.For), "loops of one function have nothing between them")
+        assert isinstance(only, ir.For)
         nest.append(only)
     demand(all(each.parallel for each in nest), "loops of a function are parallel")
     demand(all(not each.end for each in nest[1:]), "loops inside another are whole")
@@ -95,26 +87,26 @@ def _nest(loop: For, depth: int, demand: Demand) -> list[For]:
 
 
 def _captured(
-    program: Program,
+    program: ir.Program,
     outline: Outline,
-    nest: Sequence[For],
-    body: Sequence[Statement],
+    nest: Sequence[ir.For],
+    body: Sequence[ir.Statement],
     demand: Demand,
 ) -> None:
     """A function is given all that its statements use, but for what is its own."""
-    inside, given = list(statements_within(body)), outline.captured
-    loops = [s for s in inside if isinstance(s, For)]
+    inside, given = list(ir.statements_within(body)), outline.captured
+    loops = [s for s in inside if isinstance(s, ir.For)]
     homes = {n for loop in loops if loop.outline is not None for n in loop.outline.private}
-    tiles = {s.buffer for s in inside if isinstance(s, Tile)}
+    tiles = {s.buffer for s in inside if isinstance(s, ir.Tile)}
     arrays = {buffer for buffer, _ in accesses(body)} - homes - tiles - {*outline.private}
     demand(arrays == {*given.buffers}, "a function is given the arrays that it touches")
     private = all(program.buffers[n].private for n in outline.private)
     demand(private, "what is in scratch storage is private")
-    stored = {s.buffer for s in inside if isinstance(s, Store)}
+    stored = {s.buffer for s in inside if isinstance(s, ir.Store)}
     demand(outline.written == stored & arrays, "a function says which arrays it writes")
-    defined = {s.variable for s in inside if isinstance(s, Define)}
+    defined = {s.variable for s in inside if isinstance(s, ir.Define)}
     read = {part.variable for s in inside for part in parts_of(s) if isinstance(part, Local)}
-    read |= {s.variable for s in inside if isinstance(s, (Change, HorizontalReduction))}
+    read |= {s.variable for s in inside if isinstance(s, (ir.Change, ir.HorizontalReduction))}
     scalars = {local.variable for local in given.locals}
     demand(read - defined == scalars, "a function is given the scalars that it reads")
     opened = {loop.variable for loop in (*loops, *nest)}

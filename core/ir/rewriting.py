@@ -6,24 +6,12 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from typing import TypeGuard, TypeVar
 
 from ilang.core.calculus.affine import Affine, Within
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import (
     MatrixProduct,
     SwapBuffers,
 )
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.kernel import (
-    Block,
-    Change,
-    Define,
-    For,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    Tile,
-    statements_within,
-)
 from ilang.core.ir.scalar import (
     Constant,
     Load,
@@ -42,7 +30,7 @@ Substitution = Mapping[VariableId, Affine]
 """The index for each loop variable that is replaced."""
 
 
-def with_bodies(program: Program, change: Callable[[Kernel], Block]) -> Program:
+def with_bodies(program: ir.Program, change: Callable[[ir.Kernel], ir.Block]) -> ir.Program:
     """The program with other bodies of its kernels; the program itself where all of them stay what they are."""
     kernels = [with_body(kernel, change(kernel)) for kernel in program.kernels]
     if all(a is b for a, b in zip(kernels, program.kernels, strict=True)):
@@ -50,38 +38,38 @@ def with_bodies(program: Program, change: Callable[[Kernel], Block]) -> Program:
     return replace(program, kernels=tuple(kernels))
 
 
-def with_body(kernel: Kernel, body: Block) -> Kernel:
+def with_body(kernel: ir.Kernel, body: ir.Block) -> ir.Kernel:
     """A kernel with another body; the kernel itself where that stays what it is."""
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
-def unless_same(block: Block, out: Sequence[Statement]) -> Block:
+def unless_same(block: ir.Block, out: Sequence[ir.Statement]) -> ir.Block:
     """Statements as a block: the block that they are made of where each of them is the same statement as there."""
     same = len(out) == len(block) and all(a is b for a, b in zip(block, out, strict=True))
     return block if same else tuple(out)
 
 
-def parts_of(s: Statement) -> Iterator[Scalar]:
+def parts_of(s: ir.Statement) -> Iterator[Scalar]:
     """Every scalar of a statement itself, not of the statements in it."""
-    if isinstance(s, (Define, Change, Store)):
+    if isinstance(s, (ir.Define, ir.Change, ir.Store)):
         yield from scalars_within(s.value)
-    elif isinstance(s, Tile):
+    elif isinstance(s, ir.Tile):
         yield from scalars_within(s.start)
     elif isinstance(s, MatrixProduct):
         for each in (*s.sums, *s.left, *s.right):
             yield from scalars_within(each)
 
 
-def guards(body: Iterable[Statement]) -> Iterator[tuple[Within, ...]]:
+def guards(body: Iterable[ir.Statement]) -> Iterator[tuple[Within, ...]]:
     """The conditions under which statements read, or are done at all; all those of one hold where it is."""
     for s in body:
-        if isinstance(s, For):
+        if isinstance(s, ir.For):
             yield from guards(s.body)
-        elif isinstance(s, If) and s.stored is None:
-            if not s.otherwise and not any(isinstance(inner, For) for inner in s.body):
+        elif isinstance(s, ir.If) and s.stored is None:
+            if not s.otherwise and not any(isinstance(inner, ir.For) for inner in s.body):
                 yield s.within
                 yield from guards(s.body)
-        elif isinstance(s, (Define, Change, Store)):
+        elif isinstance(s, (ir.Define, ir.Change, ir.Store)):
             yield from (part.within for part in scalars_within(s.value) if is_guarded_load(part))
 
 
@@ -94,12 +82,12 @@ def is_guarded_load(scalar: Scalar) -> TypeGuard[Select]:
     )
 
 
-def is_guarded(body: Sequence[Statement]) -> bool:
+def is_guarded(body: Sequence[ir.Statement]) -> bool:
     """Whether statements of a block, not those of loops in it, read or count under a condition."""
-    return any(True for _ in guards(s for s in body if not isinstance(s, For)))
+    return any(True for _ in guards(s for s in body if not isinstance(s, ir.For)))
 
 
-def chosen_loads(s: Statement) -> Iterator[Load]:
+def chosen_loads(s: ir.Statement) -> Iterator[Load]:
     """The elements that a statement itself reads where conditions hold only."""
     for each in parts_of(s):
         if isinstance(each, Select):
@@ -115,10 +103,10 @@ def strides(dims: Sequence[int], index: Sequence[Affine]) -> set[int]:
     return set(dims[first + 1 :])
 
 
-def reads_of(s: Statement) -> Iterator[Access]:
+def reads_of(s: ir.Statement) -> Iterator[Access]:
     """Every element that a statement itself reads, those that its indices look up among them."""
-    indices: list[Affine] = list(s.index) if isinstance(s, Store) else []
-    indices += [each.index for each in s.within] if isinstance(s, If) else []
+    indices: list[Affine] = list(s.index) if isinstance(s, ir.Store) else []
+    indices += [each.index for each in s.within] if isinstance(s, ir.If) else []
     for part in parts_of(s):
         if isinstance(part, Load):
             yield part.buffer, part.index
@@ -132,17 +120,17 @@ def reads_of(s: Statement) -> Iterator[Access]:
             yield from ((BufferId(each.source), each.index) for each in index.lookups())
 
 
-def accesses(body: Sequence[Statement]) -> Iterator[Access]:
+def accesses(body: Sequence[ir.Statement]) -> Iterator[Access]:
     """Every element that a block reads or writes."""
-    for s in statements_within(body):
+    for s in ir.statements_within(body):
         yield from reads_of(s)
-        if isinstance(s, Store):
+        if isinstance(s, ir.Store):
             yield s.buffer, s.index
 
 
-def named(body: Sequence[Statement]) -> set[BufferId]:
+def named(body: Sequence[ir.Statement]) -> set[BufferId]:
     """The buffers that a block mentions: those that it reads or writes, and those that it swaps."""
-    swaps = (s for s in statements_within(body) if isinstance(s, SwapBuffers))
+    swaps = (s for s in ir.statements_within(body) if isinstance(s, SwapBuffers))
     return {n for n, _ in accesses(body)} | {n for s in swaps for n in (s.first, s.second)}
 
 

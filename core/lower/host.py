@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.host import (
     Argument,
@@ -31,16 +32,6 @@ from ilang.core.ir.host import (
     Take,
 )
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.kernel import (
-    Call,
-    Count,
-    For,
-    Kernel,
-    Program,
-    Statement,
-    blocks_of,
-    statements_within,
-)
 from ilang.core.ir.shaped import Derivation
 from ilang.core.lower.uses import Use, touched, use_of
 from ilang.core.record import replace
@@ -49,7 +40,7 @@ LONG = 64
 """Launches of a long host program."""
 
 
-def kernel_to_host(program: Program) -> Host:
+def kernel_to_host(program: ir.Program) -> Host:
     """The host program of some kernels."""
     uses = [use_of(program, kernel.body) for kernel in program.kernels]
     readers = Counter(n for use in uses for n in use.shared if n not in use.written)
@@ -83,7 +74,7 @@ def kernel_to_host(program: Program) -> Host:
 
 
 def _launched(
-    program: Program, launches: Sequence[Launch]
+    program: ir.Program, launches: Sequence[Launch]
 ) -> tuple[tuple[Launch, ...], tuple[Finite, ...]]:
     """Launches that are told whether arrays are finite, where their loops ask, and what is looked at for that.
 
@@ -93,8 +84,8 @@ def _launched(
     current: dict[tuple[BufferId, ...], int] = {}
     launched: list[Launch] = []
     for number, (launch, call) in enumerate(zip(launches, program.launched(), strict=True)):
-        loops = (s for s in statements_within(program.kernels[call.kernel].body))
-        arrays_of_loops = [s.finite for s in loops if isinstance(s, For)]
+        loops = (s for s in ir.statements_within(program.kernels[call.kernel].body))
+        arrays_of_loops = [s.finite for s in loops if isinstance(s, ir.For)]
         asked = {program.owner(call.array(n)) for each in arrays_of_loops for n in each}
         arrays = tuple(sorted(asked))
         if arrays and arrays not in current:
@@ -106,7 +97,7 @@ def _launched(
     return tuple(launched), tuple(looked)
 
 
-def _ranges(program: Program, uses: Sequence[Use]) -> Iterator[Ranges]:
+def _ranges(program: ir.Program, uses: Sequence[Use]) -> Iterator[Ranges]:
     """Checks of lookups, before the kernel that makes them first, or before all if their array is the caller's."""
     known: set[tuple[BufferId, int]] = set()
     given: list[Ranges] = []
@@ -123,7 +114,7 @@ def _ranges(program: Program, uses: Sequence[Use]) -> Iterator[Ranges]:
     yield from (*given, *computed)
 
 
-def arguments_of(program: Program) -> Iterator[Argument]:
+def arguments_of(program: ir.Program) -> Iterator[Argument]:
     """The arrays of a caller: inputs, then outputs; one that is both stands among the inputs."""
     for buffer in program.inputs:
         role: Role = "inout" if buffer in program.outputs else "input"
@@ -131,7 +122,7 @@ def arguments_of(program: Program) -> Iterator[Argument]:
     yield from (Argument(n, "output") for n in program.outputs if n not in program.inputs)
 
 
-def _checks(program: Program, measured: set[int]) -> Iterator[Step]:
+def _checks(program: ir.Program, measured: set[int]) -> Iterator[Step]:
     """Every size that a caller gives, what must hold of them, and the sizes of what is measured."""
     checked = [rule for rule in program.derived if not rule.is_collapsed()]
     for number, size in enumerate(program.sizes):
@@ -146,11 +137,11 @@ def _checks(program: Program, measured: set[int]) -> Iterator[Step]:
     yield from program.reaches
     needed = _needed_for_counts(program, measured)
     rules = (rule for rule in program.derived if rule.is_collapsed())
-    yield from (Count(rule.size, rule.value()) for rule in rules if rule.size in needed)
+    yield from (ir.Count(rule.size, rule.value()) for rule in rules if rule.size in needed)
     yield from _counts(program, measured)
 
 
-def _sizes(program: Program, needed: set[int]) -> Iterator[Step]:
+def _sizes(program: ir.Program, needed: set[int]) -> Iterator[Step]:
     """The sizes that kernels take, once all of them are known to fit."""
     needed = _needed_for_counts(program, needed)
     for rule in reversed(program.derived):
@@ -162,18 +153,18 @@ def _sizes(program: Program, needed: set[int]) -> Iterator[Step]:
     followed: set[int] = set()
     for rule in program.derived:
         if rule.size in needed - followed and not _is_given(program, rule.size):
-            yield Count(rule.size, rule.value())
+            yield ir.Count(rule.size, rule.value())
             followed.add(rule.size)
     yield from _counts(program, needed)
 
 
-def _counts(program: Program, needed: set[int]) -> Iterator[Count]:
+def _counts(program: ir.Program, needed: set[int]) -> Iterator[ir.Count]:
     """The counts of loops among the sizes that are needed, and those that these follow from."""
     every = _needed_for_counts(program, needed)
     yield from (count for count in program.counts if count.size in every)
 
 
-def _needed_for_counts(program: Program, needed: set[int]) -> set[int]:
+def _needed_for_counts(program: ir.Program, needed: set[int]) -> set[int]:
     """Sizes, and those from which what loops count follows."""
     every = set(needed)
     for count in reversed(program.counts):
@@ -182,13 +173,13 @@ def _needed_for_counts(program: Program, needed: set[int]) -> set[int]:
     return every
 
 
-def _is_given(program: Program, number: int) -> bool:
+def _is_given(program: ir.Program, number: int) -> bool:
     """Whether an extent is a number or an argument, and not only derived."""
     size = program.sizes[number]
     return size.fixed is not None or size.is_argument()
 
 
-def _least(program: Program, rule: Derivation) -> tuple[int, tuple[int, ...]]:
+def _least(program: ir.Program, rule: Derivation) -> tuple[int, tuple[int, ...]]:
     """The least extent; of the positions of windows 1, where a window spreads over several elements."""
     if rule.padding is None:
         return rule.least, ()
@@ -199,7 +190,7 @@ def _least(program: Program, rule: Derivation) -> tuple[int, tuple[int, ...]]:
 
 
 def _launch(
-    program: Program, call: Call, uses: Sequence[Use], readers: Mapping[BufferId, int]
+    program: ir.Program, call: ir.Call, uses: Sequence[Use], readers: Mapping[BufferId, int]
 ) -> Launch:
     """A call of a kernel; of two that combine the same parts, that by blocks is for many of them."""
     use = uses[call.kernel]
@@ -231,7 +222,7 @@ def _launch(
     )
 
 
-def _grid(program: Program, kernel: Kernel) -> Grid | None:
+def _grid(program: ir.Program, kernel: ir.Kernel) -> Grid | None:
     """The blocks that a kernel is launched with; None on a machine that has no blocks."""
     device = program.machine.device
     if device is None:
@@ -253,11 +244,11 @@ def _grid(program: Program, kernel: Kernel) -> Grid | None:
     )
 
 
-def _is_divided(program: Program, kernel: Kernel) -> bool:
+def _is_divided(program: ir.Program, kernel: ir.Kernel) -> bool:
     """Whether threads have scratch storage of their own: a private buffer is touched inside one parallel loop alone."""
     loops: dict[int, set[int | None]] = {}
     outermost = 0
-    todo: list[tuple[Sequence[Statement], int | None]] = [(kernel.body, None)]
+    todo: list[tuple[Sequence[ir.Statement], int | None]] = [(kernel.body, None)]
     while todo:
         body, around = todo.pop()
         for s in body:
@@ -266,8 +257,8 @@ def _is_divided(program: Program, kernel: Kernel) -> bool:
                 if described.private and described.role != "tile":
                     loops.setdefault(buffer, set()).add(around)
             inside = around
-            if isinstance(s, For) and s.parallel and around is None:
+            if isinstance(s, ir.For) and s.parallel and around is None:
                 outermost += 1
                 inside = outermost
-            todo += [(block, inside) for block in blocks_of(s)]
+            todo += [(block, inside) for block in ir.blocks_of(s)]
     return any(len(around) == 1 and None not in around for around in loops.values())

@@ -5,21 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.core.calculus.affine import Affine, Within, variables_of
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
-from ilang.core.ir.kernel import (
-    Change,
-    Define,
-    For,
-    HorizontalReduction,
-    If,
-    Program,
-    Statement,
-    Store,
-    Tile,
-    statements_within,
-)
 from ilang.core.ir.rewriting import strides
 from ilang.core.ir.scalar import Load, Local, Position, Scalar, Select, scalars_within
 from ilang.core.record import record
@@ -43,9 +32,9 @@ class Use:
 
 
 def use_of(
-    program: Program,
-    body: Sequence[Statement],
-    loops: Sequence[For] = (),
+    program: ir.Program,
+    body: Sequence[ir.Statement],
+    loops: Sequence[ir.For] = (),
     inside: frozenset[BufferId] | None = None,
 ) -> Use:
     """The values that the statements of a kernel use, or those of ``loops`` of one with nothing between them.
@@ -54,7 +43,7 @@ def use_of(
     """
     mentions = _Mentions(program)
     mentions.sizes |= {loop.size for loop in loops[1:]}
-    for s in statements_within(body):
+    for s in ir.statements_within(body):
         mentions.statement(s)
     opened = {loop.variable for loop in loops}
     buffers = (mentions.buffers | mentions.written) - mentions.tiles
@@ -73,11 +62,11 @@ def use_of(
     )
 
 
-def touched(s: Statement) -> Iterator[BufferId]:
+def touched(s: ir.Statement) -> Iterator[BufferId]:
     """The buffers that a statement itself reads or writes."""
-    if isinstance(s, (Define, Change, Store)):
+    if isinstance(s, (ir.Define, ir.Change, ir.Store)):
         yield from (part.buffer for part in scalars_within(s.value) if isinstance(part, Load))
-    if isinstance(s, Store):
+    if isinstance(s, ir.Store):
         yield s.buffer
     if isinstance(s, MatrixProduct):
         parts = (part for each in (*s.sums, *s.left, *s.right) for part in scalars_within(each))
@@ -87,7 +76,7 @@ def touched(s: Statement) -> Iterator[BufferId]:
 class _Mentions:
     """Everything that statements mention."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ir.Program) -> None:
         self.program = program
         self.buffers: set[BufferId] = set()
         self.written: set[BufferId] = set()
@@ -99,23 +88,23 @@ class _Mentions:
         self.defined: set[LocalId] = set()
         self.looked: set[tuple[BufferId, int]] = set()
 
-    def statement(self, s: Statement) -> None:
+    def statement(self, s: ir.Statement) -> None:
         """Add the values that a statement mentions, less the blocks in it."""
         match s:
-            case For():
+            case ir.For():
                 self._loop(s)
-            case If():
+            case ir.If():
                 self._conditions(s.within)
-            case Tile():
+            case ir.Tile():
                 self.tiles.add(s.buffer)
                 self._scalar(s.start)
-            case Define():
+            case ir.Define():
                 self.defined.add(s.variable)
                 self._scalar(s.value)
-            case Change():
+            case ir.Change():
                 self.locals.add(s.variable)
                 self._scalar(s.value)
-            case HorizontalReduction() | CombineThreads():
+            case ir.HorizontalReduction() | CombineThreads():
                 self.locals.add(s.variable)
             case Transpose():
                 if s.stream_from:  # it may go past the caches, by its size
@@ -124,7 +113,7 @@ class _Mentions:
                 return
             case MatrixProduct():
                 self._product(s)
-            case Store():
+            case ir.Store():
                 self.written.add(s.buffer)
                 self._element(s.buffer, s.index)
                 self._scalar(s.value)
@@ -134,7 +123,7 @@ class _Mentions:
         for each in (*s.sums, *s.left, *s.right):
             self._scalar(each)
 
-    def _loop(self, loop: For) -> None:
+    def _loop(self, loop: ir.For) -> None:
         self.opened.add(loop.variable)
         self.sizes.add(loop.size)
         self._index([bound.index for bound in (*loop.begin, *loop.end)])

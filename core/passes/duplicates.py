@@ -17,20 +17,8 @@ from collections.abc import Hashable, Sequence
 from typing import assert_never
 
 from ilang.core.calculus.affine import Affine, Ceiling, Within
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.kernel import (
-    Block,
-    Buffer,
-    Call,
-    Change,
-    Define,
-    For,
-    If,
-    Kernel,
-    Statement,
-    Store,
-    Tile,
-)
 from ilang.core.ir.scalar import (
     Apply,
     Constant,
@@ -48,8 +36,8 @@ from ilang.core.record import replace
 
 
 def without_duplicates(
-    kernels: Sequence[Kernel], buffers: Sequence[Buffer], sizes: Sequence[Size]
-) -> tuple[tuple[Kernel, ...], tuple[Call, ...]]:
+    kernels: Sequence[ir.Kernel], buffers: Sequence[ir.Buffer], sizes: Sequence[Size]
+) -> tuple[tuple[ir.Kernel, ...], tuple[ir.Call, ...]]:
     """The kernels that differ, and a call for each kernel: of itself, or of the first one that does the same.
 
     Args:
@@ -57,8 +45,8 @@ def without_duplicates(
         buffers: those of the program.
         sizes: the same.
     """
-    kept: list[Kernel] = []
-    calls: list[Call] = []
+    kept: list[ir.Kernel] = []
+    calls: list[ir.Call] = []
     first: dict[Hashable, tuple[int, tuple[BufferId, ...]]] = {}
     for group, kernel in enumerate(kernels):
         form = _Form(buffers, sizes)
@@ -67,7 +55,7 @@ def without_duplicates(
             kept.append(kernel)
         arrays = zip(called, form.buffers, strict=True)
         calls.append(
-            Call(
+            ir.Call(
                 number, group, tuple((a, b) for a, b in arrays if a != b and not buffers[a].private)
             )
         )
@@ -77,14 +65,14 @@ def without_duplicates(
 class _Form:
     """A kernel as a value that is the same for all that do the same work; ``buffers`` are its own, in this order."""
 
-    def __init__(self, described: Sequence[Buffer], sizes: Sequence[Size]) -> None:
+    def __init__(self, described: Sequence[ir.Buffer], sizes: Sequence[Size]) -> None:
         self.described = described
         self.extents = sizes
         self.buffers: dict[BufferId, int] = {}
         self.sizes: dict[int, int] = {}
         self.memory: list[Hashable] = []
 
-    def of(self, kernel: Kernel) -> Hashable:
+    def of(self, kernel: ir.Kernel) -> Hashable:
         """The form of a kernel."""
         body = self._block(kernel.body)
         locals_ = tuple((local.lanes, local.wrapping) for local in kernel.locals)
@@ -110,32 +98,32 @@ class _Form:
             return f"run time {number}"
         return self.sizes.setdefault(number, len(self.sizes))
 
-    def _block(self, block: Block) -> Hashable:
+    def _block(self, block: ir.Block) -> Hashable:
         return tuple(map(self._statement, block))
 
-    def _statement(self, s: Statement) -> Hashable:
+    def _statement(self, s: ir.Statement) -> Hashable:
         match s:
-            case For():
+            case ir.For():
                 size, ends, chunk = self._size(s.size), self._ends(s.end), s.chunk
                 count = None if chunk is None else self._size(chunk.count)
                 blocks = chunk and (chunk.block, count, chunk.multiple)
                 return ("for", s.variable, size, s.role, ends, blocks, self._block(s.body))
-            case If():
+            case ir.If():
                 within = self._conditions(s.within)
                 return ("if", within, self._block(s.body), self._block(s.otherwise))
-            case Define():
+            case ir.Define():
                 return ("define", s.variable, s.dtype, self._scalar(s.value), s.mutable)
-            case Change():
+            case ir.Change():
                 return ("change", s.variable, self._scalar(s.value), s.contracts)
-            case Store():
+            case ir.Store():
                 value = self._scalar(s.value)
                 return ("store", self._buffer(s.buffer), self._index(s.index), value, s.contracts)
-            case Tile():
+            case ir.Tile():
                 return self._tile(s)
             case _:
                 raise AssertionError("passes of a machine make all other statements")
 
-    def _tile(self, s: Tile) -> Hashable:
+    def _tile(self, s: ir.Tile) -> Hashable:
         blocks = tuple(map(self._statement, s.blocks))
         details = (s.runs, s.vector, s.micro_tiles)
         bodies = (self._block(s.body), self._block(s.edge))

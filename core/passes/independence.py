@@ -12,41 +12,32 @@ from collections.abc import Iterable
 from math import gcd
 
 from ilang.core.calculus.affine import Affine
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.kernel import (
-    Change,
-    Define,
-    For,
-    HorizontalReduction,
-    Kernel,
-    Program,
-    Store,
-    statements_within,
-)
 from ilang.core.ir.rewriting import reads_of
 
 
 class Independence:
     """One kernel: how often it touches each buffer, and how far each loop variable goes."""
 
-    def __init__(self, program: Program, kernel: Kernel) -> None:
+    def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         """For a kernel of a program, before anything is marked."""
         self.program = program
-        inside = list(statements_within(kernel.body))
+        inside = list(ir.statements_within(kernel.body))
         self._reads = {id(s): (s, list(reads_of(s))) for s in inside}
         self.touched = Counter(buffer for s in inside for buffer, _ in self._reads[id(s)][1])
-        self.touched.update(s.buffer for s in inside if isinstance(s, Store))
-        loops = [s for s in inside if isinstance(s, For)]
+        self.touched.update(s.buffer for s in inside if isinstance(s, ir.Store))
+        loops = [s for s in inside if isinstance(s, ir.For)]
         self.extents: dict[int, int | None] = {
             s.variable: program.sizes[s.size].fixed for s in loops
         }
 
-    def holds(self, loop: For, around: Iterable[int] = ()) -> bool:
+    def holds(self, loop: ir.For, around: Iterable[int] = ()) -> bool:
         """Whether no iteration of a loop touches what another one writes, whatever the variables ``around`` are."""
-        inner = tuple(statements_within(loop.body))
-        defined = {s.variable for s in inner if isinstance(s, Define)}
+        inner = tuple(ir.statements_within(loop.body))
+        defined = {s.variable for s in inner if isinstance(s, ir.Define)}
         if any(
-            isinstance(s, (Change, HorizontalReduction)) and s.variable not in defined
+            isinstance(s, (ir.Change, ir.HorizontalReduction)) and s.variable not in defined
             for s in inner
         ):
             return False
@@ -59,10 +50,10 @@ class Independence:
             reads = reads_of(s) if known is None or known[0] is not s else known[1]
             for buffer, index in reads:
                 touched.setdefault(buffer, []).append(index)
-            if isinstance(s, Store):
+            if isinstance(s, ir.Store):
                 touched.setdefault(s.buffer, []).append(s.index)
                 written.add(s.buffer)
-        inside = {s.variable for s in inner if isinstance(s, For)} | set(around)
+        inside = {s.variable for s in inner if isinstance(s, ir.For)} | set(around)
         return all(
             self._is_own(buffer, len(touched[buffer]))
             or self._is_apart(loop, inside, touched[buffer])
@@ -75,7 +66,7 @@ class Independence:
         is_private = described.private and touched == self.touched[buffer]
         return is_private or described.space == "local"
 
-    def _is_apart(self, loop: For, inside: set[int], indices: list[tuple[Affine, ...]]) -> bool:
+    def _is_apart(self, loop: ir.For, inside: set[int], indices: list[tuple[Affine, ...]]) -> bool:
         """Whether accesses of distinct iterations are of distinct elements: some dimension tells them apart."""
         return any(
             self._tells_apart(loop.variable, inside, [index[d] for index in indices])

@@ -13,21 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
-from ilang.core.ir.kernel import (
-    Change,
-    Define,
-    For,
-    HorizontalReduction,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    Tile,
-    blocks_of,
-)
 from ilang.core.lower.uses import touched
 
 FEW = 1 << 12
@@ -41,7 +29,7 @@ Changes = Mapping[int, Sizes]
 """The changes of a statement: by the number of loops around all that reads one, the sizes of loops around it inside."""
 
 
-def needs_of(program: Program, kernel: Kernel) -> tuple[Sizes, Mapping[int, Sizes]]:
+def needs_of(program: ir.Program, kernel: ir.Kernel) -> tuple[Sizes, Mapping[int, Sizes]]:
     """The extents, known at run time only or 0, without which a kernel changes nothing, and without which each loop.
 
     A loop is known by the identity of its statement.
@@ -54,7 +42,7 @@ def needs_of(program: Program, kernel: Kernel) -> tuple[Sizes, Mapping[int, Size
 class _NeedFinder:
     """The search through the statements of one kernel for the needs of its loops."""
 
-    def __init__(self, program: Program, kernel: Kernel) -> None:
+    def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         self.program = program
         self.loops: dict[int, Sizes] = {}
         self.homes: dict[int, Path] = {}
@@ -62,7 +50,7 @@ class _NeedFinder:
         self.opened = 0
         self._find_homes(kernel.body, ())
 
-    def _find_homes(self, body: Sequence[Statement], path: Path) -> None:
+    def _find_homes(self, body: Sequence[ir.Statement], path: Path) -> None:
         """Find the loops that are around all that touches each private buffer."""
         for s in body:
             for buffer in touched(s):
@@ -70,17 +58,17 @@ class _NeedFinder:
                 pairs = zip(path if home is None else home, path, strict=False)
                 self.homes[buffer] = tuple(a for a, b in pairs if a == b)
             inside = self._opened(s, path)
-            for block in blocks_of(s):
+            for block in ir.blocks_of(s):
                 self._find_homes(block, inside)
 
-    def _opened(self, s: Statement, path: Path) -> Path:
+    def _opened(self, s: ir.Statement, path: Path) -> Path:
         """The loops around what is in a statement, each with a number of its own."""
-        if not isinstance(s, (For, Spread)):
+        if not isinstance(s, (ir.For, Spread)):
             return path
         self.opened += 1
         return (*path, self.opened)
 
-    def block(self, body: Sequence[Statement], path: Path) -> tuple[Changes, Sizes]:
+    def block(self, body: Sequence[ir.Statement], path: Path) -> tuple[Changes, Sizes]:
         """The changes of a block, and the needs of its loops together."""
         changes: dict[int, Sizes] = {}
         needs = NOTHING
@@ -91,28 +79,28 @@ class _NeedFinder:
                 changes[depth] = changes.get(depth, sizes) & sizes
         return changes, needs
 
-    def _statement(self, s: Statement, path: Path) -> tuple[Changes, Sizes]:
+    def _statement(self, s: ir.Statement, path: Path) -> tuple[Changes, Sizes]:
         match s:
-            case Define():
+            case ir.Define():
                 self.variables[s.variable] = len(path)
                 return {}, NOTHING
-            case Change() | HorizontalReduction() | CombineThreads():
+            case ir.Change() | ir.HorizontalReduction() | CombineThreads():
                 return {self.variables[s.variable]: NOTHING}, NOTHING
-            case Store():
+            case ir.Store():
                 return {self._depth(s.buffer): NOTHING}, NOTHING
             case MatrixProduct():
                 return {self._depth(each.buffer): NOTHING for each in s.sums}, NOTHING
-            case SwapBuffers() | Tile():
+            case SwapBuffers() | ir.Tile():
                 return {0: NOTHING}, NOTHING
-            case If():
+            case ir.If():
                 zero = (w for w in s.within if w.index == Affine(()) and not s.otherwise)
                 return self._either(s, path, frozenset(w.size for w in zero if w.size is not None))
-            case For() | Spread() | Transpose():
+            case ir.For() | Spread() | Transpose():
                 return self._loop(s, path)
             case Barrier():
                 return {}, NOTHING
 
-    def _either(self, s: If, path: Path, asked: Sizes) -> tuple[Changes, Sizes]:
+    def _either(self, s: ir.If, path: Path, asked: Sizes) -> tuple[Changes, Sizes]:
         """The changes of one of two blocks, where some sizes are asked to be more than 0."""
         changes: dict[int, Sizes] = {}
         parts = [self.block(block, path) for block in (s.body, s.otherwise)]
@@ -120,9 +108,9 @@ class _NeedFinder:
             changes[depth] = changes.get(depth, sizes | asked) & (sizes | asked)
         return changes, NOTHING.union(*(needs for _, needs in parts)) - asked
 
-    def _loop(self, s: For | Spread | Transpose, path: Path) -> tuple[Changes, Sizes]:
+    def _loop(self, s: ir.For | Spread | Transpose, path: Path) -> tuple[Changes, Sizes]:
         """The changes of a loop outside of itself, and the sizes that it needs for them."""
-        (body,) = blocks_of(s)
+        (body,) = ir.blocks_of(s)
         changes, inner = self.block(body, self._opened(s, path))
         outside = {depth: sizes for depth, sizes in changes.items() if depth <= len(path)}
         common = _common(outside)
@@ -146,12 +134,12 @@ def _common(changes: Changes) -> Sizes:
     return each.intersection(*others)
 
 
-def _loops(s: Statement) -> tuple[For, ...]:
+def _loops(s: ir.Statement) -> tuple[ir.For, ...]:
     """The loops that a statement is, without those in it."""
-    return (s,) if isinstance(s, For) else s.loops if isinstance(s, Spread) else ()
+    return (s,) if isinstance(s, ir.For) else s.loops if isinstance(s, Spread) else ()
 
 
-def _is_long(program: Program, s: Statement) -> bool:
+def _is_long(program: ir.Program, s: ir.Statement) -> bool:
     """Whether a loop may have many iterations."""
     extents = [program.sizes[loop.size].fixed for loop in _loops(s)]
     return any(extent is None or FEW < extent for extent in extents)

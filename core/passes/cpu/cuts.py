@@ -16,18 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Within, size_value, variables_of
-from ilang.core.ir.kernel import (
-    Block,
-    Change,
-    Define,
-    For,
-    If,
-    Program,
-    Statement,
-    Store,
-    Tile,
-    map_blocks,
-)
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.rewriting import guards, is_guarded_load, unless_same, with_bodies
 from ilang.core.ir.scalar import Scalar, Select
 from ilang.core.record import mapped, mapped_inside, replace
@@ -39,28 +28,28 @@ Guard = tuple[Within, ...]
 """The conditions of one read or step: all of them hold where it is done."""
 
 
-def kernel_to_cuts(program: Program) -> Program:
+def kernel_to_cuts(program: ir.Program) -> ir.Program:
     """The program whose loops know where to be cut, and what still tests where it reads."""
     return with_bodies(program, lambda kernel: _block(program, kernel.body))
 
 
-def _block(program: Program, block: Block) -> Block:
+def _block(program: ir.Program, block: ir.Block) -> ir.Block:
     return unless_same(block, [_statement(program, s) for s in block])
 
 
-def _statement(program: Program, s: Statement) -> Statement:
+def _statement(program: ir.Program, s: ir.Statement) -> ir.Statement:
     """A statement whose loops are cut, the inner ones first; of a tile those of its elements in memory."""
-    if isinstance(s, Tile):
+    if isinstance(s, ir.Tile):
         edge = _block(program, s.edge)
         return s if edge is s.edge else replace(s, edge=edge)
-    s = map_blocks(s, lambda block: _block(program, block))
-    if not isinstance(s, For):
+    s = ir.map_blocks(s, lambda block: _block(program, block))
+    if not isinstance(s, ir.For):
         return s
     parts = cut(program, s)
     return s if parts is None else replace(s, cut=parts)
 
 
-def cut(program: Program, loop: For) -> If | None:
+def cut(program: ir.Program, loop: ir.For) -> ir.If | None:
     """The parts of a loop as what an iteration does where a condition holds and where not.
 
     None where it has no conditions, or other loops inside that are to be cut instead.
@@ -71,7 +60,7 @@ def cut(program: Program, loop: For) -> If | None:
     only = loop.body[0] if len(loop.body) == 1 else None
     reach: dict[int, int] = {}
     if not _is_innermost(program, loop.body, reach):
-        if isinstance(only, If) and not only.otherwise:
+        if isinstance(only, ir.If) and not only.otherwise:
             return _parts(program, loop.variable, {only.within: None}, {}, (only.body, ()))
         return None
     conditions = dict.fromkeys(guards(loop.body))
@@ -85,10 +74,10 @@ def cut(program: Program, loop: For) -> If | None:
     return _parts(program, loop.variable, conditions, reach, (_settled(loop.body, True), outside))
 
 
-def _is_innermost(program: Program, body: Sequence[Statement], reach: dict[int, int]) -> bool:
+def _is_innermost(program: ir.Program, body: Sequence[ir.Statement], reach: dict[int, int]) -> bool:
     """Whether all loops inside are short; ``reach`` gets the number of the last iteration of each."""
     for s in body:
-        if isinstance(s, For):
+        if isinstance(s, ir.For):
             fixed = program.sizes[s.size].fixed
             if fixed is None or not 0 < fixed <= SHORT:
                 return False
@@ -97,25 +86,25 @@ def _is_innermost(program: Program, body: Sequence[Statement], reach: dict[int, 
             reach[s.variable] = fixed - 1
             if not _is_innermost(program, s.body, reach):
                 return False
-        elif isinstance(s, If):
-            plain = all(isinstance(inner, (Define, Change, Store)) for inner in s.body)
+        elif isinstance(s, ir.If):
+            plain = all(isinstance(inner, (ir.Define, ir.Change, ir.Store)) for inner in s.body)
             if s.otherwise or not plain:
                 return False
-        elif not isinstance(s, (Define, Change, Store)):
+        elif not isinstance(s, (ir.Define, ir.Change, ir.Store)):
             return False
     return True
 
 
-def _settled(body: Sequence[Statement], holds: bool) -> tuple[Statement, ...]:
+def _settled(body: Sequence[ir.Statement], holds: bool) -> tuple[ir.Statement, ...]:
     """A block where all conditions of its reads and steps hold, or none of them does."""
-    out: list[Statement] = []
+    out: list[ir.Statement] = []
     for s in body:
-        if isinstance(s, For):
+        if isinstance(s, ir.For):
             inner = _settled(s.body, holds)
             out += [replace(s, body=inner)] if inner else []
-        elif isinstance(s, If):
+        elif isinstance(s, ir.If):
             out += _settled(s.body, holds) if holds else ()
-        elif isinstance(s, (Define, Change, Store)):
+        elif isinstance(s, (ir.Define, ir.Change, ir.Store)):
             out.append(replace(s, value=_settled_scalar(s.value, holds)))
         else:
             out.append(s)
@@ -134,12 +123,12 @@ def _settled_scalar(scalar: Scalar, holds: bool) -> Scalar:
 
 
 def _parts(
-    program: Program,
+    program: ir.Program,
     variable: int,
     guards: Mapping[Guard, None],
     reach: Mapping[int, int],
-    bodies: tuple[tuple[Statement, ...], tuple[Statement, ...]],
-) -> If:
+    bodies: tuple[tuple[ir.Statement, ...], tuple[ir.Statement, ...]],
+) -> ir.If:
     """The parts of the loop over a variable, given what its iterations do inside all guards and outside."""
     within: dict[Within, None] = {}
     extents = {each: last + 1 for each, last in reach.items()}
@@ -155,10 +144,10 @@ def _parts(
             within[Within(least, None)] = None
         if end is not None:
             within[Within(end - most - 1, None)] = None
-    return If(tuple(within), *bodies)
+    return ir.If(tuple(within), *bodies)
 
 
-def _past(program: Program, condition: Within) -> Affine | None:
+def _past(program: ir.Program, condition: Within) -> Affine | None:
     """One past the dimension of a condition, if it has one."""
     if condition.size is None:
         return None

@@ -12,62 +12,52 @@ from __future__ import annotations
 
 from ilang.core.calculus.affine import row_step
 from ilang.core.dtype import BYTES
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import CacheLines, Fetch
-from ilang.core.ir.kernel import (
-    Block,
-    Define,
-    For,
-    Program,
-    Statement,
-    Store,
-    Tile,
-    map_blocks,
-    statements_within,
-)
 from ilang.core.ir.rewriting import unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Load, scalars_within
 from ilang.core.ops import SLOW
 from ilang.core.record import replace
 
 
-def kernel_to_fetches(program: Program) -> Program:
+def kernel_to_fetches(program: ir.Program) -> ir.Program:
     """The program whose loops fetch what they store next, where that pays."""
     fetched = frozenset(
         load.buffer
         for kernel in program.kernels
-        for s in statements_within(kernel.body)
-        if isinstance(s, For) and s.fetch is not None
+        for s in ir.statements_within(kernel.body)
+        if isinstance(s, ir.For) and s.fetch is not None
         for lines in s.fetch.lines
         for load in lines.loads
     )
     return with_bodies(program, lambda kernel: _block(program, fetched, kernel.body))
 
 
-def _block(program: Program, fetched: frozenset[int], block: Block) -> Block:
+def _block(program: ir.Program, fetched: frozenset[int], block: ir.Block) -> ir.Block:
     return unless_same(block, [_statement(program, fetched, s) for s in block])
 
 
-def _statement(program: Program, fetched: frozenset[int], s: Statement) -> Statement:
+def _statement(program: ir.Program, fetched: frozenset[int], s: ir.Statement) -> ir.Statement:
     """A statement whose loops fetch, but for buffers that others have ``fetched``; tiles store in registers."""
-    if isinstance(s, Tile):
+    if isinstance(s, ir.Tile):
         return s
-    s = map_blocks(s, lambda block: _block(program, fetched, block))
-    rows = _rows(program, fetched, s) if isinstance(s, For) else ()
-    if not isinstance(s, For) or not rows:
+    s = ir.map_blocks(s, lambda block: _block(program, fetched, block))
+    rows = _rows(program, fetched, s) if isinstance(s, ir.For) else ()
+    if not isinstance(s, ir.For) or not rows:
         return s
     memory, size = program.machine.memory, BYTES[rows[0].dtype]
     lines = tuple(_lines(program, row) for row in rows)
     return replace(s, fetch=Fetch(memory.fetched_bytes // size, lines))
 
 
-def _lines(program: Program, row: Load) -> CacheLines:
+def _lines(program: ir.Program, row: Load) -> CacheLines:
     """The cache lines of a row, a page further on."""
     memory, size = program.machine.memory, BYTES[row.dtype]
     further = (*row.index[:-1], row.index[-1] + memory.page_bytes // size)
     return CacheLines(memory.line_bytes // size, (replace(row, index=further),))
 
 
-def _rows(program: Program, fetched: frozenset[int], loop: For) -> tuple[Load, ...]:
+def _rows(program: ir.Program, fetched: frozenset[int], loop: ir.For) -> tuple[Load, ...]:
     """Elements that a loop stores, and reads alike, one after the other; none where fetching does not pay.
 
     Fetching pays where a loop only computes and stores elements of an output, without an exponential or the like, which
@@ -76,7 +66,7 @@ def _rows(program: Program, fetched: frozenset[int], loop: For) -> tuple[Load, .
     store = loop.body[-1] if loop.body else None
     if loop.end or loop.chunk or loop.role in ("u", "v") or loop.lanes > 1:
         return ()
-    if not isinstance(store, Store) or not store.index or store.buffer in fetched:
+    if not isinstance(store, ir.Store) or not store.index or store.buffer in fetched:
         return ()
     buffer, extent = program.memory(store.buffer), program.sizes[loop.size].fixed
     if buffer.role != "output" or row_step(store.index, loop.variable) != 1:
@@ -85,7 +75,7 @@ def _rows(program: Program, fetched: frozenset[int], loop: For) -> tuple[Load, .
         return ()
     rows = {store.buffer: Load(store.buffer, store.index, buffer.dtype)}
     for s in loop.body:
-        if not isinstance(s, (Define, Store)) or (isinstance(s, Define) and s.mutable):
+        if not isinstance(s, (ir.Define, ir.Store)) or (isinstance(s, ir.Define) and s.mutable):
             return ()
         for part in scalars_within(s.value):
             if isinstance(part, Apply) and part.primitive in SLOW:

@@ -14,20 +14,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ilang.core.calculus.affine import Within, axis_index, variables_of
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Late
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.kernel import (
-    Block,
-    For,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    Tile,
-    map_blocks,
-    statements_within,
-)
 from ilang.core.ir.rewriting import (
     parts_of,
     unless_same,
@@ -38,13 +27,13 @@ from ilang.core.passes.cpu.tiles import captured, chain_of, with_tiles
 from ilang.core.record import replace
 
 
-def kernel_to_fills(program: Program) -> Program:
+def kernel_to_fills(program: ir.Program) -> ir.Program:
     """The program with tiles that fill the copies that they read."""
     return with_bodies(program, lambda kernel: _filled_copies(program, kernel))
 
 
-def _filled_copies(program: Program, kernel: Kernel) -> Block:
-    tiles = (s for s in statements_within(kernel.body) if isinstance(s, Tile))
+def _filled_copies(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
+    tiles = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.Tile))
     if not any(tile.registers is not None for tile in tiles):
         return kernel.body
     return _Filling(program, kernel).block(kernel.body, frozenset())
@@ -53,21 +42,21 @@ def _filled_copies(program: Program, kernel: Kernel) -> Block:
 class _Filling:
     """One kernel: its blocks are traversed from the outside in."""
 
-    def __init__(self, program: Program, kernel: Kernel) -> None:
+    def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         self.program = program
-        stores = (s for s in statements_within(kernel.body) if isinstance(s, Store))
+        stores = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.Store))
         self.written = Counter(s.buffer for s in stores)
         self.read = Counter(load.buffer for load in _loads(kernel.body))
 
-    def block(self, body: Block, opened: frozenset[int]) -> Block:
+    def block(self, body: ir.Block, opened: frozenset[int]) -> ir.Block:
         """A block inside ``opened`` loops, its copies marked that a tile fills."""
-        filled: dict[BufferId, Tile] = {}  # by the buffer of the tile
+        filled: dict[BufferId, ir.Tile] = {}  # by the buffer of the tile
         late: dict[int, Late] = {}  # by the place of the loop in the block
-        alone = any(isinstance(s, For) and s.parallel for s in body)
+        alone = any(isinstance(s, ir.For) and s.parallel for s in body)
         readers: Readers | None = None
         for n, s in enumerate(body):
             copied = _copied(s)
-            if copied is None or not isinstance(s, For):
+            if copied is None or not isinstance(s, ir.For):
                 continue
             readers = _tile_readers(body) if readers is None else readers
             for at, loops, tile in readers.get(copied.buffer, ()):
@@ -82,16 +71,16 @@ class _Filling:
         for n, each in late.items():
             out[n] = replace(out[n], late=each)
         for n, s in enumerate(out):
-            if isinstance(s, For):
+            if isinstance(s, ir.For):
                 inside = self.block(s.body, opened | {s.variable})
                 out[n] = s if inside is s.body else replace(s, body=inside)
-            elif isinstance(s, If):
-                out[n] = map_blocks(s, lambda block: self.block(block, opened))
+            elif isinstance(s, ir.If):
+                out[n] = ir.map_blocks(s, lambda block: self.block(block, opened))
         return unless_same(body, out)
 
     def _filled(
-        self, copied: Store, loops: Sequence[For], tile: Tile, opened: frozenset[int]
-    ) -> Tile | None:
+        self, copied: ir.Store, loops: Sequence[ir.For], tile: ir.Tile, opened: frozenset[int]
+    ) -> ir.Tile | None:
         """A tile inside loops that fills a copy, if that is possible."""
         if tile.registers is None or tile.registers.guards:
             return None
@@ -101,7 +90,7 @@ class _Filling:
         tile = replace(tile, fill=fill, first=tuple(x.variable for x in loops))
         return captured(self.program, tile)
 
-    def _fill(self, copied: Store, tile: Tile, opened: frozenset[int]) -> Store | None:
+    def _fill(self, copied: ir.Store, tile: ir.Tile, opened: frozenset[int]) -> ir.Store | None:
         """The store of a tile in a copy while it reads the source of the copy."""
         source = copied.value
         assert isinstance(source, Load)
@@ -133,55 +122,55 @@ class _Filling:
                 or any(x.coefficient(lanes) for x in at[:-1])
             ):
                 return None
-        return Store(copied.buffer, index, replace(source, index=taken))
+        return ir.Store(copied.buffer, index, replace(source, index=taken))
 
 
-def _copied(s: Statement) -> Store | None:
+def _copied(s: ir.Statement) -> ir.Store | None:
     """The store of loops that only copy, each along a dimension of a private buffer; None for other statements."""
     variables = []
-    while isinstance(s, For) and len(s.body) == 1 and s.chunk is None and s.lanes == 1:
+    while isinstance(s, ir.For) and len(s.body) == 1 and s.chunk is None and s.lanes == 1:
         variables.append(s.variable)
         s = s.body[0]
-    if not isinstance(s, Store) or not isinstance(s.value, Load) or s.value.dtype == "bool":
+    if not isinstance(s, ir.Store) or not isinstance(s.value, Load) or s.value.dtype == "bool":
         return None
     if any(part.looked for part in s.value.index):
         return None
     return s if [axis_index(v) for v in variables] == list(s.index) else None
 
 
-Readers = dict[int, list[tuple[int, tuple[For, ...], Tile]]]
+Readers = dict[int, list[tuple[int, tuple[ir.For, ...], ir.Tile]]]
 """The place in a block where a tile reads each buffer: the statement, the loops around the first tile in it, the
 tile."""
 
 
-def _tile_readers(body: Sequence[Statement]) -> Readers:
+def _tile_readers(body: Sequence[ir.Statement]) -> Readers:
     """The tiles inside plain loops of a block, and nothing but loops."""
     readers: Readers = {}
     for n, s in enumerate(body):
-        block_readers: dict[int, tuple[int, tuple[For, ...], Tile]] = {}
-        stack: list[tuple[Statement, tuple[For, ...]]] = [(s, ())]
+        block_readers: dict[int, tuple[int, tuple[ir.For, ...], ir.Tile]] = {}
+        stack: list[tuple[ir.Statement, tuple[ir.For, ...]]] = [(s, ())]
         while stack:
             inner, around = stack.pop()
-            if isinstance(inner, Tile) and around:
+            if isinstance(inner, ir.Tile) and around:
                 for load in _loads(inner.body):
                     block_readers.setdefault(load.buffer, (n, around, inner))
-            elif isinstance(inner, For) and inner.chunk is None and inner.lanes == 1:
+            elif isinstance(inner, ir.For) and inner.chunk is None and inner.lanes == 1:
                 stack += [(below, (*around, inner)) for below in reversed(inner.body)]
         for buffer, reader in block_readers.items():
             readers.setdefault(buffer, []).append(reader)
     return readers
 
 
-def _whole_lanes(tile: Tile) -> tuple[Within, ...]:
+def _whole_lanes(tile: ir.Tile) -> tuple[Within, ...]:
     """The conditions that all lanes of a tile are inside."""
     assert tile.registers is not None
     lanes = tile.registers.extents[-1]
     return tuple(end.after(lanes - 1) for end in tile.registers.ends[-1])
 
 
-def _loads(body: Sequence[Statement], copied: Store | None = None) -> Iterator[Load]:
+def _loads(body: Sequence[ir.Statement], copied: ir.Store | None = None) -> Iterator[Load]:
     """The loads of statements, or those of what is copied."""
-    for s in statements_within(body):
+    for s in ir.statements_within(body):
         for part in parts_of(s):
             if isinstance(part, Load) and (copied is None or part.buffer == copied.buffer):
                 yield part

@@ -34,24 +34,9 @@ from ilang.core.calculus.affine import (
 from ilang.core.calculus.extent import parts
 from ilang.core.calculus.extent import size as size_of
 from ilang.core.dtype import BYTES
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import CacheLines, Fetch
 from ilang.core.ir.ids import LocalId, VariableId
-from ilang.core.ir.kernel import (
-    Block,
-    Change,
-    Count,
-    Define,
-    For,
-    HorizontalReduction,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    Variable,
-    map_blocks,
-    statements_within,
-)
 from ilang.core.ir.rewriting import parts_of, substituted, unless_same
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar
 from ilang.core.ir.shaped import Size
@@ -68,7 +53,7 @@ ANY = -1
 """Stands for the variable of any loop."""
 
 
-def kernel_to_lanes(program: Program) -> Program:
+def kernel_to_lanes(program: ir.Program) -> ir.Program:
     """The program with lanes where they are allowed and pay."""
     return _Lanes(program).run()
 
@@ -76,7 +61,7 @@ def kernel_to_lanes(program: Program) -> Program:
 class _Lanes:
     """One program: its sizes grow by the parts of loops that are split."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ir.Program) -> None:
         self.program = program
         self.chunk = TERMS * program.machine.sum_lanes
         self.short = short_sizes(program)
@@ -91,18 +76,18 @@ class _Lanes:
         }
         self.buffer_names = frozenset(buffer.name for buffer in program.buffers)
         self.variables: list[str] = []
-        self.locals: list[Variable] = []
+        self.locals: list[ir.Variable] = []
         self.taken: set[str] = set()
         self.serial: dict[str, int] = {}
 
-    def run(self) -> Program:
+    def run(self) -> ir.Program:
         """The program with lanes."""
         kernels = tuple(self._kernel(kernel) for kernel in self.program.kernels)
         return replace(
             self.program, kernels=kernels, sizes=tuple(self.sizes), counts=tuple(self.counts)
         )
 
-    def _kernel(self, kernel: Kernel) -> Kernel:
+    def _kernel(self, kernel: ir.Kernel) -> ir.Kernel:
         self.variables, self.locals = list(kernel.names), list(kernel.locals)
         self.taken = {*kernel.names, *(local.name for local in kernel.locals)}
         self.serial = {}
@@ -111,24 +96,24 @@ class _Lanes:
             return kernel
         return replace(kernel, body=body, names=tuple(self.variables), locals=tuple(self.locals))
 
-    def _block(self, body: Block, around: VariableId | None) -> Block:
+    def _block(self, body: ir.Block, around: VariableId | None) -> ir.Block:
         """A block with lanes: each accumulator defined in it and the nest that changes it, together.
 
         ``around`` is the variable of the loop whose block it is.
         """
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         defined: set[int] = set()
         rows = _Rows(body)
         for n, s in enumerate(body):
-            changes = accumulations(s, self.short) if isinstance(s, For) else ()
-            if isinstance(s, Define) and s.mutable:
+            changes = accumulations(s, self.short) if isinstance(s, ir.For) else ()
+            if isinstance(s, ir.Define) and s.mutable:
                 defined.add(s.variable)
-            if isinstance(s, If):
-                out.append(map_blocks(s, lambda block: self._block(block, around)))
-            elif not isinstance(s, For):
+            if isinstance(s, ir.If):
+                out.append(ir.map_blocks(s, lambda block: self._block(block, around)))
+            elif not isinstance(s, ir.For):
                 out.append(s)
             elif not changes or any(c.variable not in defined for c in changes):
-                out.append(map_blocks(s, partial(self._block, around=s.variable)))
+                out.append(ir.map_blocks(s, partial(self._block, around=s.variable)))
             else:
                 fetch = None if around is None else self._fetch(s, rows, n, around)
                 sums = self._sums(s, changes)
@@ -141,7 +126,7 @@ class _Lanes:
                 out += [_horizontal(c, lanes) for c in others]
         return unless_same(body, out)
 
-    def _fetch(self, loop: For, rows: _Rows, position: int, around: VariableId) -> Fetch | None:
+    def _fetch(self, loop: ir.For, rows: _Rows, position: int, around: VariableId) -> Fetch | None:
         """The elements that a loop at a position of a block can fetch while it runs, in a loop over ``around``.
 
         A row that it reads again, after a loop before it, where the next iteration around has it. A row of an array
@@ -169,7 +154,7 @@ class _Lanes:
         return Fetch(memory.fetched_elements, lines)
 
     @staticmethod
-    def _wanted(loop: For, rows: _Rows, position: int) -> list[Load]:
+    def _wanted(loop: ir.For, rows: _Rows, position: int) -> list[Load]:
         """Elements that the loop after one at a position will write, if that one is slow and both walk alike."""
         if not any(
             isinstance(p, Apply) and p.primitive in SLOW for s in loop.body for p in parts_of(s)
@@ -179,10 +164,10 @@ class _Lanes:
         if later is None or later.size != loop.size:
             return []
         like = substituted(later, {later.variable: axis_index(loop.variable)})
-        assert isinstance(like, For)
+        assert isinstance(like, ir.For)
         if like.end != loop.end:
             return []
-        stores = [s for s in statements_within([like]) if isinstance(s, Store)]
+        stores = [s for s in ir.statements_within([like]) if isinstance(s, ir.Store)]
         return [Load(s.buffer, s.index, s.value.dtype or "") for s in stores]
 
     def _is_row(self, load: Load, variable: VariableId) -> bool:
@@ -191,37 +176,39 @@ class _Lanes:
         private = self.program.buffers[load.buffer].private
         return plain and not private and row_step(load.index, variable) == 1
 
-    def _lane_count(self, changes: Sequence[Change]) -> int:
+    def _lane_count(self, changes: Sequence[ir.Change]) -> int:
         """The number of lanes of a loop: more where a step takes longer, and its order means nothing."""
         primitives = {c.value.primitive for c in changes if isinstance(c.value, Apply)}
         machine = self.program.machine
         return machine.most_sum_lanes() if primitives <= {"max", "min"} else machine.sum_lanes
 
-    def _sums(self, loop: For, changes: Sequence[Change]) -> tuple[Change, ...]:
+    def _sums(self, loop: ir.For, changes: Sequence[ir.Change]) -> tuple[ir.Change, ...]:
         """The sums of f32 in f64 that a loop can take a chunk at a time."""
         size = self.sizes[loop.size].fixed
         whole = not loop.part() and all(end.step == 1 for end in loop.end)
         whole = whole or (size is not None and size <= self.chunk)
-        if not whole or loop.chunk is not None or any(isinstance(s, For) for s in loop.body):
+        if not whole or loop.chunk is not None or any(isinstance(s, ir.For) for s in loop.body):
             return ()
         return tuple(c for c in changes if _term(c) is not None)
 
-    def _summed(self, loop: For, sums: Sequence[Change], lanes: int) -> list[Statement]:
+    def _summed(self, loop: ir.For, sums: Sequence[ir.Change], lanes: int) -> list[ir.Statement]:
         """A loop in lanes, its f32 sums in variables of their own for a chunk of it."""
         if not sums:
             return [_vectorised(loop, lanes)]
         parts = {c.variable: self._partial(lanes) for c in sums}
         body = tuple(
-            Change(parts[s.variable], _sum(parts[s.variable], _term(s), "f32"))
-            if isinstance(s, Change) and s.variable in parts
+            ir.Change(parts[s.variable], _sum(parts[s.variable], _term(s), "f32"))
+            if isinstance(s, ir.Change) and s.variable in parts
             else s
             for s in loop.body
         )
         zero = Constant(0, "f32")
-        start = [Define(p, "f32", zero, mutable=True) for p in parts.values()]
-        end: list[Statement] = [HorizontalReduction(p, "add", "f32", lanes) for p in parts.values()]
+        start = [ir.Define(p, "f32", zero, mutable=True) for p in parts.values()]
+        end: list[ir.Statement] = [
+            ir.HorizontalReduction(p, "add", "f32", lanes) for p in parts.values()
+        ]
         for acc, p in parts.items():
-            end.append(Change(acc, _sum(acc, Convert(Local(p, "f32"), "f64"), "f64")))
+            end.append(ir.Change(acc, _sum(acc, Convert(Local(p, "f32"), "f64"), "f64")))
         loop = replace(loop, body=body, lanes=lanes)
         fixed = self.sizes[loop.size].fixed
         if fixed is not None and fixed <= self.chunk:
@@ -231,15 +218,15 @@ class _Lanes:
         self.variables.append(self._fresh(f"{name}1"))
         index = Affine(((self.chunk, outer), (1, inner)))
         chunk = substituted(loop, {outer: index})
-        assert isinstance(chunk, For)
+        assert isinstance(chunk, ir.For)
         first = self.chunk * axis_index(outer)
         ends = (remaining(loop.size, first), *(Ceiling(each.index - first) for each in loop.end))
         chunk = replace(chunk, variable=inner, size=self._constant(self.chunk), end=ends)
-        return [For(outer, self._chunks(loop.size), (*start, chunk, *end))]
+        return [ir.For(outer, self._chunks(loop.size), (*start, chunk, *end))]
 
     def _partial(self, lanes: int) -> LocalId:
         """A new variable with lanes."""
-        self.locals.append(Variable(self._fresh("partial"), lanes))
+        self.locals.append(ir.Variable(self._fresh("partial"), lanes))
         return LocalId(len(self.locals) - 1)
 
     def _fresh(self, name: str) -> str:
@@ -261,14 +248,14 @@ class _Lanes:
             return self._constant(-(-size.fixed // self.chunk))
         self.chunks[whole] = len(self.sizes)
         self.sizes.append(Size(self.names.fresh(f"{size.name}_{self.chunk}"), None, ()))
-        self.counts.append(Count(self.chunks[whole], parts(size_of(whole), self.chunk)))
+        self.counts.append(ir.Count(self.chunks[whole], parts(size_of(whole), self.chunk)))
         return self.chunks[whole]
 
 
 class _Rows:
     """The loads of the loops of a block, collected as far as they are asked for: each loop is looked at once."""
 
-    def __init__(self, body: Sequence[Statement]) -> None:
+    def __init__(self, body: Sequence[ir.Statement]) -> None:
         self.body = body
         self.read: set[Load] = set()
         self.seen = 0
@@ -276,17 +263,17 @@ class _Rows:
     def read_before(self, position: int) -> set[Load]:
         """The loads of loops before a position, each as ``_of_any`` has it; positions are asked for in order."""
         for s in self.body[self.seen : position]:
-            if isinstance(s, For):
-                scalars = (p for inner in statements_within([s]) for p in parts_of(inner))
+            if isinstance(s, ir.For):
+                scalars = (p for inner in ir.statements_within([s]) for p in parts_of(inner))
                 self.read |= {_of_any(p, s.variable) for p in scalars if isinstance(p, Load)}
         self.seen = position
         return self.read
 
-    def loop_after(self, position: int) -> For | None:
+    def loop_after(self, position: int) -> ir.For | None:
         """The first loop after a position."""
         for n in range(position + 1, len(self.body)):
             s = self.body[n]
-            if isinstance(s, For):
+            if isinstance(s, ir.For):
                 return s
         return None
 
@@ -304,7 +291,7 @@ def _constants(sizes: Sequence[Size]) -> dict[int, int]:
     return constants
 
 
-def _term(change: Change) -> Scalar | None:
+def _term(change: ir.Change) -> Scalar | None:
     """The f32 number that a change adds in f64; None where it does anything else."""
     value = change.value
     assert isinstance(value, Apply)
@@ -319,15 +306,15 @@ def _sum(variable: LocalId, term: Scalar | None, dtype: str) -> Scalar:
     return Apply("add", (Local(variable, dtype), term), dtype)
 
 
-def _vectorised(loop: For, lanes: int) -> For:
+def _vectorised(loop: ir.For, lanes: int) -> ir.For:
     """The nest with lanes on its innermost loop."""
     inner = loop.body[0]
-    if len(loop.body) == 1 and isinstance(inner, For):
+    if len(loop.body) == 1 and isinstance(inner, ir.For):
         return replace(loop, body=(_vectorised(inner, lanes),))
     return replace(loop, lanes=lanes)
 
 
-def _horizontal(change: Change, lanes: int) -> HorizontalReduction:
+def _horizontal(change: ir.Change, lanes: int) -> ir.HorizontalReduction:
     value = change.value
     assert isinstance(value, Apply)
-    return HorizontalReduction(change.variable, value.primitive, value.dtype or "", lanes)
+    return ir.HorizontalReduction(change.variable, value.primitive, value.dtype or "", lanes)

@@ -16,24 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, axis_index
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
-from ilang.core.ir.kernel import (
-    Block,
-    Change,
-    Define,
-    For,
-    HorizontalReduction,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    Tile,
-    Variable,
-    map_blocks,
-    map_statements,
-    statements_within,
-)
 from ilang.core.ir.rewriting import (
     accesses,
     parts_of,
@@ -50,7 +34,7 @@ from ilang.core.record import mapped, replace
 Index = tuple[Affine, ...]
 
 
-def kernel_to_merged(program: Program) -> Program:
+def kernel_to_merged(program: ir.Program) -> ir.Program:
     """The program with loops merged, and without temporaries that need no memory."""
     short = short_sizes(program)
     names = frozenset(buffer.name for buffer in program.buffers)
@@ -60,11 +44,11 @@ def kernel_to_merged(program: Program) -> Program:
     return with_bodies(merged, lambda kernel: _without(kernel.body, unread[kernel.name]))
 
 
-def _unread(program: Program) -> dict[str, set[BufferId]]:
+def _unread(program: ir.Program) -> dict[str, set[BufferId]]:
     """The temporaries of each kernel, by its name, that no kernel reads, whatever is in their place."""
     touched = [{buffer for buffer, _ in accesses(kernel.body)} for kernel in program.kernels]
     read = [
-        {buffer for s in statements_within(kernel.body) for buffer, _ in reads_of(s)}
+        {buffer for s in ir.statements_within(kernel.body) for buffer, _ in reads_of(s)}
         for kernel in program.kernels
     ]
     calls = program.launched()
@@ -83,7 +67,7 @@ class _Merging:
     """One kernel: its blocks are traversed from the outside in."""
 
     def __init__(
-        self, program: Program, kernel: Kernel, short: set[int], names: frozenset[str]
+        self, program: ir.Program, kernel: ir.Kernel, short: set[int], names: frozenset[str]
     ) -> None:
         self.program = program
         self.kernel = kernel
@@ -93,41 +77,43 @@ class _Merging:
         self.taken = {*kernel.names, *(local.name for local in kernel.locals)}
         self.constant = {
             s.variable
-            for s in statements_within(kernel.body)
-            if isinstance(s, Define) and not s.mutable
+            for s in ir.statements_within(kernel.body)
+            if isinstance(s, ir.Define) and not s.mutable
         }
 
-    def run(self) -> Kernel:
+    def run(self) -> ir.Kernel:
         """The kernel, merged."""
         body = self._block(self.kernel.body)
         if body is self.kernel.body:
             return self.kernel
         return replace(self.kernel, body=body, locals=tuple(self.locals))
 
-    def _block(self, body: Block) -> Block:
-        out: list[Statement] = []
+    def _block(self, body: ir.Block) -> ir.Block:
+        out: list[ir.Statement] = []
         at: int | None = None  # where a loop stands that only definitions follow
         for s in body:
             merged = None
-            if at is not None and isinstance(s, For):
+            if at is not None and isinstance(s, ir.For):
                 first = out[at]
-                assert isinstance(first, For)
+                assert isinstance(first, ir.For)
                 merged = self._merged(first, s, out[at + 1 :])
             if at is not None and merged is not None:
                 out[at:] = [*out[at + 1 :], merged]
             else:
                 out.append(self._inside(s))
-            if isinstance(s, For):
+            if isinstance(s, ir.For):
                 at = len(out) - 1
-            elif not isinstance(s, Define):
+            elif not isinstance(s, ir.Define):
                 at = None
         return unless_same(body, list(self._forwarded(out)))
 
-    def _inside(self, s: Statement) -> Statement:
+    def _inside(self, s: ir.Statement) -> ir.Statement:
         """A statement with its blocks merged."""
-        return map_blocks(s, self._block) if isinstance(s, (For, If)) else s
+        return ir.map_blocks(s, self._block) if isinstance(s, (ir.For, ir.If)) else s
 
-    def _merged(self, first: For, second: For, between: Sequence[Statement]) -> For | None:
+    def _merged(
+        self, first: ir.For, second: ir.For, between: Sequence[ir.Statement]
+    ) -> ir.For | None:
         """Two loops as one, after the definitions between them; None where they stay two."""
         instead = {second.variable: axis_index(first.variable)}
         end = substituted(second.end, instead)
@@ -139,7 +125,9 @@ class _Merging:
         if self._waits(first) != self._waits(second):
             return None
         names = {
-            self.kernel.names[s.variable] for s in statements_within(body) if isinstance(s, For)
+            self.kernel.names[s.variable]
+            for s in ir.statements_within(body)
+            if isinstance(s, ir.For)
         }
         if self.kernel.names[first.variable] in names:
             return None
@@ -147,7 +135,7 @@ class _Merging:
             return None
         written, changed = _written(first.body), _changed(first.body)
         for s in (*between, *body):
-            for inner in statements_within([s]):
+            for inner in ir.statements_within([s]):
                 if any(isinstance(p, Local) and p.variable in changed for p in parts_of(inner)):
                     return None
         if any(isinstance(p, Load) and p.buffer in written for s in between for p in parts_of(s)):
@@ -162,31 +150,31 @@ class _Merging:
             return None
         return merged
 
-    def _waits(self, loop: For) -> bool:
+    def _waits(self, loop: ir.For) -> bool:
         """Whether an iteration of an innermost loop needs what the one before it made, so that it cannot have lanes."""
-        if any(isinstance(s, For) for s in statements_within(loop.body)):
+        if any(isinstance(s, ir.For) for s in ir.statements_within(loop.body)):
             return False
         changes = {s.variable for s in accumulations(loop, self.short)}
         return any(
-            (isinstance(s, Change) and s.variable not in changes)
-            or (isinstance(s, Store) and not _depends(s.index, loop.variable))
-            for s in statements_within(loop.body)
+            (isinstance(s, ir.Change) and s.variable not in changes)
+            or (isinstance(s, ir.Store) and not _depends(s.index, loop.variable))
+            for s in ir.statements_within(loop.body)
         )
 
-    def _forwarded(self, body: Sequence[Statement]) -> Iterator[Statement]:
+    def _forwarded(self, body: Sequence[ir.Statement]) -> Iterator[ir.Statement]:
         """A block in which what was stored before is read from a variable."""
         known: dict[int, dict[Index, Scalar]] = {}
         read = _read_later(body)
         for n, old in enumerate(body):
             s = old
-            if known and isinstance(s, (Define, Change, Store)):
+            if known and isinstance(s, (ir.Define, ir.Change, ir.Store)):
                 s = replace(s, value=_loaded(s.value, known))
             for buffer in _written([s]) if known else ():
                 known.pop(buffer, None)
-            if isinstance(s, Store) and n in read:
+            if isinstance(s, ir.Store) and n in read:
                 if not self._is_constant(s.value):
                     element = Local(self._local(s), self.program.buffers[s.buffer].dtype)
-                    yield Define(element.variable, element.dtype, s.value)
+                    yield ir.Define(element.variable, element.dtype, s.value)
                     s = replace(s, value=element)
                 known[s.buffer] = {s.index: s.value}
             yield s
@@ -197,12 +185,12 @@ class _Merging:
             isinstance(value, Local) and value.variable in self.constant
         )
 
-    def _local(self, s: Store) -> LocalId:
+    def _local(self, s: ir.Store) -> LocalId:
         name = fresh(
             f"{self.program.buffers[s.buffer].name}_element", self.taken, self.buffer_names
         )
         self.taken.add(name)
-        self.locals.append(Variable(name))
+        self.locals.append(ir.Variable(name))
         number = LocalId(len(self.locals) - 1)
         self.constant.add(number)
         return number
@@ -213,19 +201,19 @@ def _depends(index: Sequence[Affine], variable: int) -> bool:
     return any(variable in part.axes() for part in index)
 
 
-def _is_plain(loop: For) -> bool:
+def _is_plain(loop: ir.For) -> bool:
     """Whether a loop may be changed: it is not in blocks, and has no register tile."""
-    inner = list(statements_within([loop]))
+    inner = list(ir.statements_within([loop]))
     return not any(
-        isinstance(s, Tile) or (isinstance(s, For) and s.chunk is not None) for s in inner
+        isinstance(s, ir.Tile) or (isinstance(s, ir.For) and s.chunk is not None) for s in inner
     )
 
 
-def _may_meet(variable: int, first: Sequence[Statement], second: Sequence[Statement]) -> bool:
+def _may_meet(variable: int, first: Sequence[ir.Statement], second: Sequence[ir.Statement]) -> bool:
     """Whether the second body reads what the first wrote, and nothing that another iteration touches."""
     before, after = list(accesses(first)), list(accesses(second))
     written, rewritten = _written(first), _written(second)
-    opened = {s.variable for s in statements_within([*first, *second]) if isinstance(s, For)}
+    opened = {s.variable for s in ir.statements_within([*first, *second]) if isinstance(s, ir.For)}
     read = {buffer for buffer, _ in after} - rewritten
     if not read & written:
         return False
@@ -250,25 +238,27 @@ def _is_apart(
     return False
 
 
-def _written(body: Sequence[Statement]) -> set[int]:
-    return {s.buffer for s in statements_within(body) if isinstance(s, (Store, Tile))}
+def _written(body: Sequence[ir.Statement]) -> set[int]:
+    return {s.buffer for s in ir.statements_within(body) if isinstance(s, (ir.Store, ir.Tile))}
 
 
-def _changed(body: Sequence[Statement]) -> set[int]:
+def _changed(body: Sequence[ir.Statement]) -> set[int]:
     return {
-        s.variable for s in statements_within(body) if isinstance(s, (Change, HorizontalReduction))
+        s.variable
+        for s in ir.statements_within(body)
+        if isinstance(s, (ir.Change, ir.HorizontalReduction))
     }
 
 
-def _read_later(body: Sequence[Statement]) -> set[int]:
+def _read_later(body: Sequence[ir.Statement]) -> set[int]:
     """The stores of a block, by position, whose element it reads itself before the buffer is written again."""
     read: set[int] = set()
-    if not any(isinstance(s, Store) for s in body):
+    if not any(isinstance(s, ir.Store) for s in body):
         return read
     wanted: dict[int, set[Index]] = {}  # what is read from here on, before it is written
     for n in range(len(body) - 1, -1, -1):
         s = body[n]
-        if isinstance(s, Store) and s.index in wanted.get(s.buffer, ()):
+        if isinstance(s, ir.Store) and s.index in wanted.get(s.buffer, ()):
             read.add(n)
         for buffer in _written([s]):
             wanted.pop(buffer, None)
@@ -278,13 +268,13 @@ def _read_later(body: Sequence[Statement]) -> set[int]:
     return read
 
 
-def _without(body: Sequence[Statement], unread: set[BufferId]) -> Block:
+def _without(body: Sequence[ir.Statement], unread: set[BufferId]) -> ir.Block:
     """A block without stores that nothing reads, and without loops that are left empty."""
 
-    def kept(s: Statement) -> Statement | None:
-        return None if isinstance(s, Store) and s.buffer in unread else s
+    def kept(s: ir.Statement) -> ir.Statement | None:
+        return None if isinstance(s, ir.Store) and s.buffer in unread else s
 
-    return map_statements(tuple(body), kept)
+    return ir.map_statements(tuple(body), kept)
 
 
 def _loaded(scalar: Scalar, known: Mapping[int, Mapping[Index, Scalar]]) -> Scalar:

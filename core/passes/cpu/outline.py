@@ -16,29 +16,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.cost import USUAL, Work, of_loop
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Captured, Outline, Sharing, Transpose
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.kernel import (
-    Block,
-    Define,
-    For,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    Tile,
-    blocks_of,
-    map_blocks,
-    statements_within,
-)
 from ilang.core.ir.rewriting import unless_same
 from ilang.core.ir.scalar import Local
 from ilang.core.lower.uses import touched, use_of
 from ilang.core.record import replace
 
 
-def kernel_to_outlined(program: Program) -> Program:
+def kernel_to_outlined(program: ir.Program) -> ir.Program:
     """The program whose kernels and parallel loops know what their functions take."""
     steps = {size: step for size, (_, step) in program.parts().items()}
     steps |= {size: int(USUAL) // most for size, most in program.chunks().items()}
@@ -49,7 +36,7 @@ def kernel_to_outlined(program: Program) -> Program:
 class _Function:
     """A function while its kernel is explored: its loops, or none of the kernel; which functions are around it."""
 
-    def __init__(self, loops: Sequence[For], body: Block, path: tuple[int, ...]) -> None:
+    def __init__(self, loops: Sequence[ir.For], body: ir.Block, path: tuple[int, ...]) -> None:
         """A function that calls nothing yet; ``path`` has the places of those around it, and its own."""
         self.loops = loops
         self.body = body
@@ -61,17 +48,17 @@ class _Function:
 class _Outlining:
     """The functions of one kernel: itself, and its parallel loops as they follow each other, outer ones first."""
 
-    def __init__(self, program: Program, kernel: Kernel, steps: Mapping[int, int]) -> None:
+    def __init__(self, program: ir.Program, kernel: ir.Kernel, steps: Mapping[int, int]) -> None:
         """For a kernel; ``steps`` says how far apart the parts of split dimensions are, by size number."""
         self.program = program
         self.kernel = kernel
         self.steps = steps
         self.functions = [_Function((), kernel.body, (0,))]
         self.homes: dict[BufferId, tuple[int, ...]] = {}
-        defined = (s for s in statements_within(kernel.body) if isinstance(s, Define))
+        defined = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.Define))
         self.dtypes = {s.variable: s.dtype for s in defined}
 
-    def run(self) -> Kernel:
+    def run(self) -> ir.Kernel:
         """The kernel with its functions."""
         self._explore(self.functions[0], self.kernel.body)
         for buffer, path in sorted(self.homes.items()):
@@ -80,15 +67,15 @@ class _Outlining:
         body = _with_outlines(self.kernel.body, iter(outlines[1:]))
         return replace(self.kernel, body=body, outline=outlines[0])
 
-    def _explore(self, function: _Function, body: Sequence[Statement]) -> None:
+    def _explore(self, function: _Function, body: Sequence[ir.Statement]) -> None:
         """Find the functions inside a function, and where private buffers are used."""
         for s in body:
             for buffer in touched(s):
                 described = self.program.buffers[buffer]
                 if described.private and described.role != "tile":
                     self.homes[buffer] = _common(self.homes.get(buffer), function.path)
-            if not isinstance(s, For) or not s.parallel:
-                for block in blocks_of(s):
+            if not isinstance(s, ir.For) or not s.parallel:
+                for block in ir.blocks_of(s):
                     self._explore(function, block)
                 continue
             number, loops = len(self.functions), _together(self.program, s)
@@ -158,7 +145,7 @@ def _common(path: tuple[int, ...] | None, other: tuple[int, ...]) -> tuple[int, 
     return tuple(a for a, b in zip(path, other, strict=False) if a == b)
 
 
-def _together(program: Program, loop: For) -> list[For]:
+def _together(program: ir.Program, loop: ir.For) -> list[ir.For]:
     """A parallel loop and those inside it that are all that it does, but for the innermost loop of a nest.
 
     The place in a loop is a remainder by its extent, which is therefore not known to be 0.
@@ -166,45 +153,48 @@ def _together(program: Program, loop: For) -> list[For]:
     chain = [loop]
     while len(chain[-1].body) == 1:
         inner = chain[-1].body[0]
-        if not isinstance(inner, For) or not inner.parallel or inner.end:
+        if not isinstance(inner, ir.For) or not inner.parallel or inner.end:
             break
         if program.sizes[inner.size].fixed == 0:
             break
-        if not any(isinstance(s, (For, Tile, Transpose)) for s in inner.body):
+        if not any(isinstance(s, (ir.For, ir.Tile, Transpose)) for s in inner.body):
             break
         chain.append(inner)
     return chain
 
 
-def _filled_outside(body: Sequence[Statement]) -> Iterator[BufferId]:
+def _filled_outside(body: Sequence[ir.Statement]) -> Iterator[BufferId]:
     """The copies that tiles may fill whose loops are further out."""
-    loops = [s for s in statements_within(body) if isinstance(s, For) and s.late]
+    loops = [s for s in ir.statements_within(body) if isinstance(s, ir.For) and s.late]
     copied = {
-        s.buffer for loop in loops for s in statements_within(loop.body) if isinstance(s, Store)
+        s.buffer
+        for loop in loops
+        for s in ir.statements_within(loop.body)
+        if isinstance(s, ir.Store)
     }
-    for s in statements_within(body):
-        if isinstance(s, Tile) and s.fill is not None and s.fill.buffer not in copied:
+    for s in ir.statements_within(body):
+        if isinstance(s, ir.Tile) and s.fill is not None and s.fill.buffer not in copied:
             yield s.fill.buffer
 
 
-def _with_outlines(body: Block, outlines: Iterator[Outline]) -> Block:
+def _with_outlines(body: ir.Block, outlines: Iterator[Outline]) -> ir.Block:
     """A block whose parallel loops have their outlines, in the order in which loops follow each other."""
-    out: list[Statement] = []
+    out: list[ir.Statement] = []
     for s in body:
-        if isinstance(s, For) and s.parallel:
+        if isinstance(s, ir.For) and s.parallel:
             outline = next(outlines)
             out.append(replace(_inside(s, outline.loops, outlines), outline=outline))
-        elif isinstance(s, (For, If)):
-            out.append(map_blocks(s, lambda block: _with_outlines(block, outlines)))
+        elif isinstance(s, (ir.For, ir.If)):
+            out.append(ir.map_blocks(s, lambda block: _with_outlines(block, outlines)))
         else:
             out.append(s)
     return unless_same(body, out)
 
 
-def _inside(loop: For, depth: int, outlines: Iterator[Outline]) -> For:
+def _inside(loop: ir.For, depth: int, outlines: Iterator[Outline]) -> ir.For:
     """So many loops with nothing between them, and outlines in what is inside."""
     if depth == 1:
         return replace(loop, body=_with_outlines(loop.body, outlines))
     (inner,) = loop.body
-    assert isinstance(inner, For)
+    assert isinstance(inner, ir.For)
     return replace(loop, body=(_inside(inner, depth - 1, outlines),))

@@ -20,19 +20,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 
 from ilang.core.calculus.affine import Within, axis_index
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.kernel import (
-    Block,
-    For,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    Tile,
-    statements_within,
-)
 from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Constant, Load
 from ilang.core.ir.shaped import Size
@@ -45,7 +35,7 @@ from ilang.core.record import record, replace
 class _Around:
     """A statement around another one: its place in its block, and whether the other is in what is done otherwise."""
 
-    s: For | If
+    s: ir.For | ir.If
     place: int
     otherwise: bool
 
@@ -68,11 +58,11 @@ class _FillingStore:
     outside: Path
     first: _Around
     inside: Path
-    store: Store
-    lanes: For
+    store: ir.Store
+    lanes: ir.For
 
 
-def kernel_to_padded(program: Program) -> Program:
+def kernel_to_padded(program: ir.Program) -> ir.Program:
     """The program with zeros in all lanes that a tile reads and nothing else writes.
 
     A buffer that cannot be cleared at one place is ``padded`` no more: tiles that read it along their lanes are in
@@ -86,7 +76,7 @@ def kernel_to_padded(program: Program) -> Program:
     sizes = {size.fixed: n for n, size in reversed(list(enumerate(program.sizes)))}
     for kernel, numbers in zip(program.kernels, read, strict=True):
         clearing = _Clearing(program, kernel.body, numbers, sizes)
-        cleared: dict[Spot, list[Statement]] = {}
+        cleared: dict[Spot, list[ir.Statement]] = {}
         for number in sorted(numbers):
             spot = clearing.spot(number)
             if spot is None:
@@ -98,21 +88,21 @@ def kernel_to_padded(program: Program) -> Program:
     return padded if padded.buffers == program.buffers else _guarded(padded)
 
 
-def _read_past(kernel: Kernel) -> set[BufferId]:
+def _read_past(kernel: ir.Kernel) -> set[BufferId]:
     """The buffers that tiles of a kernel read past the end of what is in them."""
-    tiles = (s for s in statements_within(kernel.body) if isinstance(s, Tile))
+    tiles = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.Tile))
     held = (tile.registers for tile in tiles if tile.registers is not None)
     return {load.buffer for each in held if each.past for load in each.along}
 
 
-def _guarded(program: Program) -> Program:
+def _guarded(program: ir.Program) -> ir.Program:
     """The program whose tiles know which buffers are padded no more."""
     kernels = []
     for kernel in program.kernels:
         tiles = {
             s.buffer: replace(s, registers=guarded(program, s.registers))
-            for s in statements_within(kernel.body)
-            if isinstance(s, Tile) and s.registers is not None
+            for s in ir.statements_within(kernel.body)
+            if isinstance(s, ir.Tile) and s.registers is not None
         }
         kernels.append(replace(kernel, body=with_tiles(kernel.body, tiles)))
     return replace(program, kernels=tuple(kernels))
@@ -122,13 +112,19 @@ class _Clearing:
     """The statements that fill some buffers of a kernel, found in one traversal, and where buffers are cleared."""
 
     def __init__(
-        self, program: Program, body: Block, buffers: set[BufferId], sizes: Mapping[int | None, int]
+        self,
+        program: ir.Program,
+        body: ir.Block,
+        buffers: set[BufferId],
+        sizes: Mapping[int | None, int],
     ) -> None:
         """For the buffers of a kernel that tiles read past the end; ``sizes`` are numbers by extent."""
         self.program = program
         self.sizes = sizes
         self.buffers = buffers
-        self.stores: dict[BufferId, list[tuple[Store, Path]]] = {number: [] for number in buffers}
+        self.stores: dict[BufferId, list[tuple[ir.Store, Path]]] = {
+            number: [] for number in buffers
+        }
         self.reads: dict[Spot, frozenset[int]] = {}
         self._visit(body, ())
         self.fillings = {
@@ -136,15 +132,15 @@ class _Clearing:
             for number, stores in self.stores.items()
         }
 
-    def _visit(self, body: Block, around: Path) -> None:
+    def _visit(self, body: ir.Block, around: Path) -> None:
         """Find the stores in a block, and what is around each."""
         for place, s in enumerate(body):
-            if isinstance(s, Store) and s.buffer in self.buffers:
+            if isinstance(s, ir.Store) and s.buffer in self.buffers:
                 self.stores[s.buffer].append((s, around))
-            elif isinstance(s, (For, Transpose)):
-                loop = s if isinstance(s, For) else s.loops
+            elif isinstance(s, (ir.For, Transpose)):
+                loop = s if isinstance(s, ir.For) else s.loops
                 self._visit(loop.body, (*around, _Around(loop, place, False)))
-            elif isinstance(s, If):
+            elif isinstance(s, ir.If):
                 self._visit(s.body, (*around, _Around(s, place, False)))
                 self._visit(s.otherwise, (*around, _Around(s, place, True)))
 
@@ -160,7 +156,7 @@ class _Clearing:
                 return None
         return first
 
-    def nests(self, buffer: BufferId) -> Iterator[Statement]:
+    def nests(self, buffer: BufferId) -> Iterator[ir.Statement]:
         """The loops that clear a buffer that is cleared at one spot."""
         for filling in self.fillings[buffer]:
             assert filling is not None
@@ -168,7 +164,7 @@ class _Clearing:
             if nest is not None:
                 yield nest
 
-    def _filling(self, store: Store, around: Path) -> _FillingStore | None:
+    def _filling(self, store: ir.Store, around: Path) -> _FillingStore | None:
         """The loops in which a store fills a buffer; None where its rows have no loop of their own there.
 
         A store that adds to a buffer, as all that is around it, reads the buffer, and does not fill it.
@@ -177,7 +173,7 @@ class _Clearing:
         n = next((n for n, path in enumerate(paths) if not self._reads(path, store.buffer)), None)
         size = self.program.buffers[store.buffer].dims[-1]
         inside = () if n is None else around[n:]
-        loops = [at.s for at in inside if isinstance(at.s, For)]
+        loops = [at.s for at in inside if isinstance(at.s, ir.For)]
         for s in loops:
             if store.index[-1] == axis_index(s.variable) and s.size == size:
                 depends = any(_mentions(loop, s.variable) for loop in loops)
@@ -189,7 +185,7 @@ class _Clearing:
         """Whether the last statement of a path, or one in it, reads a buffer."""
         spot = _spot(path)
         if spot not in self.reads:
-            parts = (part for s in statements_within((path[-1].s,)) for part in parts_of(s))
+            parts = (part for s in ir.statements_within((path[-1].s,)) for part in parts_of(s))
             self.reads[spot] = frozenset(part.buffer for part in parts if isinstance(part, Load))
         return buffer in self.reads[spot]
 
@@ -201,15 +197,15 @@ def _spot(path: Path) -> Spot:
 
 
 def _nest_of_zeros(
-    program: Program, filling: _FillingStore, sizes: Mapping[int | None, int]
-) -> Statement | None:
+    program: ir.Program, filling: _FillingStore, sizes: Mapping[int | None, int]
+) -> ir.Statement | None:
     """The loops that clear what a store fills, lanes innermost; None where it fills whole rows.
 
     The condition that a row ends early stands as far out as its variables are known; without it, all rows are cleared.
     """
     lanes = filling.lanes
     loops = [(at.s, at.otherwise) for at in filling.inside if at.s is not lanes]
-    within = [s for s, _ in loops if isinstance(s, If) and _mentions(s, lanes.variable)]
+    within = [s for s, _ in loops if isinstance(s, ir.If) and _mentions(s, lanes.variable)]
     if not lanes.end and not within:
         return None
     extent = program.sizes[lanes.size].fixed
@@ -229,39 +225,39 @@ def _nest_of_zeros(
         second, both = (
             _nest(_zeros(program, filling, half, first), loops[inner:]) for first in (middle, 0)
         )
-        cleared = If(_reaches(lanes, middle), (second,), (both,))
-    return _nest(If(_reaches(lanes, extent - 1), (), (cleared,)), loops[:inner])
+        cleared = ir.If(_reaches(lanes, middle), (second,), (both,))
+    return _nest(ir.If(_reaches(lanes, extent - 1), (), (cleared,)), loops[:inner])
 
 
-def _zeros(program: Program, filling: _FillingStore, size: int, first: int) -> Statement:
+def _zeros(program: ir.Program, filling: _FillingStore, size: int, first: int) -> ir.Statement:
     """The loop that clears so many lanes of a row, from one on."""
     store, variable = filling.store, filling.lanes.variable
     index = (*store.index[:-1], store.index[-1] + first)
     zero = Constant(0, program.buffers[store.buffer].dtype)
-    return For(variable, size, (Store(store.buffer, index, zero),))
+    return ir.For(variable, size, (ir.Store(store.buffer, index, zero),))
 
 
-def _nest(s: Statement, around: Sequence[tuple[For | If, bool]]) -> Statement:
+def _nest(s: ir.Statement, around: Sequence[tuple[ir.For | ir.If, bool]]) -> ir.Statement:
     """A statement inside others, as it is inside these."""
     for outer, otherwise in reversed(around):
-        if isinstance(outer, For):
-            s = For(outer.variable, outer.size, (s,), end=outer.end)
+        if isinstance(outer, ir.For):
+            s = ir.For(outer.variable, outer.size, (s,), end=outer.end)
         else:
-            s = If(outer.within, *(((), (s,)) if otherwise else ((s,), ())))
+            s = ir.If(outer.within, *(((), (s,)) if otherwise else ((s,), ())))
     return s
 
 
-def _opens(s: For | If, variables: Container[int]) -> bool:
+def _opens(s: ir.For | ir.If, variables: Container[int]) -> bool:
     """Whether a statement is the loop of one of some variables."""
-    return isinstance(s, For) and s.variable in variables
+    return isinstance(s, ir.For) and s.variable in variables
 
 
-def _reaches(lanes: For, lane: int) -> tuple[Within, ...]:
+def _reaches(lanes: ir.For, lane: int) -> tuple[Within, ...]:
     """The conditions that a row has the lane of this number."""
     return tuple(end.after(lane) for end in lanes.end)
 
 
-def _with_halves(program: Program, read: set[BufferId]) -> Program:
+def _with_halves(program: ir.Program, read: set[BufferId]) -> ir.Program:
     """The program with the size of half of each row of lanes of buffers that is cleared by halves."""
     fixed = {size.fixed for size in program.sizes}
     rows = {program.sizes[program.buffers[number].dims[-1]].fixed for number in read}
@@ -272,35 +268,37 @@ def _with_halves(program: Program, read: set[BufferId]) -> Program:
     return replace(program, sizes=(*program.sizes, *sizes)) if sizes else program
 
 
-def _pair(program: Program) -> int:
+def _pair(program: ir.Program) -> int:
     """Lanes of two of the longest vectors: a tile reads one at a time, or divisors of its row, half past it at most."""
     return 2 * program.machine.vector_lanes("f32")
 
 
-def _half(program: Program, lanes: For, sizes: Mapping[int | None, int]) -> int | None:
+def _half(program: ir.Program, lanes: ir.For, sizes: Mapping[int | None, int]) -> int | None:
     """The size number of half of the lanes of a row, where that is vectors of any length; else None."""
     extent = program.sizes[lanes.size].fixed or 0
     return None if extent % _pair(program) else sizes[extent // 2]
 
 
-def _mentions(s: For | If, variable: int) -> bool:
+def _mentions(s: ir.For | ir.If, variable: int) -> bool:
     """Whether how often a loop runs, or a condition, depends on a variable."""
-    if isinstance(s, If):
+    if isinstance(s, ir.If):
         return any(variable in each.index.axes() for each in s.within)
     return variable in s.ends()
 
 
-def _before(body: Block, cleared: Mapping[Spot, Sequence[Statement]], block: Places) -> Block:
+def _before(
+    body: ir.Block, cleared: Mapping[Spot, Sequence[ir.Statement]], block: Places
+) -> ir.Block:
     """A block at some place, with other statements before those at some spots."""
     if not cleared:
         return body
-    out: list[Statement] = []
+    out: list[ir.Statement] = []
     for place, s in enumerate(body):
         out += cleared.get((block, place), ())
         inside, otherwise = (*block, (place, False)), (*block, (place, True))
-        if isinstance(s, For):
+        if isinstance(s, ir.For):
             out.append(replace(s, body=_before(s.body, cleared, inside)))
-        elif isinstance(s, If):
+        elif isinstance(s, ir.If):
             then = _before(s.body, cleared, inside)
             out.append(replace(s, body=then, otherwise=_before(s.otherwise, cleared, otherwise)))
         else:

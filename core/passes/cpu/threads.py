@@ -17,24 +17,14 @@ with another role is not.
 from __future__ import annotations
 
 from ilang.core.cost import of_loop
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.kernel import (
-    Block,
-    For,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Tile,
-    map_blocks,
-    statements_within,
-)
 from ilang.core.ir.rewriting import unless_same, with_bodies
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
 
 
-def kernel_to_threads(program: Program) -> Program:
+def kernel_to_threads(program: ir.Program) -> ir.Program:
     """The program with its parallel loops marked."""
     return with_bodies(
         program, lambda kernel: _Marking(program, kernel).block(kernel.body, 0, True)
@@ -44,25 +34,25 @@ def kernel_to_threads(program: Program) -> Program:
 class _Marking:
     """One kernel: which of its loops are independent."""
 
-    def __init__(self, program: Program, kernel: Kernel) -> None:
+    def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         self.program = program
         self.independence = Independence(program, kernel)
-        loops = (s for s in statements_within(kernel.body) if isinstance(s, For))
+        loops = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.For))
         self.asked = any(loop.role == "p" for loop in loops)
 
-    def block(self, block: Block, level: int, alone: bool) -> Block:
+    def block(self, block: ir.Block, level: int, alone: bool) -> ir.Block:
         """A block with marks; ``level`` loops around it are marked, and ``alone`` says that they hold nothing else."""
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         for s in block:
-            if isinstance(s, If):
-                out.append(map_blocks(s, lambda block: self.block(block, level, False)))
-            elif isinstance(s, For) and s.lanes == 1:
+            if isinstance(s, ir.If):
+                out.append(ir.map_blocks(s, lambda block: self.block(block, level, False)))
+            elif isinstance(s, ir.For) and s.lanes == 1:
                 out.append(self._loop(s, level, alone))
             else:
                 out.append(s)
         return unless_same(block, out)
 
-    def _loop(self, loop: For, level: int, alone: bool) -> For:
+    def _loop(self, loop: ir.For, level: int, alone: bool) -> ir.For:
         once = self.program.sizes[loop.size].fixed == 1
         wanted = level < self.program.machine.threads.levels and loop.role == (
             "p" if self.asked else ""
@@ -80,9 +70,9 @@ class _Marking:
         same = body is loop.body and mark == loop.parallel
         return loop if same else replace(loop, body=body, parallel=mark)
 
-    def _pays(self, loop: For, alone: bool) -> bool:
+    def _pays(self, loop: ir.For, alone: bool) -> bool:
         """Whether a loop may have much to do."""
-        if not alone and not any(isinstance(s, (For, Tile, Transpose)) for s in loop.body):
+        if not alone and not any(isinstance(s, (ir.For, ir.Tile, Transpose)) for s in loop.body):
             return False
         least = self.program.machine.threads.least_iterations
         counts = (work.iterations(self.program.sizes) for work in of_loop(self.program, loop))

@@ -15,20 +15,9 @@ from math import prod
 
 from ilang.core.calculus.affine import Ceiling, row_step, variables_of
 from ilang.core.dtype import BYTES
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Captured, Registers
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.kernel import (
-    Block,
-    Define,
-    For,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    Tile,
-    map_statements,
-    statements_within,
-)
 from ilang.core.ir.rewriting import strides, with_bodies
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, scalars_within
 from ilang.core.record import replace
@@ -37,32 +26,34 @@ SUPPORTED = frozenset({"add", "sub", "mul", "div", "neg", "recip", "square", "ma
 """Primitives that vectors compute."""
 
 
-def kernel_to_tiles(program: Program) -> Program:
+def kernel_to_tiles(program: ir.Program) -> ir.Program:
     """The program whose tiles say how registers hold them."""
     return with_bodies(program, lambda kernel: _described_tiles(program, kernel))
 
 
-def _described_tiles(program: Program, kernel: Kernel) -> Block:
-    tiles = (s for s in statements_within(kernel.body) if isinstance(s, Tile))
+def _described_tiles(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
+    tiles = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.Tile))
     described = {
         tile.buffer: _described(program, tile, number) for number, tile in enumerate(tiles)
     }
     return with_tiles(kernel.body, described)
 
 
-def with_tiles(body: Block, tiles: dict[BufferId, Tile]) -> Block:
+def with_tiles(body: ir.Block, tiles: dict[BufferId, ir.Tile]) -> ir.Block:
     """A block with other tiles in place of those for the same buffers."""
     if not tiles:
         return body
-    return map_statements(body, lambda s: tiles.get(s.buffer, s) if isinstance(s, Tile) else s)
+    return ir.map_statements(
+        body, lambda s: tiles.get(s.buffer, s) if isinstance(s, ir.Tile) else s
+    )
 
 
-def _described(program: Program, tile: Tile, number: int) -> Tile:
+def _described(program: ir.Program, tile: ir.Tile, number: int) -> ir.Tile:
     registers = _registers(program, tile, number)
     return tile if registers is None else captured(program, replace(tile, registers=registers))
 
 
-def _registers(program: Program, tile: Tile, number: int) -> Registers | None:
+def _registers(program: ir.Program, tile: ir.Tile, number: int) -> Registers | None:
     """A tile in vector registers; None where they cannot hold it."""
     buffer = program.buffers[tile.buffer]
     extents = tuple(program.sizes[n].fixed or 0 for n in buffer.dims)
@@ -71,7 +62,7 @@ def _registers(program: Program, tile: Tile, number: int) -> Registers | None:
     if tile.vector < 2 or len(chain) < count or any(x.lanes > 1 or x.parallel for x in chain):
         return None
     reading = _Reading(tile.buffer, buffer.dtype, chain[-1].variable)
-    inner = tuple(s for s in body if isinstance(s, (Define, Store)) and reading.takes(s))
+    inner = tuple(s for s in body if isinstance(s, (ir.Define, ir.Store)) and reading.takes(s))
     if len(inner) < len(body):
         return None
     edge, _ = chain_of(tile.edge)
@@ -100,7 +91,7 @@ def _registers(program: Program, tile: Tile, number: int) -> Registers | None:
     return guarded(program, registers)
 
 
-def _is_summed_apart(program: Program, tile: Tile) -> bool:
+def _is_summed_apart(program: ir.Program, tile: ir.Tile) -> bool:
     """Whether registers hold the sums of all runs, too: the tile twice, and half of it for operands."""
     buffer = program.buffers[tile.buffer]
     elements = prod(program.sizes[n].fixed or 0 for n in buffer.dims)
@@ -108,17 +99,17 @@ def _is_summed_apart(program: Program, tile: Tile) -> bool:
     return tile.runs is not None and 3 * elements * BYTES[buffer.dtype] <= 2 * held
 
 
-def _counted(loops: Sequence[For], ends: Sequence[tuple[Ceiling, ...]]) -> frozenset[int]:
+def _counted(loops: Sequence[ir.For], ends: Sequence[tuple[Ceiling, ...]]) -> frozenset[int]:
     """The variables that count within a part: of lanes, of all rows of a matrix, and of rows that end earlier."""
     *rows, lanes = loops
     in_parts = (x for x, end in zip(rows, ends, strict=False) if end or len(rows) == 1)
     return frozenset({lanes.variable}.union(loop.variable for loop in in_parts))
 
 
-def chain_of(body: Sequence[Statement]) -> tuple[list[For], Sequence[Statement]]:
+def chain_of(body: Sequence[ir.Statement]) -> tuple[list[ir.For], Sequence[ir.Statement]]:
     """Loops with nothing else between them, outermost first, and what is inside."""
-    chain: list[For] = []
-    while len(body) == 1 and isinstance(body[0], For):
+    chain: list[ir.For] = []
+    while len(body) == 1 and isinstance(body[0], ir.For):
         chain.append(body[0])
         body = body[0].body
     return chain, body
@@ -134,10 +125,10 @@ class _Reading:
         self.along: list[Load] = []
         self.vectors: list[int] = []
 
-    def takes(self, s: Define | Store) -> bool:
+    def takes(self, s: ir.Define | ir.Store) -> bool:
         """Whether vectors can do what the next statement does."""
-        if (isinstance(s, Define) and s.mutable) or (
-            isinstance(s, Store) and s.buffer != self.tile
+        if (isinstance(s, ir.Define) and s.mutable) or (
+            isinstance(s, ir.Store) and s.buffer != self.tile
         ):
             return False
         has_lanes = False
@@ -155,7 +146,7 @@ class _Reading:
                 self.along += [part] if step else []
                 has_lanes = has_lanes or step == 1
             has_lanes = has_lanes or self._has_lanes(part)
-        if isinstance(s, Define) and has_lanes:
+        if isinstance(s, ir.Define) and has_lanes:
             self.vectors.append(s.variable)
         return True
 
@@ -166,7 +157,7 @@ class _Reading:
         return isinstance(part, Local) and part.variable in self.vectors
 
 
-def _contracts(body: Sequence[Define | Store]) -> bool:
+def _contracts(body: Sequence[ir.Define | ir.Store]) -> bool:
     """Whether the only sums are those into the tile, so that a product can feed nothing else."""
     sums = [
         part
@@ -174,11 +165,11 @@ def _contracts(body: Sequence[Define | Store]) -> bool:
         for part in scalars_within(s.value)
         if isinstance(part, Apply) and part.primitive in ("add", "sub")
     ]
-    stores = [s.value for s in body if isinstance(s, Store)]
+    stores = [s.value for s in body if isinstance(s, ir.Store)]
     return sums == stores and all(s.primitive == "add" for s in sums)
 
 
-def guarded(program: Program, registers: Registers) -> Registers:
+def guarded(program: ir.Program, registers: Registers) -> Registers:
     """The registers with what has to hold, given which buffers are padded.
 
     There is a row, and no lane reads past the end of memory. The parts of an axis that is split once start inside it.
@@ -199,14 +190,14 @@ def guarded(program: Program, registers: Registers) -> Registers:
 # -- what it is given --------------------------------------------------------------------------------------------------
 
 
-def captured(program: Program, tile: Tile) -> Tile:
+def captured(program: ir.Program, tile: ir.Tile) -> ir.Tile:
     """A tile that knows what its functions use from around it."""
     assert tile.registers is not None
     part, whole = _captured(program, tile, False), _captured(program, tile, True)
     return replace(tile, registers=replace(tile.registers, part=part, whole=whole))
 
 
-def _captured(program: Program, tile: Tile, whole: bool) -> Captured:
+def _captured(program: ir.Program, tile: ir.Tile, whole: bool) -> Captured:
     """The values that the function of some rows and lanes uses, or that of the ``whole`` tile, blocks and all."""
     registers = tile.registers
     assert registers is not None
@@ -240,9 +231,9 @@ def _captured(program: Program, tile: Tile, whole: bool) -> Captured:
     )
 
 
-def _locals(body: Sequence[Define | Store]) -> list[Local]:
+def _locals(body: Sequence[ir.Define | ir.Store]) -> list[Local]:
     """The scalar variables that are computed outside a tile and used in it."""
-    defined = {s.variable for s in body if isinstance(s, Define)}
+    defined = {s.variable for s in body if isinstance(s, ir.Define)}
     used = {part for s in body for part in scalars_within(s.value) if isinstance(part, Local)}
     return sorted(
         (part for part in used if part.variable not in defined), key=lambda p: (p.variable, p.dtype)

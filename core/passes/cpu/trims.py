@@ -23,18 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index, remaining
-from ilang.core.ir.kernel import (
-    Block,
-    Change,
-    Define,
-    For,
-    If,
-    Program,
-    Statement,
-    Store,
-    Tile,
-    map_blocks,
-)
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.rewriting import accesses, substituted, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select
 from ilang.core.record import replace
@@ -43,24 +32,24 @@ SHORT = 8
 """A loop that is known to have no more iterations stays whole: a compiler writes each of them out."""
 
 
-def kernel_to_trimmed(program: Program) -> Program:
+def kernel_to_trimmed(program: ir.Program) -> ir.Program:
     """The program with loops that begin and end where conditions do."""
     return with_bodies(program, lambda kernel: _wanted(program, _block(program, kernel.body)))
 
 
-def _block(program: Program, block: Block) -> Block:
+def _block(program: ir.Program, block: ir.Block) -> ir.Block:
     return unless_same(block, [_statement(program, s) for s in block])
 
 
-def _statement(program: Program, s: Statement) -> Statement:
+def _statement(program: ir.Program, s: ir.Statement) -> ir.Statement:
     """A statement with its loops trimmed, inner ones first; a tile keeps its loops."""
-    if isinstance(s, Tile):
+    if isinstance(s, ir.Tile):
         return s
-    s = map_blocks(s, lambda block: _block(program, block))
-    return _trimmed(program, s) if isinstance(s, For) else s
+    s = ir.map_blocks(s, lambda block: _block(program, block))
+    return _trimmed(program, s) if isinstance(s, ir.For) else s
 
 
-def _trimmed(program: Program, loop: For) -> For:
+def _trimmed(program: ir.Program, loop: ir.For) -> ir.For:
     """A loop that takes one of the conditions under which it does anything; the loop itself where there is none."""
     extent = program.sizes[loop.size].fixed
     if loop.end or loop.chunk is not None or loop.lanes > 1 or loop.role == "u":
@@ -83,7 +72,7 @@ def _trimmed(program: Program, loop: For) -> For:
     return loop
 
 
-def _wanted(program: Program, body: Block) -> Block:
+def _wanted(program: ir.Program, body: ir.Block) -> ir.Block:
     """A kernel whose loops fill no more of private buffers than is read."""
     read: dict[int, set[Ceiling | None]] = {}
     for buffer, end in _reads(body, {}):
@@ -93,52 +82,52 @@ def _wanted(program: Program, body: Block) -> Block:
     return _filled(body, ends, frozenset()) if ends else body
 
 
-def _filled(body: Block, ends: Mapping[int, Ceiling], opened: frozenset[int]) -> Block:
+def _filled(body: ir.Block, ends: Mapping[int, Ceiling], opened: frozenset[int]) -> ir.Block:
     """A block whose loops end where those do that read what they fill."""
     return unless_same(body, [_filling(s, ends, opened) for s in body])
 
 
-def _filling(s: Statement, ends: Mapping[int, Ceiling], opened: frozenset[int]) -> Statement:
+def _filling(s: ir.Statement, ends: Mapping[int, Ceiling], opened: frozenset[int]) -> ir.Statement:
     """A statement whose loops, and it itself, end so; ``opened`` are the variables of the loops around it."""
-    if isinstance(s, If):
-        return map_blocks(s, lambda block: _filled(block, ends, opened))
-    if not isinstance(s, For):
+    if isinstance(s, ir.If):
+        return ir.map_blocks(s, lambda block: _filled(block, ends, opened))
+    if not isinstance(s, ir.For):
         return s
     end = ends.get(_fills(s))
     if end is not None and end.index.axes() <= opened:
         return replace(s, end=(end,))
     variable = s.variable
-    return map_blocks(s, lambda block: _filled(block, ends, opened | {variable}))
+    return ir.map_blocks(s, lambda block: _filled(block, ends, opened | {variable}))
 
 
-def _fills(loop: For) -> int:
+def _fills(loop: ir.For) -> int:
     """The buffer of which a whole loop fills an element after the other, and does nothing else; -1 for any other."""
     store = loop.body[-1] if loop.body else None
     if loop.end or loop.chunk is not None or loop.lanes > 1 or loop.role == "u":
         return -1
-    if not isinstance(store, Store) or store.index != (axis_index(loop.variable),):
+    if not isinstance(store, ir.Store) or store.index != (axis_index(loop.variable),):
         return -1
-    others = all(isinstance(s, Define) and not s.mutable for s in loop.body[:-1])
+    others = all(isinstance(s, ir.Define) and not s.mutable for s in loop.body[:-1])
     return store.buffer if others else -1
 
 
 def _reads(
-    body: Sequence[Statement], loops: Mapping[int, For]
+    body: Sequence[ir.Statement], loops: Mapping[int, ir.For]
 ) -> Iterator[tuple[int, Ceiling | None]]:
     """The buffers that a block reads, each with the end of what is read of it; None where that is not known."""
     for s in body:
-        if isinstance(s, For):
+        if isinstance(s, ir.For):
             yield from _reads(s.body, {**loops, s.variable: s})
-        elif isinstance(s, If):
+        elif isinstance(s, ir.If):
             yield from _reads((*s.body, *s.otherwise), loops)
-        elif isinstance(s, (Define, Change, Store)):
+        elif isinstance(s, (ir.Define, ir.Change, ir.Store)):
             yield from _parts(s.value, (), loops)
         else:
             yield from ((buffer, None) for buffer, _ in accesses((s,)))
 
 
 def _parts(
-    scalar: Scalar, within: tuple[Within, ...], loops: Mapping[int, For]
+    scalar: Scalar, within: tuple[Within, ...], loops: Mapping[int, ir.For]
 ) -> Iterator[tuple[int, Ceiling | None]]:
     """The loads of a scalar where some conditions hold."""
     match scalar:
@@ -158,7 +147,7 @@ def _parts(
             return
 
 
-def _end(load: Load, within: Sequence[Within], loops: Mapping[int, For]) -> Ceiling | None:
+def _end(load: Load, within: Sequence[Within], loops: Mapping[int, ir.For]) -> Ceiling | None:
     """The end of what is read one element after the other: with its loop, or where a condition ceases to hold."""
     variable = load.index[0].axis() if len(load.index) == 1 else None
     if variable is None:
@@ -173,13 +162,13 @@ def _end(load: Load, within: Sequence[Within], loops: Mapping[int, For]) -> Ceil
     return None
 
 
-def _common(body: Sequence[Statement]) -> list[Within]:
+def _common(body: Sequence[ir.Statement]) -> list[Within]:
     """The conditions, on variables around a loop as well, without which its body does nothing."""
     common: list[Within] | None = None
     for s in body:
-        if isinstance(s, If) and not s.otherwise:
+        if isinstance(s, ir.If) and not s.otherwise:
             common = [each for each in (s.within if common is None else common) if each in s.within]
-        elif not isinstance(s, Define) or s.mutable:
+        elif not isinstance(s, ir.Define) or s.mutable:
             return []
     return [
         each
@@ -188,15 +177,15 @@ def _common(body: Sequence[Statement]) -> list[Within]:
     ]
 
 
-def _settled(body: Sequence[Statement], taken: Within) -> Block:
+def _settled(body: Sequence[ir.Statement], taken: Within) -> ir.Block:
     """A block where one condition holds."""
-    out: list[Statement] = []
+    out: list[ir.Statement] = []
     for s in body:
-        within = tuple(each for each in s.within if each != taken) if isinstance(s, If) else ()
-        if isinstance(s, If) and not within:
+        within = tuple(each for each in s.within if each != taken) if isinstance(s, ir.If) else ()
+        if isinstance(s, ir.If) and not within:
             out += s.body
         else:
-            out.append(replace(s, within=within) if isinstance(s, If) else s)
+            out.append(replace(s, within=within) if isinstance(s, ir.If) else s)
     return tuple(out)
 
 

@@ -9,15 +9,7 @@ GCC refuses to unroll 65535 times, and takes minutes for a few thousand copies.
 
 from __future__ import annotations
 
-from ilang.core.ir.kernel import (
-    Block,
-    For,
-    Program,
-    Statement,
-    Store,
-    map_blocks,
-    statements_within,
-)
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.rewriting import parts_of, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Load, Scalar, Select, reads_both, scalars_within
 from ilang.core.record import replace
@@ -28,29 +20,29 @@ MOST_COPIES = 256
 """Copies of a body that unrolled loops ask for, all around it together."""
 
 
-def kernel_to_unrolled(program: Program) -> Program:
+def kernel_to_unrolled(program: ir.Program) -> ir.Program:
     """The program whose unrolled loops have a number of copies."""
     return with_bodies(program, lambda kernel: _block(program, kernel.body, 1))
 
 
-def _block(program: Program, block: Block, around: int, inside: bool = False) -> Block:
+def _block(program: ir.Program, block: ir.Block, around: int, inside: bool = False) -> ir.Block:
     return unless_same(block, [_statement(program, s, around, inside) for s in block])
 
 
-def _statement(program: Program, s: Statement, around: int, inside: bool) -> Statement:
+def _statement(program: ir.Program, s: ir.Statement, around: int, inside: bool) -> ir.Statement:
     """A statement of whose block loops ``around`` it ask for so many copies; threads share no copies."""
-    if isinstance(s, For) and s.parallel:
+    if isinstance(s, ir.For) and s.parallel:
         around = 1
-    elif isinstance(s, For) and s.role == "u" and s.lanes == 1:
+    elif isinstance(s, ir.For) and s.role == "u" and s.lanes == 1:
         copies = min(program.sizes[s.size].fixed or 0, MOST_COPIES // around)
         s, around = replace(s, copies=copies), around * max(1, copies)
-    elif isinstance(s, For) and s.lanes == 1 and inside and _is_miscompiled(program, s):
+    elif isinstance(s, ir.For) and s.lanes == 1 and inside and _is_miscompiled(program, s):
         s = replace(s, copies=1)
-    within = inside or isinstance(s, For)
-    return map_blocks(s, lambda block: _block(program, block, around, within))
+    within = inside or isinstance(s, ir.For)
+    return ir.map_blocks(s, lambda block: _block(program, block, around, within))
 
 
-def _is_miscompiled(program: Program, loop: For) -> bool:
+def _is_miscompiled(program: ir.Program, loop: ir.For) -> bool:
     """Whether a loop inside another one is to stay a loop.
 
     Where GCC 12 writes out a small loop that stores what it loads under conditions, and makes vectors of the loop
@@ -59,8 +51,8 @@ def _is_miscompiled(program: Program, loop: For) -> bool:
     extent = program.sizes[loop.size].fixed
     if extent is None or PEELED < extent:
         return False
-    statements = list(statements_within(loop.body))
-    stores = [s for s in statements if isinstance(s, Store)]
+    statements = list(ir.statements_within(loop.body))
+    stores = [s for s in statements if isinstance(s, ir.Store)]
     conditional = any(_loads_conditionally(part) for s in statements for part in parts_of(s))
     return conditional and any(loop.variable in part.axes() for s in stores for part in s.index)
 

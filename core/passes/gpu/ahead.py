@@ -18,20 +18,9 @@ from math import prod
 
 from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.dtype import BYTES
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.kernel import (
-    Block,
-    Buffer,
-    For,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    has_spread,
-    statements_within,
-)
 from ilang.core.ir.rewriting import accesses, parts_of, substituted
 from ilang.core.ir.scalar import Apply, Convert, Load, Local, Position, Scalar, Select
 from ilang.core.matrix_unit import is_rounding, unrounded
@@ -48,8 +37,8 @@ class CopySpread:
     """
 
     spread: Spread
-    loops: tuple[For, ...]
-    store: Store
+    loops: tuple[ir.For, ...]
+    store: ir.Store
     wide: tuple[BufferId, ...]
     lanes: int
     at: Affine
@@ -57,21 +46,21 @@ class CopySpread:
     held: BufferId = BufferId(-1)
     filled: BufferId = BufferId(-1)
 
-    def loads(self) -> Statement:
+    def loads(self) -> ir.Statement:
         """The copy into registers; what it is rounded to is computed later, from there: nothing waits for it."""
         wide = tuple(number for number in self.wide if number != self.store.buffer)
-        return self._around(Store(self.held, (self.at,), unrounded(self.store.value)), wide)
+        return self._around(ir.Store(self.held, (self.at,), unrounded(self.store.value)), wide)
 
-    def fills(self) -> Statement:
+    def fills(self) -> ir.Statement:
         """The copy from there."""
         dtype = unrounded(self.store.value).dtype
         assert dtype is not None
         value = _rounded_as(self.store.value, Load(self.held, (self.at,), dtype))
         wide = (self.filled,) if self.store.buffer in self.wide else ()
-        return self._around(Store(self.filled, self.store.index, value), wide)
+        return self._around(ir.Store(self.filled, self.store.index, value), wide)
 
-    def _around(self, store: Store, wide: tuple[BufferId, ...]) -> Statement:
-        body: Block = (store,)
+    def _around(self, store: ir.Store, wide: tuple[BufferId, ...]) -> ir.Statement:
+        body: ir.Block = (store,)
         for loop in reversed(self.loops):
             body = (replace(loop, body=body),)
         if wide:
@@ -90,33 +79,33 @@ def _rounded_as(value: Scalar, loaded: Scalar) -> Scalar:
             return loaded
 
 
-def _moving(body: Block, wide: tuple[BufferId, ...], lanes: int) -> Block:
+def _moving(body: ir.Block, wide: tuple[BufferId, ...], lanes: int) -> ir.Block:
     """Loops right inside each other, the innermost one of which moves neighbors together."""
     (loop,) = body
-    assert isinstance(loop, For)
-    if isinstance(loop.body[0], For):
+    assert isinstance(loop, ir.For)
+    if isinstance(loop.body[0], ir.For):
         return (replace(loop, body=_moving(loop.body, wide, lanes)),)
     each = (substituted(loop.body[0], {loop.variable: Affine((), n)}) for n in range(lanes))
-    return (replace(loop, wide=wide, each=tuple(s for s in each if isinstance(s, Store))),)
+    return (replace(loop, wide=wide, each=tuple(s for s in each if isinstance(s, ir.Store))),)
 
 
 class Copies:
     """A program with more buffers and sizes; the names of the kernel that is changed, and what it writes."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ir.Program) -> None:
         """For a program, before any of its kernels is entered."""
         self.program = program
-        self.buffers: list[Buffer] = list(program.buffers)
+        self.buffers: list[ir.Buffer] = list(program.buffers)
         self.numbering = Numbering(list(program.sizes), ())
         self.written: set[BufferId] = set()
 
-    def enter(self, kernel: Kernel) -> None:
+    def enter(self, kernel: ir.Kernel) -> None:
         """Go on with a kernel."""
         self.numbering = Numbering(self.numbering.sizes, kernel.names)
-        inside = statements_within(kernel.body)
-        self.written = {self.program.owner(s.buffer) for s in inside if isinstance(s, Store)}
+        inside = ir.statements_within(kernel.body)
+        self.written = {self.program.owner(s.buffer) for s in inside if isinstance(s, ir.Store)}
 
-    def add(self, buffer: Buffer) -> BufferId:
+    def add(self, buffer: ir.Buffer) -> BufferId:
         """The number of a new buffer."""
         self.buffers.append(buffer)
         return BufferId(len(self.buffers) - 1)
@@ -127,13 +116,15 @@ class Copies:
             name += "_"
         return name
 
-    def of(self, loop: For, number: BufferId) -> dict[Statement, CopySpread]:
+    def of(self, loop: ir.For, number: BufferId) -> dict[ir.Statement, CopySpread]:
         """The copies of a loop into a buffer, by statement; none if it is filled in any other way."""
-        copies_of_loop: dict[Statement, CopySpread] = {}
+        copies_of_loop: dict[ir.Statement, CopySpread] = {}
         if loop.chunk is not None:
             return {}
         for s in _leaves(loop.body):
-            if any(x.buffer == number for x in statements_within((s,)) if isinstance(x, Store)):
+            if any(
+                x.buffer == number for x in ir.statements_within((s,)) if isinstance(x, ir.Store)
+            ):
                 copy = self._copy(s) if isinstance(s, Spread) else None
                 if copy is None:
                     return {}
@@ -141,8 +132,8 @@ class Copies:
         return copies_of_loop
 
     def held(
-        self, copies: dict[Statement, CopySpread], filled: BufferId
-    ) -> dict[Statement, CopySpread]:
+        self, copies: dict[ir.Statement, CopySpread], filled: BufferId
+    ) -> dict[ir.Statement, CopySpread]:
         """Copies that share registers, and fill a buffer."""
         buffer = self.buffers[filled]
         most = max(copies.values(), key=lambda copy: copy.count)
@@ -150,20 +141,20 @@ class Copies:
         dtype = unrounded(most.store.value).dtype
         assert dtype is not None
         name = self.named(f"{buffer.name.removesuffix('_next')}_loaded")
-        held = self.add(Buffer(name, dtype, (size,), "temporary", private=True, space="local"))
+        held = self.add(ir.Buffer(name, dtype, (size,), "temporary", private=True, space="local"))
         return {s: replace(copy, held=held, filled=filled) for s, copy in copies.items()}
 
     def _copy(self, spread: Spread) -> CopySpread | None:
         """The copy that a spread makes; None where it computes, or has more for a thread than that loads at a time."""
         device = self.program.machine.device
         assert device is not None
-        body, inner = spread.body, list[For]()
-        while len(body) == 1 and isinstance(body[0], For):
+        body, inner = spread.body, list[ir.For]()
+        while len(body) == 1 and isinstance(body[0], ir.For):
             inner.append(body[0])
             body = body[0].body
         store = body[0]
         every = (*spread.loops, *inner)
-        if len(body) > 1 or not isinstance(store, Store) or store.contracts or not spread.loops:
+        if len(body) > 1 or not isinstance(store, ir.Store) or store.contracts or not spread.loops:
             return None
         if any(loop.end or loop.chunk or not self._extent(loop) for loop in every):
             return None
@@ -178,7 +169,7 @@ class Copies:
         loops = (*turns, *(replace(x, role="u", body=(), wide=(), each=()) for x in inner))
         count = prod(self._extent(loop) for loop in loops)
         moved = substituted(store, instead)
-        assert isinstance(moved, Store)
+        assert isinstance(moved, ir.Store)
         terms, step = [], count
         for loop in loops:
             step //= self._extent(loop)
@@ -194,9 +185,9 @@ class Copies:
             return not excluded and self.program.owner(part.buffer) not in self.written
         return not isinstance(part, Local)
 
-    def _shared_out(self, spread: Spread) -> tuple[Spread, list[For], dict[VariableId, Affine]]:
+    def _shared_out(self, spread: Spread) -> tuple[Spread, list[ir.For], dict[VariableId, Affine]]:
         """A spread of which a thread has one iteration at most, loops around its others, what variables become."""
-        left, loops, turns = spread.threads, list[For](), list[For]()
+        left, loops, turns = spread.threads, list[ir.For](), list[ir.For]()
         instead: dict[VariableId, Affine] = {}
         for loop in reversed(spread.loops):
             extent = self._extent(loop)
@@ -213,7 +204,7 @@ class Copies:
                 loops.insert(0, replace(loop, variable=variable, size=self.numbering.size(part)))
         return replace(spread, loops=tuple(loops), body=()), turns, instead
 
-    def _extent(self, loop: For) -> int:
+    def _extent(self, loop: ir.For) -> int:
         """The number of iterations of a loop; 0 where that is known at run time only."""
         return self.numbering.sizes[loop.size].fixed or 0
 
@@ -221,10 +212,12 @@ class Copies:
 class Iterations:
     """The iterations of a loop, counted on through loops ``outer`` right around it, innermost first."""
 
-    def __init__(self, program: Program, loop: For, around: Sequence[For], copies: Block) -> None:
+    def __init__(
+        self, program: ir.Program, loop: ir.For, around: Sequence[ir.For], copies: ir.Block
+    ) -> None:
         """For a loop that has ``copies``, inside other ones."""
         self.loop = loop
-        self.outer: list[For] = []
+        self.outer: list[ir.For] = []
         counted, inner = [(1, loop.variable)], program.sizes[loop.size].fixed
         last, steps = loop, 1
         for other in reversed(around):
@@ -263,11 +256,11 @@ class Iterations:
         return tuple(end.after(now) for end in (() if self.loop.finite else self.loop.end))
 
 
-def chosen(body: Block, choose: Callable[[Statement], Statement | None]) -> Block:
+def chosen(body: ir.Block, choose: Callable[[ir.Statement], ir.Statement | None]) -> ir.Block:
     """A block with other statements for what is under conditions alone; None leaves one out."""
-    out: list[Statement] = []
+    out: list[ir.Statement] = []
     for s in body:
-        if isinstance(s, If) and has_spread(s):
+        if isinstance(s, ir.If) and ir.has_spread(s):
             within, otherwise = chosen(s.body, choose), chosen(s.otherwise, choose)
             out += [replace(s, body=within, otherwise=otherwise)] if within or otherwise else []
         else:
@@ -276,22 +269,22 @@ def chosen(body: Block, choose: Callable[[Statement], Statement | None]) -> Bloc
     return tuple(out)
 
 
-def _leaves(body: Block) -> Iterator[Statement]:
+def _leaves(body: ir.Block) -> Iterator[ir.Statement]:
     """The statements of a block, those under conditions in place of these."""
     for s in body:
-        if isinstance(s, If) and has_spread(s):
+        if isinstance(s, ir.If) and ir.has_spread(s):
             yield from _leaves(s.body)
             yield from _leaves(s.otherwise)
         else:
             yield s
 
 
-def _forms(body: Block) -> Iterator[Affine]:
+def _forms(body: ir.Block) -> Iterator[Affine]:
     """Every index of a block, those of conditions among them."""
     for _, index in accesses(body):
         yield from index
-    for s in statements_within(body):
-        within = list(s.within) if isinstance(s, If) else []
+    for s in ir.statements_within(body):
+        within = list(s.within) if isinstance(s, ir.If) else []
         for part in parts_of(s):
             within += part.within if isinstance(part, Select) else ()
             if isinstance(part, Position):

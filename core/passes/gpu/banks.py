@@ -15,17 +15,9 @@ from math import prod
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import BYTES
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.ids import VariableId
-from ilang.core.ir.kernel import (
-    Block,
-    For,
-    Program,
-    Statement,
-    Store,
-    blocks_of,
-    statements_within,
-)
 from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Load
 from ilang.core.ir.schedule import UNIT_ROLES
@@ -44,7 +36,7 @@ Lanes = list[dict[VariableId, int]]
 
 
 def rows_of(
-    program: Program, spreads: Sequence[Spread], number: int, extents: Sequence[int]
+    program: ir.Program, spreads: Sequence[Spread], number: int, extents: Sequence[int]
 ) -> list[int]:
     """The extents of a buffer of two dimensions or more, the last two with room for what spares cycles.
 
@@ -66,7 +58,7 @@ def rows_of(
         for index, times in _touched(program, spread, spread.body, number, 1)
     ]
     most = MOST
-    if any(_multiplies(s) for spread in spreads for s in statements_within(spread.body)):
+    if any(_multiplies(s) for spread in spreads for s in ir.statements_within(spread.body)):
         wide = program.machine.vector_lanes(program.buffers[number].dtype)
         most = tuple((0, n) for n in range(0, banks * narrow, wide))  # rows stay whole vectors
 
@@ -83,7 +75,7 @@ def rows_of(
     return padded(min(most, key=cycles))
 
 
-def _lanes(program: Program, spread: Spread, count: int) -> Lanes:
+def _lanes(program: ir.Program, spread: Spread, count: int) -> Lanes:
     """The variables of a spread in the first threads of a block, as many as reach memory at a time."""
     loops = sorted(
         spread.loops, key=lambda loop: BY_NAME.index(loop.role) if loop.role in BY_NAME else -1
@@ -98,27 +90,27 @@ def _lanes(program: Program, spread: Spread, count: int) -> Lanes:
     return lanes
 
 
-def _multiplies(s: Statement) -> bool:
+def _multiplies(s: ir.Statement) -> bool:
     """Whether a matrix unit will multiply what a statement does."""
-    return isinstance(s, For) and s.role in UNIT_ROLES
+    return isinstance(s, ir.For) and s.role in UNIT_ROLES
 
 
 def _touched(
-    program: Program, spread: Spread, body: Block, number: int, times: int
+    program: ir.Program, spread: Spread, body: ir.Block, number: int, times: int
 ) -> Iterator[tuple[Index, int]]:
     """Every index of a buffer, and how often a thread is there; of what a matrix unit multiplies, as that has it."""
     for s in body:
-        if isinstance(s, For) and _multiplies(s):
+        if isinstance(s, ir.For) and _multiplies(s):
             _, product = product_of(program, s, spread.loops)
             yield from _touched(program, spread, (product,), number, times)
             continue
-        if isinstance(s, Store) and s.buffer == number:
+        if isinstance(s, ir.Store) and s.buffer == number:
             yield s.index, times
         for part in parts_of(s):
             if isinstance(part, Load) and part.buffer == number:
                 yield part.index, times
-        more = (program.sizes[s.size].fixed or TIMES) if isinstance(s, For) else 1
-        for block in blocks_of(s):
+        more = (program.sizes[s.size].fixed or TIMES) if isinstance(s, ir.For) else 1
+        for block in ir.blocks_of(s):
             yield from _touched(program, spread, block, number, times * more)
 
 

@@ -17,19 +17,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import Barrier, Spread, SwapBuffers
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.kernel import (
-    Block,
-    For,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    has_spread,
-    statements_within,
-)
 from ilang.core.ir.rewriting import accesses, parts_of, with_bodies
 from ilang.core.ir.scalar import Load
 from ilang.core.passes.gpu.spaces import owned_dimensions
@@ -71,12 +61,12 @@ class Touched:
         return Touched(self.read | other.read, self.written | other.written)
 
 
-def kernel_to_barriers(program: Program) -> Program:
+def kernel_to_barriers(program: ir.Program) -> ir.Program:
     """The program with barriers."""
     return with_bodies(program, lambda kernel: _with_barriers(program, kernel))
 
 
-def _with_barriers(program: Program, kernel: Kernel) -> Block:
+def _with_barriers(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
     (spread,) = kernel.body
     assert isinstance(spread, Spread)
     if spread.over == "grid":
@@ -90,10 +80,10 @@ def _with_barriers(program: Program, kernel: Kernel) -> Block:
 class Placing:
     """One kernel: the buffers that threads may meet in."""
 
-    def __init__(self, program: Program, spread: Spread) -> None:
+    def __init__(self, program: ir.Program, spread: Spread) -> None:
         """For a spread over blocks."""
         self.program = program
-        inside = [s for s in statements_within(spread.body) if isinstance(s, Spread)]
+        inside = [s for s in ir.statements_within(spread.body) if isinstance(s, Spread)]
         self.spreads = {id(s): s for s in inside}
         self.owned: dict[tuple[int, int, int], bool] = {}
         self.alone: set[int] = set()
@@ -114,20 +104,20 @@ class Placing:
         )
         return Touched(read, written)
 
-    def block(self, body: Block, touched: Touched) -> tuple[Block, Touched]:
+    def block(self, body: ir.Block, touched: Touched) -> tuple[ir.Block, Touched]:
         """A block with barriers, and what was touched since its last one, given that before it."""
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         for s in body:
             if isinstance(s, Barrier):
                 out.append(s)
                 touched = Touched()
-            elif isinstance(s, For) and has_spread(s):
+            elif isinstance(s, ir.For) and ir.has_spread(s):
                 inner, touched = self._loop(s, touched)
                 out.append(inner)
             elif isinstance(s, SwapBuffers):
                 out.append(s)
                 touched = touched.swapped(s)
-            elif isinstance(s, If) and has_spread(s):
+            elif isinstance(s, ir.If) and ir.has_spread(s):
                 within, one = self.block(s.body, touched)
                 otherwise, other = self.block(s.otherwise, touched)
                 out.append(replace(s, body=within, otherwise=otherwise))
@@ -141,7 +131,7 @@ class Placing:
                 touched = touched.joined(place)
         return tuple(out), touched
 
-    def _loop(self, loop: For, touched: Touched) -> tuple[For, Touched]:
+    def _loop(self, loop: ir.For, touched: Touched) -> tuple[ir.For, Touched]:
         """A loop with barriers: every iteration begins with no more than ``touched`` and what some iteration left."""
         while True:
             body, after = self.block(loop.body, touched)
@@ -159,11 +149,11 @@ class Placing:
             self.owned[key] = owned_dimensions(self.program, users, number) is not None
         return self.owned[key]
 
-    def of(self, s: Statement) -> Touched:
+    def of(self, s: ir.Statement) -> Touched:
         """The accesses of a statement where threads may meet."""
-        inside = list(statements_within((s,)))
+        inside = list(ir.statements_within((s,)))
         read = {part.buffer for x in inside for part in parts_of(x) if isinstance(part, Load)}
-        written = {x.buffer for x in inside if isinstance(x, Store)}
+        written = {x.buffer for x in inside if isinstance(x, ir.Store)}
         at = id(s) if isinstance(s, Spread) else ALL
         return Touched(
             frozenset((n, at) for n in read - self.alone),

@@ -24,22 +24,9 @@ from math import prod
 
 from ilang.core.calculus.affine import Within
 from ilang.core.dtype import INTEGER_ENDS
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import CombineThreads, Spread
 from ilang.core.ir.ids import LocalId
-from ilang.core.ir.kernel import (
-    Block,
-    Change,
-    Define,
-    For,
-    HorizontalReduction,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    map_statements,
-    statements_within,
-)
 from ilang.core.ir.rewriting import accesses, parts_of
 from ilang.core.ir.scalar import Apply, Constant, Local, Scalar
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_DIMENSIONS, THREAD_ROLES, Role
@@ -64,14 +51,14 @@ class Refusal:
 ALONE = "give the role to another loop, or leave it out: threads then take what they may"
 
 
-def is_for_blocks(kernel: Kernel) -> bool:
+def is_for_blocks(kernel: ir.Kernel) -> bool:
     """Whether a kernel has loops for blocks or for their threads."""
-    loops = (s for s in statements_within(kernel.body) if isinstance(s, For))
+    loops = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.For))
     return any(loop.role in (*BLOCK_ROLES, *THREAD_ROLES) for loop in loops)
 
 
 def kernel_to_blocks(
-    program: Program, kernel: Kernel, loops: list[For], body: Block
+    program: ir.Program, kernel: ir.Kernel, loops: list[ir.For], body: ir.Block
 ) -> Spread | Refusal:
     """A kernel whose ``loops`` are spread over blocks, and whose ``body`` over their threads.
 
@@ -86,7 +73,7 @@ def kernel_to_blocks(
     if any(part.looked for _, index in accesses(kernel.body) for part in index):
         return Refusal("E0335", "it looks indices up, which any thread may have made", ALONE)
     opened = {loop.variable for loop in loops}
-    every = [s for s in statements_within(kernel.body) if isinstance(s, For)]
+    every = [s for s in ir.statements_within(kernel.body) if isinstance(s, ir.For)]
     if any(loop.role in BLOCK_ROLES and loop.variable not in opened for loop in every):
         problem = (
             "its blocks would be inside of threads, or inside of loops that several values share"
@@ -117,15 +104,15 @@ def kernel_to_blocks(
     return Spread(tuple(loops), "blocks", whole, counted(body_of_threads, whole), shape)
 
 
-def counted(body: Block, threads: int) -> Block:
+def counted(body: ir.Block, threads: int) -> ir.Block:
     """A block whose spreads all know how many threads there are."""
-    out: list[Statement] = []
+    out: list[ir.Statement] = []
     for s in body:
         if isinstance(s, (Spread, CombineThreads)):
             out.append(replace(s, threads=threads))
-        elif isinstance(s, For):
+        elif isinstance(s, ir.For):
             out.append(replace(s, body=counted(s.body, threads)))
-        elif isinstance(s, If):
+        elif isinstance(s, ir.If):
             within, otherwise = counted(s.body, threads), counted(s.otherwise, threads)
             out.append(replace(s, body=within, otherwise=otherwise))
         else:
@@ -136,7 +123,7 @@ def counted(body: Block, threads: int) -> Block:
 class _Spreading:
     """One kernel: what its blocks become, and how many threads they need."""
 
-    def __init__(self, program: Program, kernel: Kernel) -> None:
+    def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         self.program = program
         self.independence = Independence(program, kernel)
         device = program.machine.device
@@ -155,12 +142,12 @@ class _Spreading:
         """The threads of a block: those asked for, else as many as have something to do, up to the usual number."""
         return self.threads if self.asked else min(self.free, self.usual)
 
-    def shape(self, body: Block) -> tuple[int, ...]:
+    def shape(self, body: ir.Block) -> tuple[int, ...]:
         """The threads of a block along each of its dimensions; none where no loop names one.
 
         A combination takes whole warps: the last dimension is longer then.
         """
-        spreads = [s for s in statements_within(body) if isinstance(s, Spread)]
+        spreads = [s for s in ir.statements_within(body) if isinstance(s, Spread)]
         named = [loop for s in spreads for loop in s.loops if loop.role in THREAD_DIMENSIONS]
         if not named:
             return ()
@@ -169,14 +156,14 @@ class _Spreading:
             at = THREAD_DIMENSIONS.index(loop.role)
             extents[at] = max(extents[at], self.program.sizes[loop.size].fixed or 1)
         last = max(n for n, extent in enumerate(extents) if extent > 1 or n == 0)
-        combined = any(isinstance(s, CombineThreads) for s in statements_within(body))
+        combined = any(isinstance(s, CombineThreads) for s in ir.statements_within(body))
         while prod(extents) < self.threads or (combined and prod(extents) % self.warp):
             extents[last] += 1
         return tuple(extents)
 
-    def block(self, body: Block) -> Block | None:
+    def block(self, body: ir.Block) -> ir.Block | None:
         """The statements of a block for all threads; None where that cannot be."""
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         started: dict[LocalId, Scalar] = {}
         for s in body:
             sums = self._reduction(s, started)
@@ -184,14 +171,16 @@ class _Spreading:
             if spread is None:
                 return None
             out += [spread] if sums is None else sums
-            for x in statements_within((s,)):
-                if isinstance(x, (Change, HorizontalReduction)):
+            for x in ir.statements_within((s,)):
+                if isinstance(x, (ir.Change, ir.HorizontalReduction)):
                     started.pop(x.variable, None)
-            if isinstance(s, Define) and s.mutable:
+            if isinstance(s, ir.Define) and s.mutable:
                 started[s.variable] = s.value
         return tuple(out)
 
-    def _reduction(self, s: Statement, started: Mapping[LocalId, Scalar]) -> list[Statement] | None:
+    def _reduction(
+        self, s: ir.Statement, started: Mapping[LocalId, Scalar]
+    ) -> list[ir.Statement] | None:
         """A loop for threads that accumulates in variables that were just ``started``, and their combination after it.
 
         None where a statement is anything else.
@@ -217,16 +206,16 @@ class _Spreading:
         return [Spread((replace(spread, body=()),), "threads", 1, body), *combined.values()]
 
     def _combined(
-        self, body: Block, started: Mapping[LocalId, Scalar]
+        self, body: ir.Block, started: Mapping[LocalId, Scalar]
     ) -> dict[LocalId, CombineThreads]:
         """The statements that combine the variables in which a loop accumulates; none if one cannot be."""
         combines: dict[LocalId, CombineThreads] = {}
-        inside = list(statements_within(body))
-        defined = {x.variable for x in inside if isinstance(x, Define)}
+        inside = list(ir.statements_within(body))
+        defined = {x.variable for x in inside if isinstance(x, ir.Define)}
         for x in inside:
-            if isinstance(x, HorizontalReduction):
+            if isinstance(x, ir.HorizontalReduction):
                 return {}
-            if isinstance(x, Change) and x.variable not in defined:
+            if isinstance(x, ir.Change) and x.variable not in defined:
                 primitive = _accumulates(x)
                 if primitive is None or x.variable not in started or x.variable in combines:
                     return {}
@@ -238,23 +227,23 @@ class _Spreading:
         )
         return {} if any(read[n] > 1 for n in combines) else combines
 
-    def _statement(self, s: Statement) -> Statement | None:
+    def _statement(self, s: ir.Statement) -> ir.Statement | None:
         match s:
-            case For():
+            case ir.For():
                 return self._loop(s)
-            case If():
+            case ir.If():
                 within, otherwise = self.block(s.body), self.block(s.otherwise)
                 if within is None or otherwise is None:
                     return None
                 return replace(s, body=within, otherwise=otherwise)
-            case Store():
+            case ir.Store():
                 return Spread((), "threads", 1, (s,))
-            case Define() | Change() | HorizontalReduction():
+            case ir.Define() | ir.Change() | ir.HorizontalReduction():
                 return s
             case _:
                 return None
 
-    def _loop(self, loop: For) -> Statement | None:
+    def _loop(self, loop: ir.For) -> ir.Statement | None:
         """A loop: spread with those right inside it, kept around what is spread inside, or one thread's."""
         chain = chain_of((loop,))
         asked = any(inner.role in THREAD_ROLES for inner in chain)
@@ -275,19 +264,19 @@ class _Spreading:
                 )
                 return None
             return _shared_out(chain, _counted_along(self.program, chosen))
-        inside = list(statements_within((loop,)))
-        defined = {s.variable for s in inside if isinstance(s, Define)}
+        inside = list(ir.statements_within((loop,)))
+        defined = {s.variable for s in inside if isinstance(s, ir.Define)}
         shares = any(
-            isinstance(s, (Change, HorizontalReduction)) and s.variable not in defined
+            isinstance(s, (ir.Change, ir.HorizontalReduction)) and s.variable not in defined
             for s in inside
         )
-        if not any(isinstance(s, Store) for s in inside):
+        if not any(isinstance(s, ir.Store) for s in inside):
             return loop
         return None if shares else Spread((), "threads", 1, (loop,))
 
-    def _chosen(self, chain: list[For], asked: bool) -> list[For]:
+    def _chosen(self, chain: list[ir.For], asked: bool) -> list[ir.For]:
         """The loops of a chain to spread over threads: those that are asked for, else all that may be."""
-        chosen: list[For] = []
+        chosen: list[ir.For] = []
         for n, loop in enumerate(chain):
             opened = {outer.variable for outer in chosen}
             around = {outer.variable for outer in chain[:n]}
@@ -306,12 +295,12 @@ class _Spreading:
             self.free = max(self.free, count)
         return chosen if asked else self._along_memory(chosen, chain[-1].body)
 
-    def _along_memory(self, loops: list[For], body: Block) -> list[For]:
+    def _along_memory(self, loops: list[ir.For], body: ir.Block) -> list[ir.For]:
         """Loops in the order in which they step through the array of a caller: neighbors then touch neighbors."""
         every = ((b, index) for b, index in accesses(body) if not self.program.buffers[b].private)
         _, index = next(every, (None, ()))
 
-        def place(loop: For) -> tuple[int, int]:
+        def place(loop: ir.For) -> tuple[int, int]:
             steps = [
                 (d, -abs(part.coefficient(loop.variable)))
                 for d, part in enumerate(index)
@@ -322,16 +311,16 @@ class _Spreading:
         return sorted(loops, key=place)
 
 
-def without_changes(loop: For, variables: Container[int]) -> For:
+def without_changes(loop: ir.For, variables: Container[int]) -> ir.For:
     """A loop without what accumulates in some variables."""
 
-    def change(s: Statement) -> Statement | None:
-        return None if isinstance(s, Change) and s.variable in variables else s
+    def change(s: ir.Statement) -> ir.Statement | None:
+        return None if isinstance(s, ir.Change) and s.variable in variables else s
 
-    return replace(loop, body=map_statements(loop.body, change))
+    return replace(loop, body=ir.map_statements(loop.body, change))
 
 
-def _accumulates(change: Change) -> str | None:
+def _accumulates(change: ir.Change) -> str | None:
     """The primitive with which a variable takes another value; None where it becomes anything else."""
     value = change.value
     if not isinstance(value, Apply) or value.primitive not in COMBINED:
@@ -349,7 +338,7 @@ def _is_identity(primitive: str, start: Scalar) -> bool:
     return start.value == COMBINED[primitive]
 
 
-def _counted_along(program: Program, chosen: list[For]) -> list[For]:
+def _counted_along(program: ir.Program, chosen: list[ir.For]) -> list[ir.For]:
     """Loops for threads, which are those along dimensions of the block only where all of them are, and known."""
     named = all(loop.role in THREAD_DIMENSIONS for loop in chosen)
     if named and all(program.sizes[loop.size].fixed is not None for loop in chosen):
@@ -358,7 +347,7 @@ def _counted_along(program: Program, chosen: list[For]) -> list[For]:
     return [replace(loop, role=plain) if loop.role else loop for loop in chosen]
 
 
-def _shared_out(chain: list[For], chosen: list[For]) -> Spread:
+def _shared_out(chain: list[ir.For], chosen: list[ir.For]) -> Spread:
     """Some loops of a chain for threads, the others inside them.
 
     Where one that is moved outside of another one ends by that one's variable, or an unrolled one ends, a condition is
@@ -368,7 +357,7 @@ def _shared_out(chain: list[For], chosen: list[For]) -> Spread:
     given = {loop.variable for loop in chosen}
     kept = [loop for loop in chain if loop.variable not in given]
     inside = {loop.variable for loop in kept}
-    loops: list[For] = []
+    loops: list[ir.For] = []
     within: list[Within] = []
     for loop in chosen:
         if loop.ends() & inside:
@@ -381,22 +370,22 @@ def _shared_out(chain: list[For], chosen: list[For]) -> Spread:
             within += loop.runs()
             kept[n] = replace(loop, end=())
     if within:
-        body = (If(tuple(within), body),)
+        body = (ir.If(tuple(within), body),)
     for loop in reversed(kept):
-        around = loop.role != "u" and any(isinstance(s, For) and s.role == "u" for s in body)
+        around = loop.role != "u" and any(isinstance(s, ir.For) and s.role == "u" for s in body)
         body = (replace(loop, body=body, copies=1 if around else loop.copies),)
     return Spread(tuple(loops), "threads", 1, body)
 
 
-def chain_of(body: Block) -> list[For]:
+def chain_of(body: ir.Block) -> list[ir.For]:
     """The loops of a block that holds nothing else, each right inside the one before."""
-    chain: list[For] = []
-    while len(body) == 1 and isinstance(body[0], For):
+    chain: list[ir.For] = []
+    while len(body) == 1 and isinstance(body[0], ir.For):
         chain.append(body[0])
         body = body[0].body
     return chain
 
 
-def is_spread_inside(body: Block) -> bool:
+def is_spread_inside(body: ir.Block) -> bool:
     """Whether a loop for threads stands anywhere inside."""
-    return any(isinstance(s, For) and s.role in THREAD_ROLES for s in statements_within(body))
+    return any(isinstance(s, ir.For) and s.role in THREAD_ROLES for s in ir.statements_within(body))

@@ -25,17 +25,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Within
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import Spread, SwapBuffers
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.kernel import (
-    Block,
-    For,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    has_spread,
-)
 from ilang.core.ir.rewriting import accesses, substituted
 from ilang.core.passes.gpu.ahead import Copies, CopySpread, Iterations, chosen
 from ilang.core.passes.gpu.spaces import loop_around
@@ -46,11 +38,11 @@ from ilang.core.record import record, replace
 class Waiting:
     """Statements that stand before a loop so many ``levels`` further out."""
 
-    body: Block
+    body: ir.Block
     levels: int
 
 
-def kernel_to_buffers(program: Program) -> Program:
+def kernel_to_buffers(program: ir.Program) -> ir.Program:
     """The program with two buffers for what is double-buffered."""
     if not any(buffer.double for buffer in program.buffers):
         return program
@@ -65,11 +57,11 @@ def kernel_to_buffers(program: Program) -> Program:
 class _Doubling:
     """A program, and the loops of a kernel in which buffers take turns, by their variables."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ir.Program) -> None:
         self.copies = Copies(program)
         self.turns: dict[int, list[BufferId]] = {}
 
-    def kernel(self, kernel: Kernel) -> Kernel:
+    def kernel(self, kernel: ir.Kernel) -> ir.Kernel:
         """A kernel with two buffers for what is double-buffered."""
         (spread,) = kernel.body
         assert isinstance(spread, Spread)
@@ -87,12 +79,12 @@ class _Doubling:
         names = tuple(self.copies.numbering.names)
         return replace(kernel, body=(replace(spread, body=body),), names=names)
 
-    def _block(self, body: Block, around: tuple[For, ...]) -> tuple[Block, list[Waiting]]:
+    def _block(self, body: ir.Block, around: tuple[ir.For, ...]) -> tuple[ir.Block, list[Waiting]]:
         """A block inside loops that stand right in each other, and what stands before these."""
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         further: list[Waiting] = []
         for s in body:
-            if isinstance(s, For) and has_spread(s):
+            if isinstance(s, ir.For) and ir.has_spread(s):
                 loop, waiting = self._loop(s, around)
                 for each in waiting:
                     if each.levels:
@@ -100,7 +92,7 @@ class _Doubling:
                     else:
                         out += each.body
                 out.append(loop)
-            elif isinstance(s, If) and has_spread(s):
+            elif isinstance(s, ir.If) and ir.has_spread(s):
                 within, _ = self._block(s.body, ())
                 otherwise, _ = self._block(s.otherwise, ())
                 out.append(replace(s, body=within, otherwise=otherwise))
@@ -108,11 +100,11 @@ class _Doubling:
                 out.append(s)
         return tuple(out), further
 
-    def _loop(self, loop: For, around: tuple[For, ...]) -> tuple[For, list[Waiting]]:
+    def _loop(self, loop: ir.For, around: tuple[ir.For, ...]) -> tuple[ir.For, list[Waiting]]:
         """A loop whose iterations fill buffers in turn, and what stands before it."""
         body, waiting = self._block(loop.body, (*around, loop))
         loop = replace(loop, body=body)
-        ahead: dict[Statement, CopySpread] = {}
+        ahead: dict[ir.Statement, CopySpread] = {}
         swaps: list[SwapBuffers] = []
         for number in self.turns.get(loop.variable, []):
             other = self._other(number)
@@ -135,11 +127,11 @@ class _Doubling:
 
 def _rotated(
     copies: Copies,
-    loop: For,
-    around: Sequence[For],
-    ahead: Mapping[Statement, CopySpread],
+    loop: ir.For,
+    around: Sequence[ir.For],
+    ahead: Mapping[ir.Statement, CopySpread],
     swaps: Sequence[SwapBuffers],
-) -> tuple[For, Waiting]:
+) -> tuple[ir.For, Waiting]:
     """A loop that copies for its next iteration, and the copy for its first one."""
     first = chosen(loop.body, lambda s: s if s in ahead else None)
     loads = chosen(loop.body, lambda s: ahead[s].loads() if s in ahead else None)
@@ -165,6 +157,6 @@ def _rotated(
     return replace(loop, body=body), Waiting(before, len(iterations.outer))
 
 
-def _if(conditions: tuple[Within, ...], body: Block) -> Block:
+def _if(conditions: tuple[Within, ...], body: ir.Block) -> ir.Block:
     """A block under conditions, where there are any."""
-    return (If(conditions, body),) if conditions else body
+    return (ir.If(conditions, body),) if conditions else body

@@ -10,38 +10,29 @@ other are rounded each by itself.
 from __future__ import annotations
 
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.kernel import (
-    Block,
-    Change,
-    Define,
-    Program,
-    Statement,
-    Store,
-    map_blocks,
-    statements_within,
-)
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.rewriting import parts_of, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Load, Local, Scalar
 from ilang.core.record import replace
 
 
-def kernel_to_contractions(program: Program) -> Program:
+def kernel_to_contractions(program: ir.Program) -> ir.Program:
     """The program with sums that take products."""
     return with_bodies(program, lambda kernel: _contracted(kernel.body))
 
 
-def _contracted(body: Block) -> Block:
+def _contracted(body: ir.Block) -> ir.Block:
     """A block in which products meet the sums that take them."""
-    out: list[Statement] = []
+    out: list[ir.Statement] = []
     for n, s in enumerate(body):
-        sum_ = _sum(s) if isinstance(s, (Change, Store)) else None
+        sum_ = _sum(s) if isinstance(s, (ir.Change, ir.Store)) else None
         if sum_ is None:
-            out.append(map_blocks(s, _contracted))
+            out.append(ir.map_blocks(s, _contracted))
             continue
-        assert isinstance(s, (Change, Store))
+        assert isinstance(s, (ir.Change, ir.Store))
         old, term = sum_.arguments
         last = out[-1] if out else None
-        if isinstance(last, Define) and _is_only_for(last, term, sum_, body[n + 1 :]):
+        if isinstance(last, ir.Define) and _is_only_for(last, term, sum_, body[n + 1 :]):
             out.pop()
             term = last.value
         if _is_product(term, sum_.dtype):
@@ -52,13 +43,13 @@ def _contracted(body: Block) -> Block:
     return unless_same(body, out)
 
 
-def _sum(s: Change | Store) -> Apply | None:
+def _sum(s: ir.Change | ir.Store) -> Apply | None:
     """The sum that a statement adds to what it changes; None where it does something else."""
     value = s.value
     if not isinstance(value, Apply) or value.primitive != "add" or value.dtype not in FLOATS:
         return None
     old = value.arguments[0]
-    if isinstance(s, Change):
+    if isinstance(s, ir.Change):
         return value if isinstance(old, Local) and old.variable == s.variable else None
     same = isinstance(old, Load) and (old.buffer, old.index) == (s.buffer, s.index)
     return value if same else None
@@ -68,13 +59,13 @@ def _is_product(value: Scalar, dtype: str | None) -> bool:
     return isinstance(value, Apply) and value.primitive == "mul" and value.dtype == dtype
 
 
-def _is_only_for(defined: Define, term: Scalar, sum_: Apply, after: Block) -> bool:
+def _is_only_for(defined: ir.Define, term: Scalar, sum_: Apply, after: ir.Block) -> bool:
     """Whether a variable is a product that a sum takes, and that nothing reads after it."""
     if defined.mutable or term != Local(defined.variable, defined.dtype):
         return False
     read = any(
         isinstance(part, Local) and part.variable == defined.variable
-        for s in statements_within(after)
+        for s in ir.statements_within(after)
         for part in parts_of(s)
     )
     return _is_product(defined.value, sum_.dtype) and not read

@@ -19,18 +19,8 @@ from math import prod
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.diagnostic import ScheduleError
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import VariableId
-from ilang.core.ir.kernel import (
-    Block,
-    Buffer,
-    Define,
-    For,
-    Kernel,
-    Statement,
-    Store,
-    map_statements,
-    statements_within,
-)
 from ilang.core.ir.rewriting import accesses, parts_of, replaced_loads
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 from ilang.core.ir.schedule import UNIT_ROLES
@@ -48,10 +38,10 @@ Indexed = Callable[[tuple[Affine, ...]], tuple[Affine, ...]]
 class Products:
     """A nest that adds products: its loops, those over rows, columns and terms, and both factors, rows first."""
 
-    chain: tuple[For, ...]
-    rows: For
-    columns: For
-    terms: For
+    chain: tuple[ir.For, ...]
+    rows: ir.For
+    columns: ir.For
+    terms: ir.For
     left: Load
     right: Load
 
@@ -60,7 +50,11 @@ class Factors:
     """One kernel, the buffers of its program, and what a pass adds to them."""
 
     def __init__(
-        self, device: DeviceLimits, kernel: Kernel, buffers: list[Buffer], numbering: Numbering
+        self,
+        device: DeviceLimits,
+        kernel: ir.Kernel,
+        buffers: list[ir.Buffer],
+        numbering: Numbering,
     ) -> None:
         """For a kernel; buffers are changed in place."""
         self.device = device
@@ -75,7 +69,7 @@ class Factors:
         message = f"{wish.text} cannot be a matrix unit's: {problem}"
         return ScheduleError("E0337", message, wish.span, help_line)
 
-    def products(self, chain: Sequence[For]) -> Products:
+    def products(self, chain: Sequence[ir.For]) -> Products:
         """The products that a nest adds.
 
         Raises:
@@ -83,7 +77,7 @@ class Factors:
         """
         *before, last = chain[-1].body
         factors = _factors(_term(before, last))
-        if not isinstance(last, Store) or len(factors) != 2:
+        if not isinstance(last, ir.Store) or len(factors) != 2:
             raise self.refusal(
                 "what it adds is not the product of two elements",
                 "stage the product where it is added, by a digit at the end of the order",
@@ -97,7 +91,7 @@ class Factors:
         assert {columns.variable, terms.variable} <= _axes(right)
         return Products(tuple(chain), rows, columns, terms, left, right)
 
-    def endless(self, loop: For, within: list[Within]) -> For:
+    def endless(self, loop: ir.For, within: list[Within]) -> ir.For:
         """A loop that does not end early, ``within`` taking the condition.
 
         Raises:
@@ -108,7 +102,7 @@ class Factors:
         within += loop.runs()
         return replace(loop, end=())
 
-    def copied(self, body: Block, products: Sequence[Products]) -> Block:
+    def copied(self, body: ir.Block, products: Sequence[Products]) -> ir.Block:
         """A block whose copies are what a unit needs, but those that end where dimensions do: they are read as arrays.
 
         Raises:
@@ -125,7 +119,7 @@ class Factors:
 
     def _is_inside(self, load: Load) -> bool:
         """Whether all that whole tiles read of a buffer is in it."""
-        loops = (s for s in statements_within(self.kernel.body) if isinstance(s, For))
+        loops = (s for s in ir.statements_within(self.kernel.body) if isinstance(s, ir.For))
         extents = {loop.variable: self.numbering.sizes[loop.size].fixed for loop in loops}
         for part, size in zip(load.index, self.buffers[load.buffer].dims, strict=True):
             extent, last = self.numbering.sizes[size].fixed, part.greatest(extents)
@@ -133,11 +127,11 @@ class Factors:
                 return False
         return True
 
-    def _copied(self, body: Block, number: int, reads: int, roundings: set[str]) -> Block:
+    def _copied(self, body: ir.Block, number: int, reads: int, roundings: set[str]) -> ir.Block:
         """A block in which a copy is filled, rounded where one way is all readers', and laid out as what it copies."""
         filling = list(_fills(body, number))
         store = filling[0][-1].body[0] if len(filling) == 1 else None
-        if not isinstance(store, Store) or len(filling[0][-1].body) > 1:
+        if not isinstance(store, ir.Store) or len(filling[0][-1].body) > 1:
             raise self.refusal(
                 f"{self.buffers[number].name} is filled in several steps, and a unit has zeros past its end",
                 "leave out the digit that stages it, so that it is computed whole, before",
@@ -145,14 +139,14 @@ class Factors:
         alone = sum(buffer == number for buffer, _ in accesses(body)) == 1 + reads
         rounding = next(iter(roundings)) if alone and len(roundings) == 1 else None
         chain, filled = filling[0], self._filled(filling[0], store, rounding)
-        body = map_statements(body, lambda s: filled if s is chain[0] else s)
+        body = ir.map_statements(body, lambda s: filled if s is chain[0] else s)
         if rounding is not None:
             dtype = self.device.unit(rounding).dtype
             self.buffers[number] = replace(self.buffers[number], dtype=dtype)
-            body = map_statements(body, lambda s: _bare(s, number, dtype))
+            body = ir.map_statements(body, lambda s: _bare(s, number, dtype))
         return self._laid_out(body, number, chain, store)
 
-    def _filled(self, chain: Sequence[For], store: Store, rounding: str | None) -> For:
+    def _filled(self, chain: Sequence[ir.For], store: ir.Store, rounding: str | None) -> ir.For:
         """A nest that fills a copy: 0 where its loops would end, rounded to what a unit takes if all readers would."""
         within: list[Within] = []
         loops = [self.endless(loop, within) for loop in chain]
@@ -167,7 +161,9 @@ class Factors:
             nest = replace(loop, body=(nest,))
         return nest
 
-    def _laid_out(self, body: Block, number: int, chain: Sequence[For], store: Store) -> Block:
+    def _laid_out(
+        self, body: ir.Block, number: int, chain: Sequence[ir.For], store: ir.Store
+    ) -> ir.Block:
         """A block in which a copy has the dimensions of the array that it copies, where it copies one."""
         loads = [part for part in parts_of(store) if isinstance(part, Load)]
         variables = [part.axis() for part in store.index]
@@ -189,9 +185,9 @@ class Factors:
         def joined(index: tuple[Affine, ...]) -> tuple[Affine, ...]:
             return tuple(_joined(index, group, widths) for group in groups)
 
-        return map_statements(body, lambda s: moved(s, number, joined))
+        return ir.map_statements(body, lambda s: moved(s, number, joined))
 
-    def guarded(self, products: Products, within: Mapping[VariableId, Within]) -> Block:
+    def guarded(self, products: Products, within: Mapping[VariableId, Within]) -> ir.Block:
         """The statements of a nest, reading 0 past the ends of loops of factors that have no zeros there."""
         ending = {products.left.buffer, products.right.buffer} - self.whole
 
@@ -207,29 +203,29 @@ class Factors:
                     return scalar
 
         return tuple(
-            replace(s, value=change(s.value)) if isinstance(s, (Define, Store)) else s
+            replace(s, value=change(s.value)) if isinstance(s, (ir.Define, ir.Store)) else s
             for s in products.chain[-1].body
         )
 
 
-def moved(s: Statement, number: int, change: Indexed) -> Statement:
+def moved(s: ir.Statement, number: int, change: Indexed) -> ir.Statement:
     """A statement in which a buffer has other indices."""
-    if not isinstance(s, (Define, Store)):
+    if not isinstance(s, (ir.Define, ir.Store)):
         return s
 
     def load(each: Load) -> Load:
         return replace(each, index=change(each.index)) if each.buffer == number else each
 
     value = replaced_loads(s.value, load)
-    if isinstance(s, Store) and s.buffer == number:
+    if isinstance(s, ir.Store) and s.buffer == number:
         return replace(s, index=change(s.index), value=value)
     return replace(s, value=value)
 
 
-def _term(before: Sequence[Statement], last: Statement) -> Scalar | None:
+def _term(before: Sequence[ir.Statement], last: ir.Statement) -> Scalar | None:
     """The term that the last statement adds to an element, by definitions right before; None for any other."""
-    value = last.value if isinstance(last, Store) else None
-    if not isinstance(last, Store) or not isinstance(value, Apply) or value.primitive != "add":
+    value = last.value if isinstance(last, ir.Store) else None
+    if not isinstance(last, ir.Store) or not isinstance(value, Apply) or value.primitive != "add":
         return None
     old, term = value.arguments
     if not isinstance(old, Load) or (old.buffer, old.index) != (last.buffer, last.index):
@@ -237,7 +233,7 @@ def _term(before: Sequence[Statement], last: Statement) -> Scalar | None:
     match before:
         case []:
             return term
-        case [Define() as s] if term == Local(s.variable, s.dtype):
+        case [ir.Define() as s] if term == Local(s.variable, s.dtype):
             return s.value
         case _:
             return None
@@ -257,13 +253,15 @@ def _axes(load: Load) -> set[VariableId]:
     return {VariableId(v) for part in load.index for v in part.axes()}
 
 
-def _fills(body: Block, number: int) -> Iterator[list[For]]:
+def _fills(body: ir.Block, number: int) -> Iterator[list[ir.For]]:
     """The nests that store in a buffer, as far out as they have nothing beside."""
     for s in body:
         chain = chain_of((s,))
-        if not any(isinstance(x, Store) and x.buffer == number for x in statements_within((s,))):
+        if not any(
+            isinstance(x, ir.Store) and x.buffer == number for x in ir.statements_within((s,))
+        ):
             continue
-        if chain and any(isinstance(x, For) for x in chain[-1].body):
+        if chain and any(isinstance(x, ir.For) for x in chain[-1].body):
             yield from _fills(chain[-1].body, number)
         elif chain:
             yield chain
@@ -278,7 +276,7 @@ def converted(scalar: Scalar, dtype: str) -> Scalar:
     return Convert(unrounded(scalar), dtype)
 
 
-def _bare(s: Statement, number: int, dtype: str) -> Statement:
+def _bare(s: ir.Statement, number: int, dtype: str) -> ir.Statement:
     """A statement that reads elements of a buffer of a type that are rounded as they are."""
 
     def change(scalar: Scalar) -> Scalar:
@@ -289,7 +287,7 @@ def _bare(s: Statement, number: int, dtype: str) -> Statement:
             return converted(replace(inner, dtype=dtype), inner.dtype)
         return replace(scalar, arguments=tuple(map(change, scalar.arguments)))
 
-    return replace(s, value=change(s.value)) if isinstance(s, (Define, Store)) else s
+    return replace(s, value=change(s.value)) if isinstance(s, (ir.Define, ir.Store)) else s
 
 
 def _joined(index: Sequence[Affine], group: Sequence[int], widths: Sequence[int]) -> Affine:

@@ -16,18 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Within
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import VariableId
-from ilang.core.ir.kernel import (
-    Block,
-    Buffer,
-    For,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    map_blocks,
-    statements_within,
-)
 from ilang.core.ir.rewriting import accesses, substituted
 from ilang.core.ir.schedule import UNIT_ROLES, Role
 from ilang.core.ir.shaped import Size
@@ -39,7 +29,7 @@ from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import record, replace
 
 
-def kernel_to_fragments(program: Program) -> Program:
+def kernel_to_fragments(program: ir.Program) -> ir.Program:
     """The program whose matrix units have the lanes of warps."""
     if not any(_asks(kernel.body) for kernel in program.kernels):
         return program
@@ -51,11 +41,11 @@ def kernel_to_fragments(program: Program) -> Program:
     return replace(program, kernels=kernels, sizes=tuple(sizes), buffers=tuple(buffers))
 
 
-def _asks(body: Block) -> bool:
-    return any(isinstance(s, For) and s.role in UNIT_ROLES for s in statements_within(body))
+def _asks(body: ir.Block) -> bool:
+    return any(isinstance(s, ir.For) and s.role in UNIT_ROLES for s in ir.statements_within(body))
 
 
-def _asked(chain: Sequence[For]) -> list[For]:
+def _asked(chain: Sequence[ir.For]) -> list[ir.For]:
     """The loops of a nest that are a unit's."""
     return [loop for loop in chain if loop.role in UNIT_ROLES]
 
@@ -68,11 +58,11 @@ class _TileSide:
     those ``across_lanes`` are for threads.
     """
 
-    loops: tuple[For, ...]
+    loops: tuple[ir.For, ...]
     weights: tuple[int, ...]
-    matrices: tuple[For, ...]
-    in_lane: For
-    across_lanes: For
+    matrices: tuple[ir.For, ...]
+    in_lane: ir.For
+    across_lanes: ir.For
 
     def index(self) -> Affine:
         """The row or column."""
@@ -84,7 +74,7 @@ class _Fragments:
     """One kernel, and what a pass adds to its program."""
 
     def __init__(
-        self, program: Program, kernel: Kernel, sizes: list[Size], buffers: list[Buffer]
+        self, program: ir.Program, kernel: ir.Kernel, sizes: list[Size], buffers: list[ir.Buffer]
     ) -> None:
         device = program.machine.device
         assert device is not None
@@ -96,7 +86,7 @@ class _Fragments:
         self.held: dict[int, tuple[int, int, MatrixUnit]] = {}
         self.variables: dict[str, VariableId] = {}
 
-    def run(self) -> Kernel:
+    def run(self) -> ir.Kernel:
         """The kernel with loops over what lanes hold."""
         chains = self._chains(self.kernel.body, 3)
         body = self.factors.copied(self.kernel.body, [*map(self.factors.products, chains)])
@@ -107,10 +97,10 @@ class _Fragments:
             self._split_dims(number, rows, columns, unit)
         return replace(self.kernel, body=body, names=tuple(self.numbering.names))
 
-    def _chains(self, body: Block, count: int) -> Iterator[list[For]]:
+    def _chains(self, body: ir.Block, count: int) -> Iterator[list[ir.For]]:
         """The nests of a block with so many loops of a unit."""
         for s in body:
-            if not isinstance(s, For):
+            if not isinstance(s, ir.For):
                 continue
             chain = chain_of((s,))
             asked = len(_asked(chain))
@@ -119,13 +109,13 @@ class _Fragments:
             elif not asked:
                 yield from self._chains(chain[-1].body, count)
 
-    def _unit(self, loop: For) -> MatrixUnit:
+    def _unit(self, loop: ir.For) -> MatrixUnit:
         """The unit that a loop is given to."""
         return self.device.unit(ROUNDINGS[loop.role])
 
     # -- what lanes hold ---------------------------------------------------------------------------------------------
 
-    def _find_held(self, chain: Sequence[For]) -> None:
+    def _find_held(self, chain: Sequence[ir.For]) -> None:
         """The sums that a nest touches, and which of their dimensions are rows and columns."""
         first, second = _asked(chain)
         rows, columns = first.variable, second.variable
@@ -157,9 +147,9 @@ class _Fragments:
         """Matrices among columns, where there are several; lanes of a group, and columns of each."""
         return *_several(extent // unit.columns), unit.across, unit.columns // unit.across
 
-    def _block(self, body: Block) -> Block:
+    def _block(self, body: ir.Block) -> ir.Block:
         """A block whose nests over tiles are over lanes."""
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         for s in body:
             chain = chain_of((s,))
             asked = len(_asked(chain))
@@ -170,16 +160,16 @@ class _Fragments:
             elif asked or (not chain and _asks((s,))):
                 raise self.factors.refusal("something else is in its loops", "leave out its roles")
             else:
-                out.append(map_blocks(s, self._block))
+                out.append(ir.map_blocks(s, self._block))
         return tuple(out)
 
-    def _loop(self, loop: For, extent: int, letter: str, role: Role) -> For:
+    def _loop(self, loop: ir.For, extent: int, letter: str, role: Role) -> ir.For:
         name = self.numbering.names[loop.variable] + letter  # loops of one name are in no other
         if name not in self.variables:
             self.variables[name] = self.numbering.variable(name, letter)
-        return For(self.variables[name], self.numbering.size(extent), (), role=role)
+        return ir.For(self.variables[name], self.numbering.size(extent), (), role=role)
 
-    def _rows(self, loop: For, role: Role) -> _TileSide:
+    def _rows(self, loop: ir.For, role: Role) -> _TileSide:
         extent, unit = self.numbering.sizes[loop.size].fixed or 0, self._unit(loop)
         *many, each, groups = self._row_parts(extent, unit)
         matrices = tuple(self._loop(loop, count, "u", "u") for count in many)
@@ -192,7 +182,7 @@ class _Fragments:
             (*matrices, in_lane, across_lanes), weights, matrices, in_lane, across_lanes
         )
 
-    def _columns(self, loop: For, role: Role) -> _TileSide:
+    def _columns(self, loop: ir.For, role: Role) -> _TileSide:
         extent, unit = self.numbering.sizes[loop.size].fixed or 0, self._unit(loop)
         *many, across, each = self._column_parts(extent, unit)
         matrices = tuple(self._loop(loop, count, "u", "u") for count in many)
@@ -205,7 +195,7 @@ class _Fragments:
             (*matrices, across_lanes, in_lane), weights, matrices, in_lane, across_lanes
         )
 
-    def _each(self, chain: Sequence[For]) -> Statement:
+    def _each(self, chain: Sequence[ir.For]) -> ir.Statement:
         """A nest over the elements of a tile."""
         first, second = _asked(chain)
         rows, columns = self._rows(first, "u"), self._columns(second, "u")
@@ -216,14 +206,14 @@ class _Fragments:
             self.factors.endless(loop, within)
         if within and not private:
             index = {first.variable: rows.index(), second.variable: columns.index()}
-            (guarded,) = (substituted(If(tuple(within), ()), index),)
-            assert isinstance(guarded, If)
+            (guarded,) = (substituted(ir.If(tuple(within), ()), index),)
+            assert isinstance(guarded, ir.If)
             body = (replace(guarded, body=body),)
         around = [loop for loop in chain if loop.role not in UNIT_ROLES]
         inside = (*rows.matrices, rows.in_lane, *columns.matrices, columns.in_lane)
         return _nest((*around, rows.across_lanes, columns.across_lanes, *inside), body)
 
-    def _adding(self, products: Products) -> Statement:
+    def _adding(self, products: Products) -> ir.Statement:
         """A nest that adds products, in whole matrices."""
         loop = products.terms
         role, unit = loop.role, self.device.unit(ROUNDINGS[loop.role])
@@ -246,7 +236,7 @@ class _Fragments:
         inside = (*many, *rows.matrices, *columns.matrices, each, rows.in_lane, columns.in_lane)
         return _nest((*around, rows.across_lanes, columns.across_lanes, *inside), body)
 
-    def _within(self, body: Block, lanes: Mapping[VariableId, _TileSide]) -> Block:
+    def _within(self, body: ir.Block, lanes: Mapping[VariableId, _TileSide]) -> ir.Block:
         """Statements at the elements of lanes, which sums have dimensions for."""
         index = {variable: each.index() for variable, each in lanes.items()}
 
@@ -268,7 +258,7 @@ def _several(count: int) -> tuple[int, ...]:
     return (count,) if count > 1 else ()
 
 
-def _nest(loops: Sequence[For], body: Block) -> Statement:
+def _nest(loops: Sequence[ir.For], body: ir.Block) -> ir.Statement:
     for loop in reversed(loops):
         body = (replace(loop, body=body),)
     return body[0]

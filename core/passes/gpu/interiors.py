@@ -20,22 +20,9 @@ from collections.abc import Callable, Container, Mapping
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.dtype import FLOATS
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.ids import VariableId
-from ilang.core.ir.kernel import (
-    Block,
-    Change,
-    Define,
-    For,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    has_spread,
-    map_statements,
-    statements_within,
-)
 from ilang.core.ir.rewriting import parts_of, with_bodies
 from ilang.core.ir.scalar import Constant, Load, Local, Scalar, Select
 from ilang.core.occupancy import resources_of
@@ -48,12 +35,12 @@ Free = Callable[[Within, Extents], tuple[Within, ...]]
 """A function that gives what is left of a condition."""
 
 
-def kernel_to_interiors(program: Program) -> Program:
+def kernel_to_interiors(program: ir.Program) -> ir.Program:
     """The program with conditions for blocks in place of those for elements, where all elements are inside."""
     return with_bodies(program, lambda kernel: _freed(program, kernel))
 
 
-def _freed(program: Program, kernel: Kernel) -> Block:
+def _freed(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
     (spread,) = kernel.body
     assert isinstance(spread, Spread)
     if spread.over == "grid":
@@ -67,7 +54,7 @@ def _freed(program: Program, kernel: Kernel) -> Block:
 class _Freeing:
     """One kernel: where all threads of a block are together, and what they test there."""
 
-    def __init__(self, program: Program, kernel: Kernel) -> None:
+    def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         device = program.machine.device
         assert device is not None
         self.program = program
@@ -77,16 +64,16 @@ class _Freeing:
         self.whole: set[int] = set()
         self.unread = Unread(())
 
-    def regions(self, body: Block) -> Block:
+    def regions(self, body: ir.Block) -> ir.Block:
         """A block that all threads run, in regions that nothing but threads has loops in."""
-        if not any(isinstance(s, (For, If)) and has_spread(s) for s in body):
+        if not any(isinstance(s, (ir.For, ir.If)) and ir.has_spread(s) for s in body):
             return self._region(body)
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         for s in body:
             match s:
-                case For() if has_spread(s):
+                case ir.For() if ir.has_spread(s):
                     out.append(replace(s, body=self.regions(s.body)))
-                case If() if has_spread(s):
+                case ir.If() if ir.has_spread(s):
                     within, otherwise = self.regions(s.body), self.regions(s.otherwise)
                     out.append(replace(s, body=within, otherwise=otherwise))
                 case Spread():
@@ -95,7 +82,7 @@ class _Freeing:
                     out.append(s)
         return tuple(out)
 
-    def _region(self, body: Block) -> Block:
+    def _region(self, body: ir.Block) -> ir.Block:
         """A region, once without conditions, where one for all of them holds, and once with them."""
         body = self._rewritten(body, {}, self._unless_own)
         asked: dict[Within, None] = {}
@@ -110,9 +97,9 @@ class _Freeing:
         free = self._behind_guards(
             self._rewritten(body, {}, lambda s, inner: self._without(s, inner, ask))
         )
-        return (If(tuple(asked), free, body),) if asked else free
+        return (ir.If(tuple(asked), free, body),) if asked else free
 
-    def _behind_guards(self, body: Block) -> Block:
+    def _behind_guards(self, body: ir.Block) -> ir.Block:
         """A region, once without the guards that a program has written, where all elements pass them."""
         passed: dict[Within, None] = {}
 
@@ -124,21 +111,21 @@ class _Freeing:
             return ()
 
         free = self._rewritten(body, {}, lambda s, inner: self._without(s, inner, ask))
-        return (If(tuple(passed), free, body),) if passed else body
+        return (ir.If(tuple(passed), free, body),) if passed else body
 
     def _rewritten(
-        self, body: Block, inner: Extents, change: Callable[[Statement, Extents], Block]
-    ) -> Block:
+        self, body: ir.Block, inner: Extents, change: Callable[[ir.Statement, Extents], ir.Block]
+    ) -> ir.Block:
         """A block whose statements are changed, the outer ones first, given the loops around them in the region."""
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         for s in body:
             for x in change(s, inner):
                 opened = dict(inner)
-                if isinstance(x, (For, Spread)):
-                    for loop in (x,) if isinstance(x, For) else x.loops:
+                if isinstance(x, (ir.For, Spread)):
+                    for loop in (x,) if isinstance(x, ir.For) else x.loops:
                         opened[loop.variable] = self._extent(loop)
                     out.append(replace(x, body=self._rewritten(x.body, opened, change)))
-                elif isinstance(x, If):
+                elif isinstance(x, ir.If):
                     within = self._rewritten(x.body, inner, change)
                     otherwise = self._rewritten(x.otherwise, inner, change)
                     out.append(replace(x, body=within, otherwise=otherwise))
@@ -146,40 +133,41 @@ class _Freeing:
                     out.append(x)
         return tuple(out)
 
-    def _extent(self, loop: For) -> int | None:
+    def _extent(self, loop: ir.For) -> int | None:
         return None if loop.chunk is not None else self.program.sizes[loop.size].fixed
 
     # -- copies that are filled --------------------------------------------------------------------------------------
 
-    def filled(self, body: Block, every: Block) -> Block:
+    def filled(self, body: ir.Block, every: ir.Block) -> ir.Block:
         """A block in which copies that threads share are stored whole: 0 where conditions do not hold."""
-        stores = [s for s in statements_within(every) if isinstance(s, Store)]
+        stores = [s for s in ir.statements_within(every) if isinstance(s, ir.Store)]
         copies = {
             store.buffer: copy
-            for s in statements_within(every)
+            for s in ir.statements_within(every)
             if isinstance(s, Spread) and (copy := self._copy(s)) is not None
-            for store in statements_within(copy.body)
-            if isinstance(store, Store)
+            for store in ir.statements_within(copy.body)
+            if isinstance(store, ir.Store)
         }
         self.whole = {n for n in copies if sum(s.buffer == n for s in stores) == 1}
 
-        def change(s: Statement) -> Statement:
+        def change(s: ir.Statement) -> ir.Statement:
             copy = self._copy(s) if isinstance(s, Spread) else None
             one = isinstance(s, Spread) and any(
-                isinstance(x, Store) and x.buffer in self.whole for x in statements_within(s.body)
+                isinstance(x, ir.Store) and x.buffer in self.whole
+                for x in ir.statements_within(s.body)
             )
             return copy if copy is not None and one else s
 
-        return map_statements(body, change)
+        return ir.map_statements(body, change)
 
     def _copy(self, spread: Spread) -> Spread | None:
         """A spread that stores in one buffer that threads share, without loops that end early; None of any other."""
         within: list[Within] = []
         loops = [self._endless(loop, within) for loop in spread.loops]
         body, around = spread.body, []
-        while len(body) == 1 and isinstance(body[0], (For, If)):
+        while len(body) == 1 and isinstance(body[0], (ir.For, ir.If)):
             s = body[0]
-            if isinstance(s, For):
+            if isinstance(s, ir.For):
                 around.append(self._endless(s, within))
             elif s.otherwise or s.stored is not None:
                 return None
@@ -187,7 +175,7 @@ class _Freeing:
                 within += s.within
             body = s.body
         store = body[0]
-        if spread.over != "threads" or len(body) > 1 or not isinstance(store, Store):
+        if spread.over != "threads" or len(body) > 1 or not isinstance(store, ir.Store):
             return None
         opened = {loop.variable: self._extent(loop) for loop in (*loops, *around) if not loop.end}
         buffer = self.program.buffers[store.buffer]
@@ -197,12 +185,12 @@ class _Freeing:
             zero = Constant(0, buffer.dtype)
             value = Select(tuple(within), store.value, zero, buffer.dtype)
             store = replace(store, value=value)
-        inside: Block = (store,)
+        inside: ir.Block = (store,)
         for loop in reversed(around):
             inside = (replace(loop, body=inside),)
         return replace(spread, loops=tuple(loops), body=inside)
 
-    def _endless(self, loop: For, within: list[Within]) -> For:
+    def _endless(self, loop: ir.For, within: list[Within]) -> ir.For:
         """A loop that does not end early, ``within`` taking the condition; itself where it is of another kind."""
         if self._extent(loop) is None or loop.begin or loop.finite:
             return loop
@@ -211,37 +199,37 @@ class _Freeing:
 
     # -- what needs no condition -------------------------------------------------------------------------------------
 
-    def _unless_own(self, s: Statement, inner: Extents) -> Block:
+    def _unless_own(self, s: ir.Statement, inner: Extents) -> ir.Block:
         """A statement without the conditions that change nothing but floats of a thread's own that nothing reads."""
         if isinstance(s, Spread):
             opened = {**inner, **{loop.variable: self._extent(loop) for loop in s.loops}}
-            if all(isinstance(x, Store) and self._is_own(x, (), opened) for x in s.body):
+            if all(isinstance(x, ir.Store) and self._is_own(x, (), opened) for x in s.body):
                 return (replace(s, loops=tuple(self._unended(loop, s.body) for loop in s.loops)),)
-        if not isinstance(s, If) or s.otherwise or s.stored is not None:
+        if not isinstance(s, ir.If) or s.otherwise or s.stored is not None:
             return (s,)
-        known = {x.variable for x in s.body if isinstance(x, Define)}
+        known = {x.variable for x in s.body if isinstance(x, ir.Define)}
         if not all(self._is_own(x, known, inner) for x in s.body):
             return (s,)
         left = tuple(each for each in s.within if not self._tells_nothing(each, s.body))
         return (replace(s, within=left),) if left else s.body
 
-    def _unended(self, loop: For, body: Block) -> For:
+    def _unended(self, loop: ir.For, body: ir.Block) -> ir.For:
         """A loop without its end, where only floats that nothing reads are past it."""
         free = all(self._tells_nothing(end, body) for end in loop.runs())
         return self._endless(loop, []) if free else loop
 
-    def _tells_nothing(self, condition: Within, body: Block) -> bool:
+    def _tells_nothing(self, condition: Within, body: ir.Block) -> bool:
         """Whether nothing that is read tells where a condition around stores does not hold."""
-        stores = [x for x in body if isinstance(x, Store)]
+        stores = [x for x in body if isinstance(x, ir.Store)]
         return all(self.unread.tells_nothing(condition, x) for x in stores)
 
-    def _is_own(self, s: Statement, known: Container[int], inner: Extents) -> bool:
+    def _is_own(self, s: ir.Statement, known: Container[int], inner: Extents) -> bool:
         """Whether a statement makes a float of a thread's own of such floats, of elements of whole copies."""
-        if isinstance(s, Store):
+        if isinstance(s, ir.Store):
             buffer = self.program.buffers[s.buffer]
             if buffer.space != "local" or not self._is_inside(s.buffer, s.index, inner):
                 return False
-        elif not isinstance(s, Define) or s.mutable:
+        elif not isinstance(s, ir.Define) or s.mutable:
             return False
         return all(self._is_known(part, known, inner) for part in parts_of(s))
 
@@ -267,25 +255,25 @@ class _Freeing:
 
     # -- what a condition for all stands for -------------------------------------------------------------------------
 
-    def _without(self, s: Statement, inner: Extents, ask: Free) -> Block:
+    def _without(self, s: ir.Statement, inner: Extents, ask: Free) -> ir.Block:
         """A statement without conditions that hold for all elements of a whole block, as statements."""
         match s:
             case Spread():
                 opened = {**inner, **{loop.variable: self._extent(loop) for loop in s.loops}}
                 return (replace(s, loops=tuple(self._to_end(x, opened, ask) for x in s.loops)),)
-            case For():
+            case ir.For():
                 loop = self._to_end(s, inner, ask)
                 extent = self._extent(loop)
                 whole = not loop.end and loop.copies == 1 and extent is not None
                 if whole and extent is not None and extent <= self.unrolled:
                     loop = replace(loop, copies=extent)
                 return (loop,)
-            case If() if not s.otherwise and s.stored is None:
+            case ir.If() if not s.otherwise and s.stored is None:
                 left = tuple(part for each in s.within for part in ask(each, inner))
                 if left:
                     return (replace(s, within=left),)
                 return tuple(each for x in s.body for each in self._without(x, inner, ask))
-            case Store() | Define() | Change():
+            case ir.Store() | ir.Define() | ir.Change():
                 value = self._chosen(s.value, inner, ask)
                 return (s,) if value is s.value else (replace(s, value=value),)
             case _:
@@ -302,7 +290,7 @@ class _Freeing:
 
         return mapped(scalar, Select, side)
 
-    def _to_end(self, loop: For, inner: Extents, ask: Free) -> For:
+    def _to_end(self, loop: ir.For, inner: Extents, ask: Free) -> ir.For:
         """A loop that does not end before its last iteration where a condition says so."""
         extent = self._extent(loop)
         if not loop.end or loop.begin or loop.finite or not extent:

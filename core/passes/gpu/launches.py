@@ -13,22 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import accumulate, chain
 
-from ilang.core.ir.kernel import (
-    Block,
-    Change,
-    Define,
-    HorizontalReduction,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    statements_within,
-)
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.scalar import Local, scalars_within
 from ilang.core.record import replace
 
 
-def kernel_to_launches(program: Program) -> Program:
+def kernel_to_launches(program: ir.Program) -> ir.Program:
     """The program with a kernel for each part."""
     parts = [tuple(_parts(kernel)) for kernel in program.kernels]
     first = [0, *accumulate(map(len, parts))]
@@ -42,7 +32,7 @@ def kernel_to_launches(program: Program) -> Program:
     return replace(program, kernels=tuple(chain.from_iterable(parts)), calls=calls)
 
 
-def _parts(kernel: Kernel) -> Iterator[Kernel]:
+def _parts(kernel: ir.Kernel) -> Iterator[ir.Kernel]:
     """The parts of a kernel, in order."""
     parts = list(_together(kernel.body))
     if len(parts) == 1:
@@ -52,25 +42,25 @@ def _parts(kernel: Kernel) -> Iterator[Kernel]:
         yield replace(kernel, name=f"{kernel.name}_{number}", body=body)
 
 
-def _together(body: Block) -> Iterator[Block]:
+def _together(body: ir.Block) -> Iterator[ir.Block]:
     """Runs of statements that no scalar variable of their block leaves."""
     used = [set(_locals(s)) for s in body]
     last = {variable: n for n, variables in enumerate(used) for variable in variables}
     first, end = 0, 0
     for n, s in enumerate(body):
-        if isinstance(s, Define):
+        if isinstance(s, ir.Define):
             end = max(end, last[s.variable])
         if n >= end:
             yield body[first : n + 1]
             first = end = n + 1
 
 
-def _locals(s: Statement) -> Iterator[int]:
+def _locals(s: ir.Statement) -> Iterator[int]:
     """The scalar variables that a statement mentions, at any depth."""
-    for inner in statements_within((s,)):
-        if isinstance(inner, (Define, Change, HorizontalReduction)):
+    for inner in ir.statements_within((s,)):
+        if isinstance(inner, (ir.Define, ir.Change, ir.HorizontalReduction)):
             yield inner.variable
-        if isinstance(inner, (Define, Change, Store)):
+        if isinstance(inner, (ir.Define, ir.Change, ir.Store)):
             yield from (
                 part.variable for part in scalars_within(inner.value) if isinstance(part, Local)
             )

@@ -25,20 +25,9 @@ from functools import partial
 from itertools import islice
 
 from ilang.core.calculus.affine import Affine, Within, axis_index
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import MatrixProduct, Spread
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.kernel import (
-    Block,
-    Buffer,
-    Define,
-    For,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    map_blocks,
-)
 from ilang.core.ir.rewriting import (
     substituted,
     unless_same,
@@ -53,7 +42,7 @@ from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import replace
 
 
-def kernel_to_matrices(program: Program) -> Program:
+def kernel_to_matrices(program: ir.Program) -> ir.Program:
     """The program with products of a matrix unit."""
     multiplying = _Multiplying(program)
     kernels = tuple(multiplying.kernel(kernel) for kernel in program.kernels)
@@ -66,14 +55,14 @@ def kernel_to_matrices(program: Program) -> Program:
 class _Multiplying:
     """A program, and the registers that lanes hold factors in."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ir.Program) -> None:
         self.program = program
         self.buffers = list(program.buffers)
         self.numbering = Numbering(list(program.sizes), ())
         self.registers: dict[tuple[int, tuple[int, ...], str], BufferId] = {}
         self.pair: VariableId | None = None
 
-    def kernel(self, kernel: Kernel) -> Kernel:
+    def kernel(self, kernel: ir.Kernel) -> ir.Kernel:
         """A kernel with products; registers of each are others."""
         self.registers.clear()
         self.pair = None
@@ -82,14 +71,14 @@ class _Multiplying:
         names = tuple(self.numbering.names)
         return changed if names == kernel.names else replace(changed, names=names)
 
-    def _block(self, body: Block, lanes: tuple[For, ...]) -> Block:
+    def _block(self, body: ir.Block, lanes: tuple[ir.For, ...]) -> ir.Block:
         """A block in loops that threads share, of which the last two count lanes."""
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         for s in body:
             around = _around(s)
             if around is None:
                 inside = s.loops if isinstance(s, Spread) and s.over == "threads" else lanes
-                out.append(map_blocks(s, partial(self._block, lanes=inside)))
+                out.append(ir.map_blocks(s, partial(self._block, lanes=inside)))
                 continue
             *matrices, nest = around
             within, product = product_of(self.program, nest, lanes)
@@ -99,30 +88,32 @@ class _Multiplying:
                 more, right = self._held(product.right, matrices, unit)
                 out += (*loads, *more)
                 product = replace(product, left=left, right=right)
-            whole: Statement = If(within, (product,)) if within else product
+            whole: ir.Statement = ir.If(within, (product,)) if within else product
             for loop in reversed(matrices):
                 whole = replace(loop, body=(whole,))
             out.append(whole)
         return unless_same(body, out)
 
     def _held(
-        self, side: tuple[Scalar, ...], matrices: Sequence[For], unit: MatrixUnit
-    ) -> tuple[Block, tuple[Scalar, ...]]:
+        self, side: tuple[Scalar, ...], matrices: Sequence[ir.For], unit: MatrixUnit
+    ) -> tuple[ir.Block, tuple[Scalar, ...]]:
         """The reads of lanes of one side for all matrices, and the scalars that stand for them there."""
         loops = [loop for loop in matrices if loop.variable in _variables(side[0])]
         sizes = (*(loop.size for loop in loops), self.numbering.size(len(side)))
         at = tuple(Affine(((1, loop.variable),)) for loop in loops)
         buffer = self._registers(side[0], sizes, unit.dtype)
         held = tuple(Load(buffer, (*at, Affine((), n)), unit.dtype) for n in range(len(side)))
-        stores = (Store(buffer, load.index, value) for load, value in zip(held, side, strict=True))
-        body: Block = ()
+        stores = (
+            ir.Store(buffer, load.index, value) for load, value in zip(held, side, strict=True)
+        )
+        body: ir.Block = ()
         while several := tuple(islice(stores, unit.packed)):
             body += self._together(several)
         for loop in reversed(loops):
             body = (replace(loop, body=body),)
         return body, held
 
-    def _together(self, stores: tuple[Store, ...]) -> Block:
+    def _together(self, stores: tuple[ir.Store, ...]) -> ir.Block:
         """Terms side by side: of a row that a block shares as one vector, of anything else one by one."""
         first, *others = (store.value for store in stores)
         if (
@@ -147,7 +138,7 @@ class _Multiplying:
         read = replace(first, index=on(first.index))
         store = replace(stores[0], index=on(stores[0].index), value=read)
         size = self.numbering.size(len(stores))
-        return (For(self.pair, size, (store,), role="u", wide=(first.buffer,), each=stores),)
+        return (ir.For(self.pair, size, (store,), role="u", wide=(first.buffer,), each=stores),)
 
     def _has_rows(self, number: BufferId, count: int) -> bool:
         """Whether a block shares the rows of a buffer, each as many times ``count`` elements."""
@@ -163,16 +154,16 @@ class _Multiplying:
             name = f"{self.buffers[number].name}_held"
             while any(buffer.name == name for buffer in self.buffers):
                 name += "_"
-            buffer = Buffer(name, dtype, sizes, "temporary", private=True, space="local")
+            buffer = ir.Buffer(name, dtype, sizes, "temporary", private=True, space="local")
             self.buffers.append(buffer)
             self.registers[key] = BufferId(len(self.buffers) - 1)
         return self.registers[key]
 
 
-def _around(s: Statement) -> list[For] | None:
+def _around(s: ir.Statement) -> list[ir.For] | None:
     """Unrolled loops over matrices right inside each other, and the loops of a unit in them; None for any other."""
-    loops: list[For] = []
-    while isinstance(s, For):
+    loops: list[ir.For] = []
+    while isinstance(s, ir.For):
         loops.append(s)
         if s.role in UNIT_ROLES:
             return loops
@@ -182,30 +173,30 @@ def _around(s: Statement) -> list[For] | None:
     return None
 
 
-def unit_of(program: Program, nest: For) -> MatrixUnit:
+def unit_of(program: ir.Program, nest: ir.For) -> MatrixUnit:
     """The unit of a device that a nest is given to."""
     assert program.machine.device is not None
     return program.machine.device.unit(ROUNDINGS[nest.role])
 
 
 def product_of(
-    program: Program, nest: For, lanes: tuple[For, ...]
+    program: ir.Program, nest: ir.For, lanes: tuple[ir.For, ...]
 ) -> tuple[tuple[Within, ...], MatrixProduct]:
     """The product that a unit computes of loops over terms, and over rows and columns of a lane; and its conditions."""
     loops, body = [nest], nest.body
     within: tuple[Within, ...] = ()
-    while isinstance(body[0], (For, If)):
-        if isinstance(body[0], For):
+    while isinstance(body[0], (ir.For, ir.If)):
+        if isinstance(body[0], ir.For):
             loops.append(body[0])
         else:
             within += body[0].within
         body = body[0].body
     *before, store = body
-    assert isinstance(store, Store)
+    assert isinstance(store, ir.Store)
     assert isinstance(store.value, Apply)
     old, product = store.value.arguments
     for s in before:  # the product by itself, until a pass rounds it with the sum
-        assert isinstance(s, Define)
+        assert isinstance(s, ir.Define)
         product = s.value
     assert isinstance(product, Apply)
     left, right = product.arguments

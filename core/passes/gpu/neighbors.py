@@ -19,20 +19,9 @@ from math import prod
 
 from ilang.core.calculus.affine import Affine, row_step
 from ilang.core.dtype import BYTES
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import Neighbors, Spread
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.kernel import (
-    Block,
-    Change,
-    Define,
-    For,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    map_statements,
-    statements_within,
-)
 from ilang.core.ir.rewriting import Access, accesses, parts_of, reads_of, strides, substituted
 from ilang.core.ir.scalar import Load, Select, scalars_within
 from ilang.core.passes.gpu.blocks import chain_of, counted
@@ -44,20 +33,20 @@ PLAIN = ("p", "x", "t", "l")
 """The roles of loops that are counted together."""
 
 
-def with_neighbors(program: Program, kernel: Kernel) -> Kernel:
+def with_neighbors(program: ir.Program, kernel: ir.Kernel) -> ir.Kernel:
     """A kernel whose spreads say which neighbors go at a time."""
     (spread,) = kernel.body
     assert isinstance(spread, Spread)
     if spread.over == "grid":
-        body: Block = (replace(spread, neighbors=_neighbors(program, spread, kernel.body)),)
+        body: ir.Block = (replace(spread, neighbors=_neighbors(program, spread, kernel.body)),)
         return kernel if body == kernel.body else replace(kernel, body=body)
 
-    def change(s: Statement) -> Statement:
+    def change(s: ir.Statement) -> ir.Statement:
         if not isinstance(s, Spread):
             return s
         return replace(s, neighbors=_neighbors(program, s, kernel.body))
 
-    inside = map_statements(spread.body, change)
+    inside = ir.map_statements(spread.body, change)
     if inside == spread.body:
         return kernel
     moving = replace(spread, body=inside)
@@ -67,11 +56,11 @@ def with_neighbors(program: Program, kernel: Kernel) -> Kernel:
     return replace(kernel, body=(moving,))
 
 
-def _threads(program: Program, kernel: Kernel, spread: Spread) -> int:
+def _threads(program: ir.Program, kernel: ir.Kernel, spread: Spread) -> int:
     """The threads of a block: one for each group of neighbors, where all that they do is known and goes in groups."""
     device = program.machine.device
     assert device is not None
-    inner = [s for s in statements_within(spread.body) if isinstance(s, Spread)]
+    inner = [s for s in ir.statements_within(spread.body) if isinstance(s, Spread)]
     named = spread.shape or any(wish.asked == "role" for wish in kernel.wishes)
     groups = [
         -(-prod(program.sizes[loop.size].fixed or 0 for loop in s.loops) // s.neighbors.count)
@@ -83,7 +72,7 @@ def _threads(program: Program, kernel: Kernel, spread: Spread) -> int:
     return min(spread.threads, -(-max(groups) // device.warp) * device.warp)
 
 
-def _neighbors(program: Program, spread: Spread, every: Block) -> Neighbors | None:
+def _neighbors(program: ir.Program, spread: Spread, every: ir.Block) -> Neighbors | None:
     """The groups in which the iterations of a spread go several at a time; None where they do not.
 
     Args:
@@ -117,25 +106,25 @@ def _neighbors(program: Program, spread: Spread, every: Block) -> Neighbors | No
     return Neighbors(count, moved, whole, loops, each, leaves_some(program, last, whole, count))
 
 
-def leaves_some(program: Program, loop: For, whole: Sequence[int], count: int) -> bool:
+def leaves_some(program: ir.Program, loop: ir.For, whole: Sequence[int], count: int) -> bool:
     """Whether iterations of a loop may be left after groups of so many, of which extents ``whole`` are multiples."""
     extent = program.sizes[loop.size].fixed
     return loop.size not in whole and (extent is None or extent % count != 0)
 
 
-def _ends(every: Block) -> Ends:
+def _ends(every: ir.Block) -> Ends:
     """The size that each loop variable is below."""
-    inside = [*statements_within(every)]
-    return {s.variable: s.size for s in inside if isinstance(s, For)}
+    inside = [*ir.statements_within(every)]
+    return {s.variable: s.size for s in inside if isinstance(s, ir.For)}
 
 
-def innermost(spread: Spread) -> tuple[list[For], Block]:
+def innermost(spread: Spread) -> tuple[list[ir.For], ir.Block]:
     """The loops right inside each other that an iteration is, and what one of theirs does."""
     inner = chain_of(spread.body)
     return inner, inner[-1].body if inner else spread.body
 
 
-def each_of(spread: Spread, count: int) -> tuple[Block, ...]:
+def each_of(spread: Spread, count: int) -> tuple[ir.Block, ...]:
     """The statements of an iteration and of those after it, at indices that count from it."""
     variable, body = spread.loops[-1].variable, innermost(spread)[1]
     return tuple(
@@ -144,15 +133,15 @@ def each_of(spread: Spread, count: int) -> tuple[Block, ...]:
     )
 
 
-def _is_plain(program: Program, body: Block) -> bool:
+def _is_plain(program: ir.Program, body: ir.Block) -> bool:
     """Whether an iteration computes and stores, and reads nothing that it has stored before."""
     stored: set[BufferId] = set()
     for s in body:
-        if not isinstance(s, (Define, Change, Store)):
+        if not isinstance(s, (ir.Define, ir.Change, ir.Store)):
             return False
         if stored & {program.owner(number) for number, _ in reads_of(s)}:
             return False
-        if isinstance(s, Store):
+        if isinstance(s, ir.Store):
             if program.owner(s.buffer) in stored:
                 return False
             stored.add(program.owner(s.buffer))
@@ -160,9 +149,11 @@ def _is_plain(program: Program, body: Block) -> bool:
     return not any(each.private or each.space or each.wrapping for each in buffers)
 
 
-def _is_alone(program: Program, body: Block, every: Block) -> bool:
+def _is_alone(program: ir.Program, body: ir.Block, every: ir.Block) -> bool:
     """Whether what is written anywhere is touched by one spread only: others may have other workers for an element."""
-    written = {program.owner(s.buffer) for s in statements_within(every) if isinstance(s, Store)}
+    written = {
+        program.owner(s.buffer) for s in ir.statements_within(every) if isinstance(s, ir.Store)
+    }
     inside, anywhere = (
         [program.owner(number) for number, _ in accesses(part)] for part in (body, every)
     )
@@ -170,7 +161,7 @@ def _is_alone(program: Program, body: Block, every: Block) -> bool:
     return all(inside.count(number) == anywhere.count(number) for number in touched)
 
 
-def _moved(program: Program, body: Block, variable: int, ends: Ends) -> tuple[BufferId, ...]:
+def _moved(program: ir.Program, body: ir.Block, variable: int, ends: Ends) -> tuple[BufferId, ...]:
     """The buffers whose elements are neighbors; none where something moves with the loop and is none."""
     every = {*accesses(body)}
     moving = {at for at in every if any(variable in part.axes() for part in at[1])}
@@ -182,7 +173,7 @@ def _moved(program: Program, body: Block, variable: int, ends: Ends) -> tuple[Bu
     return () if still else tuple(sorted(buffers))
 
 
-def _elements(program: Program, body: Block, ends: Ends) -> Iterator[Access]:
+def _elements(program: ir.Program, body: ir.Block, ends: Ends) -> Iterator[Access]:
     """The accesses of statements, less those of lookups; under a condition those without it, too."""
     for s in body:
         guarded = {
@@ -194,11 +185,11 @@ def _elements(program: Program, body: Block, ends: Ends) -> Iterator[Access]:
         for part in parts_of(s):
             if isinstance(part, Load) and (part not in guarded or _is_there(program, part, ends)):
                 yield part.buffer, part.index
-        if isinstance(s, Store):
+        if isinstance(s, ir.Store):
             yield s.buffer, s.index
 
 
-def _is_there(program: Program, load: Load, ends: Ends) -> bool:
+def _is_there(program: ir.Program, load: Load, ends: Ends) -> bool:
     """Whether a caller has an element wherever the loops are: each index is a variable that ends with its dimension."""
     axes = [part.axis() for part in load.index]
     buffer = program.buffers[load.buffer]
@@ -224,7 +215,7 @@ def _begins(spread: Spread, moved: Sequence[BufferId], count: int) -> bool:
 
 
 def _whole(
-    program: Program, spread: Spread, moved: Sequence[BufferId], count: int
+    program: ir.Program, spread: Spread, moved: Sequence[BufferId], count: int
 ) -> tuple[int, ...] | None:
     """The sizes that have to be multiples of a number; None where one is not."""
     last, sizes = spread.loops[-1], dict[int, None]()

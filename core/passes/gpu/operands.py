@@ -16,24 +16,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.calculus.affine import Affine
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import Spread
-from ilang.core.ir.kernel import (
-    Block,
-    Buffer,
-    Define,
-    For,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    map_blocks,
-)
 from ilang.core.ir.rewriting import chosen_loads, parts_of, replaced_loads, unless_same
 from ilang.core.ir.scalar import Load
 from ilang.core.record import replace
 
 
-def kernel_to_operands(program: Program) -> Program:
+def kernel_to_operands(program: ir.Program) -> ir.Program:
     """The program with operands that threads hold."""
     holding = _Holding(program)
     kernels = tuple(holding.kernel(kernel) for kernel in program.kernels)
@@ -45,12 +35,12 @@ def kernel_to_operands(program: Program) -> Program:
 class _Holding:
     """A program, and the buffers that its operands are held in."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ir.Program) -> None:
         self.program = program
         self.buffers = list(program.buffers)
         self.registers: dict[tuple[int, tuple[int, ...]], int] = {}
 
-    def kernel(self, kernel: Kernel) -> Kernel:
+    def kernel(self, kernel: ir.Kernel) -> ir.Kernel:
         """A kernel with operands that threads hold; those of each kernel are others."""
         (spread,) = kernel.body
         assert isinstance(spread, Spread)
@@ -60,21 +50,21 @@ class _Holding:
             kernel if body is spread.body else replace(kernel, body=(replace(spread, body=body),))
         )
 
-    def _block(self, body: Block) -> Block:
+    def _block(self, body: ir.Block) -> ir.Block:
         """A block whose nests of unrolled loops read what they hold."""
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         for s in body:
-            nest = _nest(s) if isinstance(s, For) else []
+            nest = _nest(s) if isinstance(s, ir.For) else []
             held = self._held(nest) if len(nest) > 1 else ()
-            out += held or (map_blocks(s, self._block),)
+            out += held or (ir.map_blocks(s, self._block),)
         return unless_same(body, out)
 
-    def _held(self, nest: Sequence[For]) -> Block:
+    def _held(self, nest: Sequence[ir.For]) -> ir.Block:
         """The loads of a nest into registers, and the nest that reads these; nothing where it stays as it is."""
         parts = [part for s in nest[-1].body for part in parts_of(s)]
         chosen = [load for s in nest[-1].body for load in chosen_loads(s)]
         reads: dict[Load, Load] = {}
-        before: list[For] = []
+        before: list[ir.For] = []
         for load in dict.fromkeys(part for part in parts if isinstance(part, Load)):
             loops = [loop for loop in nest if _reads_along(load, loop)]
             shared = self.program.buffers[load.buffer].space == "shared"
@@ -85,16 +75,16 @@ class _Holding:
             sizes = tuple(loop.size for loop in loops)
             index = tuple(Affine(((1, loop.variable),)) for loop in loops)
             reads[load] = replace(load, buffer=self._buffer(load, sizes), index=index)
-            inside: Block = (Store(reads[load].buffer, index, load),)
+            inside: ir.Block = (ir.Store(reads[load].buffer, index, load),)
             for loop in reversed(loops):
                 inside = (replace(loop, body=inside),)
-            before += (loop for loop in inside if isinstance(loop, For))
+            before += (loop for loop in inside if isinstance(loop, ir.For))
         if not reads:
             return ()
-        rest: Block = tuple(
+        rest: ir.Block = tuple(
             replace(s, value=replaced_loads(s.value, lambda load: reads.get(load, load)))
             for s in nest[-1].body
-            if isinstance(s, (Define, Store))
+            if isinstance(s, (ir.Define, ir.Store))
         )
         for loop in reversed(nest):
             rest = (replace(loop, body=rest),)
@@ -106,27 +96,27 @@ class _Holding:
             name = f"{self.buffers[load.buffer].name}_held"
             while any(buffer.name == name for buffer in self.buffers):
                 name += "_"
-            buffer = Buffer(name, load.dtype, sizes, "temporary", private=True, space="local")
+            buffer = ir.Buffer(name, load.dtype, sizes, "temporary", private=True, space="local")
             self.buffers.append(buffer)
             self.registers[key] = len(self.buffers) - 1
         return self.registers[key]
 
 
-def _nest(loop: For) -> list[For]:
+def _nest(loop: ir.For) -> list[ir.For]:
     """Unrolled loops, each right inside the one before, around a store and scalars for it; none for any other loop."""
-    nest: list[For] = []
-    body: Block = (loop,)
-    while len(body) == 1 and isinstance(body[0], For):
+    nest: list[ir.For] = []
+    body: ir.Block = (loop,)
+    while len(body) == 1 and isinstance(body[0], ir.For):
         loop = body[0]
         if loop.role != "u" or loop.end:
             return []
         nest.append(loop)
         body = loop.body
     *scalars, last = body
-    stores = isinstance(last, Store) and all(isinstance(s, Define) for s in scalars)
+    stores = isinstance(last, ir.Store) and all(isinstance(s, ir.Define) for s in scalars)
     return nest if stores else []
 
 
-def _reads_along(load: Load, loop: For) -> bool:
+def _reads_along(load: Load, loop: ir.For) -> bool:
     """Whether what is read goes on with a loop."""
     return any(loop.variable in part.axes() for part in load.index)

@@ -18,22 +18,8 @@ from math import prod
 
 from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.dtype import BYTES
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import Spread
-from ilang.core.ir.kernel import (
-    Block,
-    Change,
-    Define,
-    For,
-    If,
-    Kernel,
-    Program,
-    Space,
-    Statement,
-    Store,
-    blocks_of,
-    map_statements,
-    statements_within,
-)
 from ilang.core.ir.rewriting import Access, accesses, replaced_loads
 from ilang.core.ir.scalar import Load
 from ilang.core.ir.shaped import Size
@@ -51,7 +37,7 @@ class Placement:
     extents where they have room for more than is kept.
     """
 
-    space: Space
+    space: ir.Space
     kept: tuple[int, ...]
     wide: int = 1
     sector: int = 0
@@ -71,14 +57,14 @@ class Full:
     Buffers that are ``double`` have room for two, which is counted.
     """
 
-    space: Space
+    space: ir.Space
     buffers: tuple[int, ...]
     bytes: int | None
     most: int
     double: tuple[int, ...] = ()
 
 
-def kernel_to_spaces(program: Program) -> Program:
+def kernel_to_spaces(program: ir.Program) -> ir.Program:
     """The program with a space for each private buffer that there is room for."""
     buffers, sizes, kernels = list(program.buffers), list(program.sizes), []
     double: set[int] = set()
@@ -98,7 +84,7 @@ def kernel_to_spaces(program: Program) -> Program:
     return replace(program, buffers=tuple(buffers), sizes=tuple(sizes), kernels=tuple(kernels))
 
 
-def _extents(program: Program, number: int, place: Placement) -> list[int] | None:
+def _extents(program: ir.Program, number: int, place: Placement) -> list[int] | None:
     """The extents of what a buffer keeps; None where one is known at run time only.
 
     Rows of memory that a block shares are longer by as many elements as threads read at a time where threads that step
@@ -119,14 +105,14 @@ def _extents(program: Program, number: int, place: Placement) -> list[int] | Non
     return list(place.rows) or known
 
 
-def _known(program: Program, number: int, kept: Sequence[int]) -> list[int] | None:
+def _known(program: ir.Program, number: int, kept: Sequence[int]) -> list[int] | None:
     """The extents of some dimensions of a buffer; None where one is known at run time only."""
     extents = [program.sizes[program.buffers[number].dims[d]].fixed for d in kept]
     known = [extent for extent in extents if extent is not None]
     return known if len(known) == len(extents) else None
 
 
-def _wide(program: Program, body: Block, number: int) -> int:
+def _wide(program: ir.Program, body: ir.Block, number: int) -> int:
     """The number of elements next to each other that threads may read at a time of a buffer.
 
     Elements along an unrolled loop over the last dimension are read so.
@@ -135,8 +121,8 @@ def _wide(program: Program, body: Block, number: int) -> int:
     indices = [index for buffer, index in accesses(body) if buffer == number]
     if any(part.looked or part.sizes for index in indices for part in index):
         return 1
-    for loop in statements_within(body):
-        if not isinstance(loop, For) or loop.role != "u":
+    for loop in ir.statements_within(body):
+        if not isinstance(loop, ir.For) or loop.role != "u":
             continue
         whole = (program.sizes[loop.size].fixed or 1) % vector == 0
         for buffer, index in accesses(loop.body):
@@ -145,7 +131,7 @@ def _wide(program: Program, body: Block, number: int) -> int:
     return 1
 
 
-def placed(program: Program, kernel: Kernel) -> dict[int, Placement] | Full:
+def placed(program: ir.Program, kernel: ir.Kernel) -> dict[int, Placement] | Full:
     """The places of the private buffers of a bound kernel, or that blocks have no room for one."""
     (spread,) = kernel.body
     assert isinstance(spread, Spread)
@@ -155,12 +141,12 @@ def placed(program: Program, kernel: Kernel) -> dict[int, Placement] | Full:
     private = sorted(number for number in touched if program.buffers[number].private)
     places: dict[int, Placement] = {}
     parts = spread.threads // device.warp if spread.over == "warps" else 1
-    most: dict[Space, int] = {
+    most: dict[ir.Space, int] = {
         "local": device.local_bytes,
         "shared": device.shared_bytes // parts,
     }
-    used: dict[Space, int] = {"local": 0, "shared": 0}
-    kept: dict[Space, list[int]] = {"local": [], "shared": []}
+    used: dict[ir.Space, int] = {"local": 0, "shared": 0}
+    kept: dict[ir.Space, list[int]] = {"local": [], "shared": []}
     for number in private:
         place = _place(program, spread, number)
         size = _bytes(program, number, place)
@@ -178,7 +164,7 @@ def placed(program: Program, kernel: Kernel) -> dict[int, Placement] | Full:
     return places
 
 
-def _place(program: Program, spread: Spread, number: int) -> Placement:
+def _place(program: ir.Program, spread: Spread, number: int) -> Placement:
     """The place of a buffer, if there is room."""
     every = tuple(range(len(program.buffers[number].dims)))
     if spread.over == "grid":
@@ -209,15 +195,15 @@ def _place(program: Program, spread: Spread, number: int) -> Placement:
     return replace(shared, rows=tuple(rows_of(program, inside, number, known)))
 
 
-def loop_around(program: Program, body: Block, number: int) -> For | None:
+def loop_around(program: ir.Program, body: ir.Block, number: int) -> ir.For | None:
     """The innermost loop of all threads together that has all uses of a buffer inside; None where it runs once."""
     count, around, inside = sum(buffer == number for buffer, _ in accesses(body)), None, True
     while inside:
         inside = False
         for s in body:
-            for part in blocks_of(s) if isinstance(s, (For, If)) else ():
+            for part in ir.blocks_of(s) if isinstance(s, (ir.For, ir.If)) else ():
                 if sum(buffer == number for buffer, _ in accesses(part)) == count:
-                    around, body, inside = s if isinstance(s, For) else around, part, True
+                    around, body, inside = s if isinstance(s, ir.For) else around, part, True
     if around is None or (program.sizes[around.size].fixed or 2) < 2:
         return None
     return around
@@ -242,7 +228,9 @@ def _is_told_apart(spread: Spread, number: int) -> bool:
     )
 
 
-def owned_dimensions(program: Program, spreads: Sequence[Spread], number: int) -> set[int] | None:
+def owned_dimensions(
+    program: ir.Program, spreads: Sequence[Spread], number: int
+) -> set[int] | None:
     """The dimensions of a buffer that are the loops of spreads, each thread's own; None where threads may meet.
 
     Each of the spreads has the same loops, along the same dimensions of the block, and each access the variable of
@@ -278,15 +266,15 @@ def _dimension_of(index: Sequence[Affine], variable: int) -> int | None:
     return mentions[0] if alone else None
 
 
-def _shared_out(body: Block) -> Iterator[Spread]:
-    yield from (s for s in statements_within(body) if isinstance(s, Spread))
+def _shared_out(body: ir.Block) -> Iterator[Spread]:
+    yield from (s for s in ir.statements_within(body) if isinstance(s, Spread))
 
 
-def _buffers(body: Block) -> set[int]:
+def _buffers(body: ir.Block) -> set[int]:
     return {buffer for buffer, _ in accesses(body)}
 
 
-def _bytes(program: Program, number: int, place: Placement) -> int | None:
+def _bytes(program: ir.Program, number: int, place: Placement) -> int | None:
     """The bytes of what a buffer keeps; None where they are known at run time only."""
     extents = _extents(program, number, place)
     if extents is None:
@@ -294,7 +282,7 @@ def _bytes(program: Program, number: int, place: Placement) -> int | None:
     return BYTES[program.buffers[number].dtype] * prod(extents) * (1 + place.double)
 
 
-def _folded(program: Program, body: Block, places: dict[int, Placement]) -> Block:
+def _folded(program: ir.Program, body: ir.Block, places: dict[int, Placement]) -> ir.Block:
     """A block in which buffers are indexed by the dimensions that they keep."""
 
     def kept(load: Load) -> Load:
@@ -302,22 +290,22 @@ def _folded(program: Program, body: Block, places: dict[int, Placement]) -> Bloc
             return load
         return replace(load, index=_kept(program, (load.buffer, load.index), places))
 
-    def change(s: Statement) -> Statement:
+    def change(s: ir.Statement) -> ir.Statement:
         match s:
-            case Store():
+            case ir.Store():
                 index = s.index
                 if s.buffer in places:
                     index = _kept(program, (s.buffer, s.index), places)
                 return replace(s, index=index, value=replaced_loads(s.value, kept))
-            case Define() | Change():
+            case ir.Define() | ir.Change():
                 return replace(s, value=replaced_loads(s.value, kept))
             case _:
                 return s
 
-    return map_statements(body, change)
+    return ir.map_statements(body, change)
 
 
-def _kept(program: Program, access: Access, places: dict[int, Placement]) -> tuple[Affine, ...]:
+def _kept(program: ir.Program, access: Access, places: dict[int, Placement]) -> tuple[Affine, ...]:
     """The index of an element by the dimensions that are kept, all but the first in one where these are one row."""
     buffer, index = access
     place = places[buffer]

@@ -30,19 +30,9 @@ from math import prod
 
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.dtype import BYTES
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.kernel import (
-    Block,
-    Buffer,
-    For,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    map_blocks,
-)
 from ilang.core.ir.rewriting import named, parts_of, unless_same
 from ilang.core.ir.scalar import Load
 from ilang.core.ir.schedule import Role
@@ -56,17 +46,17 @@ from ilang.core.record import record, replace
 class _Results:
     """The results of a spread: its unrolled loops but the last, that one, and the store in them, under a test."""
 
-    outer: tuple[For, ...]
-    last: For
-    test: If | None
-    store: Store
+    outer: tuple[ir.For, ...]
+    last: ir.For
+    test: ir.If | None
+    store: ir.Store
 
-    def with_store(self, store: Store) -> Block:
+    def with_store(self, store: ir.Store) -> ir.Block:
         """The statements of an iteration, with another store."""
         return (store,) if self.test is None else (replace(self.test, body=(store,)),)
 
 
-def kernel_to_stores(program: Program) -> Program:
+def kernel_to_stores(program: ir.Program) -> ir.Program:
     """The program with results that go through shared memory."""
     storing = _Storing(program)
     kernels = tuple(storing.kernel(kernel) for kernel in program.kernels)
@@ -83,7 +73,7 @@ def kernel_to_stores(program: Program) -> Program:
 class _Storing:
     """A program, its buffers, and the bytes that a block of a kernel shares, of so many at a time at least."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ir.Program) -> None:
         self.program = program
         self.buffers = list(program.buffers)
         self.numbering = Numbering(list(program.sizes), ())
@@ -91,7 +81,7 @@ class _Storing:
         self.blocks = 1
         self.first = len(self.buffers)
 
-    def kernel(self, kernel: Kernel) -> Kernel:
+    def kernel(self, kernel: ir.Kernel) -> ir.Kernel:
         """A kernel with results that go through shared memory, where a block has room for them."""
         (spread,) = kernel.body
         assert isinstance(spread, Spread)
@@ -106,7 +96,7 @@ class _Storing:
         blocks = self.blocks if self.first < len(self.buffers) else spread.blocks
         return replace(kernel, body=(replace(spread, body=body, blocks=blocks),))
 
-    def _at_a_time(self, kernel: Kernel, spread: Spread) -> int:
+    def _at_a_time(self, kernel: ir.Kernel, spread: Spread) -> int:
         """Two blocks where registers have room for them now, but need not have it for what more a thread takes.
 
         Rows whose length is not known take some thirty registers more, with which that would spill.
@@ -128,17 +118,17 @@ class _Storing:
         each = BYTES[buffer.dtype] * (2 if buffer.double else 1)
         return prod(dims) * each if buffer.space == "shared" else 0
 
-    def _block(self, body: Block) -> Block:
+    def _block(self, body: ir.Block) -> ir.Block:
         """A block whose threads store side by side."""
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         for s in body:
             if isinstance(s, Spread):
                 out += self._stored(s)
             else:
-                out.append(map_blocks(s, self._block) if isinstance(s, For | If) else s)
+                out.append(ir.map_blocks(s, self._block) if isinstance(s, ir.For | ir.If) else s)
         return unless_same(body, out)
 
-    def _stored(self, spread: Spread) -> Block:
+    def _stored(self, spread: Spread) -> ir.Block:
         """A spread that stores, with an element for each thread, in two steps where threads hold them; or as it is."""
         results = _results(spread)
         if results is None or not self._is_across(spread, results):
@@ -169,8 +159,8 @@ class _Storing:
         return sorted({device.shared_bytes, min(device.shared_bytes, least // self.blocks)})
 
     def _place(
-        self, spread: Spread, results: _Results, inside: Sequence[For], room: int
-    ) -> Store | None:
+        self, spread: Spread, results: _Results, inside: Sequence[ir.For], room: int
+    ) -> ir.Store | None:
         """The element that holds a result of a thread, inside some of its loops, and its value; None without room."""
         store, last = results.store, results.last
         device, dtype = self.program.machine.device, self.buffers[store.buffer].dtype
@@ -186,7 +176,7 @@ class _Storing:
         thread = zip(weights, (loop.variable for loop in spread.loops), strict=True)
         numbers = map(axis_index, (loop.variable for loop in (*inside, last)))
         at = (*numbers, Affine(tuple(thread)))
-        return Store(number, at, Load(number, at, dtype))
+        return ir.Store(number, at, Load(number, at, dtype))
 
     def _held(self, name: str, dtype: str, dims: tuple[int, ...], room: int) -> BufferId | None:
         """The buffer that holds results of some extents, one for all places of a kernel; None without room."""
@@ -195,7 +185,7 @@ class _Storing:
                 return BufferId(earlier)
         while any(buffer.name == name for buffer in self.buffers):
             name += "_"
-        self.buffers.append(Buffer(name, dtype, dims, "temporary", private=True, space="shared"))
+        self.buffers.append(ir.Buffer(name, dtype, dims, "temporary", private=True, space="shared"))
         number = BufferId(len(self.buffers) - 1)
         if room < self.shared + self._bytes(number):
             self.buffers.pop()
@@ -222,7 +212,7 @@ class _Storing:
         return 1 < each and steps == (1, each)
 
 
-def _around(loops: Sequence[For], body: Block) -> Block:
+def _around(loops: Sequence[ir.For], body: ir.Block) -> ir.Block:
     for loop in reversed(loops):
         body = (replace(loop, body=body),)
     return body
@@ -232,15 +222,15 @@ def _results(spread: Spread) -> _Results | None:
     """The results of a spread over threads in unrolled loops, under a condition or not; None of any other."""
     if spread.over != "threads" or not spread.loops or spread.neighbors or len(spread.body) != 1:
         return None
-    loops: list[For] = []
+    loops: list[ir.For] = []
     (inside,) = spread.body
-    while isinstance(inside, For) and inside.role == "u" and not inside.end:
+    while isinstance(inside, ir.For) and inside.role == "u" and not inside.end:
         loops.append(inside)
         if len(inside.body) != 1:
             return None
         (inside,) = inside.body
-    test = inside if isinstance(inside, If) and not inside.otherwise else None
+    test = inside if isinstance(inside, ir.If) and not inside.otherwise else None
     store = test.body[0] if test is not None and len(test.body) == 1 else inside
-    if not loops or not isinstance(store, Store) or store.buffer in loops[-1].wide:
+    if not loops or not isinstance(store, ir.Store) or store.buffer in loops[-1].wide:
         return None
     return _Results(tuple(loops[:-1]), loops[-1], test, store)

@@ -23,22 +23,9 @@ from math import inf, isnan
 
 from ilang.core.calculus.affine import Affine, Ceiling, Within
 from ilang.core.dtype import FLOATS
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import CombineThreads, Spread
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.kernel import (
-    Block,
-    Change,
-    Define,
-    For,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    has_spread,
-    map_blocks,
-    statements_within,
-)
 from ilang.core.ir.rewriting import accesses, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 from ilang.core.passes.gpu.blocks import COMBINED
@@ -80,31 +67,31 @@ class FixedUnless:
 class Update:
     """A statement that gives a buffer, or a scalar variable, a value, and the conditions that it is behind."""
 
-    statement: Store | Change | Define | CombineThreads
+    statement: ir.Store | ir.Change | ir.Define | CombineThreads
     behind: Conditions
 
 
-def kernel_to_trimmed(program: Program) -> Program:
+def kernel_to_trimmed(program: ir.Program) -> ir.Program:
     """The program with loops that begin and end where conditions hold for any element."""
     return with_bodies(program, lambda kernel: _block(program, kernel, kernel.body))
 
 
-def _block(program: Program, kernel: Kernel, block: Block) -> Block:
+def _block(program: ir.Program, kernel: ir.Kernel, block: ir.Block) -> ir.Block:
     """A block with its loops trimmed, the outermost one of loops inside each other."""
     return unless_same(block, [_statement(program, kernel, s) for s in block])
 
 
-def _statement(program: Program, kernel: Kernel, s: Statement) -> Statement:
-    trimmed = tightened(program, kernel, s) if isinstance(s, For) else s
+def _statement(program: ir.Program, kernel: ir.Kernel, s: ir.Statement) -> ir.Statement:
+    trimmed = tightened(program, kernel, s) if isinstance(s, ir.For) else s
     if trimmed is not s:
         return trimmed
-    return map_blocks(s, lambda block: _block(program, kernel, block))
+    return ir.map_blocks(s, lambda block: _block(program, kernel, block))
 
 
-def tightened(program: Program, kernel: Kernel, loop: For) -> For:
+def tightened(program: ir.Program, kernel: ir.Kernel, loop: ir.For) -> ir.For:
     """A loop that begins and ends where it does anything; itself where it does something in all of its iterations."""
     extent = program.sizes[loop.size].fixed
-    if extent is not None and extent <= (1 if has_spread(loop) else SHORT):
+    if extent is not None and extent <= (1 if ir.has_spread(loop) else SHORT):
         return loop
     if loop.role == "u" or loop.lanes > 1 or loop.end:
         return loop
@@ -130,11 +117,11 @@ def tightened(program: Program, kernel: Kernel, loop: For) -> For:
     return replace(loop, begin=tuple(begin), end=tuple(end), finite=tuple(sorted(needed.finite)))
 
 
-def _guards(body: Block) -> Iterator[Within]:
+def _guards(body: ir.Block) -> Iterator[Within]:
     """The conditions of a block that are not that an index is inside its dimension."""
-    for s in statements_within(body):
-        within = list(s.within) if isinstance(s, If) else []
-        if isinstance(s, (Define, Change, Store)):
+    for s in ir.statements_within(body):
+        within = list(s.within) if isinstance(s, ir.If) else []
+        if isinstance(s, (ir.Define, ir.Change, ir.Store)):
             for part in _selects(s.value):
                 within += part.within
         yield from (each for each in within if each.size is None and not each.index.looked)
@@ -159,27 +146,29 @@ def _selects(scalar: Scalar) -> Iterator[Select]:
 class _Iteration:
     """An iteration of a loop: what it does, and what of it changes anything outside."""
 
-    def __init__(self, program: Program, kernel: Kernel, loop: For) -> None:
+    def __init__(self, program: ir.Program, kernel: ir.Kernel, loop: ir.For) -> None:
         self.program = program
         self.loop = loop
         self.inner: dict[int, int] = {}
-        for s in statements_within(loop.body):
-            loops = (s,) if isinstance(s, For) else s.loops if isinstance(s, Spread) else ()
+        for s in ir.statements_within(loop.body):
+            loops = (s,) if isinstance(s, ir.For) else s.loops if isinstance(s, Spread) else ()
             self.inner.update({each.variable: each.size for each in loops})
-        every = list(statements_within(kernel.body))
-        self.written = {program.owner(s.buffer) for s in every if isinstance(s, Store)}
-        self.stores: dict[int, list[Store]] = {}
+        every = list(ir.statements_within(kernel.body))
+        self.written = {program.owner(s.buffer) for s in every if isinstance(s, ir.Store)}
+        self.stores: dict[int, list[ir.Store]] = {}
         for s in every:
-            if isinstance(s, Store):
+            if isinstance(s, ir.Store):
                 self.stores.setdefault(s.buffer, []).append(s)
         self.steps: dict[tuple[str, int], list[Update]] = {}
         self._collect(loop.body, {})
         self.private = self._own_buffers(kernel) | {
-            ("local", s.variable) for s in statements_within(loop.body) if isinstance(s, Define)
+            ("local", s.variable)
+            for s in ir.statements_within(loop.body)
+            if isinstance(s, ir.Define)
         }
         self.known: dict[tuple[str, int], FixedUnless | None] = {}
 
-    def _own_buffers(self, kernel: Kernel) -> set[tuple[str, int]]:
+    def _own_buffers(self, kernel: ir.Kernel) -> set[tuple[str, int]]:
         """The private buffers that no statement outside touches."""
         inside, everywhere = dict[int, int](), dict[int, int]()
         for counts, body in ((inside, self.loop.body), (everywhere, kernel.body)):
@@ -191,18 +180,18 @@ class _Iteration:
             if self.program.buffers[number].private and everywhere[number] == count
         }
 
-    def _collect(self, body: Block, behind: Conditions) -> None:
+    def _collect(self, body: ir.Block, behind: Conditions) -> None:
         """Collect the changes of a block, by what it changes."""
         for s in body:
             match s:
-                case Store():
+                case ir.Store():
                     self.steps.setdefault(("buffer", s.buffer), []).append(Update(s, behind))
-                case Define() | Change() | CombineThreads():
+                case ir.Define() | ir.Change() | CombineThreads():
                     self.steps.setdefault(("local", s.variable), []).append(Update(s, behind))
-                case If():
+                case ir.If():
                     self._collect(s.body, either(behind, self._conditions(s.within)))
                     self._collect(s.otherwise, behind)
-                case For() | Spread():
+                case ir.For() | Spread():
                     self._collect(s.body, behind)
                 case _:
                     raise AssertionError("other statements come later, or are of a CPU")
@@ -222,9 +211,9 @@ class _Iteration:
     def _idle(self, step: Update) -> FixedUnless:
         """The conditions in which a step leaves a value as it is."""
         s = step.statement
-        if isinstance(s, (Change, Store)) and s.corrects:
+        if isinstance(s, (ir.Change, ir.Store)) and s.corrects:
             return FixedUnless(0, None)
-        if isinstance(s, (Change, Store)) and isinstance(s.value, Apply):
+        if isinstance(s, (ir.Change, ir.Store)) and isinstance(s.value, Apply):
             primitive, arguments = s.value.primitive, s.value.arguments
             neutral = COMBINED.get(primitive)
             if neutral is not None and len(arguments) == 2 and is_same(arguments[0], s):
@@ -341,7 +330,7 @@ class _Iteration:
             case Local():
                 steps = self.steps.get(("local", scalar.variable), [])
                 one = steps[0].statement if len(steps) == 1 else None
-                return self._arrays(one.value, opened) if isinstance(one, Define) else None
+                return self._arrays(one.value, opened) if isinstance(one, ir.Define) else None
             case Load():
                 return self._of_array(scalar, opened)
             case _:
@@ -422,15 +411,15 @@ def both(first: Conditions | None, others: Conditions | None) -> Conditions | No
     return {terms: max(offset, others[terms]) for terms, offset in first.items() if terms in others}
 
 
-def is_same(scalar: Scalar, s: Store | Change) -> bool:
+def is_same(scalar: Scalar, s: ir.Store | ir.Change) -> bool:
     """Whether a scalar is what a statement changes."""
-    if isinstance(s, Store):
+    if isinstance(s, ir.Store):
         return isinstance(scalar, Load) and (scalar.buffer, scalar.index) == (s.buffer, s.index)
     return isinstance(scalar, Local) and scalar.variable == s.variable
 
 
-def _combines(s: Store | Change | Define) -> bool:
+def _combines(s: ir.Store | ir.Change | ir.Define) -> bool:
     """Whether a statement combines something with what it changes."""
-    if isinstance(s, Define) or not isinstance(s.value, Apply):
+    if isinstance(s, ir.Define) or not isinstance(s.value, Apply):
         return False
     return len(s.value.arguments) == 2 and is_same(s.value.arguments[0], s)

@@ -18,21 +18,9 @@ from collections.abc import Iterator
 
 from ilang.core.calculus.affine import Affine, axis_index, row_step
 from ilang.core.dtype import HELD_FLOATS
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.kernel import (
-    Block,
-    For,
-    If,
-    Kernel,
-    Program,
-    Space,
-    Statement,
-    Store,
-    has_spread,
-    map_statements,
-    statements_within,
-)
 from ilang.core.ir.rewriting import accesses, chosen_loads, parts_of, substituted
 from ilang.core.ir.scalar import Load, Local
 from ilang.core.ir.shaped import Size
@@ -43,7 +31,7 @@ from ilang.core.record import replace
 Index = tuple[Affine, ...]
 
 
-def kernel_to_vectors(program: Program) -> Program:
+def kernel_to_vectors(program: ir.Program) -> ir.Program:
     """The program with loops that move neighbors together."""
     sizes = list(program.sizes)
     kernels = tuple(_Moving(program, kernel, sizes).run() for kernel in program.kernels)
@@ -54,35 +42,35 @@ def kernel_to_vectors(program: Program) -> Program:
 class _Moving:
     """One kernel: its names, and the buffers that a region moves."""
 
-    def __init__(self, program: Program, kernel: Kernel, sizes: list[Size]) -> None:
+    def __init__(self, program: ir.Program, kernel: ir.Kernel, sizes: list[Size]) -> None:
         self.program = program
         self.kernel = kernel
         self.numbering = Numbering(sizes, kernel.names)
 
-    def run(self) -> Kernel:
+    def run(self) -> ir.Kernel:
         """The kernel with loops that move neighbors together."""
         (spread,) = self.kernel.body
         assert isinstance(spread, Spread)
         if spread.over == "grid":
             return self.kernel
-        body = self._regions(map_statements(spread.body, self._of_block))
+        body = self._regions(ir.map_statements(spread.body, self._of_block))
         if body == spread.body:
             return self.kernel
         return replace(
             self.kernel, body=(replace(spread, body=body),), names=tuple(self.numbering.names)
         )
 
-    def _regions(self, body: Block) -> Block:
+    def _regions(self, body: ir.Block) -> ir.Block:
         """A block that all threads run, in regions that nothing but threads has loops in."""
-        if not any(isinstance(s, (For, If)) and has_spread(s) for s in body):
+        if not any(isinstance(s, (ir.For, ir.If)) and ir.has_spread(s) for s in body):
             return self._region(body)
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         for s in body:
             match s:
-                case For() if has_spread(s):
+                case ir.For() if ir.has_spread(s):
                     out.append(replace(s, body=self._regions(s.body)))
-                case If() if has_spread(s) and s.body and s.otherwise and s.stored is None:
-                    within = map_statements(s.body, self._moved)
+                case ir.If() if ir.has_spread(s) and s.body and s.otherwise and s.stored is None:
+                    within = ir.map_statements(s.body, self._moved)
                     out.append(replace(s, body=within, aligned=_moves(self.program, within)))
                 case Spread():
                     out += self._region((s,))
@@ -90,32 +78,32 @@ class _Moving:
                     out.append(s)
         return tuple(out)
 
-    def _region(self, body: Block) -> Block:
+    def _region(self, body: ir.Block) -> ir.Block:
         """A region, once with neighbors together, where arrays are aligned, and once as it is."""
-        within = map_statements(body, self._moved)
+        within = ir.map_statements(body, self._moved)
         moved = _moves(self.program, within)
-        return (If((), within, body, aligned=moved),) if moved else body
+        return (ir.If((), within, body, aligned=moved),) if moved else body
 
-    def _of_block(self, s: Statement) -> Statement:
+    def _of_block(self, s: ir.Statement) -> ir.Statement:
         """A loop that moves neighbors between what a block shares and registers, wherever arrays begin."""
-        if not isinstance(s, For) or not isinstance(s.body[0], Store):
+        if not isinstance(s, ir.For) or not isinstance(s.body[0], ir.Store):
             return s
         return s if [*self._runs(s.body[0], s.variable, "")] else self._together(s, "shared")
 
     # -- loops that move neighbors -----------------------------------------------------------------------------------
 
-    def _moved(self, s: Statement) -> Statement:
+    def _moved(self, s: ir.Statement) -> ir.Statement:
         """A statement whose loops move neighbors together, those inside of it first."""
-        if isinstance(s, For):
+        if isinstance(s, ir.For):
             return self._together(s)
         if isinstance(s, Spread) and s.over == "threads" and s.loops:
             return self._grouped(s)
         return s
 
-    def _together(self, loop: For, space: Space = "") -> For:
+    def _together(self, loop: ir.For, space: ir.Space = "") -> ir.For:
         """An unrolled loop over as many elements as are moved together, of buffers in a space at least."""
         store = loop.body[0]
-        if loop.role != "u" or loop.end or not isinstance(store, Store):
+        if loop.role != "u" or loop.end or not isinstance(store, ir.Store):
             return loop
         extent = self.numbering.sizes[loop.size].fixed
         if len(loop.body) > 1 or extent is None or not [*self._runs(store, loop.variable, space)]:
@@ -132,7 +120,7 @@ class _Moving:
         if any(self.program.buffers[number].space == "local" for number, _ in accesses((store,))):
             return spread
         extent = self.numbering.sizes[last.size].fixed
-        if len(spread.body) > 1 or not isinstance(store, Store) or extent is None:
+        if len(spread.body) > 1 or not isinstance(store, ir.Store) or extent is None:
             return spread
         loads = list(self._runs(store, last.variable, ""))
         if any(isinstance(part, Local) for part in parts_of(store)):
@@ -145,7 +133,7 @@ class _Moving:
         group, variable = self.numbering.variable(name, "v"), self.numbering.variable(name, "v")
         first = Affine(((lanes, group),) if many else ())
         inside = substituted(store, {last.variable: first + axis_index(variable)})
-        loop = For(variable, self.numbering.size(lanes), (inside,), role="u")
+        loop = ir.For(variable, self.numbering.size(lanes), (inside,), role="u")
         loops = spread.loops[:-1]
         if many:
             loops = (
@@ -157,7 +145,7 @@ class _Moving:
             return spread
         return replace(spread, loops=loops, body=(whole,))
 
-    def _runs(self, store: Store, variable: int, space: Space) -> Iterator[BufferId]:
+    def _runs(self, store: ir.Store, variable: int, space: ir.Space) -> Iterator[BufferId]:
         """The buffers along whose rows a statement goes with a loop, beginning where a group of neighbors does.
 
         The buffers are those of a caller and of the workspace, or those that a block shares. A read under a condition
@@ -191,8 +179,8 @@ class _Moving:
         return self.program.machine.vector_lanes(self.program.buffers[number].dtype)
 
 
-def _moves(program: Program, body: Block) -> tuple[BufferId, ...]:
+def _moves(program: ir.Program, body: ir.Block) -> tuple[BufferId, ...]:
     """The arrays that the loops of a block move neighbors of; what a block shares is aligned."""
-    loops = (s for s in statements_within(body) if isinstance(s, For))
+    loops = (s for s in ir.statements_within(body) if isinstance(s, ir.For))
     wide = {number for loop in loops for number in loop.wide}
     return tuple(sorted(number for number in wide if not program.buffers[number].space))
