@@ -97,6 +97,10 @@ def load(path: str | os.PathLike[str]) -> Library:
     return library(read_module(path_text(path)))
 
 
+_contract: Any = None
+"""The function that runs an einsum of arrays, imported by the first one."""
+
+
 def einsum(  # noqa: PLR0913 - NumPy's keywords, and ours
     spec: Any,
     *arrays: Any,
@@ -132,9 +136,11 @@ def einsum(  # noqa: PLR0913 - NumPy's keywords, and ours
         Error: NotationError (the specification), ShapeError (it does not fit), DataError.
     """
     if arrays or not isinstance(spec, str):
-        from ilang.codegen.runtime.contract import contract
+        global _contract  # noqa: PLW0603 - an import in each call takes longer than the call
+        if _contract is None:
+            from ilang.codegen.runtime.contract import contract as _contract
 
-        return contract((spec, *arrays), (optimize, dtype, order, casting), out, target, threads)
+        return _contract((spec, *arrays), (optimize, dtype, order, casting), out, target, threads)
     from ilang.codegen.runtime.component import from_spec
 
     return from_spec(spec)

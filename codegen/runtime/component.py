@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ilang.codegen.project.checking import Check
+    from ilang.codegen.runtime.plan import CallPlan
     from ilang.codegen.runtime.specialization import Specialization
     from ilang.codegen.runtime.versions import Version
     from ilang.core.explain.explanation import Explanation
@@ -118,7 +119,7 @@ class Component:
         if named:
             from ilang.codegen.runtime.arguments import placed
 
-            arrays = placed(self.input_names(), arrays, named)
+            arrays = placed(self._names_in_calls(), arrays, named)
         table, is_plain = self._plans.table, target == "c" and stream is None
         if table is not None and is_plain and threads.__class__ is int and threads == 1:
             results = table(arrays, out)
@@ -202,6 +203,10 @@ class Component:
             return error
         return DataError(error.code, error.message, error.span, hint)
 
+    def plan_of(self, arrays: Sequence[Any]) -> CallPlan | None:
+        """The plan that an earlier call on arrays like these has left."""
+        return self._plans.of(arrays)
+
     def graph(self) -> Graph:
         """The graph, made at the first use."""
         if self._graph is None:
@@ -260,6 +265,10 @@ class Component:
         """The names of inputs."""
         graph = self.graph()
         return [graph.input_name(n) for n in range(len(graph.inputs))]
+
+    def _names_in_calls(self) -> list[str]:
+        """The names by which a call may give arrays."""
+        return self.input_names()
 
     def output_names(self) -> list[str]:
         """The names of results."""

@@ -28,7 +28,7 @@ from ilang.codegen.runtime.arguments import (
 )
 from ilang.codegen.runtime.arrangement import Arrangement, arrangement
 from ilang.codegen.runtime.component import Component
-from ilang.codegen.runtime.dispatch import LIKE
+from ilang.codegen.runtime.dispatch import LIKE, CallPlans
 from ilang.codegen.runtime.target import DEVICES, check_target
 from ilang.core.diagnostic import DataError, DataTypeError, NotationError, ShapeError, counted
 from ilang.core.ir.spec import Axis, AxisLabel, Fixed, ShapeSpec, Spec, SpecRow
@@ -63,8 +63,10 @@ CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 Run = Callable[..., Any]
 """Called with arrays, ``target`` and ``threads``: the result."""
 
+_PLANS: dict[tuple[object, ...], CallPlans] = {}
+"""The plans of earlier calls, by specification and options."""
 _READY: dict[tuple[object, ...], Run] = {}
-"""The functions of earlier calls, by what these gave: specification, options, types and layouts of arrays."""
+"""The functions of calls that are more than a plan, by what these gave: also target, types and layouts of arrays."""
 MOST_READY = 512
 
 
@@ -105,13 +107,9 @@ def contract(
             not fit the arrays. DataError: E0701 to E0716, E0719 (the order is none), E0748 (what is asked), E0749 (a
             cast).
     """
-    if out is None:
-        try:
-            known = _READY.get((given[0], asked, target, *map(LIKE, given[1:])))
-        except (AttributeError, TypeError):  # not all of them are arrays, or the order is a list
-            known = None
-        if known is not None:
-            return known(*given[1:], target=target, threads=threads)
+    known = _answered(given, asked, target, threads) if out is None else None
+    if known is not None:
+        return known
     spec, operands = (given[0], given[1:]) if isinstance(given[0], str) else _spelled(given)
     wanted = _known_names(Asked(*asked))
     path = _path(wanted.optimize)
@@ -122,8 +120,9 @@ def contract(
         _check_plain(wanted, "specifications as NumPy writes them")
         arrays = [supported_array(f"in{number}", array) for number, array in enumerate(operands)]
         component = _of(spec, arrays, path)
+        result = component(*arrays, out=out, target=target, threads=threads)
         _remember(given, asked, target, arrays, component)
-        return component(*arrays, out=out, target=target, threads=threads)
+        return result
     arrays = [read_array(f"in{number}", operand) for number, operand in enumerate(operands)]
     run = None if out is not None else _view(spec, arrays, wanted, target)
     if run is None:
@@ -135,8 +134,32 @@ def contract(
         logical, fortran = kind == np.dtype(bool), _is_fortran(wanted, operands)
         is_whole = not (logical or fortran) and component.wires().gives not in (None, (0,))
         run = component if is_whole else partial(_computed, component, logical, fortran)
+    result = run(*arrays, target=target, threads=threads)
     _remember(given, asked, target, arrays, run)
-    return run(*arrays, target=target, threads=threads)
+    return result
+
+
+def _answered(given: Sequence[Any], asked: tuple[Any, ...], target: str, threads: int) -> Any:
+    """The result of a call like an earlier one; None where there was none."""
+    arrays = given[1:]
+    try:
+        plans = _PLANS.get((given[0], asked)) if target == "c" else None
+    except TypeError:  # the specification is an array, or the order is a list
+        return None
+    if plans is not None:
+        table = plans.table
+        if table is not None and threads.__class__ is int and threads == 1:
+            result = table(arrays, None)
+            if result is not None:
+                return result
+        plan = plans.of(arrays)
+        if plan is not None:
+            return plan.answer(arrays, None, threads)
+    try:
+        run = _READY.get((given[0], asked, target, *map(LIKE, arrays)))
+    except (AttributeError, TypeError):  # not all of them are arrays
+        return None
+    return None if run is None else run(*arrays, target=target, threads=threads)
 
 
 def _remember(
@@ -148,11 +171,15 @@ def _remember(
         for one, other in zip(given[1:], arrays, strict=True)
     ):
         return
+    plan = run.plan_of(arrays) if isinstance(run, Component) and target == "c" else None
+    known: dict[tuple[object, ...], Any] = _READY if plan is None else _PLANS
     try:
-        key = (given[0], asked, target, *map(LIKE, arrays))
-        if MOST_READY <= len(_READY):
-            _READY.clear()
-        _READY[key] = run
+        if MOST_READY <= len(known):
+            known.clear()
+        if plan is None:
+            _READY[given[0], asked, target, *map(LIKE, arrays)] = run
+        else:
+            _PLANS.setdefault((given[0], asked), CallPlans()).keep(arrays, plan)
     except TypeError:  # the order is a list
         return
 

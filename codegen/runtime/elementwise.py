@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.runtime.arguments import placed, read_array, shown
+from ilang.codegen.runtime.arguments import read_array, shown
 from ilang.codegen.runtime.component import MOST_SPECIALIZATIONS, Component
 from ilang.codegen.runtime.gradient import refusal
 from ilang.codegen.runtime.layout import LaidOut, checked_orders, orders_of
@@ -203,34 +203,32 @@ class ElementwiseKernel(Component):
         if self._derived:
             raise refusal()
 
-    def __call__(
-        self,
-        *arrays: Any,
-        out: Any = None,
-        threads: int = 1,
-        target: str = "c",
-        stream: Any = None,
-        **named: Any,
-    ) -> Any:
-        """Run on arrays, as every component does; what is compiled is kept for each combination of ranks."""
-        if named:
-            arrays = placed([each.name for each in self._kernel.inputs], arrays, named)
-        shaping = arrays[: len(self._kernel.inputs)] if self._derived else arrays
+    def _call(self, given: Sequence[Any], out: Any, threads: int, target: str, stream: Any) -> Any:
+        """Run on arrays by the component for their ranks and orders, whose plan answers later calls like this one."""
+        shaping = given[: len(self._kernel.inputs)] if self._derived else given
         try:
             ranks = tuple([array.ndim for array in shaping])
         except AttributeError:  # numbers and lists are arrays, too
             ranks = tuple(_rank(f"in{n}", array) for n, array in enumerate(shaping))
-        orders = None if out is not None or self._derived else orders_of(arrays)
+        orders = None if out is not None or self._derived else orders_of(given)
         options: dict[str, Any] = {"threads": threads, "target": target, "stream": stream}
         try:
             if orders is not None:
                 try:
-                    return self._stored(orders)(*arrays, **options)
+                    return self._stored(orders)(*given, **options)
                 except Error:  # said of dimensions as they are written
                     pass
-            return self.ranked(*ranks)(*arrays, out=out, **options)
+            component = self.ranked(*ranks)
+            results = component(*given, out=out, **options)
         except ShapeError as error:
-            raise self._hinted(error, [np.shape(array) for array in arrays]) from None
+            raise self._hinted(error, [np.shape(array) for array in given]) from None
+        plan = component.plan_of(given)
+        if plan is not None:
+            self._plans.keep(given, plan)
+        return results
+
+    def _names_in_calls(self) -> list[str]:
+        return [each.name for each in self._kernel.inputs]
 
     def versions(self) -> tuple[Version, ...]:
         """The programs compiled for calls, whatever the ranks and orders of their arrays."""

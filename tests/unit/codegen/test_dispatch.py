@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ilang import Error, einx, i, tensor
+from ilang import Error, einsum, einx, elementwise, i, tensor
 from ilang.codegen.runtime import cache, dispatch
 from ilang.codegen.runtime.component import Component
 from ilang.codegen.runtime.plan import CallPlan
@@ -353,6 +353,45 @@ def test_routines_answer_in_c(no_python: Callable[[], None]) -> None:
     known(f, ones(4, 2))
     no_python()
     assert (f(ones(4, 2)) == 3).all()
+
+
+def test_kernels_answer_in_c(no_python: Callable[[], None]) -> None:
+    f = elementwise("f", ["x0 * x1", "sum: x0 + x1"])
+    for shape in ((3, 7), (2, 3, 7), (7,)):
+        known(f, ones(*shape), ones(7))
+    across = np.asfortranarray(ones(3, 7))
+    expected = f(across, ones(7))
+    no_python()
+    for shape in ((3, 7), (2, 3, 7), (7,)):
+        product, total = f(ones(*shape), x1=ones(7))
+        np.testing.assert_array_equal(product, ones(*shape))
+        np.testing.assert_array_equal(total, ones(*shape).reshape(-1, 7).sum(0) + 1)
+    assert [each.flags.f_contiguous for each in expected] == [True, True]
+
+
+def test_einsums_answer_in_c(no_python: Callable[[], None]) -> None:
+    x, y = ones(3, 4), ones(4, 5)
+    for _ in range(dispatch.COUNTED + 2):
+        einsum("ij,jk->ik", x, y)
+        einsum("...j,jk->...k", x, y)
+    views = einsum("ij->ji", x)
+    assert isinstance(einsum("ij,ij->", x, x), np.floating)
+    no_python()
+    for text in ("ij,jk->ik", "...j,jk->...k"):
+        np.testing.assert_array_equal(einsum(text, x, y), x @ y)
+    assert views.base is x
+
+
+def test_an_einsum_told_otherwise_is_another_call() -> None:
+    x, y = ones(3, 4), ones(4, 3)
+    for _ in range(dispatch.COUNTED + 2):
+        assert einsum("ij,jk->ik", x, y).dtype == np.float32
+    assert einsum("ij,jk->ik", x, y, dtype=np.float64).dtype == np.float64
+    assert einsum("ij,jk->ik", x, y, order="F").flags.f_contiguous
+    assert einsum("ij,jk->ik", x > 0, y > 0).dtype == bool
+    assert einsum("ij,jk->ik", x, y.astype(np.float64)).dtype == np.float64
+    assert einsum("ij,jk->ik", ones(3, 1), y).shape == (3, 3)
+    assert "E0711" in code_of(lambda: einsum("ij,jk->ik", x, y, threads=True))
 
 
 # the extension itself
