@@ -12,7 +12,13 @@ from ilang.icli.main import COMMANDS
 from tests.property.commands import EVERYWHERE, OPTIONS, SAMPLES, chosen, failed
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.stem)
+@pytest.mark.parametrize(
+    "sample",
+    [
+        pytest.param(sample, id=sample.stem, marks=() if n % 4 == 3 else pytest.mark.deep)
+        for n, sample in enumerate(SAMPLES)
+    ],
+)
 def test_no_internal_error(sample: Path) -> None:
     assert [fault for words in chosen(sample, 8) if (fault := failed(words))] == []
 

@@ -31,7 +31,13 @@ COUNT = {"op, cd": 6}
 """Programs of a batch; 24 of a notation where it is not said."""
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=pytest.mark.deep if n % 2 else ())
+        for n, path in enumerate(FILES)
+    ],
+)
 def test_files(path: Path) -> None:
     module = parse_module(Source(path.name, path.read_text("utf-8")))
     tried = 0
