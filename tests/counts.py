@@ -24,12 +24,10 @@ WHOLE_NUMBERS = frozenset(
         "Bound",
         "Reach",
         "Count",
-        "Take",
         "LoopIndex",
         "Derived",
         "Known",
         "Looked",
-        "Placement",
     ]
 )
 """Names of records that say a whole number, or a condition on one, over loops and sizes."""

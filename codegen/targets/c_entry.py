@@ -9,14 +9,7 @@ from ilang.codegen.targets import c_variants
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
 from ilang.core.calculus.extent import joined
-from ilang.core.ir.host import (
-    Finite,
-    Host,
-    Launch,
-    Ranges,
-    Step,
-    Take,
-)
+from ilang.core.ir.host import Finite, Host, Launch, Ranges, Step
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Count
 from ilang.core.ir.shaped import Bound, Derivation, Reach
@@ -173,24 +166,26 @@ class Entry:
     def _checks(self) -> Iterator[str]:
         """Every extent, and what must hold of them."""
         checks = self.host.checks
-        if not any(isinstance(step, Take) for step in checks):
+        if not any(isinstance(step, int) for step in checks):
             yield f"{INDENT}(void)sizes;"
+        limited = any(isinstance(step, Derivation) for step in checks)
         declared = False
         for step in checks:
             if isinstance(step, Derivation) and not declared:
                 declared = True
                 if any(isinstance(each, Derivation) and each.known for each in checks):
                     yield f"{INDENT}int64_t derived;"
-            yield from self._step(step)
+            yield from self._step(step, limited)
 
-    def _step(self, step: Step) -> Iterator[str]:
+    def _step(self, step: Step, limited: bool = False) -> Iterator[str]:
+        """A step as C; ``limited`` where a size of the caller is so small that what follows cannot overflow."""
         size = self.spelling.size
         match step:
-            case Take():
-                name = size(step.size)
-                field = member_identifier(self.program.sizes[step.size].name)
+            case int():
+                name = size(step)
+                field = member_identifier(self.program.sizes[step].name)
                 yield f"{INDENT}const int64_t {name} = sizes->{field};"
-                if step.limited:
+                if limited:
                     yield f"{INDENT}if ({name} < 0 || {name} > INT64_MAX / 8) return 0;"
             case Derivation() if step.known:
                 derived = self._derive(step, "derived")

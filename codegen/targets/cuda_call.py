@@ -16,15 +16,7 @@ from typing import assert_never
 from ilang.codegen.targets.identifiers import function_identifier
 from ilang.codegen.targets.library import PREFIX
 from ilang.core.dtype import BYTES
-from ilang.core.ir.host import (
-    Finite,
-    Grid,
-    Host,
-    Launch,
-    Ranges,
-    Step,
-    Take,
-)
+from ilang.core.ir.host import Finite, Grid, Host, Launch, Ranges, Step
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Count, Kernel
 from ilang.core.ir.shaped import Bound, Derivation, Reach
@@ -199,11 +191,12 @@ class _Caller:
         """Take every extent from some steps, and refuse what they refuse."""
         sizes = enumerate(self.program.sizes)
         self.extents = {n: size.fixed for n, size in sizes if size.fixed is not None}
+        limited = any(isinstance(step, Derivation) for step in steps)
         for step in steps:
             match step:
-                case Take():
-                    self.extents[step.size] = extent = self.given[step.size]
-                    _demand(not step.limited or 0 <= extent <= INT64_MAX // 8)
+                case int():
+                    self.extents[step] = extent = self.given[step]
+                    _demand(not limited or 0 <= extent <= INT64_MAX // 8)
                 case Derivation():
                     derived = self._derived(step)
                     _demand(not step.known or derived == self.extents[step.size])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.host import Host, Launch, Step, Take
+from ilang.core.ir.host import Host, Launch, Step
 from ilang.core.ir.kernel import Call, Count
 from ilang.core.ir.shaped import Bound, Derivation, Reach
 
@@ -46,8 +46,8 @@ def _steps(host: Host, steps: Sequence[Step], wanted: set[int], invariant: str) 
 def _touched(step: Step) -> tuple[set[int], int | None]:
     """The sizes that a step reads, and the one that it gives."""
     match step:
-        case Take():
-            return set(), step.size
+        case int():
+            return set(), step
         case Derivation():
             reads = {*step.sources(), *step.spread}
             return (reads | {step.size}, None) if step.known else (reads, step.size)

@@ -23,13 +23,7 @@ from typing import assert_never
 
 from ilang.core.calculus.extent import PLAIN, Extent
 from ilang.core.explain.expression import aligned, size_text
-from ilang.core.ir.host import (
-    Finite,
-    Host,
-    Launch,
-    Step,
-    Take,
-)
+from ilang.core.ir.host import Finite, Host, Launch, Step
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Count, Program
 from ilang.core.ir.shaped import Bound, Derivation, Reach
@@ -101,11 +95,12 @@ def _steps(program: Program, title: str, steps: Sequence[Step]) -> Iterator[str]
     """A section of steps, those that a caller's sizes are on one line; none for no steps."""
     if steps:
         yield title
-    taken = [step for step in steps if isinstance(step, Take)]
+    taken = [step for step in steps if isinstance(step, int)]
     if taken:
-        limit = ", so small that nothing overflows" if any(step.limited for step in taken) else ""
-        yield f"{INDENT}take {' '.join(_size(program, step.size) for step in taken)}{limit}"
-    yield from (INDENT + _step(program, step) for step in steps if not isinstance(step, Take))
+        limited = any(isinstance(step, Derivation) for step in steps)
+        limit = ", so small that nothing overflows" if limited else ""
+        yield f"{INDENT}take {' '.join(_size(program, size) for size in taken)}{limit}"
+    yield from (INDENT + _step(program, step) for step in steps if not isinstance(step, int))
 
 
 def _indented(rows: list[list[str]]) -> list[str]:

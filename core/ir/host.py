@@ -38,16 +38,10 @@ class Argument:
     role: Role
 
 
-@record
-class Take:
-    """A size that the caller gives; where ``limited``, so small that what follows from it cannot overflow."""
-
-    size: int
-    limited: bool
-
-
-Step = Take | Derivation | Count | Bound | Reach
-"""A step; a ``Count`` is of a size that follows from others, where that has been checked; bounds and reaches hold."""
+Step = int | Derivation | Count | Bound | Reach
+"""A step: the number of a size that the caller gives, so small that what a ``Derivation`` among the same steps says of
+it cannot overflow. A ``Count`` is of a size that follows from others, where that has been checked; bounds and reaches
+hold."""
 
 
 @record

@@ -19,18 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import Spread
-from ilang.core.ir.host import (
-    Argument,
-    Finite,
-    Grid,
-    Host,
-    Launch,
-    Layout,
-    Ranges,
-    Role,
-    Step,
-    Take,
-)
+from ilang.core.ir.host import Argument, Finite, Grid, Host, Launch, Layout, Ranges, Role, Step
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.shaped import Derivation
 from ilang.core.lower.uses import Use, touched, use_of
@@ -127,7 +116,7 @@ def _checks(program: ir.Program, measured: set[int]) -> Iterator[Step]:
     checked = [rule for rule in program.derived if not rule.is_collapsed()]
     for number, size in enumerate(program.sizes):
         if size.is_argument():
-            yield Take(number, limited=bool(checked))
+            yield number
     known = {n for n in range(len(program.sizes)) if _is_given(program, n)}
     for rule in checked:
         least, spread = _least(program, rule)
@@ -149,7 +138,7 @@ def _sizes(program: ir.Program, needed: set[int]) -> Iterator[Step]:
             needed |= set(rule.sources())
     for number, size in enumerate(program.sizes):
         if number in needed and size.is_argument():
-            yield Take(number, limited=False)
+            yield number
     followed: set[int] = set()
     for rule in program.derived:
         if rule.size in needed - followed and not _is_given(program, rule.size):

@@ -16,14 +16,8 @@ from ilang.core.check import host as check
 from ilang.core.check import kernel as kernel_check
 from ilang.core.dtype import BYTES
 from ilang.core.explain.host import host_text
-from ilang.core.ir.host import Host, Step, Take
-from ilang.core.ir.kernel import (
-    Count,
-    Program,
-    Statement,
-    Store,
-    map_statements,
-)
+from ilang.core.ir.host import Host, Step
+from ilang.core.ir.kernel import Count, Program, Statement, Store, map_statements
 from ilang.core.ir.shaped import Bound, Derivation, Reach
 from ilang.core.lower.host import kernel_to_host
 from ilang.core.machine import CPU
@@ -77,8 +71,8 @@ def settled(host: Host, steps: Sequence[Step], given: dict[int, int]) -> dict[in
     extents = {n: size.fixed for n, size in enumerate(host.program.sizes) if size.fixed is not None}
     for step in steps:
         match step:
-            case Take():
-                extents[step.size] = given[step.size]
+            case int():
+                extents[step] = given[step]
             case Derivation():
                 value = size_of(step, extents)
                 spread = any(1 < extents[n] for n in step.spread)
