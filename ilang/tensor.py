@@ -34,14 +34,7 @@ from ilang.codegen.runtime.tensor import (
 )
 from ilang.core.build.tensor import Axis, Leaf, Rows, Shape
 from ilang.core.diagnostic import DataError, NotationError
-from ilang.core.ir.operation import (
-    Einsum,
-    SameSize,
-    Scaled,
-    SetSize,
-    Slice,
-    Stack,
-)
+from ilang.core.ir.operation import Einsum, SameSize, Scaled, SetSize, Slice, Stack
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar
 from ilang.core.ir.spec import Joined
 from ilang.core.notation.einsum import parse_spec

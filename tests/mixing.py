@@ -7,13 +7,7 @@ import re
 from ilang.core import pipeline
 from ilang.core.build.view import view
 from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, Node
-from ilang.core.ir.operation import (
-    Einsum,
-    Logic,
-    Operation,
-    Terminal,
-    TerminalKind,
-)
+from ilang.core.ir.operation import Einsum, Logic, Operation, Terminal, TerminalKind
 from ilang.core.ir.rows import Known, Origin
 from ilang.core.ir.scalar import Apply, Operand
 from ilang.core.notation.einsum import parse_spec

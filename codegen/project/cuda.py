@@ -12,13 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ilang.codegen.project.extents import ExportedFunction
-from ilang.codegen.project.makefile import (
-    ALONE_ON_DEVICE,
-    MPI_AND_NCCL,
-    NOTHING,
-    package,
-    switched,
-)
+from ilang.codegen.project.makefile import ALONE_ON_DEVICE, MPI_AND_NCCL, NOTHING, package, switched
 from ilang.codegen.project.render import HOW_TO_CALL, MARK, example_call, source_comment
 from ilang.codegen.project.selftest import selftest
 from ilang.codegen.project.steps import TestedSession

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.runtime.arguments import (
-    Output,
-    checked_outs,
-    contiguous,
-    outputs_of,
-    result_of,
-)
+from ilang.codegen.runtime.arguments import Output, checked_outs, contiguous, outputs_of, result_of
 from ilang.codegen.runtime.concurrency import ForkSafeLock, hears_signals, interruptible
 from ilang.codegen.runtime.device import DEFAULT_STREAM, STREAM_OF_THREAD, Device, DeviceArray
 from ilang.codegen.runtime.executable import DeviceSource

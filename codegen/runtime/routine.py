@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.runtime.arguments import (
-    SUPPORTED,
-    check_threads,
-    contiguous,
-    widened_array,
-)
+from ilang.codegen.runtime.arguments import SUPPORTED, check_threads, contiguous, widened_array
 from ilang.codegen.runtime.dispatch import CallPlans
 from ilang.codegen.runtime.specialization import Specialization
 from ilang.codegen.runtime.target import DEVICES, check_target, source_of

@@ -44,14 +44,7 @@ from ilang.codegen.runtime.target import check_target
 from ilang.core.build.routines import Result
 from ilang.core.build.values import Stored
 from ilang.core.definition import LastingTensor
-from ilang.core.diagnostic import (
-    DataError,
-    LossWarning,
-    MeaningError,
-    Note,
-    ShapeError,
-    counted,
-)
+from ilang.core.diagnostic import DataError, LossWarning, MeaningError, Note, ShapeError, counted
 from ilang.core.ir.assignments import sources
 from ilang.core.record import replace
 from ilang.core.suggestion import did_you_mean, nearest

@@ -21,15 +21,7 @@ from ilang.core.build.merging import RANKS, Merged, Merges, is_sum_over_ranks
 from ilang.core.build.primitives import FOLDS, joined
 from ilang.core.build.settings import Evaluation, Meaning, Setting
 from ilang.core.build.tensor import Rows
-from ilang.core.build.values import (
-    Computed,
-    NumberTensor,
-    Output,
-    Owner,
-    Ruled,
-    Stored,
-    Tensor,
-)
+from ilang.core.build.values import Computed, NumberTensor, Output, Owner, Ruled, Stored, Tensor
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph, operands

@@ -7,15 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from ilang.core.diagnostic import InternalError, Label, ShapeError
-from ilang.core.ir.shaped import (
-    Assignment,
-    Bound,
-    Derivation,
-    InputDimension,
-    Reach,
-    Shaped,
-    Size,
-)
+from ilang.core.ir.shaped import Assignment, Bound, Derivation, InputDimension, Reach, Shaped, Size
 
 LARGEST_EXTENT = 2**62
 """Extents from here on are refused: index arithmetic is 64-bit."""

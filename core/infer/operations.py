@@ -39,13 +39,7 @@ from ilang.core.ir.graph import (
     View,
     operands,
 )
-from ilang.core.ir.operation import (
-    Einsum,
-    Operation,
-    Slice,
-    Stack,
-    Terminal,
-)
+from ilang.core.ir.operation import Einsum, Operation, Slice, Stack, Terminal
 from ilang.core.ir.rows import (
     KINDS,
     MEMORY_ORDER,

@@ -20,12 +20,7 @@ from ilang.core.infer.inferred import Inferred
 from ilang.core.infer.operations import BATCH, INPUT, OUTPUT
 from ilang.core.infer.sizes import Sizes
 from ilang.core.ir import spec as notation
-from ilang.core.ir.operation import (
-    Einsum,
-    Operation,
-    Slice,
-    Stack,
-)
+from ilang.core.ir.operation import Einsum, Operation, Slice, Stack
 from ilang.core.ir.rows import KINDS, MEMORY_ORDER, Known, Row, Shape, extent_of, known_axes
 from ilang.core.ir.syntax import Schedule
 from ilang.core.names import Names

@@ -7,20 +7,9 @@ from typing import TypeGuard, TypeVar
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import (
-    MatrixProduct,
-    SwapBuffers,
-)
+from ilang.core.ir.gpu import MatrixProduct, SwapBuffers
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.scalar import (
-    Constant,
-    Load,
-    Local,
-    Position,
-    Scalar,
-    Select,
-    scalars_within,
-)
+from ilang.core.ir.scalar import Constant, Load, Local, Position, Scalar, Select, scalars_within
 from ilang.core.record import mapped, replace
 
 T = TypeVar("T")

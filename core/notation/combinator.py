@@ -12,16 +12,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from ilang.core.diagnostic import MeaningError, ModuleError, NotationError
-from ilang.core.ir.syntax import (
-    Combine,
-    Conversion,
-    Einsum,
-    Identity,
-    Name,
-    Number,
-    Swap,
-    Tree,
-)
+from ilang.core.ir.syntax import Combine, Conversion, Einsum, Identity, Name, Number, Swap, Tree
 from ilang.core.notation.index import read_expression
 from ilang.core.notation.lookahead import (
     is_affine,

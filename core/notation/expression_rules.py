@@ -12,16 +12,7 @@
 from __future__ import annotations
 
 from ilang.core.diagnostic import Label, MeaningError
-from ilang.core.ir.syntax import (
-    Axis,
-    Expression,
-    Extent,
-    Index,
-    Linear,
-    Lookup,
-    Operand,
-    Position,
-)
+from ilang.core.ir.syntax import Axis, Expression, Extent, Index, Linear, Lookup, Operand, Position
 from ilang.core.ops import ARGUMENTS, OPS
 from ilang.core.source import Span
 

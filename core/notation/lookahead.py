@@ -12,15 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Container
 
-from ilang.core.notation.reader import (
-    BLANKS,
-    DIGITS,
-    LETTERS,
-    QUOTED,
-    WORD,
-    WORD_START,
-    Reader,
-)
+from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, QUOTED, WORD, WORD_START, Reader
 from ilang.core.ops import ARGUMENTS
 
 AFFINE = LETTERS + DIGITS + "+-:" + BLANKS

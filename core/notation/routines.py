@@ -44,11 +44,7 @@ from ilang.core.notation.lookahead import past_bracket
 from ilang.core.notation.quotes import at_label, read_logic, read_schedule
 from ilang.core.notation.reader import BLANKS, Reader
 from ilang.core.notation.singles import read_right
-from ilang.core.notation.terms import (
-    read_settings,
-    read_tensor,
-    read_term,
-)
+from ilang.core.notation.terms import read_settings, read_tensor, read_term
 from ilang.core.notation.tokens import (
     TAIL,
     WORDS,

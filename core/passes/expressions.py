@@ -12,10 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ilang.core.calculus.affine import Affine, Within, axis_index, variables_of
-from ilang.core.diagnostic import (
-    MeaningError,
-    ScheduleError,
-)
+from ilang.core.diagnostic import MeaningError, ScheduleError
 from ilang.core.dtype import LARGEST_WHOLE
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.operation import Einsum, Operation

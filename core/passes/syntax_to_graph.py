@@ -23,13 +23,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import (
-    InternalError,
-    ModuleError,
-    NotationError,
-    counted,
-    visible,
-)
+from ilang.core.diagnostic import InternalError, ModuleError, NotationError, counted, visible
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.scalar import Convert, Operand, operations
 from ilang.core.limits import check_expressions

@@ -25,16 +25,7 @@ from ilang.core.ir.assignments import ordered
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Position, scalars_within
-from ilang.core.ir.shaped import (
-    Assignment,
-    Derivation,
-    Node,
-    Read,
-    Shaped,
-    Size,
-    Tensor,
-    View,
-)
+from ilang.core.ir.shaped import Assignment, Derivation, Node, Read, Shaped, Size, Tensor, View
 from ilang.core.ir.size_class import Extents
 from ilang.core.names import Names
 from ilang.core.record import mapped, replace

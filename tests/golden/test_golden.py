@@ -17,14 +17,7 @@ from ilang import Error
 from ilang.codegen.targets import c, cuda
 from ilang.core.ir.graph import Graph
 from ilang.core.machine import MACHINES, Machine
-from ilang.core.pipeline import (
-    graph_texts,
-    infer,
-    lower,
-    program_graph,
-    stage_texts,
-    text_program,
-)
+from ilang.core.pipeline import graph_texts, infer, lower, program_graph, stage_texts, text_program
 from tests.golden.structure import broken
 from tests.mixing import Mixing
 from tests.rewritten import settle

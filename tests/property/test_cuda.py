@@ -30,14 +30,7 @@ from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
 from ilang.core.notation.module import exports
-from ilang.core.pipeline import (
-    fit,
-    graph_of,
-    infer,
-    lower,
-    module_graph,
-    text_component,
-)
+from ilang.core.pipeline import fit, graph_of, infer, lower, module_graph, text_component
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
 from ilang.icli.arrays import array_of

@@ -15,11 +15,7 @@ from ilang.core.calculus.extent import product, scaled
 from ilang.core.ir.cpu import Into
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, Tile, map_blocks
-from ilang.core.ir.rewriting import (
-    accesses,
-    unless_same,
-    with_bodies,
-)
+from ilang.core.ir.rewriting import accesses, unless_same, with_bodies
 from ilang.core.ir.scalar import Load
 from ilang.core.record import replace
 

@@ -17,11 +17,7 @@ from ilang.core.calculus.affine import Within, axis_index, variables_of
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Late
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.rewriting import (
-    parts_of,
-    unless_same,
-    with_bodies,
-)
+from ilang.core.ir.rewriting import parts_of, unless_same, with_bodies
 from ilang.core.ir.scalar import Load
 from ilang.core.passes.cpu.tiles import captured, chain_of, with_tiles
 from ilang.core.record import replace

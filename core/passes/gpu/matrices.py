@@ -28,11 +28,7 @@ from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import MatrixProduct, Spread
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.rewriting import (
-    substituted,
-    unless_same,
-    with_body,
-)
+from ilang.core.ir.rewriting import substituted, unless_same, with_body
 from ilang.core.ir.scalar import Apply, Load, Scalar, scalars_within
 from ilang.core.ir.schedule import UNIT_ROLES
 from ilang.core.machine import MatrixUnit

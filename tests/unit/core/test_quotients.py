@@ -7,14 +7,7 @@ import pytest
 from ilang.core import pipeline
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.kernel import (
-    For,
-    Program,
-    Statement,
-    Store,
-    map_statements,
-    statements_within,
-)
+from ilang.core.ir.kernel import For, Program, Statement, Store, map_statements, statements_within
 from ilang.core.ir.scalar import Apply, Load
 from ilang.core.machine import CPU
 from ilang.core.passes.cpu.quotients import kernel_to_quotients

@@ -16,14 +16,7 @@ from ilang.core.ir.scalar import Constant, Load
 from ilang.core.machine import CPU
 from ilang.core.passes.cpu.direct import kernel_to_direct
 from ilang.core.passes.cpu.pad import kernel_to_padded
-from ilang.core.pipeline import (
-    LOWERING,
-    graph_of,
-    infer,
-    loops_text,
-    lower,
-    text_component,
-)
+from ilang.core.pipeline import LOWERING, graph_of, infer, loops_text, lower, text_component
 from ilang.core.record import replace
 from ilang.core.steps import PASSES
 

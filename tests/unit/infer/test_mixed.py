@@ -11,10 +11,7 @@ from ilang import ShapeError
 from ilang.codegen.runtime.specialization import Specialization
 from ilang.core import pipeline
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.operation import (
-    Slice,
-    Stack,
-)
+from ilang.core.ir.operation import Slice, Stack
 from ilang.core.ir.shaped import Shaped
 from tests.mixing import Mixing
 
