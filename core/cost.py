@@ -61,14 +61,6 @@ class Work:
         return known, tuple(size for size in self.sizes if sizes[size].fixed is None)
 
 
-@record
-class Transfer:
-    """The elements of an array that memory moves, the product of ``sizes``, and the bytes of one of them."""
-
-    sizes: tuple[int, ...]
-    bytes: int
-
-
 def of_assignments(shaped: Shaped, machine: Machine) -> dict[int, Work]:
     """The work of each assignment of a program, by value, however it will be scheduled.
 
@@ -152,8 +144,8 @@ def _applied(scalars: Iterable[Scalar]) -> Iterator[Apply]:
         yield from (part for part in scalars_within(scalar) if isinstance(part, Apply))
 
 
-def of_transfers(shaped: Shaped) -> Iterator[Transfer]:
-    """The elements read of each input, and written of each output, once.
+def of_transfers(shaped: Shaped) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """The bytes of an element of each input and output, and the sizes of which the elements moved are the product.
 
     A diagonal has one axis for two dimensions, so as many elements as that has iterations.
     """
@@ -171,7 +163,7 @@ def of_transfers(shaped: Shaped) -> Iterator[Transfer]:
         most = max(accessed.get(value, ()), key=len, default=None)
         whole = most is None or len(most) >= len(tensor.dims)
         sizes = tensor.dims if most is None or whole else tuple(most.values())
-        yield Transfer(sizes, BYTES[tensor.dtype])
+        yield BYTES[tensor.dtype], sizes
 
 
 class Total:

@@ -38,14 +38,6 @@ class MatrixLoops:
     terms: Loop
 
 
-@record
-class MatrixSum:
-    """A sum of products for a matrix unit, which value ``product`` computes: the sum itself, or what it reads."""
-
-    loops: MatrixLoops
-    product: int
-
-
 def is_rounding(scalar: Scalar) -> TypeGuard[Apply | Convert]:
     """Whether a scalar is rounded for a matrix unit: by a primitive, or by a conversion to the type of that name."""
     return rounding_in(scalar) is not None
@@ -78,19 +70,22 @@ def with_rounded_factors(shaped: Shaped) -> Shaped:
         if not isinstance(node, Assignment) or not asks_for_unit(node):
             continue
         matched = sum_of_products(shaped, value)
-        if isinstance(matched, MatrixSum):
-            product = nodes[matched.product]
+        if not isinstance(matched, str):
+            loops, number = matched
+            product = nodes[number]
             assert isinstance(product, Assignment)
-            rounding = matched.loops.rounding
-            factors = (Apply(rounding, (x,), x.dtype) for x in _factors(product))
+            factors = (Apply(loops.rounding, (x,), x.dtype) for x in _factors(product))
             scalar = Apply("mul", tuple(factors), product.scalar.dtype)
-            nodes[matched.product] = replace(product, scalar=scalar)
+            nodes[number] = replace(product, scalar=scalar)
     same = all(a is b for a, b in zip(nodes, shaped.nodes, strict=True))
     return shaped if same else replace(shaped, nodes=tuple(nodes))
 
 
-def sum_of_products(shaped: Shaped, value: int) -> MatrixSum | str:
-    """The sum of products of an assignment that asks for a unit, or the reason why a unit cannot compute it."""
+def sum_of_products(shaped: Shaped, value: int) -> tuple[MatrixLoops, int] | str:
+    """The unit's loops of an assignment that asks for one, and what computes the products: itself, or what it reads.
+
+    A reason where a unit cannot compute it.
+    """
     node = shaped.nodes[value]
     assert isinstance(node, Assignment)
     if node.acc != "+" or node.base is not None or node.guards:
@@ -108,7 +103,7 @@ def sum_of_products(shaped: Shaped, value: int) -> MatrixSum | str:
     factors = shaped.nodes[product]
     assert isinstance(factors, Assignment)
     problem = _problem(shaped, factors, axes, loops)
-    return problem or MatrixSum(loops, product)
+    return problem or (loops, product)
 
 
 def _loops(node: Assignment) -> MatrixLoops | str:

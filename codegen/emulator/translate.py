@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator
 
 from ilang.core.diagnostic import ToolError
-from ilang.core.record import record
 from ilang.core.source import Source, Span
 
 NO_CODE = re.compile(
@@ -38,13 +37,8 @@ NAMING = re.compile(r"[\w\s:]")
 """A character of the name of a kernel."""
 
 
-@record
-class _Edit:
-    """A range of the text, and what takes its place."""
-
-    start: int
-    end: int
-    text: str
+_Edit = tuple[int, int, str]
+"""The start and the end of a range of the text, and what takes its place."""
 
 
 def translate(text: str, name: str) -> str:
@@ -57,10 +51,10 @@ def translate(text: str, name: str) -> str:
     source = Source(name, text)
     edits = [*_launches(source, code), *_shared_variables(source, code)]
     parts, at = [], 0
-    for edit in sorted(edits, key=lambda edit: edit.start):
-        lost = text.count("\n", edit.start, edit.end) - edit.text.count("\n")
-        parts += [text[at : edit.start], edit.text, "\n" * lost]
-        at = edit.end
+    for start, end, instead in sorted(edits):
+        lost = text.count("\n", start, end) - instead.count("\n")
+        parts += [text[at:start], instead, "\n" * lost]
+        at = end
     return f'#line 1 "{_quoted(name)}"\n{"".join(parts)}{text[at:]}'
 
 
@@ -95,7 +89,7 @@ def _launches(source: Source, code: str) -> Iterator[_Edit]:
         setting = source.text[at + 3 : close].strip()
         is_empty = re.compile(r"\s*\)").match(code, bracket.end()) is not None
         configured = f'::cuda_emulator::Configured("{_quoted(kernel)}", {setting})'
-        yield _Edit(head.start(), bracket.end(), f"{configured}({kernel}{'' if is_empty else ', '}")
+        yield head.start(), bracket.end(), f"{configured}({kernel}{'' if is_empty else ', '}"
         at = bracket.end()
 
 
@@ -145,4 +139,4 @@ def _shared_variables(source: Source, code: str) -> Iterator[_Edit]:
             text = f"{kind}* const {name} = ({kind}*)::cuda_emulator::dynamic_shared();"
         else:
             text = f"auto& {name} = ::cuda_emulator::shared<{kind}{dims}, {number}>();"
-        yield _Edit(*match.span(), text)
+        yield *match.span(), text

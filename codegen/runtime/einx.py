@@ -28,7 +28,6 @@ from ilang.core.notation.einx_forms import check_parameters, complete
 from ilang.core.notation.einx_told import told_name
 from ilang.core.passes.einx.solving import OPEN, form_of, shape_of, solve_sizes
 from ilang.core.passes.einx.solving import AxisSizes as Solved
-from ilang.core.record import record
 from ilang.core.source import Source, Span, whole
 
 MOST_KEPT = 1024
@@ -40,16 +39,8 @@ INDEXING = frozenset(("get_at", "set_at", "add_at", "subtract_at"))
 _kept: dict[Any, Component] = {}
 
 
-@record
-class Mapped:
-    """An operation that is told what to do along the axes outside brackets."""
-
-    form: str
-    body: Component
-
-
-Op = str | Mapped
-"""An operation, by its name alone or told what to do."""
+Op = str | tuple[str, Component]
+"""An operation by its name, or told what to do along the axes outside brackets."""
 
 
 def call(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
@@ -239,7 +230,7 @@ def general(
         ModuleError: E0441 (a tensor function or a routine).
     """
     if isinstance(op, Component):
-        return call(Mapped(form, op), text, arrays, named)
+        return call((form, op), text, arrays, named)
     name = op if isinstance(op, str) else getattr(op, "__name__", None)
     if name is None:
         _refuse_function(form, op)
@@ -264,15 +255,15 @@ def _refuse_function(form: str, op: object) -> None:
 def component(op: Op, text: object, parameters: Mapping[str, Any]) -> Component:
     """The component of an operation. Raises NotationError E016, MeaningError E022, DataError E0716."""
     form = form_of_call(op, text, parameters)
-    if isinstance(op, Mapped):
-        return op.body.told_to(form)
+    if not isinstance(op, str):
+        return op[1].told_to(form)
     tree = Einx(form, form.span)
     return Component(tree, wires_of(tree, {}))
 
 
 def form_of_call(op: Op, text: object, parameters: Mapping[str, Any]) -> Form:
     """An operation, complete."""
-    name, has_op = (op, False) if isinstance(op, str) else (op.form, True)
+    name, has_op = (op, False) if isinstance(op, str) else (op[0], True)
     source = _source(name, text)
     written = read_einx(source)
     try:

@@ -469,8 +469,8 @@ class _Explaining:
             domain = outputs if self._is_fused(value) else work[value].sizes
             flops.add(work[value].operations, domain)
         traffic = Total(self.program)
-        for each in of_transfers(self.shaped):
-            traffic.add(each.bytes, each.sizes)
+        for size, extents in of_transfers(self.shaped):
+            traffic.add(size, extents)
         return Cost(flops.result(), traffic.result(), self._stored())
 
     def _stored(self) -> str:

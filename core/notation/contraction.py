@@ -23,7 +23,6 @@ from typing import TypeVar
 from ilang.core.ir.spec import Axis, AxisLabel, Fixed, ShapeSpec, Spec, SpecRow
 from ilang.core.ir.syntax import Schedule
 from ilang.core.notation.subscripts import VARIABLE, letters, output_row
-from ilang.core.record import record
 from ilang.core.source import Span
 
 T = TypeVar("T")
@@ -242,30 +241,22 @@ def _without(items: Sequence[T], taken: Sequence[int]) -> list[T]:
     return [item for n, item in enumerate(items) if n not in taken]
 
 
-@record
-class Contraction:
-    """One step of a path: the tensors that it takes, and its specification.
+def contractions(spec: Spec, path: Path) -> tuple[tuple[tuple[int, ...], Spec], ...]:
+    """The steps of a path over a specification in which every shape is an output row; the last gives the result.
 
-    ``operands``: numbers below that of the operands are operands; those from there on are earlier steps.
+    Of each step the tensors that it takes (numbers from that of the operands on are earlier steps) and what it does.
     """
-
-    operands: tuple[int, ...]
-    spec: Spec
-
-
-def contractions(spec: Spec, path: Path) -> tuple[Contraction, ...]:
-    """The steps of a path over a specification in which every shape is an output row; the last gives the result."""
     shapes = list(spec.operands)
     tensors = list(range(len(shapes)))
     needed = Counter(axis for shape in (*shapes, spec.result) for axis in _axes(shape))
-    steps: list[Contraction] = []
+    steps: list[tuple[tuple[int, ...], Spec]] = []
     for taken in path:
         operands = tuple(shapes[n] for n in taken)
         needed.subtract(axis for shape in operands for axis in _axes(shape))
         rest = _without(shapes, taken)
         result = spec.result if not rest else _between(operands, needed, spec.span)
         needed.update(_axes(result))
-        steps.append(Contraction(tuple(tensors[n] for n in taken), _step(spec, operands, result)))
+        steps.append((tuple(tensors[n] for n in taken), _step(spec, operands, result)))
         shapes = [*rest, result]
         tensors = [*_without(tensors, taken), len(spec.operands) + len(steps) - 1]
     return tuple(steps)

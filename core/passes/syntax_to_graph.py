@@ -388,9 +388,9 @@ class _Wiring:
         from ilang.core.notation.contraction import contractions
 
         values = list(slots)
-        for step in contractions(node.spec, node.path):
-            part = replace(node, spec=step.spec)
-            values.append(self._add(operation(part, [values[n] for n in step.operands])))
+        for operands, spec in contractions(node.spec, node.path):
+            part = replace(node, spec=spec)
+            values.append(self._add(operation(part, [values[n] for n in operands])))
         return values[-1]
 
     def _add(self, item: _Slot | graph.Node) -> int:

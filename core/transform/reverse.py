@@ -36,7 +36,7 @@ from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, operands_of, scalars_within
 from ilang.core.ir.scalar import renumbered as with_operands
 from ilang.core.ir.shaped import Assignment, Input, InputDimension, Read, Shaped, View
-from ilang.core.record import record, replace
+from ilang.core.record import replace
 from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
 from ilang.core.transform.building import Building
 from ilang.core.transform.derivatives import (
@@ -76,18 +76,6 @@ def gradient(
     derived = Reverse(shaped, wrt, values, dtypes, ones).run()
     verify(derived)
     return derived
-
-
-@record
-class _Cotangent:
-    """The cotangent of an assignment: of the element that an iteration computes.
-
-    ``back`` is of the assignment's scalar, over its own reads and ``extra`` ones; the first of these is ``given``.
-    """
-
-    back: Scalar
-    given: Scalar
-    extra: tuple[Read, ...]
 
 
 class Reverse:
@@ -245,16 +233,17 @@ class Reverse:
         flow = self._flow(value, node, total)
         if flow is None:
             return
-        reads = (*node.reads, *flow.extra)
+        back, given, extra = flow
+        reads = (*node.reads, *extra)
         known: Scalar | None = None
         if node.acc is None and reads_value(node.scalar):
             known = Operand(len(reads), self.new.tensors[value].dtype)
             reads = (*reads, Read(value, node.target))
         sparse = total in self.sparse or node.acc in (">", "<")
-        nothing = compared("eq", flow.given, constant(0.0, flow.given)) if sparse else None
+        nothing = compared("eq", given, constant(0.0, given)) if sparse else None
         met: dict[Read, list[Flow]] = {}
         alike = [n for n, r in enumerate(node.reads) if not any(p.axes() for p in r.index)]
-        for number, flows in flowing_back(node.scalar, flow.back, known, alike).items():
+        for number, flows in flowing_back(node.scalar, back, known, alike).items():
             read = node.reads[number]
             if read.value in self.active:
                 met.setdefault(read, []).extend(flows)
@@ -359,8 +348,13 @@ class Reverse:
 
     # -- accumulators ------------------------------------------------------------------------------------------------
 
-    def _flow(self, value: ValueId, node: Assignment, total: ValueId) -> _Cotangent | None:
-        """The cotangent of the scalar of an assignment; None where nothing flows back."""
+    def _flow(
+        self, value: ValueId, node: Assignment, total: ValueId
+    ) -> tuple[Scalar, Scalar, tuple[Read, ...]] | None:
+        """The cotangents of the scalar of an assignment and of its element, and the reads that they have more.
+
+        None where nothing flows back.
+        """
         if node.acc in LOGIC:
             return None
         first = len(node.reads)
@@ -379,7 +373,7 @@ class Reverse:
                 back, extra = product(self.new, node, back, first + 1)
             case _:
                 raise stuck(node, f"accumulates with {node.acc}")
-        return _Cotangent(back, cotangent, (given, *extra))
+        return back, cotangent, (given, *extra)
 
     # -- the end -----------------------------------------------------------------------------------------------------
 

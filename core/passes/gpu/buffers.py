@@ -31,15 +31,10 @@ from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import accesses, substituted
 from ilang.core.passes.gpu.ahead import Copies, CopySpread, Iterations, chosen
 from ilang.core.passes.gpu.spaces import loop_around
-from ilang.core.record import record, replace
+from ilang.core.record import replace
 
-
-@record
-class Waiting:
-    """Statements that stand before a loop so many ``levels`` further out."""
-
-    body: ir.Block
-    levels: int
+Waiting = tuple[ir.Block, int]
+"""Statements that stand before a loop so many levels further out."""
 
 
 def kernel_to_buffers(program: ir.Program) -> ir.Program:
@@ -86,11 +81,11 @@ class _Doubling:
         for s in body:
             if isinstance(s, ir.For) and ir.has_spread(s):
                 loop, waiting = self._loop(s, around)
-                for each in waiting:
-                    if each.levels:
-                        further.append(replace(each, levels=each.levels - 1))
+                for before, levels in waiting:
+                    if levels:
+                        further.append((before, levels - 1))
                     else:
-                        out += each.body
+                        out += before
                 out.append(loop)
             elif isinstance(s, ir.If) and ir.has_spread(s):
                 within, _ = self._block(s.body, ())
@@ -154,7 +149,7 @@ def _rotated(
         start[last.variable] = Affine(((1, variable),))
         copied = tuple(substituted(s, start) for s in first)
         before = (replace(last, variable=variable, body=copied, first=True),)
-    return replace(loop, body=body), Waiting(before, len(iterations.outer))
+    return replace(loop, body=body), (before, len(iterations.outer))
 
 
 def _if(conditions: tuple[Within, ...], body: ir.Block) -> ir.Block:

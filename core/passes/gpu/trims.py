@@ -63,12 +63,8 @@ class FixedUnless:
     finite: frozenset[BufferId] = frozenset()
 
 
-@record
-class Update:
-    """A statement that gives a buffer, or a scalar variable, a value, and the conditions that it is behind."""
-
-    statement: ir.Store | ir.Change | ir.Define | CombineThreads
-    behind: Conditions
+Update = tuple[ir.Store | ir.Change | ir.Define | CombineThreads, Conditions]
+"""A statement that gives a buffer, or a scalar variable, a value, and the conditions that it is behind."""
 
 
 def kernel_to_trimmed(program: ir.Program) -> ir.Program:
@@ -185,9 +181,9 @@ class _Iteration:
         for s in body:
             match s:
                 case ir.Store():
-                    self.steps.setdefault(("buffer", s.buffer), []).append(Update(s, behind))
+                    self.steps.setdefault(("buffer", s.buffer), []).append((s, behind))
                 case ir.Define() | ir.Change() | CombineThreads():
-                    self.steps.setdefault(("local", s.variable), []).append(Update(s, behind))
+                    self.steps.setdefault(("local", s.variable), []).append((s, behind))
                 case ir.If():
                     self._collect(s.body, either(behind, self._conditions(s.within)))
                     self._collect(s.otherwise, behind)
@@ -210,7 +206,7 @@ class _Iteration:
 
     def _idle(self, step: Update) -> FixedUnless:
         """The conditions in which a step leaves a value as it is."""
-        s = step.statement
+        s, behind = step
         if isinstance(s, (ir.Change, ir.Store)) and s.corrects:
             return FixedUnless(0, None)
         if isinstance(s, (ir.Change, ir.Store)) and isinstance(s.value, Apply):
@@ -221,8 +217,8 @@ class _Iteration:
                 if term is not None and term.value == neutral:
                     if term.unmet is None:
                         return term
-                    return replace(term, unmet=either(step.behind, term.unmet))
-        return FixedUnless(0, step.behind)
+                    return replace(term, unmet=either(behind, term.unmet))
+        return FixedUnless(0, behind)
 
     # -- what is a number where conditions are not met -----------------------------------------------------------------
 
@@ -290,7 +286,7 @@ class _Iteration:
         joined: FixedUnless | None = None
         idle: list[FixedUnless] = []
         for step in self.steps.get(name, ()):
-            s = step.statement
+            s, _ = step
             if isinstance(s, CombineThreads):
                 return None
             if _combines(s):
@@ -329,7 +325,7 @@ class _Iteration:
                 return None if then is None or other is None else then | other
             case Local():
                 steps = self.steps.get(("local", scalar.variable), [])
-                one = steps[0].statement if len(steps) == 1 else None
+                one = steps[0][0] if len(steps) == 1 else None
                 return self._arrays(one.value, opened) if isinstance(one, ir.Define) else None
             case Load():
                 return self._of_array(scalar, opened)

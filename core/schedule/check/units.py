@@ -19,7 +19,7 @@ from ilang.core.ir.schedule import (
 )
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import DeviceLimits, MatrixUnit
-from ilang.core.matrix_unit import MatrixLoops, MatrixSum, sum_of_products
+from ilang.core.matrix_unit import MatrixLoops, sum_of_products
 from ilang.core.schedule.choose.tile import RUN
 from ilang.core.source import Span
 
@@ -61,8 +61,9 @@ def check_loops_of_units(scheduled: Scheduled, device: DeviceLimits) -> None:
             if not {*UNIT_ROLES} & {*nest.roles}:
                 continue
             matched = sum_of_products(shaped, instance.value)
-            assert isinstance(matched, MatrixSum), "what is no product has been refused"
-            _check_around(node, nest, group, number, matched.loops)
+            assert not isinstance(matched, str), "what is no product has been refused"
+            loops, _ = matched
+            _check_around(node, nest, group, number, loops)
             extents = {
                 loop: fixed(
                     shaped.sizes,
@@ -75,7 +76,7 @@ def check_loops_of_units(scheduled: Scheduled, device: DeviceLimits) -> None:
                 )
                 for loop in nest.order
             }
-            _check_extents(node, nest, extents, matched.loops, device.unit(matched.loops.rounding))
+            _check_extents(node, nest, extents, loops, device.unit(loops.rounding))
 
 
 def _check_around(

@@ -148,9 +148,9 @@ def cost(spec: Spec, path: Path, extents: dict[str, int]) -> int:
     return sum(
         prod(
             extents[letter]
-            for letter in {name for shape in step.spec.operands for name in letters(shape)}
+            for letter in {name for shape in step.operands for name in letters(shape)}
         )
-        for step in contractions(spec, path)
+        for _, step in contractions(spec, path)
     )
 
 
