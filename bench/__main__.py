@@ -111,8 +111,9 @@ def _in_child(options: argparse.Namespace, threads: int) -> Any:
 
 
 def _child(options: argparse.Namespace) -> int:
-    from bench import measure
+    from bench import machine, measure
 
+    machine.pin(options.child)
     effort = measure.QUICK_EFFORT if options.quick else measure.Effort()
     if options.seconds is not None:
         effort = measure.Effort(seconds=options.seconds)
@@ -135,6 +136,7 @@ def _drawn(options: argparse.Namespace) -> int:
             command += ["--seconds", str(0.5 if options.seconds is None else options.seconds)]
             subprocess.run(command, check=True, cwd=ROOT, env=machine.environment(threads))
         return 0
+    machine.pin(options.child)
     effort = measure.Effort(seconds=options.seconds)
     rows = drawn.run(options.seed, options.count, options.child, effort)
     print(f"{options.child} threads\n{drawn.summary(rows)}")

@@ -82,3 +82,9 @@ def environment(threads: int) -> dict[str, str]:
         flag = "--xla_cpu_multi_thread_eigen=false"
         found["XLA_FLAGS"] = f"{found.get('XLA_FLAGS', '')} {flag}".strip()
     return found
+
+
+def pin(threads: int) -> None:
+    """Keep this process on so many cores, where the system can: XLA has further threads whatever it is told."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-threads:])
