@@ -214,8 +214,8 @@ def _permutation(rng: random.Random) -> Drawn:
 
 def _permuted(xp: Any, x: Any, order: Sequence[int]) -> Any:
     if xp.__name__ == "torch":
-        return x.permute(*order).contiguous()
-    return np.ascontiguousarray(x.transpose(order)) if xp is np else x.transpose(order)
+        return x.permute(*order).clone(memory_format=xp.contiguous_format)
+    return x.transpose(order).copy() if xp is np else x.transpose(order)
 
 
 def _chain(rng: random.Random) -> Drawn:

@@ -289,6 +289,12 @@ class _Lowering(OnlineReductions):
 
         home = {loop: s for loop, s in reader.home.items() if site.is_inside(s)}
         copy = copy_of(self.storage, tensor, reader, read, packed, home)
+        content = copy.content(read.value, {loop: s.variable for loop, s in home.items()})
+        is_shared = (
+            self.storage.machine.device is None
+        )  # a GPU's copies are made by the threads of their reader
+        if is_shared and content in site.places:
+            return replace(site.places[content], dims=copy.kept)
         name = f"{tensor.name}_copy"
         if copy.kept:
             place = Place(None, self._scratch(name, tensor.dtype, copy.dims, site), copy.kept, True)
@@ -315,6 +321,8 @@ class _Lowering(OnlineReductions):
             self._over(frame, site, list(copy.nest.order), fill)
         for loop in reversed(outer):
             self._leave(frame, loop)
+        if place.buffer is not None:
+            site.places[content] = place
         return place
 
     def _source(self, read: Read, copy: Copy, frame: Frame) -> Scalar:

@@ -8,12 +8,13 @@ strips that are narrower than a line, some rows of all strips are copied before 
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import BYTES
 from ilang.core.ir.extent import fixed
 from ilang.core.ir.graph import Axis
+from ilang.core.ir.ids import VariableId
 from ilang.core.ir.scalar import Operand
 from ilang.core.ir.schedule import Loop, Nest, PackedDimension
 from ilang.core.ir.shaped import Assignment, Read, Tensor
@@ -39,6 +40,28 @@ class Copy:
     source: tuple[LoopIndex, ...]
     leaves: tuple[bool, ...]
     inner: int
+
+    def content(self, value: int, outside: Mapping[Loop, VariableId | None]) -> Hashable:
+        """A key of the elements of a copy, whoever reads it: copies with one key at one place are one.
+
+        Args:
+            value: what is copied.
+            outside: the variables of loops around the copy.
+        """
+        places = {loop: number for number, loop in enumerate(self.nest.order)}
+
+        def walked(index: LoopIndex) -> Hashable:
+            steps = (
+                (step, (0, places[loop]) if loop in places else (1, outside[loop]))
+                for step, loop in index.steps
+            )
+            return tuple(steps), index.rest
+
+        lengths = tuple(
+            (self.nest.factors[x.axis], self.node.sizes[x.axis], x.part) for x in places
+        )
+        indices = (tuple(map(walked, each)) for each in (self.at, self.source))
+        return "copy", value, tuple(self.dims), lengths, *indices, self.leaves
 
 
 def copy_of(

@@ -185,7 +185,7 @@ class Instances:
 
     def _stage(self, number: int, n: int, reader: StagedReader, new: list[int]) -> bool:
         """Find what delivers a read, an instance or a copy; whether anything does there."""
-        from ilang.core.schedule.staged import kept_dims, packed_dims
+        from ilang.core.schedule.staged import in_loop_order, kept_dims, packed_dims
 
         instance, read = self.by_number[number], self.node(number).reads[n]
         fusion = self.nested.fusions[instance.value][n]
@@ -211,6 +211,8 @@ class Instances:
             new.append(len(self.by_number))
             tensor = self.shaped.tensors[read.value]
             kept = kept_dims(self.shaped.sizes, producer, nest, tensor, extents, home)
+            if self.nested.machine.device is None:
+                kept = in_loop_order(kept, producer, nest)
             self.by_number.append(
                 Instance(read.value, home, reader.chain, tuple(extents), intervals, kept, {}, {})
             )

@@ -78,6 +78,21 @@ def kept_dims(
     return tuple(kept)
 
 
+def in_loop_order(
+    kept: Sequence[KeptDimension], node: Assignment, nest: Nest
+) -> tuple[KeptDimension, ...]:
+    """The dimensions of a staged value in the order of the loops that fill it."""
+
+    def place(entry: KeptDimension) -> int:
+        axis = node.target[entry.dim].axis()
+        if axis is None:
+            return -1
+        parts = nest.parts(axis) if entry.part is None else (Loop(axis, entry.part),)
+        return max(map(nest.order.index, parts))
+
+    return tuple(sorted(kept, key=place))
+
+
 # -- intervals ---------------------------------------------------------------------------------------------------------
 
 

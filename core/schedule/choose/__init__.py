@@ -4,6 +4,7 @@
     accesses.py        the memory that an innermost iteration touches, and the order of loops (rule 4)
     tile.py            the splits and loops of one tiled, blocked or transposed assignment (rule 6)
     tilings.py         which assignments are tiled, and which are pointwise work on tiles (rule 6)
+    short_rows.py      which rows are shorter than vectors, and have lanes across them (rule 9)
     row_blocks.py      which contractions go block of rows by block of rows (rule 7)
     packing.py         inside which loop what an assignment reads is copied
     taking.py          the loops that a producer takes from its reader
@@ -36,6 +37,7 @@ Rules, from access patterns only:
        rows by block of rows, and all that is between them stays there.
     8. Where a matrix is read by rows and by columns, each direction has one of its own (``schedule/matrices/``) and
        goes block of rows by block of rows.
+    9. Rows that are known to be short have lanes across them where a step takes long.
 
 Runs over the program from its outputs to its inputs, so a reader's order is known before its producers'.
 """

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.tile import Access
@@ -92,3 +93,18 @@ def loop_order(node: Assignment, accesses: Accesses, machine: Machine) -> tuple[
                 step = strides.wide + distance if distance else along
                 cost[axis] += weight * step
     return tuple(sorted(range(len(node.axes)), key=lambda axis: -cost[axis]))
+
+
+def strided_order(
+    node: Assignment, accesses: Accesses, extents: Extents, machine: Machine
+) -> tuple[int, ...]:
+    """The axes of an assignment in the order of ``loop_order``.
+
+    A reduction whose innermost axis is long and reduced has all reduced axes inside: it meets each result once.
+    """
+    order = loop_order(node, accesses, machine)
+    reduced = node.reduced_axes()
+    is_inside = machine.device is None and bool(order) and order[-1] in reduced
+    if not is_inside or extents.is_small(node.sizes[order[-1]]):
+        return order
+    return tuple(sorted(order, key=lambda axis: axis in reduced))

@@ -19,6 +19,7 @@ from ilang.core.schedule.choose.accesses import accesses_of
 from ilang.core.schedule.choose.inlining import inlining
 from ilang.core.schedule.choose.known import Analysis
 from ilang.core.schedule.choose.nests import Choice, choose_nests
+from ilang.core.schedule.choose.short_rows import short_rows
 from ilang.core.schedule.choose.tile import tiling
 from ilang.core.schedule.choose.tilings import tilings
 from ilang.core.schedule.fuse import Provenance
@@ -78,4 +79,7 @@ def analysed(
             tile is not None and tile.is_by_rows() for tile in tiles.tiles
         ):
             tiles = tilings(shaped, written, readers, accesses, partial(rule, priced=True))
-    return Analysis(shaped, written, provenance, machine, readers, accesses, tiles, extents, apart)
+    rows = short_rows(shaped, readers, accesses, tiles, extents, machine)
+    return Analysis(
+        shaped, written, provenance, machine, readers, accesses, tiles, extents, rows, apart
+    )

@@ -13,9 +13,9 @@ from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record
-from ilang.core.schedule.choose.accesses import Accesses, loop_order
+from ilang.core.schedule.choose.accesses import Accesses, strided_order
 from ilang.core.schedule.choose.inlining import Inlining
-from ilang.core.schedule.choose.packing import Across, TileAxes
+from ilang.core.schedule.choose.packing import Across, Packed
 from ilang.core.schedule.choose.tile import Factors
 from ilang.core.schedule.choose.tilings import Tilings
 from ilang.core.schedule.fuse import Provenance
@@ -39,19 +39,14 @@ class Analysis:
     accesses: tuple[Accesses, ...]
     tilings: Tilings
     extents: Extents
+    row_lanes: tuple[Across | None, ...]
     apart: Apart | None = None
 
     def order(self, value: int, node: Assignment) -> tuple[int, ...]:
-        """The axes of an assignment in the order of rule 4.
-
-        A reduction whose innermost axis is long and reduced has all reduced axes inside: it meets each result once.
-        """
-        order = loop_order(node, self.accesses[value], self.machine)
-        reduced = node.reduced_axes()
-        is_inside = self.machine.device is None and bool(order) and order[-1] in reduced
-        if not is_inside or self.extents.is_small(node.sizes[order[-1]]):
-            return order
-        return tuple(sorted(order, key=lambda axis: axis in reduced))
+        """The axes of an assignment in the order of rule 4; short rows that lanes go across are innermost."""
+        order = strided_order(node, self.accesses[value], self.extents, self.machine)
+        lanes = self.row_lanes[value]
+        return order if lanes is None else tuple(sorted(order, key=lambda axis: axis == lanes.last))
 
 
 @record
@@ -66,7 +61,7 @@ class Staged:
     factors: Factors
     order: tuple[Loop, ...]
     places: Mapping[Loop, Place]
-    packed: TileAxes | Across | None = None
+    packed: Packed | None = None
     is_part: bool = False
 
 
@@ -80,7 +75,7 @@ class ChosenNests:
         """Nothing yet, of so many values."""
         self.nests: list[Nest | None] = [None] * count
         self.staged: dict[int, Staged] = {}
-        self.packed: dict[int, TileAxes | Across] = {}
+        self.packed: dict[int, Packed] = {}
         self.places: dict[int, dict[Loop, Place]] = {}
         self.imposed: set[int] = set()
 

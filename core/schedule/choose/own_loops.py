@@ -13,17 +13,19 @@ from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment
 from ilang.core.schedule.choose.accesses import reads_of
 from ilang.core.schedule.choose.known import Analysis, ChosenNests
-from ilang.core.schedule.choose.packing import Across, TileAxes
+from ilang.core.schedule.choose.packing import Across, Packed, TileAxes
+from ilang.core.schedule.choose.short_rows import across, has_row_lanes
 from ilang.core.schedule.choose.tile import Factors, blocked, transposed
 
 
 def own_nest(
     analysis: Analysis, known: ChosenNests, value: int, node: Assignment
-) -> tuple[Nest, TileAxes | Across | None]:
+) -> tuple[Nest, Packed | None]:
     """The nest of a value without its sites, whatever a person wrote, and the tile or block that it has."""
-    across = None
+    squares = None
     sites = (None,) * len(node.reads)
     staged, tile = known.staged.get(value), analysis.tilings.loops(value, node)
+    lanes = analysis.row_lanes[value]
     if analysis.apart is not None and value in analysis.apart.copies:
         from ilang.core.schedule.choose.row_blocks import copied_rows
 
@@ -32,15 +34,20 @@ def own_nest(
         nest = Nest(staged.factors, staged.order, sites)
     elif tile is not None:
         nest = Nest(*tile, sites)
+    elif lanes is not None:
+        axes = analysis.order(value, node)
+        nest = Nest(*across(node, axes, lanes, analysis.machine), sites)
     else:
         axes = analysis.order(value, node)
-        across = _transposed(analysis, value, node)
-        in_blocks = across or blocked(node, analysis.extents, axes, analysis.machine)
+        squares = _transposed(analysis, value, node)
+        in_blocks = squares or blocked(node, analysis.extents, axes, analysis.machine)
         nest = Nest(*(in_blocks or (((),) * len(axes), tuple(map(Loop, axes)))), sites)
     rows = packed_rows(analysis, value, nest)
     if rows is not None:
         return nest, rows
-    return nest, Across(nest.order[-2].axis, nest.order[-1].axis) if across else None
+    if lanes is not None and has_row_lanes(nest, lanes):
+        return nest, lanes
+    return nest, Across(nest.order[-2].axis, nest.order[-1].axis) if squares else None
 
 
 def packed_rows(analysis: Analysis, value: int, nest: Nest) -> TileAxes | None:

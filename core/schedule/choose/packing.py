@@ -47,7 +47,10 @@ class TileAxes:
 
 @record
 class Across:
-    """The axes of a block of transposed work: the one that runs across, and the last one of the result."""
+    """The axes of a block of transposed work: the one that runs across, and the one that its lanes go along.
+
+    The first is -1 where nothing is read across.
+    """
 
     other: int
     last: int
@@ -58,7 +61,11 @@ class Across:
         return Across(other, last)
 
 
-def packed_site(packed: TileAxes | Across | None, read: Read, nest: Nest) -> int | None:
+Packed = TileAxes | Across
+"""The axes by which operands of an assignment are copied."""
+
+
+def packed_site(packed: Packed | None, read: Read, nest: Nest) -> int | None:
     """The number of loops outside the copy of what is read; None where nothing is copied, as one number never is."""
     if not read.index:
         return None

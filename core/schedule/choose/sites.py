@@ -13,7 +13,7 @@ from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Input, Read, View
 from ilang.core.record import replace
 from ilang.core.schedule.choose.known import Analysis, ChosenNests, Staged
-from ilang.core.schedule.choose.packing import Across, TileAxes, packed_site
+from ilang.core.schedule.choose.packing import Packed, TileAxes, packed_site
 from ilang.core.schedule.choose.taking import inverse, leading, shared_prefix, taken
 from ilang.core.schedule.choose.tile import blocked
 from ilang.core.schedule.fuse import axis_pairs, mapping
@@ -59,7 +59,7 @@ def site_of(analysis: Analysis, known: ChosenNests, value: int, read: Read, nest
     return shared, Staged(read.value, factors, loops, places, around, is_part)
 
 
-def _moves(packed: TileAxes | Across | None, read: Read, nest: Nest) -> bool:
+def _moves(packed: Packed | None, read: Read, nest: Nest) -> bool:
     """Whether the windows of a tile read a value: a copy of it has what is past its ends, so that no read is tested."""
     return (
         isinstance(packed, TileAxes)

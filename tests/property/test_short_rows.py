@@ -1,0 +1,83 @@
+"""Rows shorter than vectors, with lanes across them, against the evaluator: random chains of work on rows."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ilang import Component, einx, i
+
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
+COUNTS = (32, 33, 47, 48, 64, 65, 100)
+LENGTHS = (2, 3, 5, 8, 15, 16, 17, 31, 32, 33, 48, 49)
+OPERATIONS = [
+    (name, pattern)
+    for name in ("max", "softmax", "logsumexp", "argmax", "min", "sort", "var")
+    for pattern in ("a [b]", "a b [c]", "[a] b [c]", "a [b] [c]")
+    if pattern.count("[") == 1 or name not in ("argmax", "sort")
+]
+SEEDS = range(9100, 9130)
+
+CHAINS = (
+    ">{r}{s}~{r}",
+    "<{r}{s}~{r}",
+    "(I & >{r}{s}~{r}) >> {r}{s}-{r}~{r}{s} >> ^{r}{s}~{r}{s} >> (I & +{r}{s}~{r}) >> {r}{s}/{r}~{r}{s}",
+    "(I & >{r}{s}~{r}) >> ({r}{s}-{r}~{r}{s} >> ^{r}{s}~{r}{s} >> +{r}{s}~{r} >> ^{r}~{r})",
+    "(I & (>{r}{s}~{r} >> -{r}~{r})) >> {r}{s}+{r}~{r}{s}",
+    "^{r}{s}~{r}{s} >> +{r}{s}~{r} >> -{r}~{r}",
+    "(>{r}{s}~{r} & <{r}{s}~{r}) >> {r}-{r}~{r}",
+    "(I & >{r}{s}~{r}) >> {r}{s}-{r}~{r}{s} >> +{r}{s}~{s}",
+    ">{r}{s}~{s}{r}",
+    "^{r}{s}~{s}{r} >> >{s}{r}~{r}",
+    ">@{r}{s}~{r}",
+)
+
+
+def program(rng: random.Random) -> tuple[str, tuple[int, ...]]:
+    """A text, and the shape of its input: outer axes, rows, and what is in each."""
+    outer = rng.choice(("", "", "a", "ab"))
+    text = rng.choice(CHAINS).format(r=outer + "r", s="s")
+    shape = (*(rng.choice((1, 2, 3)) for _ in outer), rng.choice(COUNTS), rng.choice(LENGTHS))
+    return text, shape
+
+
+def array(rng: random.Random, shape: tuple[int, ...]) -> Any:
+    numbers = np.random.default_rng(rng.randrange(2**32))
+    values = numbers.integers(-4, 5, shape).astype(rng.choice((np.float32, np.float64)))
+    for special in (np.nan, -np.inf, np.inf, -0.0):
+        if rng.random() < 0.2:
+            values[tuple(rng.randrange(extent) for extent in shape)] = special
+    return values
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_chains_of_rows_are_right(seed: int) -> None:
+    rng = random.Random(seed)
+    text, shape = program(rng)
+    _agree(i(text), array(rng, shape), text)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(("name", "pattern"), OPERATIONS)
+def test_operations_on_rows_are_right(name: str, pattern: str) -> None:
+    rng = random.Random(f"{name} {pattern}")
+    shape = tuple(rng.choice((2, 40)) for _ in pattern.split()[:-1])
+    _agree(getattr(einx, name)(pattern), array(rng, (*shape[:-1], 40, 9)), name)
+
+
+def test_lanes_go_across_short_rows() -> None:
+    assert "in0_copy[j,i1]" in i(">ij~i").loops((1000, 9))
+    assert "in0_copy" not in i(">ij~i").loops((1000, 90))
+
+
+def _agree(component: Component, given: Any, text: str) -> None:
+    wanted = component(given, target="numpy")
+    found = component(given)
+    assert found.dtype == wanted.dtype, text
+    tolerance = 1e-5 if found.dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(found, wanted, tolerance, tolerance, err_msg=text)
