@@ -24,7 +24,7 @@ from ilang.codegen.targets.session import (
     DEVICE_PARTS,
     EmittedSession,
     KeptTensor,
-    ListedNumbers,
+    Numbers,
     Struct,
     Uniform,
 )
@@ -208,8 +208,7 @@ class _Export:
     """The tensors that a session keeps, and its runs."""
 
     def __init__(self, guest: Guest, together: _Together) -> None:
-        self.solved = guest.solved
-        self.owner_path = guest.paths
+        self.solved, self.owner_path = guest
         self.together = together
         self.shaped = self.solved.shaped()
         self.wanted = exported_name(self.solved.name, together.prefix)
@@ -313,7 +312,7 @@ class _Export:
             if result.role == "gradient":
                 dims = fixed_dims(self.shaped, value, result.path)
                 dtype = self.shaped.tensors[value].dtype
-                each = KeptTensor("gradient", result.path, "", dtype, dims, ListedNumbers((0,)), "")
+                each = KeptTensor("gradient", result.path, "", dtype, dims, (0,), "")
                 of = self.owner_path.get(result.path.removesuffix(".grad"))
                 same = f"{of}.grad" if of else ""
                 yield self.together.keep(each, same, is_written=False, owner=self.solved.name)
@@ -323,13 +322,13 @@ class _Export:
         tensor = self.shaped.tensors[value]
         return tensor.dtype, tuple(self.shaped.sizes[size].fixed for size in tensor.dims)
 
-    def _fill(self, cell: Stored, tensor: Any, constant: Array | None) -> Uniform | ListedNumbers:
+    def _fill(self, cell: Stored, tensor: Any, constant: Array | None) -> Uniform | Numbers:
         """The values that a tensor begins with."""
         dims, dtype = tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]
         if constant is not None:
             return _listed(constant)
         if cell.kind == "declared":
-            return ListedNumbers((0,))
+            return (0,)
         if cell.kind == "setting":
             return _listed(np.full(1, cell.initial, dtype))
         given = stored_values(cell, dims, dtype)
@@ -337,13 +336,13 @@ class _Export:
             return _listed(given)
         bound = initial_uniform(self.solved, cell)
         if bound is None:
-            return ListedNumbers((0,))
+            return (0,)
         return Uniform(bound, tensor.path, hashed(tensor.path))
 
 
-def _listed(values: Array) -> ListedNumbers:
+def _listed(values: Array) -> Numbers:
     """Numbers: one where all are alike."""
     flat = values.reshape(-1)
     if flat.tobytes() == flat[:1].tobytes() * flat.size:
         flat = flat[:1]
-    return ListedNumbers(tuple(flat.tolist()))
+    return tuple(flat.tolist())

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from math import prod
 
 from ilang.codegen.project.extents import ExportedFunction
-from ilang.codegen.targets.session import KeptTensor, ListedNumbers, RankSum, Stage
+from ilang.codegen.targets.session import KeptTensor, RankSum, Stage
 from ilang.core.diagnostic import DataError
 from ilang.core.dtype import BYTES
 from ilang.core.ir.ids import ValueId
@@ -189,9 +189,7 @@ class _PhasePlaces:
         sums = tuple(self._array(f"others_{name}", target) for target, name in group)
         self.places.update(zip((target for target, _ in group), sums, strict=True))
         count = sum(each.count() for each in self.between if each.name in parts)
-        room = KeptTensor(
-            "between", "", self.name_of("room"), dtype, (count,), ListedNumbers((0,)), ""
-        )
+        room = KeptTensor("between", "", self.name_of("room"), dtype, (count,), (0,), "")
         self.between.append(room)
         return RankSum(dtype, parts, sums, room.name)
 
@@ -200,9 +198,7 @@ class _PhasePlaces:
         tensor = self.shaped.tensors[value]
         name = self.name_of(path)
         dims = fixed_dims(self.shaped, value, f"what is between two parts of a run, {path},")
-        self.between.append(
-            KeptTensor("between", "", name, tensor.dtype, dims, ListedNumbers((0,)), "")
-        )
+        self.between.append(KeptTensor("between", "", name, tensor.dtype, dims, (0,), ""))
         return name
 
 

@@ -158,7 +158,7 @@ def first_values(each: KeptTensor, seed: int) -> Array:
         return (
             uniform(seed, each.fill.path, count, each.fill.bound).astype(dtype).reshape(each.dims)
         )
-    numbers = np.array(each.fill.numbers, dtype)
+    numbers = np.array(each.fill, dtype)
     return np.broadcast_to(numbers, count).reshape(each.dims)
 
 

@@ -11,15 +11,9 @@ from collections.abc import Mapping, Sequence
 from ilang.codegen.runtime.sharing import matched
 from ilang.codegen.runtime.solved import SolvedDefinition
 from ilang.core.diagnostic import DataError
-from ilang.core.record import entity
 
-
-@entity
-class Guest:
-    """A definition in a struct: its parameters by path, each with its path in the session that begins the struct."""
-
-    solved: SolvedDefinition
-    paths: Mapping[str, str]
+Guest = tuple[SolvedDefinition, Mapping[str, str]]
+"""A definition in a struct, and its parameters by path, each with its path in the session that begins the struct."""
 
 
 def groups(definitions: Sequence[SolvedDefinition]) -> list[list[Guest]]:
@@ -33,12 +27,12 @@ def groups(definitions: Sequence[SolvedDefinition]) -> list[list[Guest]]:
     grouped: list[list[Guest]] = []
     for each in by_size:
         for group in grouped:
-            paths = _paths(each, group[0].solved)
+            paths = _paths(each, group[0][0])
             if paths:
-                group.append(Guest(each, paths))
+                group.append((each, paths))
                 break
         else:
-            grouped.append([Guest(each, {path: path for path in _parameters(each)})])
+            grouped.append([(each, {path: path for path in _parameters(each)})])
     return grouped
 
 

@@ -87,8 +87,7 @@ def emit_source(
         from ilang.codegen.targets import c_session
 
         includes += c_session.INCLUDES
-        machine = programs[0].machine
-        more += [line for each in sessions for line in c_session.lines(each, machine)]
+        more += [line for each in sessions for line in c_session.lines(each)]
         if any(each.of_ranks() for each in sessions):
             includes += c_session.INCLUDES_OF_RANKS
             more += c_session.ranks_lines(prefix or stem)

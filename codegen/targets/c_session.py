@@ -17,7 +17,7 @@ one status after each program: none waits for one that has failed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import assert_never
 
 from ilang.codegen.targets.c_entry import STATUS as STATUS_OF_PROGRAMS
@@ -29,14 +29,12 @@ from ilang.codegen.targets.session import (
     TITLES,
     EmittedSession,
     KeptTensor,
-    ListedNumbers,
     RankSum,
     Stage,
     Struct,
     Uniform,
 )
 from ilang.core.dtype import BYTES
-from ilang.core.machine import Machine
 
 STATUS = {
     **STATUS_OF_PROGRAMS,
@@ -174,14 +172,10 @@ def signature(session: EmittedSession, part: str, further: Sequence[str] = ()) -
 # -- the functions -----------------------------------------------------------------------------------------------------
 
 
-def lines(session: EmittedSession, machine: Machine) -> Iterator[str]:
+def lines(session: EmittedSession) -> Iterator[str]:
     """The functions of a session."""
     if session.begins():
-        yield from tables(session.struct)
-        line = machine.memory.line_bytes
-        places, total = layout(session.struct, line)
-        yield from bytes_function(session.struct, total + line)
-        yield from _init_function(session, places, total)
+        yield from beginning(session, signature(session, "init"), _fill)
     yield from _run_function(session)
     yield from _save_function(session)
     yield from _load_function(session)
@@ -201,8 +195,8 @@ def layout(struct: Struct, line: int) -> tuple[dict[str, tuple[int, str]], int]:
 def tables(struct: Struct) -> Iterator[str]:
     """The numbers of the text that do not follow from one of them."""
     for each in struct.kept:
-        if isinstance(each.fill, ListedNumbers) and (each.table() or 1 < len(each.fill.numbers)):
-            numbers = [literal(value, each.dtype) for value in each.fill.numbers]
+        if isinstance(each.fill, tuple) and (each.table() or 1 < len(each.fill)):
+            numbers = [literal(value, each.dtype) for value in each.fill]
             if len(numbers) < each.count():
                 numbers *= each.count()
             yield from listed(
@@ -238,31 +232,40 @@ def most_work(stages: Sequence[Stage]) -> Iterator[str]:
         yield f"{INDENT}if (bytes < {work}) bytes = {work};"
 
 
-def laid_out(
-    session: EmittedSession, places: Mapping[str, tuple[int, str]], total: int
+def beginning(
+    session: EmittedSession,
+    declared: str,
+    fill: Callable[[Struct, KeptTensor], Iterable[str]],
+    tests: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Check the arguments of what begins a session, and place its arrays in the memory."""
+    """The functions that measure the memory of a session, and place and fill its arrays there.
+
+    Args:
+        session: the one that begins its struct.
+        declared: the declaration of ``init``.
+        fill: gives the statements that give an array its first values.
+        tests: statements before those.
+    """
+    struct, line = session.struct, session.struct.machine.memory.line_bytes
+    places, total = layout(struct, line)
+    yield from tables(struct)
+    yield from bytes_function(struct, total + line)
+    yield declared
+    yield "{"
     yield f"{INDENT}if (model == NULL || memory == NULL) return 1;"
     yield f"{INDENT}char *const base = start_in(memory);"
     for name, (offset, dtype) in places.items():
         yield f"{INDENT}model->{name} = ({C_TYPES[dtype]} *)(void *)(base + {offset});"
     yield f"{INDENT}model->work = base + {total};"
     yield f"{INDENT}model->seed = seed;"
-    yield from (f"{INDENT}model->{each} = 0;" for each in session.struct.counters)
-
-
-def _init_function(
-    session: EmittedSession, places: Mapping[str, tuple[int, str]], total: int
-) -> Iterator[str]:
-    yield signature(session, "init")
-    yield "{"
-    yield from laid_out(session, places, total)
-    for each in session.struct.kept:
+    yield from (f"{INDENT}model->{each} = 0;" for each in struct.counters)
+    yield from (f"{INDENT}{test}" for test in tests)
+    for each in struct.kept:
         if each.role == "ranks":
             yield f"{INDENT}int this_rank;"
             yield f"{INDENT}model->{each.name} = ({C_TYPES[each.dtype]})count_ranks(&this_rank);"
-        elif each.count() and not each.table() and each.role != "between":
-            yield from _fill(session.struct, each)
+        elif each.count() and each.role != "between":
+            yield from (f"{INDENT}{statement}" for statement in fill(struct, each))
     yield f"{INDENT}return 0;"
     yield "}"
     yield ""
@@ -271,6 +274,8 @@ def _init_function(
 def _fill(struct: Struct, each: KeptTensor) -> Iterator[str]:
     place, fill = f"model->{each.name}", each.fill
     match fill:
+        case _ if each.table():
+            return
         case Uniform():
             function = "fill_uniform_f64" if each.dtype == "f64" else "fill_uniform"
             words = (
@@ -280,16 +285,16 @@ def _fill(struct: Struct, each: KeptTensor) -> Iterator[str]:
                 json.dumps(fill.path),
                 f"{fill.bound.hex()}f",
             )
-            yield f"{INDENT}{function}({', '.join(words)});"
-        case ListedNumbers() if each.number():
-            yield f"{INDENT}{place} = {literal(fill.numbers[0], each.dtype)};"
-        case ListedNumbers() if 1 < len(fill.numbers):
-            yield f"{INDENT}memcpy({place}, {table_name(struct, each)}, {each.bytes()});"
-        case ListedNumbers() if str(fill.numbers[0]) in ("0", "0.0"):
-            yield f"{INDENT}memset({place}, 0, {each.bytes()});"
-        case ListedNumbers():
-            number = literal(fill.numbers[0], each.dtype)
-            yield f"{INDENT}for (size_t n = 0; n < {each.count()}; ++n) {place}[n] = {number};"
+            yield f"{function}({', '.join(words)});"
+        case tuple() if each.number():
+            yield f"{place} = {literal(fill[0], each.dtype)};"
+        case tuple() if 1 < len(fill):
+            yield f"memcpy({place}, {table_name(struct, each)}, {each.bytes()});"
+        case tuple() if str(fill[0]) in ("0", "0.0"):
+            yield f"memset({place}, 0, {each.bytes()});"
+        case tuple():
+            number = literal(fill[0], each.dtype)
+            yield f"for (size_t n = 0; n < {each.count()}; ++n) {place}[n] = {number};"
         case _:
             assert_never(fill)
 

@@ -16,7 +16,7 @@ nothing that others wait for.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from ilang.codegen.targets import c_session
@@ -24,14 +24,12 @@ from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.c_session import (
     STATUS,
     argument,
-    bytes_function,
+    beginning,
     copies,
     counted_ranks,
     end_lines,
     entries,
     exchanged,
-    laid_out,
-    layout,
     loading,
     missing,
     saving,
@@ -43,7 +41,6 @@ from ilang.codegen.targets.c_session import (
     struct_lines,
     summed,
     table_name,
-    tables,
     work_function,
     work_of,
 )
@@ -54,7 +51,6 @@ from ilang.codegen.targets.identifiers import function_identifier
 from ilang.codegen.targets.session import (
     EmittedSession,
     KeptTensor,
-    ListedNumbers,
     Stage,
     Struct,
     Uniform,
@@ -156,12 +152,8 @@ def _signature(session: EmittedSession, part: str) -> str:
 
 def lines(session: EmittedSession) -> Iterator[str]:
     """The functions of a session."""
-    line = session.struct.machine.memory.line_bytes
     if session.begins():
-        places, total = layout(session.struct, line)
-        yield from tables(session.struct)
-        yield from bytes_function(session.struct, total + line)
-        yield from _init_function(session, places, total)
+        yield from beginning(session, _signature(session, "init"), _fill, [UNTOUCHED])
     yield from _settings_kernel(session)
     yield from _run_function(session)
     yield from _host_function(session)
@@ -200,42 +192,24 @@ def _settings_kernel(session: EmittedSession) -> Iterator[str]:
     yield ""
 
 
-def _init_function(
-    session: EmittedSession, places: Mapping[str, tuple[int, str]], total: int
-) -> Iterator[str]:
-    yield _signature(session, "init")
-    yield "{"
-    yield from laid_out(session, places, total)
-    yield f"{INDENT}{UNTOUCHED}"
-    for each in session.struct.kept:
-        if each.role == "ranks":
-            yield f"{INDENT}int this_rank;"
-            yield f"{INDENT}model->{each.name} = ({C_TYPES[each.dtype]})count_ranks(&this_rank);"
-        elif each.count() and each.role != "between":
-            yield f"{INDENT}{_fill(session.struct, each)}"
-    yield f"{INDENT}return 0;"
-    yield "}"
-    yield ""
-
-
-def _fill(struct: Struct, each: KeptTensor) -> str:
+def _fill(struct: Struct, each: KeptTensor) -> Iterator[str]:
     place, fill, count = f"model->{each.name}", each.fill, each.count()
     c_type = C_TYPES[each.dtype]
     match fill:
         case Uniform():
             number = f"{fill.hash}u /* {json.dumps(fill.path)} */"
             words = [place, str(count), "seed", number, f"{fill.bound.hex()}f", "stream"]
-            return f"TRY(fill_random<{c_type}>({', '.join(words)}));"
-        case ListedNumbers() if each.role == "setting":
-            return f"{place} = {literal(fill.numbers[0], each.dtype)};"
-        case ListedNumbers() if each.table() or 1 < len(fill.numbers):
+            yield f"TRY(fill_random<{c_type}>({', '.join(words)}));"
+        case tuple() if each.role == "setting":
+            yield f"{place} = {literal(fill[0], each.dtype)};"
+        case tuple() if each.table() or 1 < len(fill):
             words = [place, table_name(struct, each), str(each.bytes()), "cudaMemcpyHostToDevice"]
-            return f"TRY(cudaMemcpyAsync({', '.join([*words, 'stream'])}));"
-        case ListedNumbers() if str(fill.numbers[0]) in ("0", "0.0"):
-            return f"TRY(cudaMemsetAsync({place}, 0, {each.bytes()}, stream));"
-        case ListedNumbers():
-            number = literal(fill.numbers[0], each.dtype)
-            return f"TRY(fill_equal<{c_type}>({place}, {count}, {number}, stream));"
+            yield f"TRY(cudaMemcpyAsync({', '.join([*words, 'stream'])}));"
+        case tuple() if str(fill[0]) in ("0", "0.0"):
+            yield f"TRY(cudaMemsetAsync({place}, 0, {each.bytes()}, stream));"
+        case tuple():
+            number = literal(fill[0], each.dtype)
+            yield f"TRY(fill_equal<{c_type}>({place}, {count}, {number}, stream));"
         case _:
             assert_never(fill)
 

@@ -37,11 +37,8 @@ class Uniform:
     hash: int
 
 
-@record
-class ListedNumbers:
-    """Numbers of the text; one stands for all that are alike."""
-
-    numbers: tuple[float | int, ...]
+Numbers = tuple[float | int, ...]
+"""Numbers of the text; one stands for all that are alike."""
 
 
 @record
@@ -58,7 +55,7 @@ class KeptTensor:
     name: str
     dtype: str
     dims: tuple[int, ...]
-    fill: Uniform | ListedNumbers
+    fill: Uniform | Numbers
     next: str
     place: str = ""
 

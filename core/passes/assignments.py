@@ -38,20 +38,11 @@ from ilang.core.ir.scalar import (
 from ilang.core.ir.syntax import Schedule
 from ilang.core.names import Names
 from ilang.core.ops import OPS, PRIMITIVES
-from ilang.core.record import record, replace
+from ilang.core.record import replace
 from ilang.core.source import Span
 
 if TYPE_CHECKING:  # few programs have operations
     from ilang.core.infer.projections import Index, OperationLoop, Projection
-
-
-@record
-class _Work:
-    """One operation: the sizes of its result, and how it is written."""
-
-    node: Operation
-    dims: tuple[int, ...]
-    projections: tuple[Projection, ...]
 
 
 class Assignments:
@@ -128,16 +119,15 @@ class Assignments:
     def _made(
         self, node: Operation, dims: Sequence[int], projections: Sequence[Projection]
     ) -> ValueId:
-        work = _Work(node, tuple(dims), tuple(projections))
         if self.meets is None and 1 < len(projections):
             self.meets = self._type(node)
         parts = [self._typed(node, projection) for projection in projections]
         first = parts[0] if parts else None
-        if first is not None and len(parts) == 1 and self._is_whole(work, first):
+        if first is not None and len(parts) == 1 and self._is_whole(dims, first):
             return self.add(_scheduled(first, len(node.operands)), _dtype_of(first), dims)
         if node.schedule is not None:
             raise _in_steps(node, node.schedule)
-        return self._in_parts(work, parts)
+        return self._in_parts(node, dims, projections, parts)
 
     def _typed(self, node: Operation, projection: Projection) -> shaped.Assignment:
         """The assignment of one projection: what it reads, its scalar, and whether it reduces."""
@@ -223,42 +213,45 @@ class Assignments:
         ]
         return self.reduced_scalar(node.scalar, node.acc, delivered, node.span)[1]
 
-    def _is_whole(self, work: _Work, node: shaped.Assignment) -> bool:
+    def _is_whole(self, dims: Sequence[int], node: shaped.Assignment) -> bool:
         """Whether an assignment alone writes every element, each once reduced."""
         axes = [index.axis() for index in node.target]
         plain = [axis for axis in axes if axis is not None]
         return len(set(plain)) == len(plain) and all(
             (index == Affine(()) and self.fixed(size) == 1)
             or (axis is not None and node.sizes[axis] == size)
-            for index, axis, size in zip(node.target, axes, work.dims, strict=True)
+            for index, axis, size in zip(node.target, axes, dims, strict=True)
         )
 
-    def _in_parts(self, work: _Work, parts: list[shaped.Assignment]) -> ValueId:
+    def _in_parts(
+        self,
+        node: Operation,
+        dims: Sequence[int],
+        projections: Sequence[Projection],
+        parts: list[shaped.Assignment],
+    ) -> ValueId:
         """A tensor of neutral elements, and every projection in place of what is there so far."""
-        node = work.node
         moved = joined([_dtype_of(part) for part in parts] or [self._type(node)], node.span)
-        chosen = [projection.part for projection in work.projections]
+        chosen = [projection.part for projection in projections]
         disjoint = len(set(chosen)) == len(chosen)
-        once = [disjoint and _unreduced(each).is_injective() for each in work.projections]
+        once = [disjoint and _unreduced(each).is_injective() for each in projections]
         dtype = moved if all(once) else self._added(moved, node.acc)
         held = dtype if all(once) else accumulator(node.acc, dtype)
-        number = self.filled(
-            neutral(node.acc, held), work.dims, f"{shaped.START}{node.text}", node.span
-        )
-        for projection, part, alone in zip(work.projections, parts, once, strict=True):
+        number = self.filled(neutral(node.acc, held), dims, f"{shaped.START}{node.text}", node.span)
+        for projection, part, alone in zip(projections, parts, once, strict=True):
             first = self._reduced_first(part) if part.acc is not None else part
             scalar = converted(first.scalar, held)
             acc = None if alone else node.acc
             leaves = len(node.operands) in projection.beyond
-            guards = first.guards + (inside(first.target, work.dims) if leaves else ())
+            guards = first.guards + (inside(first.target, dims) if leaves else ())
             stored = replace(
                 first, scalar=scalar, acc=acc, acc_dtype=held, base=number, guards=guards
             )
-            number = self.add(stored, held, work.dims)
+            number = self.add(stored, held, dims)
         if held == dtype:
             return number
         rounded = Convert(Operand(0, held), dtype)
-        return self.plain(work.dims, number, rounded, f"{dtype} of {node.text}", node.span)
+        return self.plain(dims, number, rounded, f"{dtype} of {node.text}", node.span)
 
     def scattered(
         self,
