@@ -173,8 +173,7 @@ class Total:
         """Nothing yet, of the sizes of a program."""
         self.sizes = program.sizes
         self.most_blocks = program.machine.threads.most_blocks
-        values = {count.size: count.value for count in program.counts}
-        self.counts = {n: x for n, x in values.items() if x.operation in ("ceil", "when")}
+        self.counts = {n: x for n, x in program.counts if x.operation in ("ceil", "when")}
         self.blocks = program.chunks()
         self.number = 0
         self.terms: dict[tuple[str, ...], int] = {}

@@ -23,7 +23,6 @@ WHOLE_NUMBERS = frozenset(
         "Derivation",
         "Bound",
         "Reach",
-        "Count",
         "LoopIndex",
         "Derived",
         "Known",

@@ -11,7 +11,6 @@ from ilang.codegen.targets.identifiers import function_identifier, identifier, m
 from ilang.core.calculus.extent import joined
 from ilang.core.ir.host import Finite, Host, Launch, Ranges, Step
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.kernel import Count
 from ilang.core.ir.shaped import Bound, Derivation, Reach
 from ilang.core.lower.host import arguments_of
 
@@ -198,9 +197,8 @@ class Entry:
                 yield f"{INDENT}if ({size(step.size)} <= {step.position}) return 0;"
             case Reach():
                 yield from self._hold(step)
-            case Count():
-                value = step.value.text(size, self.formulas)
-                yield f"{INDENT}const int64_t {size(step.size)} = {value};"
+            case (number, value):
+                yield f"{INDENT}const int64_t {size(number)} = {value.text(size, self.formulas)};"
             case _:
                 assert_never(step)
 

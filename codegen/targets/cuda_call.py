@@ -18,7 +18,7 @@ from ilang.codegen.targets.library import PREFIX
 from ilang.core.dtype import BYTES
 from ilang.core.ir.host import Finite, Grid, Host, Launch, Ranges, Step
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.kernel import Count, Kernel
+from ilang.core.ir.kernel import Kernel
 from ilang.core.ir.shaped import Bound, Derivation, Reach
 from ilang.core.record import record
 
@@ -206,8 +206,8 @@ class _Caller:
                 case Reach():
                     least, most = step.ends(self.extents)
                     _demand(-step.limit <= least and most <= step.limit)
-                case Count():
-                    self.extents[step.size] = step.value.value(self.extents)
+                case (size, value):
+                    self.extents[size] = value.value(self.extents)
                 case _:
                     assert_never(step)
 

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.host import Host, Launch, Step
-from ilang.core.ir.kernel import Call, Count
+from ilang.core.ir.kernel import Call
 from ilang.core.ir.shaped import Bound, Derivation, Reach
 
 
@@ -55,8 +55,8 @@ def _touched(step: Step) -> tuple[set[int], int | None]:
             return {step.size}, None
         case Reach():
             return set(step.index.variables()), None
-        case Count():
-            return set(step.value.sizes()), step.size
+        case (size, value):
+            return set(value.sizes()), size
         case _:
             assert_never(step)
 

@@ -148,8 +148,8 @@ def _step(program: Program, step: Derivation | Count | Bound | Reach) -> str:
             ends = [f"{c if c != 1 else ''}({_size(program, n)} - 1)" for c, n in steps]
             offset = [str(number)] if number or not ends else []
             return f"{' + '.join(ends + offset)} stays within {reach.limit:,}: {reach.dtype}"
-        case Count():
-            return f"{_size(program, step.size)} = {_formula(program, step.value)}"
+        case (size, value):
+            return f"{_size(program, size)} = {_formula(program, value)}"
         case _:
             assert_never(step)
 

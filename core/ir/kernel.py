@@ -248,12 +248,8 @@ Statement = (
 Block = tuple[Statement, ...]
 
 
-@record
-class Count:
-    """A ``size`` that follows from others when the program runs: what loops count, or how many parts they go in."""
-
-    size: int
-    value: Extent
+Count = tuple[int, Extent]
+"""A size that follows from others when the program runs, and how: what loops count, or how many parts they go in."""
 
 
 @record
@@ -337,12 +333,12 @@ class Program:
 
     def parts(self) -> dict[int, tuple[int, int]]:
         """The sizes that count parts of others: of which, and how long one is."""
-        parts = {count.size: part_of(count.value) for count in self.counts}
+        parts = {size: part_of(value) for size, value in self.counts}
         return {size: part for size, part in parts.items() if part is not None}
 
     def chunks(self) -> dict[int, int]:
         """The sizes that count chunks of reductions, and how many there are at most."""
-        most = {count.size: most_chunks(count.value) for count in self.counts}
+        most = {size: most_chunks(value) for size, value in self.counts}
         return {size: count for size, count in most.items() if count is not None}
 
     def launched(self) -> tuple[Call, ...]:

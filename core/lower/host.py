@@ -126,7 +126,7 @@ def _checks(program: ir.Program, measured: set[int]) -> Iterator[Step]:
     yield from program.reaches
     needed = _needed_for_counts(program, measured)
     rules = (rule for rule in program.derived if rule.is_collapsed())
-    yield from (ir.Count(rule.size, rule.value()) for rule in rules if rule.size in needed)
+    yield from ((rule.size, rule.value()) for rule in rules if rule.size in needed)
     yield from _counts(program, measured)
 
 
@@ -142,7 +142,7 @@ def _sizes(program: ir.Program, needed: set[int]) -> Iterator[Step]:
     followed: set[int] = set()
     for rule in program.derived:
         if rule.size in needed - followed and not _is_given(program, rule.size):
-            yield ir.Count(rule.size, rule.value())
+            yield rule.size, rule.value()
             followed.add(rule.size)
     yield from _counts(program, needed)
 
@@ -150,15 +150,15 @@ def _sizes(program: ir.Program, needed: set[int]) -> Iterator[Step]:
 def _counts(program: ir.Program, needed: set[int]) -> Iterator[ir.Count]:
     """The counts of loops among the sizes that are needed, and those that these follow from."""
     every = _needed_for_counts(program, needed)
-    yield from (count for count in program.counts if count.size in every)
+    yield from (count for count in program.counts if count[0] in every)
 
 
 def _needed_for_counts(program: ir.Program, needed: set[int]) -> set[int]:
     """Sizes, and those from which what loops count follows."""
     every = set(needed)
-    for count in reversed(program.counts):
-        if count.size in every:
-            every.update(count.value.sizes())
+    for size, value in reversed(program.counts):
+        if size in every:
+            every.update(value.sizes())
     return every
 
 

@@ -136,7 +136,7 @@ class Storage:
     def _count(self, value: Extent, name: str) -> int:
         """The number of a new size that follows from others."""
         self.sizes.append(Size(self.size_names.fresh(name), None, ()))
-        self.counts.append(kernel.Count(len(self.sizes) - 1, value))
+        self.counts.append((len(self.sizes) - 1, value))
         return len(self.sizes) - 1
 
     def part(self, size: int, factors: Sequence[int], part: int) -> int:

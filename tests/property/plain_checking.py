@@ -109,10 +109,10 @@ def all_extents(
     for rule in program.derived:
         if program.sizes[rule.size].name not in known:
             counts[rule.size] = rule.value().value(counts)
-    for count in program.counts:
-        blocks = {"several": 0, "chunks": 1, "shares": 1}.get(count.value.operation)
+    for number, value in program.counts:
+        blocks = {"several": 0, "chunks": 1, "shares": 1}.get(value.operation)
         drawn = None if blocks is None else chance.randint(blocks, 3)
-        counts[count.size] = count.value.value(counts) if drawn is None else drawn
+        counts[number] = value.value(counts) if drawn is None else drawn
     return {size.name: counts[n] for n, size in enumerate(program.sizes)}
 
 

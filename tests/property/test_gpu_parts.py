@@ -147,7 +147,7 @@ AT_RUN_TIME = (
 
 def shares_of(program: Program) -> list[Count]:
     """How many parts reductions have at run time."""
-    return [each for each in program.counts if each.value.operation == "shares"]
+    return [each for each in program.counts if each[1].operation == "shares"]
 
 
 def parts_of(program: Program, extents: dict[str, int]) -> list[int]:
@@ -157,10 +157,10 @@ def parts_of(program: Program, extents: dict[str, int]) -> list[int]:
         for n, size in enumerate(program.sizes)
     }
     counts: list[int] = []
-    for each in program.counts:
-        sizes[each.size] = each.value.value(sizes)
-        if each.value.operation == "shares":
-            counts.append(sizes[each.size])
+    for number, value in program.counts:
+        sizes[number] = value.value(sizes)
+        if value.operation == "shares":
+            counts.append(sizes[number])
     return counts
 
 

@@ -248,7 +248,7 @@ class _Lanes:
             return self._constant(-(-size.fixed // self.chunk))
         self.chunks[whole] = len(self.sizes)
         self.sizes.append(Size(self.names.fresh(f"{size.name}_{self.chunk}"), None, ()))
-        self.counts.append(ir.Count(self.chunks[whole], parts(size_of(whole), self.chunk)))
+        self.counts.append((self.chunks[whole], parts(size_of(whole), self.chunk)))
         return self.chunks[whole]
 
 

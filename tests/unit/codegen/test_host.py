@@ -17,7 +17,7 @@ from ilang.core.check import kernel as kernel_check
 from ilang.core.dtype import BYTES
 from ilang.core.explain.host import host_text
 from ilang.core.ir.host import Host, Step
-from ilang.core.ir.kernel import Count, Program, Statement, Store, map_statements
+from ilang.core.ir.kernel import Program, Statement, Store, map_statements
 from ilang.core.ir.shaped import Bound, Derivation, Reach
 from ilang.core.lower.host import kernel_to_host
 from ilang.core.machine import CPU
@@ -87,8 +87,8 @@ def settled(host: Host, steps: Sequence[Step], given: dict[int, int]) -> dict[in
             case Reach():
                 if not holds(step, extents):
                     return None
-            case Count():
-                extents[step.size] = step.value.value(extents)
+            case (size, value):
+                extents[size] = value.value(extents)
     return extents
 
 
