@@ -80,7 +80,7 @@ def _timed(workload: Drawn, count: int, effort: Effort) -> list[tuple[float, flo
         str(n): _call(workload, shapes, each) for n, each in enumerate(tiles)
     }
     samples = rounds(calls, effort, pause=0)
-    return [(priced.price(each), min(samples[str(n)])) for n, each in enumerate(tiles)]
+    return [(priced.price(each).cycles(), min(samples[str(n)])) for n, each in enumerate(tiles)]
 
 
 def _call(workload: Drawn, shapes: Sequence[tuple[int, ...]], each: Tiling) -> Callable[[], Any]:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # what most programs do not need is imported where it is used
     from ilang.core.build.tensor import Rows
     from ilang.core.explain.explanation import Explanation
     from ilang.core.explain.story import Story
+    from ilang.core.explain.why import Why
     from ilang.core.infer.inferred import Inferred
     from ilang.core.infer.solved import Solved
     from ilang.core.ir.graph import Graph
@@ -80,6 +81,7 @@ __all__ = [
     "tensors_solved",
     "text_component",
     "text_program",
+    "why",
 ]
 
 
@@ -341,6 +343,18 @@ def explain_shaped(
     if collapsed is not viewed:  # what is told is told of the axes as they are written
         scheduled = _taken(SCHEDULE, viewed, machine)
     return explanation.explain(graph, shaped, scheduled, program, verbose, given)
+
+
+def why(shaped: Shaped, machine: Machine = CPU) -> Why:
+    """The reasons of the schedule of an inferred program: what was compared by price, and what rules chose."""
+    from ilang.core.explain import why as reasons
+    from ilang.core.schedule.compared import compared
+
+    stages = (VIEWS.stage, SCHEDULE.stage)
+    viewed, scheduled = (
+        value for step, value in steps_below(shaped, machine) if step.stage in stages
+    )
+    return reasons.why(viewed, scheduled, *compared(scheduled))
 
 
 def stage_texts(text: str, machine: Machine = CPU) -> dict[str, str]:

@@ -218,6 +218,8 @@ def stage_text(
     shaped = definition.shaped()
     if stage == pipeline.GRADIENTS.stage:
         return pipeline.GRADIENTS.show(shaped)
+    if stage == "why":
+        return str(pipeline.why(shaped, machine))
     if stage not in MACHINES:
         return pipeline.shaped_stage_text(shaped, stage, machine)
     from ilang.codegen.targets import c, cuda

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ilang.codegen.runtime.specialization import Specialization
     from ilang.codegen.runtime.versions import Version
     from ilang.core.explain.explanation import Explanation
+    from ilang.core.explain.why import Why
     from ilang.core.ir.einx import Form
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.shaped import Shaped
@@ -330,6 +331,10 @@ class Component:
         """
         given = bool(shapes)
         return pipeline.explain_shaped(self.graph(), self.shaped(shapes), verbose, given=given)
+
+    def why(self, *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None) -> Why:
+        """The reasons of the loops, as data; ``str`` gives the page of ``i explain --why``. Prices need shapes."""
+        return pipeline.why(self.shaped(shapes, dtypes))
 
     def check(self, target: str = "c") -> Check:
         """The result of ``i check``, as data; ``str`` gives its line.

@@ -153,12 +153,13 @@ def _type(shaped: Shaped, value: int) -> tuple[str, str]:
 
 
 def as_data(value: object) -> object:
-    """A record as JSON-ready data: objects by field, tuples as lists."""
+    """A record as JSON-ready data: objects by field or key, tuples as lists."""
     if isinstance(value, tuple | list):
         return [as_data(item) for item in value]
     if isinstance(value, str | int | float | bool) or value is None:
         return value
-    return {name: as_data(item) for name, item in vars(value).items()}
+    items = value if isinstance(value, dict) else vars(value)
+    return {name: as_data(item) for name, item in items.items()}
 
 
 UNWRITTEN = (

@@ -32,6 +32,8 @@ Shapes = Sequence[tuple[int, ...]] | None
 EMITTED = (*STAGES, GRADIENTS.stage, *MACHINES)
 WRITTEN = "nests"
 """The stage that ``--schedule`` prints: every expression with its schedule, as it could be pasted back."""
+WHY = "why"
+"""The stage that ``--why`` prints: what was compared where prices chose a schedule."""
 
 
 def run(request: Request, screen: Screen) -> int:
@@ -52,7 +54,7 @@ def run(request: Request, screen: Screen) -> int:
     shapes = _shapes(request.all("--shape"))
     graphs = [each.graph for each in subjects(program, () if name is None else (name,))]
     all_of(graphs, lambda graph: flag_shapes(graph, shapes))
-    stage = WRITTEN if request.has("--schedule") else request.one("--emit")
+    stage = _stage(request, WRITTEN)
     target = _target(request.one("--target"), stage)
     titled = isinstance(program, Module) and len(graphs) > 1
     if screen.json:
@@ -118,7 +120,7 @@ def _definitions(functions: Sequence[Function], request: Request, screen: Screen
 
     shapes = shapes_of(request.all("--shape"), functions)
     values = config_of(request.all("--config"), [head_of(each) for each in functions])
-    stage = "schedule" if request.has("--schedule") else request.one("--emit")
+    stage = _stage(request, "schedule")
     target = _target(request.one("--target"), None if stage == GRADIENTS.stage else stage)
 
     def answer_of(function: Function) -> dict[str, object]:
@@ -146,6 +148,13 @@ def _definitions(functions: Sequence[Function], request: Request, screen: Screen
     return 0
 
 
+def _stage(request: Request, written: str) -> str | None:
+    """The stage that is asked for, if one is; ``written`` is that of ``--schedule``."""
+    if request.has("--why"):
+        return WHY
+    return written if request.has("--schedule") else request.one("--emit")
+
+
 def _target(written: str | None, stage: str | None) -> str:
     """The target that is meant: the one that is named, or the first one that has the stage.
 
@@ -165,7 +174,7 @@ def _target(written: str | None, stage: str | None) -> str:
 
 
 def _has(target: str, machine: Machine, stage: str | None) -> bool:
-    return stage in (None, WRITTEN, target, *stages_of(machine))
+    return stage in (None, WRITTEN, WHY, target, *stages_of(machine))
 
 
 def _page(
@@ -202,8 +211,12 @@ def _title(graph: Graph, shapes: Shapes) -> str:
 def _object(graph: Graph, shapes: Shapes, stage: str | None, target: str) -> dict[str, object]:
     """The answer for one component as a JSON-ready object."""
     from ilang.core.explain.page import as_data
-    from ilang.core.pipeline import explain
+    from ilang.core.pipeline import explain, infer, why
 
+    if stage == WHY:
+        reasons = as_data(why(infer(graph, shapes=shapes), MACHINES[target]))
+        assert isinstance(reasons, dict)
+        return {"name": graph.name, **reasons}
     if stage is not None:
         return {"name": graph.name, "emit": stage, "text": emitted(graph, shapes, stage, target)}
     data = as_data(explain(graph, shapes, verbose=True, machine=MACHINES[target]))
@@ -220,6 +233,8 @@ def emitted(graph: Graph, shapes: Shapes, stage: str, target: str = "c") -> str:
         from ilang.core.explain.page import schedule_text
 
         return schedule_text(pipeline.explain(graph, shapes, machine=machine))
+    if stage == WHY:
+        return str(pipeline.why(pipeline.infer(graph, shapes=shapes), machine))
     if stage in STAGES:
         return pipeline.stage_text(graph, stage, shapes, machine)
     from ilang.codegen.targets import c, cuda
@@ -252,6 +267,11 @@ COMMAND = Command(
         Option(("--loops",), None, "Print how the program runs: its loops, tiles and vectors"),
         Option(("--emit",), "STAGE", "Print one stage of the compiler instead", EMITTED),
         Option(("--schedule",), None, "Print the schedule, as it can be written in the program"),
+        Option(
+            ("--why",),
+            None,
+            "Print why loops are as they are: the best tiles of each contraction, and their prices",
+        ),
         Option(
             ("-v", "--verbose"),
             None,

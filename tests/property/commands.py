@@ -42,6 +42,7 @@ OPTIONS: dict[str, dict[str, Sequence[str]]] = {
         "--emit": ("c", "cuda", "none", GRADIENTS.stage),
         "--schedule": FLAG,
         "--verbose": FLAG,
+        "--why": FLAG,
         "--ascii": FLAG,
         "--width": ("40", "0", "many"),
         "--json": FLAG,

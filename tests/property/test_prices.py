@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ilang import i
-from ilang.core.schedule.choose.tile_cost import TilePrice
+from ilang.core.schedule.choose.tile_cost import Price, TilePrice
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
@@ -43,7 +43,7 @@ def test_every_tile_is_right(seed: int, monkeypatch: pytest.MonkeyPatch) -> None
     """Random prices choose a random tile."""
     rng = random.Random(seed)
     text, spec, shapes = contraction(rng)
-    monkeypatch.setattr(TilePrice, "cycles", lambda *_: rng.random())
+    monkeypatch.setattr(Price, "cycles", lambda _: rng.random())
     numbers = np.random.default_rng(seed)
     arrays = [numbers.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
     wanted = np.einsum(spec, *(array.astype(np.float64) for array in arrays), optimize=True)
@@ -55,13 +55,14 @@ def test_every_tile_is_right(seed: int, monkeypatch: pytest.MonkeyPatch) -> None
 def chosen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[TilePrice, float]]:
     """What is priced while schedules are chosen."""
     priced: list[tuple[TilePrice, float]] = []
-    cycles = TilePrice.cycles
+    price = TilePrice.price
 
-    def noted(self: TilePrice, reads: object) -> float:
-        priced.append((self, cycles(self, reads)))  # type: ignore[arg-type]
-        return priced[-1][1]
+    def noted(self: TilePrice, reads: object) -> Price:
+        answer = price(self, reads)  # type: ignore[arg-type]
+        priced.append((self, answer.cycles()))
+        return answer
 
-    monkeypatch.setattr(TilePrice, "cycles", noted)
+    monkeypatch.setattr(TilePrice, "price", noted)
     return priced
 
 

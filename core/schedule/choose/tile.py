@@ -33,7 +33,7 @@ from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.packing import TileAxes
-from ilang.core.schedule.choose.tile_cost import TilePrice
+from ilang.core.schedule.choose.tile_cost import Price, TilePrice
 
 MOST_TERMS = 512
 """Terms that a tile of f32 sums at most, in runs of 128, before they are added in f64: the sum stays within 1e-5 of the
@@ -76,6 +76,7 @@ class Tiling:
     """The axes and the splits of a tiled reduction; ``outer`` are its loops outside the tile's rows and lanes.
 
     Of a tile of ``windows``, what its rows read is copied, and each copy stands outside the loops that do not walk it.
+    A tiling that a price chose has all that were compared in ``among``, the cheapest first.
     """
 
     rows: int
@@ -84,6 +85,7 @@ class Tiling:
     outer: tuple[Loop, ...]
     inner: tuple[Loop, ...]
     windows: bool = False
+    among: tuple[tuple[Tiling, Price], ...] = ()
 
     def order(self) -> tuple[Loop, ...]:
         """All loops."""
@@ -131,14 +133,14 @@ class _Contraction:
             part.axis() is not None or not part.variables() for part in parts
         )
 
-    def price(self, tile: Tiling) -> float:
+    def price(self, tile: Tiling) -> Price:
         """The price of a tiling; the extents are known."""
         node, many = self.node, self.machine.tiles.many_lanes
         extents = [self.extent(axis) or 0 for axis in range(len(node.axes))]
         lengths = {axis: extents[axis] for axis in node.output_axes()}
         axes = TileAxes(tile.rows, tile.lanes, tile.windows, lengths, many)
         nest = Nest(tile.factors, tile.order(), ())
-        return TilePrice(node, extents, nest, axes, self.machine).cycles(self.accesses)
+        return TilePrice(node, extents, nest, axes, self.machine).price(self.accesses)
 
     def slides(self, axis: int) -> bool:
         """Whether an axis moves windows forwards, and does nothing else."""
@@ -208,15 +210,17 @@ def cheapest(contraction: _Contraction, rule: Tiling) -> Tiling:
     First each pair of axes, as rows and as lanes, with several sizes of tiles and splits of the sum, in two orders;
     then, of the best three, each loop is moved to where the price is least, until nothing is gained.
     """
-    first = sorted(
-        ((contraction.price(each), n, each) for n, each in enumerate(candidates(contraction)))
-    )
-    best = min(
-        (_moved(contraction, price, each) for price, _, each in first[:3]),
-        key=lambda x: x[0],
-        default=None,
-    )
-    return rule if best is None or contraction.price(rule) <= 1.05 * best[0] else best[1]
+    prices = {each: contraction.price(each) for each in candidates(contraction)}
+    first = sorted(prices.items(), key=_cycles)
+    moved = sorted((_moved(contraction, *each) for each in first[:3]), key=_cycles)
+    of_rule = contraction.price(rule)
+    best = rule if not moved or of_rule.cycles() <= 1.05 * _cycles(moved[0]) else moved[0][0]
+    prices |= {**dict(moved), rule: of_rule}
+    return replace(best, among=tuple(sorted(prices.items(), key=_cycles)))
+
+
+def _cycles(priced: tuple[Tiling, Price]) -> float:
+    return priced[1].cycles()
 
 
 def candidates(contraction: _Contraction) -> Iterator[Tiling]:
@@ -255,7 +259,7 @@ def _in_orders(
         yield Tiling(rows, lanes, tuple(factors), (*outer, Loop(rows)), inner)
 
 
-def _moved(contraction: _Contraction, price: float, tile: Tiling) -> tuple[float, Tiling]:
+def _moved(contraction: _Contraction, tile: Tiling, price: Price) -> tuple[Tiling, Price]:
     """A tiling with each loop outside the tile where the price is least; another loop is inside blocks of lanes."""
     while True:
         orders = dict.fromkeys(
@@ -265,12 +269,11 @@ def _moved(contraction: _Contraction, price: float, tile: Tiling) -> tuple[float
             for at in range(len(tile.outer))
         )
         others = [replace(tile, outer=order) for order in orders if order[-1].axis != tile.lanes]
-        best = min(
-            ((contraction.price(each), n) for n, each in enumerate(others)), default=(price, 0)
-        )
-        if price <= best[0] * 1.001:
-            return price, tile
-        price, tile = best[0], others[best[1]]
+        priced = ((each, contraction.price(each)) for each in others)
+        best = min(priced, key=_cycles, default=(tile, price))
+        if price.cycles() <= best[1].cycles() * 1.001:
+            return tile, price
+        tile, price = best
 
 
 def transposed(

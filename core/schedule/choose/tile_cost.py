@@ -20,10 +20,45 @@ from ilang.core.calculus.affine import Affine
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment
 from ilang.core.machine import Machine
+from ilang.core.record import record
 from ilang.core.schedule.choose.packing import TileAxes, tile_site
 
 Dims = tuple[int, ...]
 """The axis that walks each dimension of an array, the last one contiguous; -1 where no axis does."""
+
+
+@record
+class Price:
+    """The cycles of a tiling by what takes them: what goes on at once counts as its longest part, all else is added.
+
+    Fields:
+        multiply_adds, loads, chains: at once: issued multiply-adds and loads, and sums that wait for themselves.
+        idle: of the multiply-adds those of lanes past an edge.
+        streamed: at once, too: lines that come into each cache one after the other.
+        waited: lines that come into each cache out of order.
+        stored, merged: sums stored, and added to what other terms have left in memory.
+        begun: tiles begun and ended.
+        copied: elements packed.
+        copied_lines: lines that packing moves.
+    """
+
+    multiply_adds: float
+    loads: float
+    chains: float
+    idle: float
+    streamed: tuple[float, ...]
+    waited: tuple[float, ...]
+    stored: float
+    merged: float
+    begun: float
+    copied: float
+    copied_lines: float
+
+    def cycles(self) -> float:
+        """All cycles."""
+        at_once = max(self.multiply_adds, self.loads, self.chains, sum(self.streamed))
+        sums = self.stored + self.merged + self.begun
+        return at_once + sum(self.waited) + sums + self.copied + self.copied_lines
 
 
 class TilePrice:
@@ -59,57 +94,67 @@ class TilePrice:
             covered.append(walked)
         return covered[::-1]
 
-    def cycles(self, reads: Sequence[tuple[Affine, ...]]) -> float:
-        """The cycles of all tiles, whose innermost iteration reads at these indices."""
+    def price(self, reads: Sequence[tuple[Affine, ...]]) -> Price:
+        """The price of all tiles, whose innermost iteration reads at these indices."""
         arrays: list[tuple[Dims, bool, bool]] = []
-        packing = 0.0
+        copied = copied_lines = 0.0
         for index in dict.fromkeys(reads):
             dims = dims_of(index)
             site = tile_site(self.axes, index, self.nest)
             if site is not None:
-                packing += self._packing(dims, site)
+                elements, lines = self._packing(dims, site)
+                copied, copied_lines = copied + elements, copied_lines + lines
                 lanes = self.axes.lanes if self.axes.lanes in dims else self.axes.rows
                 dims = (*sorted({axis for axis in dims if axis not in (-1, lanes)}), lanes)
             arrays.append((dims, False, site is not None))
-        target = dims_of(self.node.target)
-        issued, sums = self._computing()
-        streamed, waited = self._moving([*arrays, (target, True, False)])
-        return max(issued, streamed) + waited + sums + packing
+        streamed, waited = self._moving([*arrays, (dims_of(self.node.target), True, False)])
+        return Price(*self._computing(), streamed, waited, *self._storing(), copied, copied_lines)
 
-    def _computing(self) -> tuple[float, float]:
-        """The cycles that multiply-adds, loads of operands and stores of sums issue."""
-        core, extents = self.core, self.extents
+    def _counts(self) -> tuple[int, int, float, int]:
+        """The results beside a row of a tile, vectors across all lanes, tiles, and terms of a sum."""
+        extents = self.extents
         rows, lanes = (self.covered[-3][axis] for axis in self._sides())
         height, width = (extents[axis] for axis in self._sides())
-        vectors, tiles = ceil(lanes / self.vector), ceil(height / rows)
+        vectors = ceil(lanes / self.vector)
         across = ceil(width / lanes) * vectors
         others = prod(extents[a] for a in self.node.output_axes() if a not in self._sides())
-        terms = prod(extents[axis] for axis in self.reduced)
+        visits = others * ceil(height / rows) * across / vectors
+        return others * height, across, visits, prod(extents[axis] for axis in self.reduced)
+
+    def _computing(self) -> tuple[float, float, float, float]:
+        """The cycles that multiply-adds, loads of operands and chains of sums take, and those of idle lanes."""
+        core, (beside, across, visits, terms) = self.core, self._counts()
+        rows, lanes = (self.covered[-3][axis] for axis in self._sides())
+        vectors = ceil(lanes / self.vector)
+        added = beside * across / core.multiply_adds * terms
+        loaded = rows / 2 + vectors  # half a load for one number in all lanes
+        idle = added * (1 - self.extents[self.axes.lanes] / (across * self.vector))
+        return (
+            added,
+            visits * loaded / core.loads * terms,
+            visits * core.latency * terms,
+            idle,
+        )
+
+    def _storing(self) -> tuple[float, float, float]:
+        """The cycles in which sums are stored, added to others in memory, and tiles begun."""
+        core, (beside, across, visits, _) = self.core, self._counts()
         blocks = prod(
             trips
             for loop, trips in zip(self.nest.order, self.trips, strict=True)
             if loop.axis in self.reduced and not loop.part and self.nest.factors[loop.axis]
         )
-        visits = others * tiles * across / vectors
-        issued = max(
-            others * height * across / core.multiply_adds,
-            visits * (rows / 2 + vectors) / core.loads,  # half a load for one number in all lanes
-            visits * core.latency,
-        )
         target = dims_of(self.node.target)
-        stored = (
-            core.stored
-            if target and target[-1] == self.axes.lanes
-            else core.transposed * self.vector
-        )
-        sums = others * height * across * (stored + (blocks - 1) * core.merged)
-        return issued * terms, sums + visits * blocks * core.begun
+        is_along = bool(target) and target[-1] == self.axes.lanes
+        each = core.stored if is_along else core.transposed * self.vector
+        sums = beside * across
+        return sums * each, sums * (blocks - 1) * core.merged, visits * blocks * core.begun
 
     def _sides(self) -> tuple[int, int]:
         return self.axes.rows, self.axes.lanes
 
-    def _packing(self, dims: Dims, site: int) -> float:
-        """The cycles that a copy takes, made inside so many loops."""
+    def _packing(self, dims: Dims, site: int) -> tuple[float, float]:
+        """The cycles of the elements and of the lines of a copy, made inside so many loops."""
         repeats = prod(self.trips[:site])
         copied = prod(self.covered[site][axis] for axis in dims)
         side = self.axes.lanes if self.axes.lanes in dims else self.axes.rows
@@ -120,7 +165,7 @@ class TilePrice:
             for held, cost in zip(self.core.cache_bytes, self.core.line_cycles, strict=True)
             if held < lines * self.line_bytes * repeats
         )
-        return repeats * copied * each + moved
+        return repeats * copied * each, moved
 
     def _run(self, dims: Dims, depth: int) -> tuple[int, int]:
         """The elements side by side that the loops from a depth on touch, and how often there are so many."""
@@ -139,16 +184,20 @@ class TilePrice:
         run, times = self._run(dims, depth)
         return ceil(run * times / self.vector) if is_packed else ceil(run / self.vector) * times
 
-    def _moving(self, arrays: Sequence[tuple[Dims, bool, bool]]) -> tuple[float, float]:
+    def _moving(
+        self, arrays: Sequence[tuple[Dims, bool, bool]]
+    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """The cycles in which lines of arrays, some written, some packed, come into each cache; written ones go back.
 
-        The first number counts lines one after the other, which a processor prefetches, the second one all others.
+        The first numbers are of lines one after the other, which a processor prefetches, the second ones of all others.
         """
-        order, streamed, waited = self.nest.order, 0.0, 0.0
+        order = self.nest.order
+        streamed, waited = ([0.0] * len(self.core.cache_bytes) for _ in range(2))
         depths = range(len(order) + 1)
         inner = 1 + max(d for d in depths if d < len(order) and order[d] == Loop(self.axes.rows))
         lines = [[self._lines(dims, d, packed) for d in depths] for dims, _, packed in arrays]
-        for held_bytes, cost in zip(self.core.cache_bytes, self.core.line_cycles, strict=True):
+        costs = zip(self.core.cache_bytes, self.core.line_cycles, strict=True)
+        for cache, (held_bytes, cost) in enumerate(costs):
             most = held_bytes // self.line_bytes
             held = next(d for d in depths if d == len(order) or sum(n[d] for n in lines) <= most)
             if not held:  # all of it stays there, whatever the order is
@@ -164,10 +213,10 @@ class TilePrice:
                 in_order = is_packed or 4 * self.vector <= self._run(dims, inner)[0]
                 moved *= cost * (2 if is_written else 1)
                 if in_order:
-                    streamed += moved
+                    streamed[cache] += moved
                 else:
-                    waited += self.core.waiting * moved
-        return streamed, waited
+                    waited[cache] += self.core.waiting * moved
+        return tuple(streamed), tuple(waited)
 
 
 def dims_of(index: Sequence[Affine]) -> Dims:

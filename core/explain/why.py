@@ -1,0 +1,118 @@
+"""The reasons of a schedule that was chosen: the page of ``i explain --why``.
+
+A contraction whose tile a price chose has the best tilings beside each other, with what takes their cycles; the rest of
+a program is said to be chosen by rules.
+
+Example, ``ik*kj~ijk >> +ijk~ij`` of 512 each:
+    out  +ijk~ij  the cheapest of 27 tiles
+      1  8,683,520 cycles  multiply-adds  | i:6,j:64 | j i k i' j' 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
+
+from ilang.core.explain.page import table
+from ilang.core.ir.schedule import Scheduled
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.record import record
+from ilang.core.schedule.compared import Priced, PricedTile
+
+COLUMNS, FIRST, WIDTH = 80, 32, 12
+"""Columns of the page, of the names of parts, and of a number of cycles."""
+UNIT = "Cycles are those of one core by a model of it: 3,000,000 take 1 ms at 3 GHz."
+
+
+@record
+class Why:
+    """The reasons of the loops of a program: the contractions with prices, and a sentence on others, if there are any.
+
+    ``collapsed`` are axes that run as one loop each and are several in the text.
+    """
+
+    priced: tuple[Priced, ...]
+    others: str
+    collapsed: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """The page, at most 80 columns wide where schedules are short."""
+        pages = ["\n".join(_page(each)) for each in self.priced]
+        if pages and self.collapsed:
+            pages += [f"Axes that run as one loop are one axis here: {', '.join(self.collapsed)}."]
+        pages += [UNIT] if pages else []
+        pages += [self.others] if self.others else []
+        return "\n\n".join(pages) + "\n"
+
+
+def why(shaped: Shaped, scheduled: Scheduled, priced: tuple[Priced, ...], is_all: bool) -> Why:
+    """The reasons of the schedule of a program.
+
+    Args:
+        shaped: the program.
+        scheduled: what runs; it may have fewer axes.
+        priced: the contractions whose tiles prices chose.
+        is_all: whether there is nothing else.
+    """
+    collapsed = tuple(sorted(_axes(scheduled.shaped) - _axes(shaped)))
+    return Why(priced, "" if is_all else _others(scheduled, bool(priced)), collapsed)
+
+
+def _axes(shaped: Shaped) -> set[str]:
+    nodes = (node for node in shaped.nodes if isinstance(node, Assignment))
+    return {axis.name for node in nodes for axis in node.axes}
+
+
+def _others(scheduled: Scheduled, is_priced: bool) -> str:
+    """A sentence on what no price chose."""
+    nodes = [node for node in scheduled.shaped.nodes if isinstance(node, Assignment)]
+    if nodes and all(node.schedule is not None for node in nodes):
+        return "The schedule is written in the program."
+    if is_priced:
+        return "Rules chose all other loops, not a price."
+    rules = "Rules chose the loops, not a price"
+    if scheduled.machine.core is None:
+        return f"{rules}: prices are of processors, not of GPUs."
+    if any(size.fixed is None for size in scheduled.shaped.sizes):
+        return f"{rules}: prices need all extents (--shape)."
+    return f"{rules}: no sum of products has tiles to compare."
+
+
+def _page(priced: Priced) -> Iterator[str]:
+    """The lines on a contraction: the candidates, what takes their cycles, and why one was chosen."""
+    yield f"{priced.name}  {priced.text}  {priced.tilings} tiles compared"
+    rows = [
+        (f"  {n}", f"{each.cycles:,}".rjust(WIDTH), each.bound, each.schedule)
+        for n, each in enumerate(priced.candidates, 1)
+    ]
+    lines = table([("", "cycles".rjust(WIDTH), "most in", "schedule"), *rows])
+    if any(COLUMNS < len(line) for line in lines.splitlines()):
+        first, *others = table(
+            [("", "cycles".rjust(WIDTH), "most in"), *(r[:3] for r in rows)]
+        ).splitlines()
+        lines = "\n".join(
+            (first, *(f"{line}\n     {row[3]}" for line, row in zip(others, rows, strict=True)))
+        )
+    yield lines
+    yield ""
+    numbers = [str(n) for n in range(1, len(priced.candidates) + 1)]
+    at_once = [each.at_once for each in priced.candidates]
+    added = [each.added for each in priced.candidates]
+    yield from _cells("at once, the longest counts", numbers)
+    yield from _shares(priced.candidates, at_once)
+    yield from _cells("added", [])
+    yield from _shares(priced.candidates, added)
+    yield ""
+    yield from wrap(priced.reason, COLUMNS, break_on_hyphens=False)
+
+
+def _shares(candidates: Sequence[PricedTile], parts: Sequence[Mapping[str, int]]) -> Iterator[str]:
+    """A line for each part that takes a thousandth of the cycles of some candidate, or more."""
+    for name in parts[0]:
+        cycles = [each[name] for each in parts]
+        if any(c.cycles <= 1000 * n for c, n in zip(candidates, cycles, strict=True)):
+            yield from _cells(f"  {name}", [f"{n:,}" for n in cycles])
+
+
+def _cells(name: str, numbers: Sequence[str]) -> Iterator[str]:
+    yield "".join([f"  {name}".ljust(FIRST), *(each.rjust(WIDTH) for each in numbers)]).rstrip()

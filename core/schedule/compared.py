@@ -1,0 +1,149 @@
+"""The prices that were compared where they chose a schedule: the best tiles of each contraction, and why one won.
+
+Example, ``ik*kj~ijk >> +ijk~ij`` of 512 each:
+    in:   tile of out among 12
+    out:  | i:6,j:64 | j i k i' j' 0 of 8,558,016 cycles;  | i:24,j:16 | j i k i' j' 0 of 8,777,882;  ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ilang.core.ir.schedule import Scheduled, schedule_text, unscheduled
+from ilang.core.ir.shaped import Assignment
+from ilang.core.ir.size_class import extents_of
+from ilang.core.record import record, replace
+from ilang.core.schedule.choose.choice import analysed
+from ilang.core.schedule.choose.known import Analysis
+from ilang.core.schedule.choose.nests import choose_nests
+from ilang.core.schedule.choose.tile import Tiling
+from ilang.core.schedule.choose.tile_cost import Price
+from ilang.core.schedule.fuse import Provenance
+from ilang.core.schedule.written import written_nest
+
+MOST = 3
+"""Tilings of a contraction that are shown; one more is that of the rules, where it stays."""
+LINES = "lines into"
+
+
+@record
+class PricedTile:
+    """A tiling in the notation of schedules, its cycles, and what takes most of them.
+
+    What takes cycles ``at_once`` with others counts where it takes longest, all lines together; the rest is added.
+    """
+
+    schedule: str
+    cycles: int
+    bound: str
+    at_once: Mapping[str, int]
+    added: Mapping[str, int]
+
+    def counted(self) -> dict[str, int]:
+        """The parts that the cycles are the sum of."""
+        lines = {name: n for name, n in self.at_once.items() if name.startswith(LINES)}
+        others = {name: n for name, n in self.at_once.items() if name not in lines}
+        longest = max(others, key=others.__getitem__)
+        if others[longest] < sum(lines.values()):
+            longest = max(lines, key=lines.__getitem__)
+            return {longest: sum(lines.values()), **self.added}
+        return {longest: others[longest], **self.added}
+
+
+@record
+class Priced:
+    """A contraction whose tile a price chose, among so many: the best of each size, which one it is, and why."""
+
+    name: str
+    text: str
+    tilings: int
+    candidates: tuple[PricedTile, ...]
+    chosen: int
+    reason: str
+
+
+def compared(scheduled: Scheduled) -> tuple[tuple[Priced, ...], bool]:
+    """The contractions of a program whose tiles prices chose, and whether they are all of it."""
+    analysis = _analysis(scheduled)
+    if analysis is None:
+        return (), False
+    tilings, inlined = analysis.tilings, analysis.inlining.inlined
+    tiled = {v: tile for v, tile in enumerate(tilings.tiles) if tile is not None and tile.among}
+    nodes = scheduled.shaped.nodes
+    values = [v for v, n in enumerate(nodes) if isinstance(n, Assignment) and not inlined[v]]
+    ends = [tilings.ends[value] for value in values]
+    is_all = bool(tiled) and all(end is not None and end[0] in tiled for end in ends)
+    return tuple(_priced(analysis, value, tile) for value, tile in tiled.items()), is_all
+
+
+def _analysis(scheduled: Scheduled) -> Analysis | None:
+    """The analysis that the nests of a program were chosen from; None where no prices take part."""
+    shaped, machine = scheduled.shaped, scheduled.machine
+    if machine.core is None or scheduled.is_apart:
+        return None
+    written = [written_nest(n) if isinstance(n, Assignment) else None for n in shaped.nodes]
+    extents = extents_of(shaped, (), machine)
+    return analysed(shaped, written, Provenance(shaped), extents, machine)
+
+
+def _priced(analysis: Analysis, value: int, tile: Tiling) -> Priced:
+    node = analysis.shaped.nodes[value]
+    assert isinstance(node, Assignment)
+    best: dict[object, tuple[Tiling, Price]] = {}
+    for each, price in tile.among:
+        best.setdefault((each.rows, each.lanes, each.factors), (each, price))
+    shown = [*best.values()][:MOST]
+    winner = next(each for each in tile.among if replace(tile, among=()) == each[0])
+    chosen = next((n for n, each in enumerate(shown) if each[0] == winner[0]), len(shown))
+    shown += [winner] if chosen == len(shown) else []
+    candidates = tuple(_candidate(analysis, value, *each) for each in shown)
+    name = analysis.shaped.tensors[value].name
+    text, reason = unscheduled(node), _reason(candidates, chosen)
+    return Priced(name, text, len(tile.among), candidates, chosen, reason)
+
+
+def _candidate(analysis: Analysis, value: int, tile: Tiling, price: Price) -> PricedTile:
+    tiles = tuple(tile if n == value else t for n, t in enumerate(analysis.tilings.tiles))
+    tilings = replace(analysis.tilings, tiles=tiles)
+    node = analysis.shaped.nodes[value]
+    nest = choose_nests(replace(analysis, tilings=tilings)).nests[value]
+    assert isinstance(node, Assignment)
+    assert nest is not None
+    at_once = {
+        "multiply-adds": price.multiply_adds,
+        "multiply-adds past an edge": price.idle,
+        "loads": price.loads,
+        "chains of additions": price.chains,
+        **{f"{LINES} L{n}": cycles for n, cycles in enumerate(price.streamed, 1)},
+    }
+    added = {
+        **{f"{LINES} L{n}, not in order": cycles for n, cycles in enumerate(price.waited, 1)},
+        "sums stored": price.stored,
+        "sums added in memory": price.merged,
+        "tiles begun and ended": price.begun,
+        "elements packed": price.copied,
+        f"{LINES} caches to pack": price.copied_lines,
+    }
+    parts = [{name: round(n) for name, n in each.items()} for each in (at_once, added)]
+    candidate = PricedTile(schedule_text(node, nest), round(price.cycles()), "", *parts)
+    counted = candidate.counted()
+    return replace(candidate, bound=max(counted, key=counted.__getitem__))
+
+
+def _reason(candidates: Sequence[PricedTile], chosen: int) -> str:
+    """The reason why one of some candidates was chosen; the cheapest is the first one."""
+    if len(candidates) < 2:
+        return "No other tile fits."
+    winner, other = candidates[chosen], candidates[not chosen]
+    share = f"{abs(other.cycles - winner.cycles) / max(other.cycles, 1):.1%}".replace("%", " %")
+    if chosen:
+        return (
+            f"Tile {chosen + 1} is that of the rules. It stays: it takes {share} more than tile 1,"
+            " and 5 % is the least for which the rules are left."
+        )
+    if winner.cycles == other.cycles:
+        return "Tiles 1 and 2 have one price; 1 was tried first."
+    costs, others = winner.counted(), other.counted()
+    gains = {name: n - costs.get(name, winner.at_once.get(name, 0)) for name, n in others.items()}
+    most = max(gains, key=gains.__getitem__)
+    return f"Tile 1 takes {share} less than tile 2: {gains[most]:,} cycles less for {most}."

@@ -1,0 +1,50 @@
+"""What ``i explain --why`` says of tiles that prices chose."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ilang import i
+from ilang.core.explain.why import Why
+from tests.property.test_prices import contraction
+
+PRODUCT = "ik*kj~ijk >> +ijk~ij"
+
+
+def test_the_first_one_is_chosen() -> None:
+    why = i(PRODUCT).why((512, 512), (512, 512))
+    (priced,) = why.priced
+    row = i(PRODUCT).explain((512, 512), (512, 512)).schedule[-1]
+    assert (row.text, row.schedule) == (priced.text, priced.candidates[priced.chosen].schedule)
+    cycles = [each.cycles for each in priced.candidates]
+    assert cycles == sorted(cycles)
+    assert why.others == ""
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_cycles_are_the_sum_of_their_parts(seed: int) -> None:
+    text, _, shapes = contraction(random.Random(seed))
+    why = i(text).why(*shapes)
+    for priced in why.priced:
+        assert why.collapsed or priced.candidates[priced.chosen].schedule in {
+            row.schedule for row in i(text).explain(*shapes).schedule
+        }
+        for each in priced.candidates:
+            assert abs(sum(each.counted().values()) - each.cycles) <= len(each.counted())
+            assert each.counted()[each.bound] == max(each.counted().values())
+    assert why.priced or "Rules" in why.others
+    assert max(map(len, str(why).splitlines())) <= 80
+
+
+def test_a_candidate_is_a_schedule() -> None:
+    (priced,) = i(PRODUCT).why((70, 64), (64, 100)).priced
+    for each in priced.candidates:
+        i(f"{PRODUCT} {each.schedule}").source("c", (70, 64), (64, 100))
+
+
+def test_rules_are_said_to_choose() -> None:
+    assert i(PRODUCT).why() == Why(
+        (), "Rules chose the loops, not a price: prices need all extents (--shape)."
+    )
