@@ -120,7 +120,7 @@ class Routines(Functions):
         if not self._is_differentiable(value):
             raise MeaningError(
                 "E0280",
-                f"`{_name(value)}` has no gradient: no parameter feeds it",
+                f"`{_written(value, span)}` has no gradient: no parameter feeds it",
                 span,
                 "`track(x)` is x with a gradient",
             )
@@ -161,7 +161,7 @@ class Routines(Functions):
         if self.back is None or value not in self.reached:
             raise MeaningError(
                 "E0281",
-                f"nothing has computed `{cell.name}` here",
+                f"nothing has computed `{_written(value, cell.span)}.grad` here",
                 cell.span,
                 "`backprop(t)` computes the gradients of what feeds t",
             )
@@ -541,6 +541,11 @@ class Routines(Functions):
             return f"{base}.{cell.name}"
         owner_path = cell.owner.path() if cell.owner is not None else ()
         return ".".join((*owner_path, cell.name))
+
+
+def _written(value: Tensor, span: Span) -> str:
+    """The name of a tensor where its gradient is read: ``a`` of ``a.grad``."""
+    return _name(value) if isinstance(value, Stored) else span.text().removesuffix(".grad")
 
 
 def _name(value: Tensor) -> str:

@@ -7,7 +7,9 @@ Example:
     in:   where(n0 < 1, n1, log(n1)), flowing back: g
     out:  to operand 1: g where n0 < 1, else 0; and 0 where n0 < 1, else g / n1
 
-A choice selects after all is multiplied: where nothing flows back, an infinite derivative changes nothing.
+A choice selects after all is multiplied: where nothing flows back, an infinite derivative changes nothing. Behind a
+choice, what is 0 after a product is not multiplied with a derivative that may be infinite either: an operation that is
+a scalar of its own compares what reaches it with 0, and one inside a longer scalar does what it would do alone.
 
 Conventions where a function has no derivative, or several (those of JAX and PyTorch where they agree):
 
@@ -38,6 +40,10 @@ Factors = Literal["", "product", "singular"]
 """The factors of a cotangent: finite numbers, operands, or functions that are infinite at some finite operands."""
 
 
+MOST_CHOICES = 8
+"""Choices on one way, from which on no product is compared with 0: each comparison holds all of the way before it."""
+
+
 @record
 class Flow:
     """The cotangent of an operand along one way through an expression: ``part`` where its choices are, else 0."""
@@ -55,7 +61,11 @@ class Flow:
 
 
 def flowing_back(
-    scalar: Scalar, back: Scalar, value: Scalar | None = None, alike: Container[int] = ()
+    scalar: Scalar,
+    back: Scalar,
+    value: Scalar | None = None,
+    alike: Container[int] = (),
+    sparse: bool | None = None,
 ) -> dict[int, list[Flow]]:
     """The cotangents of each operand of a typed scalar expression; to operands that are missing nothing flows back.
 
@@ -64,6 +74,7 @@ def flowing_back(
         back: what flows back to it, of its type.
         value: what has the value of the whole expression already, where something has.
         alike: operands that are one number for all elements: to divide by one is finite, or nothing is.
+        sparse: whether something is left out of what flows back already; None if no 0 is to be looked for.
     """
     flows: dict[int, list[Flow]] = {}
     todo = [(scalar, Flow(back, (), ""), value or scalar)]
@@ -78,7 +89,9 @@ def flowing_back(
                     rounded = replace(flow, part=converted(flow.part, inner.dtype or ""))
                     todo.append((inner, rounded, inner))
             case Apply():
-                ways = _ways(part, flow, known, alike)
+                behind = bool(flow.choices) or (sparse is True and flow.part is not back)
+                behind = behind and sparse is not None
+                ways = _ways(part, flow, known, alike, behind)
                 todo += [(argument, way, argument) for argument, way in reversed(ways)]
             case _:
                 pass
@@ -86,12 +99,15 @@ def flowing_back(
 
 
 def _ways(
-    applied: Apply, flow: Flow, value: Scalar, alike: Container[int]
+    applied: Apply, flow: Flow, value: Scalar, alike: Container[int], behind: bool
 ) -> list[tuple[Scalar, Flow]]:
     """The arguments of a primitive that something flows back to, and what does."""
     partial = PARTIALS.get(applied.primitive)
     parts = () if partial is None else partial(flow.part, applied.arguments, value)
-    factors = _worse(flow.factors, _factors(applied, alike))
+    kind = _factors(applied, alike)
+    factors = _worse(flow.factors, kind)
+    if behind and kind == "singular" and len(flow.choices) < MOST_CHOICES:
+        flow = replace(flow, choices=(*flow.choices, *_zero(flow.part)))
     ways = []
     for argument, part in zip(applied.arguments, parts, strict=False):
         if part is None or argument.dtype not in FLOATS:
@@ -103,6 +119,13 @@ def _ways(
         choices = (*flow.choices, *added)
         ways.append((argument, Flow(cotangent, choices, factors)))
     return ways
+
+
+def _zero(part: Scalar) -> tuple[Choice, ...]:
+    """The choice by which nothing flows back where a product is 0."""
+    if isinstance(part, Constant):
+        return ()
+    return ((compared("eq", part, constant(0.0, part)), False),)
 
 
 def _factors(applied: Apply, alike: Container[int]) -> Factors:

@@ -243,7 +243,7 @@ class Reverse:
         nothing = compared("eq", given, constant(0.0, given)) if sparse else None
         met: dict[Read, list[Flow]] = {}
         alike = [n for n, r in enumerate(node.reads) if not any(p.axes() for p in r.index)]
-        for number, flows in flowing_back(node.scalar, back, known, alike).items():
+        for number, flows in flowing_back(node.scalar, back, known, alike, sparse).items():
             read = node.reads[number]
             if read.value in self.active:
                 met.setdefault(read, []).extend(flows)

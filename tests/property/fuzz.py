@@ -42,11 +42,13 @@ from tests.property import (  # noqa: E402 - as above
     mixed_checking,
     native,
     notation_checking,
+    selections,
     spec_checking,
     tensor_checking,
     trial,
 )
 from tests.property.checking import Failure, Tally, check  # noqa: E402
+from tests.property.failing import noted  # noqa: E402
 from tests.property.shrinking import shrink  # noqa: E402
 
 CASES = Path(__file__).resolve().parent / "cases"
@@ -67,6 +69,8 @@ NOTATION_MODES = (
     "threads",
 )
 """The same for programs of all notations."""
+COMPILED_EVERY = 10
+"""Gradients of which one is compiled, by itself; the others are evaluated."""
 EMULATED = 10
 """Programs in one CUDA text at most: each takes as long to compile as several in C."""
 
@@ -149,6 +153,19 @@ def work_notation(notation: str, job: Job) -> notation_checking.Tally:
     """Check one batch of a notation that is called."""
     start, size, mode, _ = job
     return notation_checking.check(notation, range(start, start + size), mode)
+
+
+def work_selections(job: Job) -> notation_checking.Tally:
+    """Check the gradients of one batch of functions that choose; every tenth is compiled."""
+    start, size, mode, _ = job
+    tally = notation_checking.Tally()
+    for seed in range(start, start + size):
+        tally.runs += 1
+        compiled = "cuda-emulated" if mode in emulated.MODES else "c"
+        target = compiled if seed % COMPILED_EVERY == 0 else "numpy"
+        with noted(tally.failures, seed, [f"on {target}"]):
+            tally.elements += selections.checked(seed, target)
+    return tally
 
 
 def told_of(failure: Failure) -> Told:
@@ -244,6 +261,7 @@ DRAWN: dict[str, Callable[[Job], Any]] = {
     "index": work,
     "einsum, extended": work_specs,
     "mixed": work_mixed,
+    "gradients of choices": work_selections,
     **{name: partial(work_notation, name) for name in notation_checking.NOTATIONS},
 }
 """By what programs are drawn from: what checks a batch of them. Each is as often drawn from."""
