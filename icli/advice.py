@@ -5,6 +5,8 @@ The language knows no arrays by name, so to it ``+ij~i zz`` goes wrong before ``
 
 from __future__ import annotations
 
+import re
+
 from ilang.core.diagnostic import CommandError, Error, ModuleError
 from ilang.core.notation.reader import COMBINATORS, DEFINITION_HELP, RESERVED
 from ilang.core.source import Source, Span
@@ -15,6 +17,9 @@ from ilang.icli.session import BINDS, CALLS, WHERE, ReplSession, array_in_progra
 FAMILIES = ("E01", "E02", "E04", "E072")
 """Errors that a line may give only because it is in another spelling."""
 
+STATEMENT = re.compile(
+    r"\s*(?:import|from|for|while|def|class|with|return|del|if|elif|else)\b[ :](?!.*~)"
+)
 MOST_NAMES = 8
 """Arrays that a help line lists."""
 
@@ -42,6 +47,9 @@ def advised(session: ReplSession, line: str, error: Error) -> Error:
         return array_in_program(error.span)
     if error.help == DEFINITION_HELP:
         return _renewed(error)
+    if STATEMENT.match(line):
+        message = f"`{line.strip()}` is a statement of Python; a line here is a program, or gives a name to one"
+        return CommandError("E0821", message, help="`:help` lists what can be typed")
     return error
 
 

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 
 from ilang.core.diagnostic import CommandError, Error
+from ilang.core.ops import OPS
 from ilang.core.record import record
-from ilang.core.suggestion import did_you_mean
+from ilang.core.suggestion import did_you_mean, nearest
 from ilang.icli.calls import SeenFunction
 from ilang.icli.session import ReplSession, Reply, Seen
 from ilang.icli.shapes import parse_shapes, shape_text
@@ -47,8 +48,15 @@ def _named(word: str) -> Colon:
     )
 
 
-def _help(_session: ReplSession, rest: str) -> Reply:
+def _help(session: ReplSession, rest: str) -> Reply:
     from ilang.core.explain.page import table
+    from ilang.core.notation.guidance import operator_help
+
+    known = any(name.startswith(rest) for name in COMMANDS) or nearest(rest, tuple(COMMANDS))
+    if rest in session.names() or (rest.isidentifier() and not known):
+        return session.feed(rest)
+    if rest in OPS:
+        return Reply((operator_help(rest),))
 
     usages = {
         name: (f":{name} {each.usage}".rstrip(), each.says) for name, each in COMMANDS.items()
@@ -260,7 +268,7 @@ COMMANDS: dict[str, Colon] = {
     "drop": Colon("NAME", "forget one", _drop),
     "save": Colon("FILE", "write the definitions to a file", _save),
     "load": Colon("FILE", "read definitions from a file", _load),
-    "help": Colon("[COMMAND]", "this page, or one command", _help),
+    "help": Colon("[WORD]", "this page, or a command, an operator or a name", _help),
     "quit": Colon("", "leave; so does Ctrl-D", _quit),
 }  # fmt: skip
 

@@ -3,7 +3,8 @@
     # in x = [[1, 2], [3, 4]]
     # out = [3, 7]
 
-Lines ``# in NAME = ARRAY`` give the inputs, by their names where these are names of the inputs, else in order; lines
+Lines ``# in NAME = ARRAY`` give the inputs, by their names where these are names of the inputs, else in order, as
+lines ``# in = ARRAY`` do; lines
 ``# out = ARRAY`` or ``# out N = ARRAY`` the results in order. An ``# in`` after an ``# out`` begins another example.
 Arrays are written as on the command line. A result agrees where it differs by at most 1e-5 of the number written,
 and 1e-8; one without a written element type takes that of the result.
@@ -26,7 +27,7 @@ from ilang.icli.shapes import shape_text
 from ilang.icli.values import DTYPES
 
 LINE = re.compile(
-    r"^# (?:in (?P<name>\w+)|out(?: (?P<place>\d+))?) = (?P<array>.*\S)", re.MULTILINE
+    r"^# (?:in(?: (?P<name>\w+))?|out(?: (?P<place>\d+))?) = (?P<array>.*\S)", re.MULTILINE
 )
 RELATIVE, ABSOLUTE = 1e-5, 1e-8
 
@@ -81,7 +82,8 @@ def examples_of(source: Source) -> list[Example]:
     """The examples of a file, in order."""
     groups: list[tuple[list[WrittenArray], list[WrittenArray]]] = []
     for line in LINE.finditer(source.text):
-        written = WrittenArray(line["name"] or "", Span(source, *line.span("array")))
+        name = (line["name"] or "in") if line[0].startswith("# in") else ""
+        written = WrittenArray(name, Span(source, *line.span("array")))
         if not groups or (written.name and groups[-1][1]):
             groups.append(([], []))
         groups[-1][0 if written.name else 1].append(written)

@@ -38,7 +38,9 @@ BINARY = {
 PRODUCTS = ("dot", "matmul")
 FILLED = {"zeros": "0", "ones": "1"}
 RANDOM = ("rand", "random", "randn", "empty")
-SHOWN = ("print", "show", "display", "array")
+SHOWN = ("print", "show", "display", "array", "len", "shape", "type")
+MEMBERS = ("shape", "dtype", "ndim", "size")
+"""Members of arrays that a line with its name shows."""
 SHORT = 12
 """Numbers of an array that a suggestion spells out."""
 
@@ -71,6 +73,8 @@ def spelled(text: str, arrays: Mapping[str, Shape]) -> list[str] | None:
     names = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)]
     if isinstance(tree, ast.Name | ast.Constant | ast.List):
         return None
+    if isinstance(tree, ast.Attribute) and tree.attr in MEMBERS:
+        tree = ast.Call(ast.Name("show"), [tree.value], [])
     if not isinstance(tree, ast.Call) and names and not arrays.keys() & set(names):
         return None  # letters of an index expression, more likely
     reading = _NamedSteps(arrays)

@@ -54,11 +54,14 @@ def too_few(command: str, operands: str) -> CommandError:
 
 def too_many_operands(command: str, most: int, first: str) -> CommandError:
     """The error for more operands than a command takes, of which ``first`` is the first."""
+    help_line = "quote a program that holds blanks or signs: 'ik*kj~ijk >> +ijk~ij'"
+    if command == "train":
+        help_line = "--data names an array for each input: --data x=x.npy,t=t.npy"
     times = "one operand" if most == 1 else f"{most} operands"
     return CommandError(
         "E0806",
         f"i {command} takes {times}, and {first} is one too many",
-        help="quote a program that holds blanks or signs: 'ik*kj~ijk >> +ijk~ij'",
+        help=help_line,
     )
 
 

@@ -64,6 +64,8 @@ DEFINES = re.compile(rf"\s*({NAME})\s*\([^~=]*\)\s*=(?!=)", re.DOTALL)
 OPERATION = re.compile(r"""einx\.$|\bop\s*=\s*["']$""")
 """Before the name of an operation in einx notation."""
 CALLS = re.compile(rf"\s*({NAME})\s*\((.*)\)\s*", re.DOTALL)
+ASKED = re.compile(r"\?\??\s*([^\s?/].*)|(\w+)\s*\?\??")
+"""A question in the spelling of IPython."""
 SAID = {"help": ":help", "?": ":help", "exit": ":quit", "quit": ":quit"}
 """The commands that words of other shells mean, where they name nothing."""
 
@@ -153,6 +155,9 @@ class ReplSession:
     def _spelled(self, line: str) -> str:
         """The line, or the command that a word of other shells stands for."""
         word = without_comments(line).strip().removesuffix("()")
+        asked = ASKED.fullmatch(word)
+        if asked is not None:
+            return f":help {asked[1] or asked[2]}"
         return line if word in self.names() else SAID.get(word, line)
 
     def _line(self, line: str) -> Reply:

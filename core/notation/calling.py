@@ -46,15 +46,24 @@ def _is_function(component: Reference | Tree, file: File) -> bool:
 
 
 def misgiven(
-    shown: str, takes: int, arguments: Sequence[Term], span: Span, file: File, noun: str = "tensor"
+    shown: str,
+    takes: int | Head,
+    arguments: Sequence[Term],
+    span: Span,
+    file: File,
+    noun: str = "tensor",
 ) -> list[Error]:
-    """The error for another number of arguments."""
+    """The error for another number of arguments than are taken, which a head also names."""
+    listed = ""
+    if not isinstance(takes, int):
+        names = [each.name for each in takes.tensors]
+        listed, takes = f": {', '.join(names)}" if names else "", len(names)
     given = values_of(arguments, file)
     if given is None or given == takes:
         return []
     verb = "is" if given == 1 else "are"
     message = f"{shown} takes {counted(takes, noun)}, and {given or 'none'} {verb} given"
-    help_line = "a call gives a tensor to every input, in order"
+    help_line = f"a call gives a tensor to every input, in order{listed}"
     if takes < given and all(isinstance(each, Number) for each in arguments[takes:]):
         one, other = (
             ", ".join(each.span.text() for each in part)

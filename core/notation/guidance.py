@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.suggestion import nearest
 
 POINTWISE = {
@@ -181,6 +182,18 @@ MATRICES = re.compile(
 )
 PLAIN = re.compile(rf"({SIGN}|!!)?\s*({LETTERS}|\.)\s*(?:({SIGN})\s*({LETTERS}|\.)\s*)?~?\s*")
 REDUCING = ("+", "*", ">", "<", "&&", "||", "^^")
+
+
+def operator_help(symbol: str) -> str:
+    """The meanings of an operator, each with an expression: reduction, one input, two inputs."""
+    op = OPS[symbol]
+    one, two = PRIMITIVES[op.unary].says, op.binary and PRIMITIVES[op.binary].says
+    constant = op.unary_left if op.unary_left is not None else op.unary_right
+    one += "" if constant is None else f" {'with ' if op.unary_left is not None else ''}0"
+    meanings = [f"`{symbol}ij~i` {op.reduction_says} along j"] if op.reduction_says else []
+    meanings += [f"`{symbol}ij~ij` {one}"]
+    meanings += [f"`ij{symbol}ij~ij` {two}, of two arrays"] if two else []
+    return "; ".join(meanings)
 
 
 def spelled(text: str, unknown: str | None = None) -> str | None:

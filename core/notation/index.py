@@ -40,6 +40,7 @@ from ilang.core.ir.syntax import (
 from ilang.core.notation.expression_rules import check_expression
 from ilang.core.notation.lookahead import is_index, opens_argument, opens_schedule, past_leaf
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, TILDE_HELP, WORD, Reader
+from ilang.core.ops import OPS
 
 if TYPE_CHECKING:  # few expressions have schedules
     from ilang.core.notation.schedule_rules import ScheduleTarget
@@ -289,7 +290,13 @@ def _read_indices(reader: Reader, wanted: str) -> Pattern:
     ):
         indices += _indices(reader, c)
     if not indices:
-        raise reader.unexpected("E0103", wanted, reader.hint() or PATTERN_HELP)
+        alone = reader.text[:start].strip() if reader.end <= start else ""
+        help_line = PATTERN_HELP
+        if alone in OPS:
+            from ilang.core.notation.guidance import operator_help
+
+            help_line = operator_help(alone)
+        raise reader.unexpected("E0103", wanted, reader.hint() or help_line)
     _refuse_tail(reader, start)
     return Pattern(tuple(indices), reader.span(start))
 

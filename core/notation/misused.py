@@ -197,8 +197,7 @@ class _Definition(Terms):
         if name in file.routines and name not in environment:
             head = file.routines[name]
             self.refused += misconfigured(head, each.settings, each.span, labelled=False)
-            shown, takes = f"`{name}`", len(head.tensors)
-            self.refused += misgiven(shown, takes, each.arguments, each.span, file)
+            self.refused += misgiven(f"`{name}`", head, each.arguments, each.span, file)
         elif (name in file.names or name in PRIMITIVES) and name not in environment:
             kind = "a tensor function" if name in file.functions else "a component"
             kind = kind if name in file.names else "a primitive"

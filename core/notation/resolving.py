@@ -215,8 +215,7 @@ class Terms:
         elif name in file.functions:
             head = file.functions[name]
             self.refused += misconfigured(head, term.settings, term.span, labelled=True)
-            shown, takes = f"`{name}`", len(head.tensors)
-            self.refused += misgiven(shown, takes, term.arguments, term.span, file)
+            self.refused += misgiven(f"`{name}`", head, term.arguments, term.span, file)
         elif name in file.routines:
             message = f"`{name}` is a routine, and an expression calls tensor functions"
             labels = (
@@ -237,9 +236,8 @@ class Terms:
             help_line = f"call it without: `{entry.name}(x)`"
             self.refused.append(ModuleError("E0444", message, term.span, help_line, labels))
         if entry.head is not None:
-            takes = len(entry.head.tensors)
             shown = f"`{entry.name}`"
-            self.refused += misgiven(shown, takes, term.arguments, term.span, self.file)
+            self.refused += misgiven(shown, entry.head, term.arguments, term.span, self.file)
 
     def _primitive(self, term: Called, name: str) -> None:
         takes = PRIMITIVES[name]

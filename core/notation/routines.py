@@ -306,7 +306,9 @@ def _target(part: Reader, context: Context) -> Reference | Access | Declared:
     """The target of an assignment: a name, ``x.grad``, or a string."""
     token = lexeme(part)
     if token.kind not in ("word", "string") or (token.kind == "word" and token.text in WORDS):
-        raise unexpected(part, "E0197", "a statement", usual=STATEMENT_HELP)
+        name = f"`{token.text}(loss)`" if token.text in TENSOR_STATEMENTS else ""
+        usual = f"its tensor stands in parentheses: {name}" if name else STATEMENT_HELP
+        raise unexpected(part, "E0197", "a statement", usual=usual)
     return read_tensor(part, context)
 
 

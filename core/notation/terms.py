@@ -57,6 +57,7 @@ from ilang.core.notation.tokens import (
     finished,
     lexeme,
     lexeme_at,
+    part_instead,
     refuse_joined,
     sign,
     take,
@@ -139,7 +140,7 @@ def refuse_number(operator: str, left: Term, right: Term, place: Span) -> None:
         if isinstance(each, Number | Unary) and _is_number(each):
             effect = "contracts axes" if operator == "*" else "divides along axes"
             message = f"`{operator}` {effect}, and {each.span.text()} is a number"
-            texts = [side.span.text() for side in (left, right)]
+            texts = [side.span.text().strip() for side in (left, right)]
             help_line = f"write `{operator}.`"
             if sum(map(len, texts)) < 60 and "\n" not in "".join(texts):
                 help_line += f": `{texts[0]} {operator}. {texts[1]}`"
@@ -320,10 +321,7 @@ def _part_name(reader: Reader, dot: Span) -> str:
         span = dot.to(reader.span(reader.pos, token.end))
         message = f"a tensor has no part `{span.text()}`"
         help_line = "the parts are `.value`, `.grad`, `.merge` and `.grad.merge`"
-        if token.text == "T":
-            help_line = (
-                "`transpose(w)` exchanges input and output axes; `w * x` is `x @ w.T` in NumPy"
-            )
+        help_line = part_instead(token.text) or help_line
         raise NotationError("E0198", message, span, help_line)
     return take(reader, token).text()
 

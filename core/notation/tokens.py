@@ -63,6 +63,8 @@ INSTEAD = (
     ("=>", "`at least` is written `>=`"),
     ("=<", "`at most` is written `<=`"),
     ("//", "a quotient is `/.`"),
+    (">>", "a call takes the result of another: `tanh(linear(x; 16))`"),
+    ("[", "a position of the first batch axis is `x @| 0`"),
     ("^", "the pointwise power is `**.`: `x **. 2`"),
     ("%", "there is no remainder operator"),
     ("&", "`and` is written `&&`"),
@@ -88,6 +90,18 @@ WORDS_INSTEAD = {
     "lambda": "a tensor function is a definition: `op f(x) = ...`",
 }
 """The same for words."""
+UPDATED = "each parameter is updated by a call: `for p in params(loss) { sgd(p; lr) }`"
+PARTS_INSTEAD = {
+    "T": "`transpose(w)` exchanges input and output axes; `w * x` is `x @ w.T` in NumPy",
+    "backward": "`backprop(loss)` computes the gradients of a loss, in a routine",
+    "step": UPDATED,
+    "parameters": UPDATED,
+    "zero_grad": "`zero_grads(loss)` sets the gradients to 0",
+    "shape": '`dim(x, "n")` is the size of an axis that the head names: `op f(x[b|n]) = ...`',
+    "sum": '`x ++ "...|... => 0"` is the sum of all elements',
+    "mean": 'the mean of x[b|n] is `(x ++ "b|n => 0") /. (dim(x, "b") *. dim(x, "n"))`',
+}
+"""The same for what follows a point, ``x.sum()``."""
 ASSIGNED = {"+": "adds", "-": "subtracts", "*": "multiplies", "/": "divides"}
 """The words for assigning operators that others write the other way round, ``c += x``."""
 
@@ -200,9 +214,22 @@ def _meant(reader: Reader, token: Lexeme) -> str | None:
     text, at = reader.text, reader.pos
     if token.text in ASSIGNED and text.startswith("=", at + 1):
         return f"`c ={token.text} x` {ASSIGNED[token.text]}, in a routine"
-    if text.startswith(("==", "//"), at - 1):
+    if token.text == ".":
+        return part_instead(lexeme_at(reader, token.end).text)
+    if text.startswith(("==", "//", ">>"), at - 1):
         at -= 1  # the first of them was read as an operator
     return next((hint for spelling, hint in INSTEAD if text.startswith(spelling, at)), None)
+
+
+def part_instead(name: str) -> str | None:
+    """Help for a method or a member of another language: what there is here."""
+    from ilang.core.ir.primitives import PRIMITIVES
+    from ilang.core.notation.libraries import defined_in
+
+    known = name in PRIMITIVES or name in defined_in()
+    return PARTS_INSTEAD.get(
+        name, f"its tensor stands in parentheses: `{name}(x)`" if known else None
+    )
 
 
 def finished(reader: Reader, code: str, help_line: str | None = None, usual: str = "") -> None:
@@ -226,7 +253,10 @@ def take_number(reader: Reader, left: bool = False) -> Number:
             stop += 1
         span = reader.span(reader.pos, stop)
         message = f"`{span.text()}` is not a number"
+        name = span.text().removeprefix(token.text)
         help_line = "a number is written like 2, 0.5 or 1e-5"
+        if name.isidentifier():
+            help_line = f"a product is written `{token.text} *. {name}`"
         raise NotationError("E0116", message, span, help_line)
     whole = token.text.isdigit()
     if (

@@ -91,5 +91,8 @@ def test_inputs_go_by_name_and_functions_have_examples_too(tmp_path: Path) -> No
     write(tmp_path, "named.i", "# in y = 1\n# in x = 3\n# out = 2\nf(x, y) = .-.~.\n")
     write(tmp_path, "op.i", "# in x = [[1, 2]]\n# out = [[2, 4]]\nop double(x) = x + x\n")
     write(tmp_path, "cd.i", "# in x = [1, nan]\n# out = [1, nan]\ncd same(x) { return x }\n")
-    done = i("test", "named.i", "op.i", "cd.i", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "named.i ok\nop.i ok\ncd.i ok\n"), done.stderr
+    write(tmp_path, "order.i", "# in = [1, 2]\n# in = [1, 1]\n# out = [0, 1]\nf(x, y) = i-i~i\n")
+    files = ("named.i", "op.i", "cd.i", "order.i")
+    done = i("test", *files, cwd=tmp_path)
+    said = "".join(f"{each} ok\n" for each in files)
+    assert (done.returncode, done.stdout) == (0, said), done.stderr

@@ -176,6 +176,8 @@ def test_an_unknown_array_may_be_misspelled(session: ReplSession) -> None:
         ("w.max(axis=1)", ">ij~i w", [2, 4, 6]),
         ("np.mean(w, axis=0)", "(+ij~j | 3) >> j/.~j w", [3, 4]),
         ("print(v)", "v", [10, 20]),
+        ("v.shape", "v", [10, 20]),
+        ("len(v)", "v", [10, 20]),
     ],
 )
 def test_what_is_spelled_as_in_python(
@@ -232,6 +234,24 @@ def test_help_of_one_command() -> None:
     )
     assert text(ReplSession().feed(":help :ti")).splitlines()[1].split() == ["also", ":t"]
     assert code(ReplSession().feed(":help lops")) == "E0817"
+
+
+def test_questions_in_the_spelling_of_ipython(session: ReplSession) -> None:
+    for line in ("?v", "v?", "??v", "v??", ":help v"):
+        session.feed("v = [10, 20]")
+        assert text(session.feed(line)).startswith("v  2  f32")
+    assert text(session.feed("?time")) == text(session.feed(":help time"))
+    assert text(session.feed("?>")) == (
+        "`>ij~i` maximum along j; `>ij~ij` maximum with 0; `ij>ij~ij` maximum, of two arrays"
+    )
+    assert "`softmax` along j is" in str(ReplSession().feed("?softmax").parts[0])
+
+
+@pytest.mark.parametrize("line", ["import numpy as np", "for k in v: print(k)", "def f(x):"])
+def test_statements_of_python(session: ReplSession, line: str) -> None:
+    reply = session.feed(line)
+    assert code(reply) == "E0821"
+    assert "is a statement of Python" in str(reply.parts[0])
 
 
 def test_arrays_fit_the_width() -> None:

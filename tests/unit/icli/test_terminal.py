@@ -123,7 +123,7 @@ def test_ctrl_c_at_the_keyboard(terminal: Terminal) -> None:
 
 def test_explain_draws_on_a_terminal(tmp_path: Path) -> None:
     terminal = Terminal("explain", "+ij~i", home=tmp_path)
-    terminal.until(b"\x1b[2mfor\x1b[0m i")
+    terminal.until(b"\x1b[2mfor\x1b[0m \x1b[36mi\x1b[0m")
     assert terminal.status() == 0
 
 
