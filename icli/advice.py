@@ -105,8 +105,13 @@ def _unknown_name(session: ReplSession, line: str, name: str, error: Error) -> M
         error.code,
         f"there is no array and no definition named `{name}`",
         Span(Source(WHERE, line), at, at + len(name)),
-        _how_to_bind(session, name),
+        error.help if _is_spelled(error) else _how_to_bind(session, name),
     )
+
+
+def _is_spelled(error: Error) -> bool:
+    """Whether the help on an unknown name is the program that it means elsewhere: ``softmax``."""
+    return "~" in error.help and error.help.startswith("`")
 
 
 def _how_to_bind(session: ReplSession, name: str) -> str:

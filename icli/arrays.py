@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterator, Sequence
 
@@ -33,6 +34,10 @@ def array_of(text: str, dtype: str | None = None, number: int = 0) -> Array:
     wanted = written or dtype
     if rest.startswith("rand:"):
         return random_array(parse_shape(rest[len("rand:") :]), wanted or "f32", number)
+    named = re.fullmatch(r"[A-Za-z_]\w*=(.+)", rest)
+    if named is not None and not os.path.exists(rest):  # noqa: PTH110 - raises for no name, however long
+        hint = f"arrays stand in the order of the inputs: {named[1]}"
+        raise DataError("E0720", f"{text} is not an array", help=hint)
     path, colon, key = rest.rpartition(".npz:")
     if colon:
         return load_npz(f"{path}.npz", key)

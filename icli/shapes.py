@@ -18,11 +18,11 @@ def parse_shape(text: str) -> tuple[int, ...]:
     if words == ["."]:
         return ()
     if not all(re.fullmatch(EXTENT, word) for word in words):
-        raise CommandError(
-            "E0810",
-            f"{text or '(empty)'} is not a shape",
-            help="a shape is numbers joined by x, like 32x64; a scalar is `.`",
-        )
+        named = re.fullmatch(r"\w+=([0-9x]+)", text.strip())
+        hint = "a shape is numbers joined by x, like 32x64; a scalar is `.`"
+        if named is not None:
+            hint = f"shapes stand in the order of the inputs: {named[1]}"
+        raise CommandError("E0810", f"{text or '(empty)'} is not a shape", help=hint)
     return tuple(int(word) for word in words)
 
 

@@ -177,10 +177,10 @@ def elementwise(
 def __getattr__(name: str) -> Any:
     if name == "I":
         value: Any = i("I")
-    elif name == "einx":
+    elif name in ("einops", "einx", "tensor"):
         import importlib
 
-        value = importlib.import_module("ilang.einx")
+        value = importlib.import_module(f"ilang.{name}")
     elif name == "Component":
         from ilang.codegen.runtime.component import Component as value  # noqa: N813
     elif name.endswith(("Error", "Warning")) and name in __all__:

@@ -16,7 +16,7 @@ from ilang.core.diagnostic import DataError, DataTypeError, NotationError, Shape
 from ilang.core.notation.einops import packed_axes, read_pattern, read_shape
 from ilang.core.source import Source, whole
 
-__all__ = ["pack", "parse_shape", "rearrange", "reduce", "repeat", "unpack"]
+__all__ = ["einsum", "pack", "parse_shape", "rearrange", "reduce", "repeat", "unpack"]
 
 REDUCTIONS = ("sum", "mean", "max", "min", "prod", "any", "all")
 
@@ -37,13 +37,20 @@ def repeat(tensor: Any, pattern: str, **sizes: int) -> Any:
 def reduce(tensor: Any, pattern: str, reduction: str, **sizes: int) -> Any:
     """A tensor without the axes that the result does not have: of sum, mean, max, min, prod, any or all."""
     if reduction not in REDUCTIONS:
-        source = Source("<reduction>", str(reduction))
-        help_line = f"there are {', '.join(REDUCTIONS)}"
-        raise NotationError(
-            "E0165", f"there is no reduction {reduction!r}", whole(source), help_line
-        )
+        name = str(getattr(reduction, "__name__", reduction))
+        help_line = f"it is a text, one of {', '.join(map(repr, REDUCTIONS))}"
+        message = f"there is no reduction {name}"
+        raise NotationError("E0165", message, whole(Source("<reduction>", name)), help_line)
     text = _read("reduce", _text(pattern), frozenset(sizes))
     return getattr(einx, reduction)(text, _stacked(tensor), **sizes)
+
+
+def einsum(*operands: Any) -> Any:
+    """The sum of products of tensors, whose axes the pattern behind them names: ``einsum(x, y, "a b, c b -> a c")``."""
+    if not operands:
+        raise DataError("E0701", "no tensors are given", help='einsum(x, y, "a b, c b -> a c")')
+    *tensors, pattern = operands
+    return (einx.dot if 1 < len(tensors) else einx.sum)(_text(pattern), *tensors)
 
 
 def pack(tensors: Sequence[Any], pattern: str) -> tuple[Any, list[tuple[int, ...]]]:

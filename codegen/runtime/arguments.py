@@ -147,6 +147,8 @@ def shown(value: object) -> str:
     """A value as messages show it: short, and there whatever its ``repr`` does."""
     if _is_of(value, int) and LONGEST_NUMBER < int(value).bit_length():  # type: ignore[call-overload]
         return f"a whole number of {int(value).bit_length()} bits"  # type: ignore[call-overload]
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
     try:
         return shorten(repr(value), 200)
     except Exception:

@@ -533,6 +533,9 @@ def from_text(text: object) -> Component:
             f"a program is a text, not {type(text).__name__}",
             help='write it in quotes: i("ik*kj~ijk >> +ijk~ij")',
         )
+    if text.endswith(".i") and "~" not in text:
+        message = f"{text} is the name of a file, and a program is a text"
+        raise DataTypeError("E0716", message, help=f'load("{text}") reads a file')
     program = pipeline.text_program(text)
     if isinstance(program, Module):
         from ilang.codegen.runtime.library import library

@@ -51,7 +51,9 @@ def _chosen(wrt: object, names: Sequence[str]) -> list[int]:
     for one in several:
         place = names.index(one) if isinstance(one, str) and one in names else one
         if type(place) is not int or not 0 <= place < len(names) or place in chosen:
-            message = f"wrt={wrt!r} does not name inputs, each once"
+            from ilang.codegen.runtime.arguments import shown
+
+            message = f"wrt={shown(wrt)} does not name inputs, each once"
             listed = ", ".join(names)
             help_line = f"it is one of, or a list of, {listed}, or positions from 0 on"
             raise DataError("E0716", message, help=help_line)

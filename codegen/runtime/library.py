@@ -27,6 +27,12 @@ class Library(dict[str, Component]):
         self._module = module
         self._functions: dict[str, Function] = {}
 
+    def __getattr__(self, name: str) -> Component:
+        """A component as an attribute: ``library.softmax``."""
+        if name in self:
+            return self[name]
+        raise AttributeError(f"the file defines no {name}: it has {', '.join(self) or 'nothing'}")
+
     @cached_property
     def model(self) -> Model:
         """The tensor functions and the routines of the file."""

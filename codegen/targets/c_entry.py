@@ -11,8 +11,10 @@ from ilang.codegen.targets.identifiers import function_identifier, identifier, m
 from ilang.core.calculus.extent import joined
 from ilang.core.ir.host import Finite, Host, Launch, Ranges, Step
 from ilang.core.ir.ids import BufferId
+from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Bound, Derivation, Reach
 from ilang.core.lower.host import arguments_of
+from ilang.core.pipeline import host_of
 
 STATUS = {
     0: "done",
@@ -21,7 +23,13 @@ STATUS = {
     3: "an extent is negative, or an array would be larger than memory can be",
     4: "an index read from an array is out of range",
 }
-"""The statuses that a generated function returns."""
+"""The statuses that generated functions return."""
+
+
+def statuses(program: Program) -> dict[int, str]:
+    """The statuses that the function of a program returns: no 4 where it reads no indices from arrays."""
+    reads = host_of(program).ranges
+    return {code: text for code, text in STATUS.items() if code != 4 or reads}
 
 
 def _scaled(factor: str, extent: str) -> str:

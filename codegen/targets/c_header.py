@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.c_entry import STATUS, wrapped
+from ilang.codegen.targets.c_entry import statuses, wrapped
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, comment
 from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
 from ilang.core.ir.kernel import Program
@@ -50,7 +50,7 @@ def declarations(program: Program) -> Iterator[str]:
     yield from work_lines(program)
     yield "/*"
     yield from argument_lines(program)
-    yield from (f" * returns {code}: {text}" for code, text in STATUS.items())
+    yield from (f" * returns {code}: {text}" for code, text in statuses(program).items())
     yield " */"
     yield f"{signature(program)};"
 

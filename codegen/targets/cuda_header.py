@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.c_entry import STATUS, wrapped
+from ilang.codegen.targets.c_entry import statuses, wrapped
 from ilang.codegen.targets.c_header import (
     argument_lines,
     guard_of,
@@ -56,7 +56,7 @@ def declarations(program: Program) -> Iterator[str]:
         yield " * Kernels look at all indices in arrays before they are used. Where one is out of range,"
         yield f" * those after that do nothing: {name}_wait tells."
     yield from argument_lines(program)
-    yield from (f" * returns {code}: {text}" for code, text in STATUS.items())
+    yield from (f" * returns {code}: {text}" for code, text in statuses(program).items())
     yield " * returns less than 0: the negative number of a cudaError_t, which a launch gave, or which an"
     yield " * earlier call of this thread left: that error stays, and nothing is enqueued"
     yield " */"

@@ -131,9 +131,15 @@ def _plainly(remark: str) -> str:
 
 
 def _loops(
-    loops: Sequence[LoopLine], width: int, more: str = "--loops shows what runs"
+    loops: Sequence[LoopLine],
+    width: int,
+    more: str = "--loops shows what runs",
+    below: bool = False,
 ) -> list[str]:
-    """The loops, indented, with the definitions that lines belong to on the right where there is room."""
+    """The loops, indented, with the definitions that lines belong to on the right where there is room.
+
+    ``below`` puts those without room on lines of their own.
+    """
     lines = ["  " * (each.depth + 1) + each.text for each in loops]
     pairs = list(zip(lines, loops, strict=True))
     column = max((len(line) for line, each in pairs if each.definition), default=0)
@@ -143,6 +149,8 @@ def _loops(
         fits = each.definition and len(line) <= column
         whole = f"{line.ljust(column)}    {each.definition}" if fits else line
         shown += _broken(whole, width, 2 * (each.depth + 1))
+        if below and each.definition and not fits:
+            shown.append(f"{'':{column}}    {each.definition}")
     if MOST_LOOPS < len(shown):
         rest = len(shown) - MOST_LOOPS
         shown = [*shown[:MOST_LOOPS], f"  … and {rest} more lines: {more}"]
@@ -194,7 +202,7 @@ def loops_page(page: Explanation, width: int = WIDTH, ascii_only: bool = False) 
     stepped = any("'" in line.text for line in page.running)
     lines = [
         *_folded("how it runs, chosen for this machine where no schedule is written", width, 2),
-        *_loops(page.running, width, "--emit loops lists them"),
+        *_loops(page.running, width, "--emit loops lists them", below=True),
         "",
         *(_folded(f"edges    {EDGES}", width, 9) if stepped else ()),
         *_folded(f"more     --schedule    --emit loops  {EXACT}", width, 9),

@@ -62,6 +62,19 @@ def test_parse_shape() -> None:
     assert parse_shape(X[:, :1], "_ () w 3") == {"w": 6}
 
 
+def test_einsum() -> None:
+    x, y = X[0, :, :, 0], X[1, :, :, 1]
+    np.testing.assert_allclose(einops.einsum(x, y, "row width, other width -> row other"), x @ y.T)
+    np.testing.assert_allclose(einops.einsum(X, "... c -> ..."), X.sum(-1))
+    np.testing.assert_allclose(einops.einsum(x, x, "a b, a b ->"), (x * x).sum())
+
+
+def test_a_function_is_no_reduction() -> None:
+    with pytest.raises(Error, match="there is no reduction max") as caught:
+        reduce(X, "b h w c -> b", np.max)  # type: ignore[arg-type]
+    assert str(caught.value.help).startswith("it is a text, one of 'sum', 'mean', 'max'")
+
+
 def test_both_places_are_underlined() -> None:
     with pytest.raises(Error) as caught:
         rearrange(X, "a b ...  -> ... (a b ...)")

@@ -136,6 +136,29 @@ def test_deep_trees_go_away_quietly() -> None:
     del f
 
 
+def test_a_file_is_loaded_and_has_attributes(tmp_path: Path) -> None:
+    (tmp_path / "mm.i").write_text("total = +i~.\n")
+    library = load(tmp_path / "mm.i")
+    assert library.total is library["total"]
+    with pytest.raises(AttributeError, match="the file defines no totl: it has total"):
+        _ = library.totl
+    with pytest.raises(Error, match="is the name of a file") as caught:
+        i("mm.i")
+    assert caught.value.help == 'load("mm.i") reads a file'
+
+
+def test_arrays_in_messages_are_their_shapes() -> None:
+    with pytest.raises(Error, match=r"wrt=an array of shape \(2,\) does not name inputs"):
+        i("+i~.").grad(np.ones(2))
+    with pytest.raises(Error, match=r"an array of shape \(2, 3\) is no list of axes"):
+        einsum(np.ones((2, 3)), np.ones((2, 3)))
+
+
+def test_modules_are_attributes() -> None:
+    code = "import ilang; ilang.einops.rearrange, ilang.einx.id, ilang.tensor.data"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_repr() -> None:
     assert repr(i("ik*kj~ijk>>+ijk~ij")) == "<Component ik*kj~ijk >> +ijk~ij: 2 inputs, 1 output>"
     assert repr(I) == "<Component I: 1 input, 1 output>"

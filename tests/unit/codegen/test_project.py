@@ -162,6 +162,14 @@ def test_compiles_without_a_warning_and_passes(
     assert re.search(r"^model: all \d+ tests passed$", said, re.MULTILINE)
 
 
+def test_a_header_lists_the_statuses_of_its_functions(tmp_path: Path) -> None:
+    for name, program in PROGRAMS.items():
+        build(program, tmp_path / name)
+        header = (tmp_path / name / "model.h").read_text("utf-8")
+        reads = "return 4;" in (tmp_path / name / "model.c").read_text("utf-8")
+        assert (" * returns 4: an index read" in header) == reads
+
+
 @needs_cxx
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_header_serves_cxx(name: str, tmp_path: Path) -> None:

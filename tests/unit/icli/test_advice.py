@@ -24,6 +24,8 @@ PROGRAM = "i~i"
         (("run", PROGRAM, "(1,2)"), "E0720", "write `[1,2]`"),
         (("run", PROGRAM, "1+1"), "E0721", "compute in a program"),
         (("run", PROGRAM, "zeros(3)"), "E0720", "rand:3"),
+        (("run", PROGRAM, "x=x.npy"), "E0720", "in the order of the inputs: x.npy"),
+        (("explain", PROGRAM, "--shape", "x=4x5"), "E0810", "in the order of the inputs: 4x5"),
         (("run", PROGRAM, "np.ones((2, 3))"), "E0720", "rand:2x3"),
         (("run", PROGRAM, "nosuch.npy"), "E0725", "this folder has bad.npy, x.npy"),
         (("run", PROGRAM, "y.npy"), "E0725", "did you mean x.npy?"),

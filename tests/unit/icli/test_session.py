@@ -215,6 +215,11 @@ def test_comments_are_as_in_files(session: ReplSession) -> None:
     assert session.feed("quit # now").leaves
 
 
+def test_a_word_that_numpy_has_is_told_its_program(session: ReplSession) -> None:
+    assert "`softmax` along j is" in str(session.feed("softmax").parts[0])
+    assert "bind one: `foo = rand:2x3`" in str(session.feed("foo").parts[0])
+
+
 def test_words_of_other_shells() -> None:
     for word in ("exit", "quit", "exit()", " quit "):
         assert ReplSession().feed(word).leaves
