@@ -13,9 +13,10 @@ import pytest
 from ilang.codegen.runtime.compilers import find_compiler
 from ilang.core.diagnostic import ToolError
 from ilang.core.ir.shaped import Assignment
+from ilang.core.ir.size_class import Extents
 from ilang.core.machine import CPU, Machine
 from ilang.core.schedule.choose import known
-from ilang.core.schedule.choose.accesses import Accesses, loop_order
+from ilang.core.schedule.choose.accesses import Accesses, strided_order
 from tests.property import checking, fuzz, meaning, programs, spec_checking, specs, trial, writer
 from tests.property.checking import Failure, Tally, check
 from tests.property.shrinking import shrink
@@ -102,11 +103,13 @@ def test_any_order_of_loops_is_right(batch: int, monkeypatch: pytest.MonkeyPatch
     """Lowering does not rest on the orders that the compiler prefers."""
     rng = random.Random(SEED)
 
-    def shuffled(node: Assignment, accesses: Accesses, machine: Machine) -> tuple[int, ...]:
-        order = loop_order(node, accesses, machine)
+    def shuffled(
+        node: Assignment, accesses: Accesses, extents: Extents, machine: Machine
+    ) -> tuple[int, ...]:
+        order = strided_order(node, accesses, extents, machine)
         return tuple(rng.sample(order, len(order)))
 
-    monkeypatch.setattr(known, "loop_order", shuffled)
+    monkeypatch.setattr(known, "strided_order", shuffled)
     none_failed(fuzz.work((2 * OTHERS + 15 * batch, 15, "sanitized", False)).failures)
 
 

@@ -4,6 +4,7 @@
     accesses.py        the memory that an innermost iteration touches, and the order of loops (rule 4)
     tile.py            the splits and loops of one tiled, blocked or transposed assignment (rule 6)
     tilings.py         which assignments are tiled, and which are pointwise work on tiles (rule 6)
+    strips.py          results side by side that terms meet in registers or in the cache (rules 6 and 10)
     short_rows.py      which rows are shorter than vectors, and have lanes across them (rule 9)
     row_blocks.py      which contractions go block of rows by block of rows (rule 7)
     packing.py         inside which loop what an assignment reads is copied
@@ -38,6 +39,7 @@ Rules, from access patterns only:
     8. Where a matrix is read by rows and by columns, each direction has one of its own (``schedule/matrices/``) and
        goes block of rows by block of rows.
     9. Rows that are known to be short have lanes across them where a step takes long.
+    10. Results of windows, and of few terms, are accumulated in registers, with lanes along them.
 
 Runs over the program from its outputs to its inputs, so a reader's order is known before its producers'.
 """

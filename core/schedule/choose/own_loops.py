@@ -15,7 +15,8 @@ from ilang.core.schedule.choose.accesses import reads_of
 from ilang.core.schedule.choose.known import Analysis, ChosenNests
 from ilang.core.schedule.choose.packing import Across, Packed, TileAxes
 from ilang.core.schedule.choose.short_rows import across, has_row_lanes
-from ilang.core.schedule.choose.tile import Factors, blocked, transposed
+from ilang.core.schedule.choose.strips import in_cache, in_registers
+from ilang.core.schedule.choose.tile import Factors, transposed
 
 
 def own_nest(
@@ -40,7 +41,10 @@ def own_nest(
     else:
         axes = analysis.order(value, node)
         squares = _transposed(analysis, value, node)
-        in_blocks = squares or blocked(node, analysis.extents, axes, analysis.machine)
+        given = (node, analysis.extents, axes)
+        reads = reads_of(node, analysis.accesses[value])
+        strips = in_registers(*given, reads, analysis.machine) or in_cache(*given, analysis.machine)
+        in_blocks = squares or strips
         nest = Nest(*(in_blocks or (((),) * len(axes), tuple(map(Loop, axes)))), sites)
     rows = packed_rows(analysis, value, nest)
     if rows is not None:

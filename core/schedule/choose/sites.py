@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Input, Read, View
 from ilang.core.record import replace
+from ilang.core.schedule.choose.accesses import reads_of
 from ilang.core.schedule.choose.known import Analysis, ChosenNests, Staged
 from ilang.core.schedule.choose.packing import Packed, TileAxes, packed_site
+from ilang.core.schedule.choose.strips import in_cache, in_registers
 from ilang.core.schedule.choose.taking import inverse, leading, shared_prefix, taken
-from ilang.core.schedule.choose.tile import blocked
 from ilang.core.schedule.fuse import axis_pairs, mapping
 
 Site = tuple[int | None, Staged | None]
@@ -51,11 +52,14 @@ def site_of(analysis: Analysis, known: ChosenNests, value: int, read: Read, nest
     factors, loops = taken(outer, pairs, order)
     if not any(factors) and not is_part:
         axes = [loop.axis for loop in loops]
-        in_blocks = blocked(producer, analysis.extents, axes, analysis.machine, shared)
-        if (
-            in_blocks is not None and in_blocks[0][axes[-2]]
-        ):  # there are terms enough for partial sums
-            factors, loops = in_blocks
+        given = (producer, analysis.extents, axes)
+        reads = reads_of(producer, analysis.accesses[read.value])
+        in_blocks = in_registers(*given, reads, analysis.machine, shared)
+        if in_blocks is None:
+            in_blocks = in_cache(*given, analysis.machine, shared)
+            if in_blocks is not None and not in_blocks[0][axes[-2]]:
+                in_blocks = None  # there are too few terms for partial sums
+        factors, loops = in_blocks or (factors, loops)
     return shared, Staged(read.value, factors, loops, places, around, is_part)
 
 

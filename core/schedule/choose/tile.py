@@ -232,7 +232,7 @@ def candidates(contraction: _Contraction) -> Iterator[Tiling]:
     for lanes in (axis for axis in outputs if not contraction.is_small(axis)):
         beside = {axis for axes in accessed if lanes in axes for axis in axes}
         widths = {
-            _narrowed(contraction.extent(lanes), n, contraction.machine)
+            narrowed(contraction.extent(lanes), n, contraction.machine)
             for n in range(vector, tiles.lanes + 1, vector)
         }
         for rows in (axis for axis in outputs if axis not in beside):
@@ -323,31 +323,6 @@ def _is_outside_last(index: tuple[Affine, ...], axis: int) -> bool:
     return axis in variables_of(index[:-1])
 
 
-def blocked(
-    node: Assignment, extents: Extents, order: Sequence[int], machine: Machine, around: int = 0
-) -> tuple[Factors, tuple[Loop, ...]] | None:
-    """Splits and loops of a reduction whose innermost loop is over outputs, each with an accumulator in memory.
-
-    Several terms are summed before they meet it, and the accumulators are those of a strip, which stays in the cache.
-    The first loops, as many as there are ``around``, stay outermost. None where the loops are of another kind.
-    """
-    outputs = set(node.output_axes())
-    if node.acc != "+" or node.scalar.dtype not in FLOATS or node.base is not None:
-        return None
-    if len(order) < around + 2 or order[-1] not in outputs or order[-2] in outputs:
-        return None
-    factors: list[tuple[int, ...]] = [()] * len(order)
-    last, term = (extents.fixed(node.sizes[axis]) for axis in (order[-1], order[-2]))
-    loops = [Loop(axis) for axis in order]
-    if last is None or last > machine.tiles.strip:
-        factors[order[-1]] = (machine.tiles.strip,)
-        loops = [*loops[:around], Loop(order[-1]), *loops[around:-1], Loop(order[-1], 1)]
-    if term is None or term > machine.tiles.strip_terms:
-        factors[order[-2]] = (machine.tiles.strip_terms,)
-        loops.append(Loop(order[-2], 1))
-    return tuple(factors), tuple(loops)
-
-
 def _balanced(extent: int | None, rows: int) -> int:
     """The rows of a tile that may have so many: as many in each as there can be."""
     return -(-extent // -(-extent // rows)) if extent else rows
@@ -365,7 +340,7 @@ def _height(extent: int | None, rows: int, times: int) -> int:
     return next(fit, least)
 
 
-def _narrowed(extent: int | None, lanes: int, machine: Machine) -> int:
+def narrowed(extent: int | None, lanes: int, machine: Machine) -> int:
     """The lanes of a tile that may have so many: no more vectors than a short row has, each a line of f32."""
     vector = machine.vector_lanes("f32")
     return min(lanes, -(-extent // vector) * vector) if extent else lanes
@@ -413,7 +388,7 @@ def _tiling(contraction: _Contraction, rows: int, lanes: int) -> Tiling:
     node, accesses, machine = contraction.node, contraction.accesses, contraction.machine
     factors = _terms(contraction, _along_memory(contraction, rows, lanes))
     height, width = (contraction.extent(axis) for axis in (rows, lanes))
-    narrow = _narrowed(width, machine.tiles.lanes, machine)
+    narrow = narrowed(width, machine.tiles.lanes, machine)
     # Elsewhere many rows would be lines of one place in the cache.
     along = all(_is_last(index, rows) for index in accesses if _has(index, rows))
     times = machine.tiles.lanes // narrow if along else 1
@@ -449,7 +424,7 @@ def _windows(contraction: _Contraction, rows: int, lanes: int) -> Tiling:
     factors = _terms(contraction, longest)
     width = contraction.extent(lanes)
     tiles = machine.tiles
-    narrow = _narrowed(width, tiles.window_lanes, machine)
+    narrow = narrowed(width, tiles.window_lanes, machine)
     factors[lanes] = (narrow,)
     height = contraction.extent(rows)
     if short or _is_last(node.target, rows):  # vectors transpose so many rows

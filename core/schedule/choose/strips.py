@@ -1,0 +1,108 @@
+"""Strips of results that a reduction accumulates into side by side: rules 6 and 10 of the choice.
+
+Where few terms meet each result, and are known, a strip stays in registers until all of them have met it. So do results
+of windows: lanes go along a row of them, and read side by side for one place of the window after the other.
+
+Examples, a sum of three rows and columns, and a sum of columns:
+    in:   out = sum in0[i+u,j+v] over u, v, 3 each       out = sum in0[i,j] over i
+    out:  out | j:64 | i j u v j'                        out | i:8,j:2048 | j i j' i'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from math import prod
+
+from ilang.core.dtype import FLOATS
+from ilang.core.ir.schedule import Loop
+from ilang.core.ir.shaped import Assignment
+from ilang.core.ir.size_class import Extents
+from ilang.core.machine import Machine
+from ilang.core.schedule.choose.tile import MOST_TERMS, Access, Factors, narrowed
+
+
+def in_registers(
+    node: Assignment,
+    extents: Extents,
+    order: Sequence[int],
+    accesses: Collection[Access],
+    machine: Machine,
+    around: int = 0,
+) -> tuple[Factors, tuple[Loop, ...]] | None:
+    """Splits and loops of a reduction whose strips stay in registers while all terms meet them.
+
+    The first loops of the order, as many as there are ``around``, stay outermost. None for a reduction of other kinds.
+    """
+    outputs, reduced = node.output_axes(), node.reduced_axes()
+    lanes = node.target[-1].axis() if node.target else None
+    terms = [extents.fixed(node.sizes[axis]) for axis in reduced]
+    if lanes is None or lanes not in outputs or node.base is not None or node.scatters():
+        return None
+    if not all(terms) or not 1 < prod(n or 1 for n in terms) <= MOST_TERMS:
+        return None
+    if {lanes, *reduced} & {*order[:around]} or not _go_along(accesses, lanes):
+        return None
+    is_sum = node.acc == "+" and node.scalar.dtype in FLOATS
+    is_column = is_sum and order[-1] == lanes and order[-2] in reduced
+    if not is_column and not (_have_windows(accesses, outputs, reduced) and _is_kept(node, is_sum)):
+        return None
+    count = extents.fixed(node.sizes[lanes])
+    if extents.is_small(node.sizes[lanes]) or (count and count < machine.vector_lanes("f32")):
+        return None
+    factors: list[tuple[int, ...]] = [()] * len(order)
+    factors[lanes] = (narrowed(count, machine.tiles.lanes, machine),)
+    others = [axis for axis in order if axis != lanes]
+    outer = (axis for axis in others if axis not in reduced)
+    inner = (axis for axis in others if axis in reduced)
+    return tuple(factors), (*map(Loop, outer), Loop(lanes), *map(Loop, inner), Loop(lanes, 1))
+
+
+def _is_kept(node: Assignment, is_sum: bool) -> bool:
+    """Whether registers have vectors for what is accumulated."""
+    return is_sum or (node.acc in (">", "<") and node.scalar.dtype in FLOATS)
+
+
+def _go_along(accesses: Collection[Access], lanes: int) -> bool:
+    """Whether all that is read is walked along memory by an axis, in steps of a few elements, or not at all."""
+    for index in accesses:
+        if any(part.looked for part in index) or any(
+            lanes in part.variables() for part in index[:-1]
+        ):
+            return False
+        steps = {axis: step for step, axis in index[-1].steps()} if index else {}
+        if not 0 <= steps.get(lanes, 0) <= 3:
+            return False
+    return True
+
+
+def _have_windows(
+    accesses: Collection[Access], outputs: Collection[int], reduced: Collection[int]
+) -> bool:
+    """Whether a dimension is walked by an axis of the result and by one that is reduced."""
+    walked = (set(part.variables()) for index in accesses for part in index)
+    return any(axes & {*outputs} and axes & {*reduced} for axes in walked)
+
+
+def in_cache(
+    node: Assignment, extents: Extents, order: Sequence[int], machine: Machine, around: int = 0
+) -> tuple[Factors, tuple[Loop, ...]] | None:
+    """Splits and loops of a sum whose innermost loop is over outputs, each with an accumulator in memory.
+
+    Several terms are summed before they meet it, and the accumulators are those of a strip, which stays in the cache.
+    The first loops, as many as there are ``around``, stay outermost. None where the loops are of another kind.
+    """
+    outputs = set(node.output_axes())
+    if node.acc != "+" or node.scalar.dtype not in FLOATS or node.base is not None:
+        return None
+    if len(order) < around + 2 or order[-1] not in outputs or order[-2] in outputs:
+        return None
+    factors: list[tuple[int, ...]] = [()] * len(order)
+    last, term = (extents.fixed(node.sizes[axis]) for axis in (order[-1], order[-2]))
+    loops = [Loop(axis) for axis in order]
+    if last is None or last > machine.tiles.strip:
+        factors[order[-1]] = (machine.tiles.strip,)
+        loops = [*loops[:around], Loop(order[-1]), *loops[around:-1], Loop(order[-1], 1)]
+    if term is None or term > machine.tiles.strip_terms:
+        factors[order[-2]] = (machine.tiles.strip_terms,)
+        loops.append(Loop(order[-2], 1))
+    return tuple(factors), tuple(loops)
