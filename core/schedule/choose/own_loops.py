@@ -64,7 +64,8 @@ def packed_rows(analysis: Analysis, value: int, nest: Nest) -> TileAxes | None:
     extents = {axis: sizes[node.sizes[axis]].fixed for axis in node.output_axes()}
     lengths = {axis: extent for axis, extent in extents.items() if extent is not None}
     many = analysis.machine.tiles.many_lanes
-    return TileAxes(tile.rows, tile.lanes, tile.windows, lengths, many)
+    vector = analysis.machine.vector_lanes("f32")
+    return TileAxes(tile.rows, tile.lanes, tile.windows, lengths, many, vector)
 
 
 def _transposed(

@@ -1,7 +1,8 @@
 """The loop inside which operands of an assignment are copied: those that the lanes of a tile read, and its rows share.
 
-Operands of its rows alone, along memory, are copied before, where many results share them: rows of a tile then stand
-next to each other for one term after the other, and not in a line of memory for each.
+What lanes read once, side by side, is read where it is. Operands of its rows alone, along memory, are copied before,
+where many results share them: rows of a tile then stand next to each other for one term after the other, and not in a
+line of memory for each.
 
 Example:
     in:   in1[k,j] in a tile of rows i and lanes j, loops j i k k' i' j'
@@ -25,7 +26,8 @@ class TileAxes:
     """The axes of the tile around an assignment: its rows, its lanes, and whether the rows are windows.
 
     ``lengths`` are the extents of its output axes, as far as they are known. An operand that ``many`` results share,
-    each using an element of it, is read again and again: it is worth a copy, also where only rows have it.
+    each using an element of it, is read again and again: it is worth a copy, also where only rows have it. A ``vector``
+    has so many lanes.
     """
 
     rows: int
@@ -33,12 +35,18 @@ class TileAxes:
     windows: bool
     lengths: Mapping[int, int]
     many: int
+    vector: int
 
     def inside(self, back: dict[int, list[int]]) -> TileAxes:
         """This record in the axes of an inlined producer, -1 where it has no such axis; ``back`` has its axes."""
         rows, lanes = (back.get(axis, [-1])[0] for axis in (self.rows, self.lanes))
         lengths = {back[axis][0]: n for axis, n in self.lengths.items() if axis in back}
-        return TileAxes(rows, lanes, self.windows, lengths, self.many)
+        return TileAxes(rows, lanes, self.windows, lengths, self.many, self.vector)
+
+    def has_whole_vectors(self) -> bool:
+        """Whether all vectors along the lanes are whole, or but for one of several."""
+        length = self.lengths.get(self.lanes, 1)
+        return length % self.vector == 0 or 2 * self.vector <= length
 
     def is_shared(self, axes: Container[int]) -> bool:
         """Whether many results share what is read by these axes."""
@@ -100,4 +108,15 @@ def tile_site(packed: TileAxes, index: Sequence[Affine], nest: Nest) -> int | No
         in_a_row = inside == {lanes} and index[-1].axis() == lanes
         return None if in_a_row else site
     site = min(nest.order.index(Loop(lanes)) + 1, nest.order.index(Loop(rows)))
-    return next((n for n in range(site, 0, -1) if nest.order[n - 1].axis in axes), 0)
+    site = next((n for n in range(site, 0, -1) if nest.order[n - 1].axis in axes), 0)
+    is_reused = any(
+        _is_repeated(packed, loop, nest) for loop in nest.order[site:] if loop.axis not in axes
+    )
+    in_place = index[-1].axis() == lanes and packed.has_whole_vectors()
+    return None if in_place and not is_reused else site
+
+
+def _is_repeated(packed: TileAxes, loop: Loop, nest: Nest) -> bool:
+    """Whether a loop outside the tile may have several iterations."""
+    length = packed.lengths.get(loop.axis)
+    return not loop.part and (length is None or prod(nest.factors[loop.axis]) < length)

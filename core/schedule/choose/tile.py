@@ -138,7 +138,8 @@ class _Contraction:
         node, many = self.node, self.machine.tiles.many_lanes
         extents = [self.extent(axis) or 0 for axis in range(len(node.axes))]
         lengths = {axis: extents[axis] for axis in node.output_axes()}
-        axes = TileAxes(tile.rows, tile.lanes, tile.windows, lengths, many)
+        vector = self.machine.vector_lanes("f32")
+        axes = TileAxes(tile.rows, tile.lanes, tile.windows, lengths, many, vector)
         nest = Nest(tile.factors, tile.order(), ())
         return TilePrice(node, extents, nest, axes, self.machine).price(self.accesses)
 
@@ -189,7 +190,8 @@ def tiling(
     rows = [axis for axis in apart if axis in outputs[:-1]] or [
         axis
         for axis in apart
-        if contraction.extent(axis) != 1 and (contraction.slides(lanes) or contraction.slides(axis))
+        if contraction.extent(axis) != 1
+        and (contraction.slides(lanes) or contraction.slides(axis) or contraction.is_known())
     ]
     if not along or not rows:
         return None

@@ -50,7 +50,7 @@ def test_a_product_has_the_loops_of_its_tiles() -> None:
     known = ChosenNests(len(analysis.shaped.nodes))
     nest, packed = own_nest(analysis, known, 3, node_of(analysis, 3))
     assert schedule_text(node_of(analysis, 3), nest) == "| i:6,j:64,k:512 | j i k k' i' j'"
-    assert packed == TileAxes(0, 1, False, {}, 256)
+    assert packed == TileAxes(0, 1, False, {}, 256, 16)
     assert known.nests == [None] * 4, "a step answers, and notes nothing"
 
 
@@ -61,7 +61,7 @@ def test_one_number_is_not_copied() -> None:
     (read,) = (read for read in node_of(analysis_of("i*.~i"), 2).reads if not read.index)
     assert nest is not None
     assert nest.sites[1] is None
-    for packed in (TileAxes(0, 1, False, {}, 256), Across(0, 1)):
+    for packed in (TileAxes(0, 1, False, {}, 256, 16), Across(0, 1)):
         assert packed_site(packed, read, nest) is None
 
 
@@ -83,7 +83,7 @@ def test_an_operand_takes_the_loops_of_its_reader() -> None:
     assert schedule_text(node_of(analysis, 2), Nest(staged.factors, staged.order, ())) == (
         "| i:6,j:64,k:512 | j i k k' i' j'"
     )
-    assert staged.packed == TileAxes(0, 1, False, {}, 256), (
+    assert staged.packed == TileAxes(0, 1, False, {}, 256, 16), (
         "the axes of the tile in those of the operand"
     )
     assert set(staged.places.values()) == {(3, loop) for loop in nest.order}
