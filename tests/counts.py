@@ -19,7 +19,6 @@ WHOLE_NUMBERS = frozenset(
         "Within",
         "Chunk",
         "Ceiling",
-        "Interval",
         "Derivation",
         "Bound",
         "Reach",

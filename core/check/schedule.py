@@ -192,10 +192,9 @@ def _instance(scheduled: Scheduled, plan: Plan, number: int) -> None:
         _demand(one, "iterations of one loop share results", value)
     if instance.accumulation is not None:
         _accumulation(scheduled, instance, instance.accumulation)
-    for axis, interval in instance.intervals.items():
-        known = all(opened in chain for _, opened in interval.start)
+    for start, _ in instance.intervals.values():
+        known = all(opened in chain for _, opened in start)
         _demand(known, "an interval begins at loops around its place", value)
-        _demand(interval.whole == node.sizes[axis], "an interval is of its dimension", value)
     for read, source in instance.sources.items():
         same = plan.instances[source.instance].value == read.value
         _demand(same, "the source of a read delivers its value", value)

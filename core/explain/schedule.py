@@ -113,13 +113,13 @@ def _staged(scheduled: Scheduled, group: Group, instance: Instance, number: int)
     fusion = scheduled.fusions[instance.value][number]
     shared = _shared(producer, inner, node, fusion.loops) if fusion else ""
     words += [f"shares {shared}"] if shared else []
-    for axis, interval in source.intervals.items():
+    for axis, (steps, offset) in source.intervals.items():
         extent = extent_text(scheduled.shaped.sizes, source.extents[axis])
         start = " + ".join(
             f"{step if step > 1 else ''}{_opened(scheduled, group, opened)}"
-            for step, opened in interval.start
+            for step, opened in steps
         )
-        start += f" + {interval.offset}" if interval.offset else ""
+        start += f" + {offset}" if offset else ""
         words.append(f"{producer.axes[axis].name} from {start or 0}, {extent} long")
     dims = _dims(scheduled, [dim.extent for dim in source.kept])
     words += [f"kept as {dims}"] if dims else []

@@ -148,17 +148,11 @@ LoopSteps = tuple[tuple[int, Loop], ...]
 """An index as steps of loops: the sum of step times loop."""
 
 
-@record
-class Interval:
-    """The part of the dimension of size number ``whole`` that an axis walks, from a first index on.
+Interval = tuple[tuple[tuple[int, Opened], ...], int]
+"""The part of a dimension that an axis walks, from a first index on: the sum of step times loop, plus an offset.
 
-    The first index is the sum of step times loop over ``start``, plus ``offset``; it may be before the dimension, and
-    the last one past it.
-    """
-
-    start: tuple[tuple[int, Opened], ...]
-    offset: int
-    whole: int
+The first index may be before the dimension, and the last one past it.
+"""
 
 
 @record

@@ -262,10 +262,9 @@ class _Lowering(OnlineReductions):
     def _place_intervals(self, frame: Frame) -> None:
         """Let axes walk intervals, from loops that are open."""
         instance, sizes = self.plan.instances[frame.instance], list(frame.node.sizes)
-        for axis, interval in instance.intervals.items():
-            start = [(step, self._variable(opened)) for step, opened in interval.start]
-            index = Affine(tuple(start), interval.offset)
-            frame.origin[axis] = Within(index, interval.whole)
+        for axis, (start, offset) in instance.intervals.items():
+            terms = tuple((step, self._variable(opened)) for step, opened in start)
+            frame.origin[axis] = Within(Affine(terms, offset), frame.node.sizes[axis])
             sizes[axis] = self.storage.number(instance.extents[axis])
         frame.node = replace(frame.node, sizes=tuple(sizes))
 

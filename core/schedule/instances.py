@@ -199,7 +199,7 @@ class Instances:
         home = {inner: opened for inner, opened in shared.items() if opened in reader.around}
         producer, nest = self.nested.node(read.value), self.nested.nest(read.value)
         intervals, walks, extents = self._intervals(reader, read, producer, {x.axis for x in home})
-        starts = tuple((a, x.start, x.offset, extents[a]) for a, x in intervals.items())
+        starts = tuple((a, *x, extents[a]) for a, x in intervals.items())
         key = (read.value, reader.chain[-1:], frozenset(home.items()), starts)
         if key not in self.known:
             for inner in {loop.axis for loop in home}:

@@ -46,7 +46,7 @@ class StagedReader:
 
     def knows(self, interval: Interval) -> bool:
         """Whether an interval that the reader walks begins at what is known at the place."""
-        return self.inside or self.around.issuperset(opened for _, opened in interval.start)
+        return self.inside or self.around.issuperset(opened for _, opened in interval[0])
 
     def below(self) -> list[Loop]:
         """The loops inside the place."""
@@ -115,8 +115,9 @@ def interval_of(
         if around is not None:
             if not reader.knows(around):
                 return None
-            start += [(c * step, opened) for step, opened in around.start]
-            offset += c * around.offset
+            begins, more = around
+            start += [(c * step, opened) for step, opened in begins]
+            offset += c * more
         for loop in reader.nest.parts(axis):
             step, opened = c * reader.nest.weight(loop), reader.loops[loop]
             if opened in reader.around:
@@ -126,7 +127,7 @@ def interval_of(
     if index.sizes or any(c < 0 for c, _ in below):
         return None
     extent = _reached(sizes, reader, below, whole)
-    return Interval(tuple(start), offset, whole), extent, tuple(below)
+    return (tuple(start), offset), extent, tuple(below)
 
 
 def _reached(
