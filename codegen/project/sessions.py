@@ -15,8 +15,9 @@ from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.stages import ArrayNames, fixed_dims, run_of
 from ilang.codegen.project.structs import Guest, groups
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
+from ilang.codegen.runtime.function import Function
 from ilang.codegen.runtime.initial import initial_uniform, stored_values
-from ilang.codegen.runtime.model import DEFAULTS, Model, Options
+from ilang.codegen.runtime.model import DEFAULTS, Model, Options, rows_of
 from ilang.codegen.runtime.philox import hashed
 from ilang.codegen.runtime.solved import SolvedDefinition
 from ilang.codegen.targets.identifiers import function_identifier, identifier
@@ -102,11 +103,21 @@ def solved(
     """A tensor function or a routine to be exported, its shapes inferred, for any number of ranks.
 
     Raises:
-        DataError: E0765 (it gives nothing), E0766 (a size comes at run time, and may not). MeaningError: E0286 (the
-            number of ranks has to be known). Error: whatever is wrong with the text, the shapes or the configuration.
+        DataError: E0765 (it gives nothing), E0766 (a size comes at run time, and may not), E0774 (the number of axes
+            of an input is open). MeaningError: E0286 (the number of ranks has to be known). Error: whatever is wrong
+            with the text, the shapes or the configuration.
     """
-    options = Options(name, shapes, config, *DEFAULTS.values())
+    so_far = {} if shapes else _inputs_so_far(model, name, config)
+    opened = shapes or {each: _open_rows(model, name, each, text) for each, text in so_far.items()}
+    options = Options(name, opened, config, *DEFAULTS.values())
     one = SolvedDefinition(model, options, of_any_ranks=True)
+    for each, text in so_far.items():
+        if "..." in text:
+            message = f"{name} is built without --shape, and nothing says how many axes {each} has"
+            help_line = (
+                f"give them: --shape {each}='n|784', or write them in the head: {each}[n|784]"
+            )
+            raise DataError("E0774", message, model.head(name).span, help_line)
     place = one.built.fixed.get(RANKS)
     if place is not None and RANKS not in one.config:
         message = (
@@ -123,6 +134,32 @@ def solved(
         help_line = "`return` a tensor, or assign a parameter or state"
         raise DataError("E0765", message, model.head(name).span, help_line)
     return one
+
+
+def _inputs_so_far(model: Model, name: str, config: Mapping[str, Given]) -> dict[str, str]:
+    """The rows of inputs that the text of a definition leaves open: ``?`` is an axis, ``...`` any number of them."""
+    inputs = Function(model, name).shape_so_far(None, config).of("input")
+    return {each.name: each.rows for each in inputs if "?" in each.rows or "..." in each.rows}
+
+
+def _open_rows(model: Model, name: str, tensor: str, text: str) -> Rows:
+    """The rows of an input, of which sizes that nothing says come at run time, called as in the head.
+
+    Example:
+        in:   ?|64 of x[b|n]
+        out:  b|64
+    """
+    if "..." in text:
+        return None, None, None
+    note = next(each.shape for each in model.head(name).tensors if each.name == tensor)
+    noted = [axis for row in note.rows for axis in (*row.leading, *row.trailing)] if note else []
+    words = [axis.size for axis in noted if isinstance(axis.size, str)]
+    first, *others = text.split("?")
+    if len(words) != len(others):
+        words = [f"{tensor}_{n}" for n in range(len(others))]
+    return rows_of(
+        tensor, first + "".join(map("".join, zip(words, others, strict=True))), words=True
+    )
 
 
 def exported(
