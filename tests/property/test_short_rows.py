@@ -17,7 +17,7 @@ LENGTHS = (2, 3, 5, 8, 15, 16, 17, 31, 32, 33, 48, 49)
 OPERATIONS = [
     (name, pattern)
     for name in ("max", "softmax", "logsumexp", "argmax", "min", "sort", "var")
-    for pattern in ("a [b]", "a b [c]", "[a] b [c]", "a [b] [c]")
+    for pattern in ("a [b]", "a b [c]", "[a] b [c]", "a [b] [c]", "a [b] c")
     if pattern.count("[") == 1 or name not in ("argmax", "sort")
 ]
 SEEDS = range(9100, 9130)
@@ -73,6 +73,8 @@ def test_operations_on_rows_are_right(name: str, pattern: str) -> None:
 def test_lanes_go_across_short_rows() -> None:
     assert "in0_copy[j,i1]" in i(">ij~i").loops((1000, 9))
     assert "in0_copy" not in i(">ij~i").loops((1000, 90))
+    assert "in0_copy[b,a1]" in einx.logsumexp("a [b]").loops((1000, 9))
+    assert "in0_copy" not in einx.var("a [b] c").loops((500, 60, 30))
 
 
 def _agree(component: Component, given: Any, text: str) -> None:

@@ -10,14 +10,14 @@ Example, ``>ij~i`` of 1000 rows of 9:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ilang.core.ir.scalar import Apply, scalars_within
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
-from ilang.core.ops import COSTS
+from ilang.core.ops import SLOW
 from ilang.core.schedule.choose.accesses import Accesses, strided_order
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.packing import Across
@@ -34,21 +34,45 @@ def short_rows(
     extents: Extents,
     machine: Machine,
 ) -> tuple[Across | None, ...]:
-    """The rows that each value has in lanes: where a step takes long, and what may share a kernel with that."""
+    """The rows that each value has in lanes: reductions that wait, and what may share a kernel with them."""
+    rows_of: list[Across | None] = []
     lanes_of: list[Across | None] = []
     for value, node in enumerate(shaped.nodes):
-        rows = None
-        if isinstance(node, Assignment) and node.base is None and not node.scatters():
+        is_free = isinstance(node, Assignment) and node.base is None and not node.scatters()
+        rows_of.append(None)
+        lanes_of.append(None)
+        if is_free and isinstance(node, Assignment) and tilings.found(value) is None:
             order = strided_order(node, accesses[value], extents, machine)
-            rows = _rows(node, accesses[value], order, extents, machine)
-            if rows is None or not _waits(node):
-                followed = _followed(shaped, inlining, lanes_of, node)
-                if rows is None and order and order[-1] in followed:
-                    rows = Across(-1, order[-1])
-                elif rows is not None and rows.last not in followed:
-                    rows = None
-        lanes_of.append(rows if tilings.found(value) is None else None)
+            rows_of[-1] = rows = _rows(node, accesses[value], order, extents, machine)
+            if rows is not None and _waits(shaped, node, rows):
+                lanes_of[-1] = rows
+    if not any(lanes_of):
+        return tuple(lanes_of)
+    for value, reader, pairs in reversed([*_pairs(shaped, inlining)]):
+        rows, lanes = rows_of[value], lanes_of[reader]
+        if rows is not None and lanes is not None and pairs.get(rows.last) == lanes.last:
+            lanes_of[value] = rows
+    for value, reader, pairs in _pairs(shaped, inlining):
+        lanes, node = lanes_of[value], shaped.nodes[reader]
+        axis = None if lanes is None else pairs.get(lanes.last)
+        if axis is None or lanes_of[reader] is not None or tilings.found(reader) is not None:
+            continue
+        rows = rows_of[reader]
+        assert isinstance(node, Assignment)
+        if rows is None and strided_order(node, accesses[reader], extents, machine)[-1] == axis:
+            rows = Across(-1, axis)
+        if rows is not None and rows.last == axis and node.base is None:
+            lanes_of[reader] = rows
     return tuple(lanes_of)
+
+
+def _pairs(shaped: Shaped, inlining: Inlining) -> Iterator[tuple[int, int, dict[int, int]]]:
+    """Values that may be staged and their readers, in the order of the readers, with the reader's axes of theirs."""
+    for reader, node in enumerate(shaped.nodes):
+        for read in node.reads if isinstance(node, Assignment) else ():
+            producer = shaped.nodes[read.value]
+            if isinstance(producer, Assignment) and read.value not in inlining.kept:
+                yield read.value, reader, mapping(producer, read)
 
 
 def across(
@@ -65,7 +89,8 @@ def across(
 
 def has_row_lanes(nest: Nest, rows: Across) -> bool:
     """Whether the innermost loops of a nest take an element of each row of a block, one place after the other."""
-    return nest.order[-2:] == (Loop(rows.other), Loop(rows.last, 1))
+    is_inside = rows.other < 0 or nest.order[-2] == Loop(rows.other)
+    return nest.order[-1] == Loop(rows.last, 1) and is_inside
 
 
 def _rows(
@@ -90,20 +115,11 @@ def _rows(
     return None
 
 
-def _waits(node: Assignment) -> bool:
-    """Whether a step takes long: an extreme compares with the one before, a function has no vectors of a few."""
-    applied = (part for part in scalars_within(node.scalar) if isinstance(part, Apply))
-    return node.acc in (">", "<") or any(part.primitive in COSTS for part in applied)
-
-
-def _followed(
-    shaped: Shaped, inlining: Inlining, lanes_of: Sequence[Across | None], node: Assignment
-) -> set[int]:
-    """The axes of an assignment that walk the rows of what it reads, which has them in lanes and may be staged."""
-    axes = set[int]()
-    for read in node.reads:
-        producer, lanes = shaped.nodes[read.value], lanes_of[read.value]
-        is_staged = lanes is not None and read.value not in inlining.kept
-        if is_staged and lanes is not None and isinstance(producer, Assignment):
-            axes |= {mapping(producer, read).get(lanes.last, -1)}
-    return axes
+def _waits(shaped: Shaped, node: Assignment, rows: Across) -> bool:
+    """Whether a reduction along rows waits: for the extreme so far, or for functions, of which few make no vector."""
+    if rows.other not in node.reduced_axes():
+        return False
+    nodes = (shaped.nodes[read.value] for read in node.reads)
+    scalars = [node.scalar, *(each.scalar for each in nodes if isinstance(each, Assignment))]
+    applied = (part for each in scalars for part in scalars_within(each) if isinstance(part, Apply))
+    return node.acc in (">", "<") or any(part.primitive in SLOW for part in applied)

@@ -14,7 +14,7 @@ from ilang.core.ir.shaped import Assignment, Input, Read, View
 from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import reads_of
 from ilang.core.schedule.choose.known import Analysis, ChosenNests, Staged
-from ilang.core.schedule.choose.packing import Packed, TileAxes, packed_site
+from ilang.core.schedule.choose.packing import Across, Packed, TileAxes, packed_site
 from ilang.core.schedule.choose.strips import in_cache, in_registers
 from ilang.core.schedule.choose.taking import inverse, leading, shared_prefix, taken
 from ilang.core.schedule.fuse import axis_pairs, mapping
@@ -43,6 +43,9 @@ def site_of(analysis: Analysis, known: ChosenNests, value: int, read: Read, nest
         shared = leading(nest.order, back)
     else:
         shared = shared_prefix(nest.order, back, order, set(producer.reduced_axes()))
+    lanes = known.packed.get(value)
+    if isinstance(lanes, Across) and producer.acc and analysis.row_lanes[read.value]:
+        shared = min(shared, nest.order.index(Loop(lanes.last, 1)))  # all rows of a block at once
     if shared == 0 and producer.axes and producer.target:
         return None, None
     outer = replace(nest, order=nest.order[:shared])
