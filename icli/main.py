@@ -29,6 +29,7 @@ COMMANDS = {
         "Run the examples in the comments of files",
     ),
     "grad": ("ilang.icli.commands.grad", "Print the gradient of a program, as a program"),
+    "tune": ("ilang.icli.commands.tune", "Time schedules, and print the fastest one"),
     "repl": ("ilang.icli.commands.repl", "Run programs line by line"),
     "fmt": ("ilang.icli.commands.fmt", "Format a file"),
     "completion": (

@@ -7,9 +7,9 @@ Example, ``ik*kj~ijk >> +ijk~ij`` of 512 each:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ilang.core.ir.schedule import Scheduled, schedule_text, unscheduled
+from ilang.core.ir.schedule import Nest, Scheduled, schedule_text, unscheduled
 from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import extents_of
 from ilang.core.record import record, replace
@@ -20,6 +20,7 @@ from ilang.core.schedule.choose.tile import Tiling
 from ilang.core.schedule.choose.tile_cost import Price
 from ilang.core.schedule.fuse import Provenance
 from ilang.core.schedule.written import written_nest
+from ilang.core.source import Span
 
 MOST = 3
 """Tilings of a contraction that are shown; one more is that of the rules, where it stays."""
@@ -68,12 +69,54 @@ def compared(scheduled: Scheduled) -> tuple[tuple[Priced, ...], bool]:
     if analysis is None:
         return (), False
     tilings, inlined = analysis.tilings, analysis.inlining.inlined
-    tiled = {v: tile for v, tile in enumerate(tilings.tiles) if tile is not None and tile.among}
+    tiled = _tiled(analysis)
     nodes = scheduled.shaped.nodes
     values = [v for v, n in enumerate(nodes) if isinstance(n, Assignment) and not inlined[v]]
     ends = [tilings.ends[value] for value in values]
     is_all = bool(tiled) and all(end is not None and end[0] in tiled for end in ends)
     return tuple(_priced(analysis, value, tile) for value, tile in tiled.items()), is_all
+
+
+def other_schedules(scheduled: Scheduled) -> Iterator[list[tuple[Span, str]]]:
+    """The schedules with another tile that prices compared: what is written after each expression.
+
+    The cheapest schedule comes first; one for which the text of the program has no place is left out.
+    """
+    analysis = _analysis(scheduled)
+    if analysis is None:
+        return
+    losses = [
+        (price.cycles() - tile.among[0][1].cycles(), value, number)
+        for value, tile in _tiled(analysis).items()
+        for number, (_, price) in enumerate(tile.among)
+    ]
+    for _, value, number in sorted(losses):
+        winner = analysis.tilings.tiles[value]
+        assert winner is not None
+        nests = _nests_with(analysis, value, winner.among[number][0])
+        words = [
+            (node.span, schedule_text(node, nest))
+            for node, nest, chosen in zip(
+                analysis.shaped.nodes, nests, scheduled.nests, strict=True
+            )
+            if isinstance(node, Assignment) and nest is not None and nest != chosen
+        ]
+        places = [(span.source.name, span.end) for span, _ in words]
+        if words and len(set(places)) == len(places):
+            yield words
+
+
+def _tiled(analysis: Analysis) -> dict[int, Tiling]:
+    """The tiles that prices chose, by value."""
+    tiles = enumerate(analysis.tilings.tiles)
+    return {value: tile for value, tile in tiles if tile is not None and tile.among}
+
+
+def _nests_with(analysis: Analysis, value: int, tile: Tiling) -> tuple[Nest | None, ...]:
+    """The nests of a program in which a contraction has another tile."""
+    tiles = tuple(tile if n == value else t for n, t in enumerate(analysis.tilings.tiles))
+    tilings = replace(analysis.tilings, tiles=tiles)
+    return choose_nests(replace(analysis, tilings=tilings)).nests
 
 
 def _analysis(scheduled: Scheduled) -> Analysis | None:
@@ -103,10 +146,7 @@ def _priced(analysis: Analysis, value: int, tile: Tiling) -> Priced:
 
 
 def _candidate(analysis: Analysis, value: int, tile: Tiling, price: Price) -> PricedTile:
-    tiles = tuple(tile if n == value else t for n, t in enumerate(analysis.tilings.tiles))
-    tilings = replace(analysis.tilings, tiles=tiles)
-    node = analysis.shaped.nodes[value]
-    nest = choose_nests(replace(analysis, tilings=tilings)).nests[value]
+    node, nest = analysis.shaped.nodes[value], _nests_with(analysis, value, tile)[value]
     assert isinstance(node, Assignment)
     assert nest is not None
     at_once = {

@@ -107,6 +107,13 @@ OPTIONS: dict[str, dict[str, Sequence[str]]] = {
         "--emit": ("shapes", "loops", "c", "cuda", *stages_of(MACHINES["c"])),
         "--json": FLAG,
     },
+    "tune": {
+        "--def": ("main",),
+        "--shape": ("3x4", "."),
+        "--time": ("1", "0"),
+        "--write": FLAG,
+        "--json": FLAG,
+    },
     "repl": {},
     "completion": {},
 }

@@ -1,0 +1,125 @@
+"""``i tune``: time the best tiles of contractions, and print or write the schedule that is fastest."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from ilang.codegen.runtime import tuning
+from ilang.core.ir.syntax import Module
+from ilang.core.source import Source
+from ilang.icli.command import JSON, Command, CommandOperand, Option, Request, whole_number
+from ilang.icli.programs import flag_shapes, is_file, one_subject, open_program
+from ilang.icli.screen import Screen, as_json
+from ilang.icli.shapes import parse_shapes
+
+EACH = 0.5
+"""Seconds in which a schedule is timed beside the chosen one; the winner is timed once more, for twice as long."""
+NOTHING = "nothing to tune: no contraction here has a tile that prices chose (i explain --why)"
+
+
+def run(request: Request, screen: Screen) -> int:
+    """Time schedules one after the other, and print the fastest."""
+    seconds = whole_number(request, "--time", 60, most=1_000_000)
+    program = open_program(request.operands[0])
+    subject = one_subject(program, request.one("--def"))
+    given = request.one("--shape")
+    shapes = None if given is None else parse_shapes(given)
+    flag_shapes(subject.graph, shapes)
+    is_module = isinstance(program, Module)
+    source = program.source if isinstance(program, Module) else subject.tree.span.source
+    task = {
+        "name": source.name,
+        "definition": subject.graph.name if is_module else "",
+        "shapes": shapes or [() for _ in subject.graph.inputs],
+    }
+    best, tried, interrupted = _searched(task, source, subject.component(), shapes, seconds, screen)
+    if best is None:
+        answer: dict[str, Any] = {"tried": tried, "gain": 1.0, "schedule": None}
+        says = f"the chosen schedule is the fastest of {tried + 1}" if tried else NOTHING
+    else:
+        text, times = best
+        winner = tuning.component(source.name, text, str(task["definition"]))
+        from ilang.core.explain.page import schedule_text
+
+        shown = schedule_text(winner.explain(*(shapes or ())))
+        answer = {"tried": tried, "gain": tuning.gain(times), "spread": tuning.spread(times)}
+        answer["schedule"] = shown
+        says = f"{shown}\n{_speed(times)}; {tried + 1} timed"
+        if request.has("--write"):
+            says += f"\n{_write(request.operands[0], source, text)}"
+    screen.write_exact(as_json(answer) + "\n") if screen.json else screen.write(says + "\n")
+    if interrupted:
+        screen.note("interrupted")
+        return 130
+    return 0
+
+
+def _searched(
+    task: dict[str, Any],
+    source: Source,
+    component: Any,
+    shapes: Any,
+    seconds: float,
+    screen: Screen,
+) -> tuple[tuple[str, tuning.Times] | None, int, bool]:
+    """The fastest text with its times, where one is faster; how many were timed; whether Ctrl-C ended it."""
+    end, tried = time.monotonic() + seconds, 0
+    best: tuple[str, tuning.Times] | None = None
+    try:
+        for words in tuning.candidates(component, shapes or ()):
+            text = tuning.written(source, words)
+            if text is None:
+                continue
+            if tried and end < time.monotonic():
+                break
+            times = tuning.timed({**task, "texts": (source.text, text)}, EACH)
+            if isinstance(times, str):
+                screen.note(f"left out: {times}: {words[-1][1]}")
+                continue
+            tried += 1
+            if tuning.is_faster(times) and (
+                best is None or tuning.gain(best[1]) < tuning.gain(times)
+            ):
+                best = text, times
+                screen.note(f"{tried:4}  {_speed(times)}  {words[-1][1]}")
+        if best is not None:
+            again = tuning.timed({**task, "texts": (source.text, best[0])}, 2 * EACH)
+            best = (
+                None if isinstance(again, str) or not tuning.is_faster(again) else (best[0], again)
+            )
+    except KeyboardInterrupt:
+        return best, tried, True
+    return best, tried, False
+
+
+def _speed(times: tuning.Times) -> str:
+    return f"{tuning.gain(times):.2f} times as fast as the chosen schedule, spread {tuning.spread(times):.0%}"
+
+
+def _write(operand: str, source: Source, text: str) -> str:
+    """Write a program into its file; what was done."""
+    from ilang.codegen.runtime.files import read_program_bytes, write_whole
+
+    if not is_file(operand):
+        return "there is no file to write it into"
+    if read_program_bytes(operand).decode() != source.text:
+        return f"{operand} has changed meanwhile, and is left as it is"
+    write_whole(os.path.realpath(operand), lambda stream: stream.write(text.encode()))
+    return f"written into {operand}"
+
+
+COMMAND = Command(
+    "tune",
+    "Time the best tiles of the contractions of a program, and print the schedule that is fastest.",
+    run,
+    (CommandOperand("program", "TEXT|FILE|-", "program"),),
+    (
+        Option(("--def",), "NAME", "Tune this definition of a file", "definition"),
+        Option(("--shape",), "SHAPES", "Shapes of the inputs: 32x64,64x16; a scalar is `.`"),
+        Option(("--time",), "SECONDS", "How long to search; default: 60"),
+        Option(("--write",), None, "Write the schedule into the file, if it is faster"),
+        JSON,
+    ),
+)
