@@ -18,7 +18,14 @@ from ilang.core.source import Source
 pytestmark = pytest.mark.usefixtures("shared_cache")
 
 DRAW = np.random.default_rng(5)
+BEGIN = DRAW.bit_generator.state
 Values = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def same_numbers() -> None:
+    """Every test draws the same numbers, whichever ran before it."""
+    DRAW.bit_generator.state = BEGIN
 
 
 def session(folder: Path, text: str, shapes: dict[str, str], target: str = "c") -> Any:
