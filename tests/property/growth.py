@@ -7,6 +7,7 @@ then seconds of every stage for doubling sizes of each family of programs in ``l
 from __future__ import annotations
 
 import argparse
+import gc
 import resource
 import sys
 import time
@@ -38,10 +39,17 @@ def normalized(count: int) -> tensor.Tensor:
 
 
 def measured(net: tensor.Tensor) -> tuple[int, float]:
-    """The steps of the solver, and the seconds of everything that inference does."""
+    """The steps of the solver, and the seconds of everything that inference does.
+
+    Python's collector does not go through what was there before: a long run of tests leaves much.
+    """
+    gc.collect()
+    gc.freeze()
     start = time.process_time()
     program = tensor.solve(net)
-    return program.steps(), time.process_time() - start
+    seconds = time.process_time() - start
+    gc.unfreeze()
+    return program.steps(), seconds
 
 
 def main() -> None:
