@@ -53,11 +53,9 @@ def test_tiles_gain() -> None:
 
 
 def test_what_an_iteration_does_under_a_condition_counts() -> None:
-    (work,) = works_of(">(2y+u:3-1)~y", [(2000,)])
-    assert (work.time, work.iterations(lower(shaped_of(">(2y+u:3-1)~y", [(2000,)])).sizes)) == (
-        1.0,
-        3000,
-    )
+    text, shapes = "*(2y+u:3-1)~y", [(2000,)]
+    (work,) = works_of(text, shapes)
+    assert (work.time, work.iterations(lower(shaped_of(text, shapes)).sizes)) == (1.0, 3000)
 
 
 def test_inner_parts_of_a_dimension_count_by_themselves() -> None:

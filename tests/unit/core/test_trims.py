@@ -51,7 +51,7 @@ def test_what_one_end_cannot_say_stays_a_test(guard: str) -> None:
 
 
 def test_short_loops_stay_whole() -> None:
-    assert "if u <= i" in trimmed(">(2i+u:3)[u<=i]~i")
+    assert "if u <= i" in trimmed("*(2i+u:3)[u<=i]~i")
 
 
 CAUSAL = "(I & >ij[j<=i]~i) >> ij-i~ij >> ^ij~ij >> (I & +ij[j<=i]~i)"
