@@ -43,8 +43,11 @@ def own_nest(
         squares = _transposed(analysis, value, node)
         given = (node, analysis.extents, axes)
         reads = reads_of(node, analysis.accesses[value])
-        strips = in_registers(*given, reads, analysis.machine) or in_cache(*given, analysis.machine)
-        in_blocks = squares or strips
+        in_blocks = (
+            squares
+            or in_registers(*given, reads, analysis.machine)
+            or in_cache(*given, analysis.machine)
+        )
         nest = Nest(*(in_blocks or (((),) * len(axes), tuple(map(Loop, axes)))), sites)
     rows = packed_rows(analysis, value, nest)
     if rows is not None:

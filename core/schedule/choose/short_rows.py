@@ -38,10 +38,9 @@ def short_rows(
     rows_of: list[Across | None] = []
     lanes_of: list[Across | None] = []
     for value, node in enumerate(shaped.nodes):
-        is_free = isinstance(node, Assignment) and node.base is None and not node.scatters()
         rows_of.append(None)
         lanes_of.append(None)
-        if is_free and isinstance(node, Assignment) and tilings.found(value) is None:
+        if isinstance(node, Assignment) and _is_free(node) and tilings.found(value) is None:
             order = strided_order(node, accesses[value], extents, machine)
             rows_of[-1] = rows = _rows(node, accesses[value], order, extents, machine)
             if rows is not None and _waits(shaped, node, rows):
@@ -61,9 +60,14 @@ def short_rows(
         assert isinstance(node, Assignment)
         if rows is None and strided_order(node, accesses[reader], extents, machine)[-1] == axis:
             rows = Across(-1, axis)
-        if rows is not None and rows.last == axis and node.base is None:
+        if rows is not None and rows.last == axis and _is_free(node):
             lanes_of[reader] = rows
     return tuple(lanes_of)
+
+
+def _is_free(node: Assignment) -> bool:
+    """Whether no result depends on the order of loops, as where several iterations store one element."""
+    return node.base is None and not node.scatters()
 
 
 def _pairs(shaped: Shaped, inlining: Inlining) -> Iterator[tuple[int, int, dict[int, int]]]:
