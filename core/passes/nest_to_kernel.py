@@ -289,9 +289,8 @@ class _Lowering(OnlineReductions):
         home = {loop: s for loop, s in reader.home.items() if site.is_inside(s)}
         copy = copy_of(self.storage, tensor, reader, read, packed, home)
         content = copy.content(read.value, {loop: s.variable for loop, s in home.items()})
-        is_shared = (
-            self.storage.machine.device is None
-        )  # a GPU's copies are made by the threads of their reader
+        # On a GPU the threads of a reader make its copies.
+        is_shared = self.storage.machine.device is None
         if is_shared and content in site.places:
             return replace(site.places[content], dims=copy.kept)
         name = f"{tensor.name}_copy"
