@@ -4,8 +4,9 @@ A contraction whose tile a price chose has the best tilings beside each other, w
 a program is said to be chosen by rules.
 
 Example, ``ik*kj~ijk >> +ijk~ij`` of 512 each:
-    out  +ijk~ij  the cheapest of 27 tiles
-      1  8,683,520 cycles  multiply-adds  | i:6,j:64 | j i k i' j' 0
+    out  +ijk~ij  12 tiles compared
+               cycles  most in        schedule
+      1     8,558,016  multiply-adds  | i:6,j:64 | j i k i' j' 0
 """
 
 from __future__ import annotations
