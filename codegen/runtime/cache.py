@@ -1,8 +1,9 @@
 """Compiled libraries, kept by what made them: the same text, flags, compiler and processor are compiled once.
 
 An entry is one file, ``KEY.so``: the library, then a trailer with a hash of it that the loader does not look at. An
-entry is checked before it is loaded, since loading a library that was cut short kills the process. Entries appear by
-renaming a whole file, so readers need no lock; the lock per key only keeps processes from doing the same work.
+entry is checked before it is loaded, since loading a library that was cut short kills the process; so no entry waits
+for the disk, and what a power failure cuts short is built again. Entries appear by renaming a whole file, so readers
+need no lock; the lock per key only keeps processes from doing the same work.
 
 The source from which a text follows has a key as well. A link of that name leads to the entry, so that a program of an
 earlier run needs no text at all.
@@ -278,10 +279,7 @@ def _store(folder: str, entry: str, text: str, recipe: Recipe) -> None:
         if not content.startswith(b"\x7fELF"):
             raise OSError("a trailer is known to be harmless for this format only")
         built = work / "entry.so"
-        with built.open("wb") as file:
-            file.write(content + MAGIC + _sha256(content))
-            file.flush()
-            os.fsync(file.fileno())
+        built.write_bytes(content + MAGIC + _sha256(content))
         built.chmod(0o600)
         built.replace(entry)
 
