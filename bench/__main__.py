@@ -8,6 +8,7 @@ python -m bench --only-calls                 what calls of small arrays cost, be
 python -m bench --page docs/benchmarks.md    rewrite the tables of a page, too
 python -m bench --from out.json --page docs/benchmarks.md
 python -m bench --suite drawn --seed 7       workloads drawn at random, beside NumPy, PyTorch, JAX
+python -m bench --suite tccg --threads 1     a suite: drawn, tccg, polybench, convolutions, everyday; or all
 python -m bench --quick --peers NumPy        tiny sizes: does everything work and compute the right thing?
 """
 
@@ -17,9 +18,11 @@ import argparse
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +32,10 @@ ROOT = Path(__file__).parents[1]
 def main(arguments: list[str] | None = None) -> int:
     """Run what the command line asks for. Returns 1 where one of our results was wrong."""
     options = _options(arguments)
-    if options.suite == "drawn":
-        return _drawn(options)
     if options.child:
         return _child(options)
+    if options.suite != "anchors":
+        return _suites(options)
     results = json.loads(Path(options.saved).read_text("utf-8")) if options.saved else _run(options)
 
     from bench import report
@@ -41,11 +44,13 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=1) + "\n", "utf-8")
     if options.page:
-        report.rewrite(Path(options.page), results)
+        report.rewrite(Path(options.page), report.ANCHORS, report.markdown(results))
     return _status(results)
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
+    from bench import peers, suites
+
     cores = os.cpu_count() or 1
     shape = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("python -m bench", description=__doc__, formatter_class=shape)
@@ -60,13 +65,11 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", metavar="FILE", help="write all results")
     parser.add_argument("--page", metavar="FILE", help="rewrite the tables of a page")
     parser.add_argument("--from", dest="saved", metavar="FILE", help="results of an earlier run")
-    parser.add_argument("--suite", choices=("anchors", "drawn"), default="anchors")
+    parser.add_argument("--suite", choices=("anchors", *suites.SUITES, "all"), default="anchors")
     parser.add_argument("--seed", type=int, help="of drawn workloads; by default a new one")
     parser.add_argument("--count", type=int, default=44, help="of drawn workloads")
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    from bench import peers
-
     unknown = set((options.peers or "").split(",")) - {"", *peers.PEERS}
     if unknown:
         parser.error(f"no peer is called {', '.join(sorted(unknown))}: {', '.join(peers.PEERS)}")
@@ -97,13 +100,14 @@ def _run(options: argparse.Namespace) -> dict[str, Any]:
     return results
 
 
-def _in_child(options: argparse.Namespace, threads: int) -> Any:
+def _in_child(options: argparse.Namespace, threads: int, more: Sequence[str] = ()) -> Any:
+    """What a process with so many threads finds, which takes ``more`` arguments."""
     from bench import machine
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "results.json")
         command = [sys.executable, "-m", "bench", "--child", str(threads), "--json", str(file)]
-        command += ["--only", options.only, "--peers", ",".join(_names(options))]
+        command += ["--only", options.only, "--peers", ",".join(_names(options)), *more]
         command += ["--quick"] if options.quick else []
         command += ["--seconds", str(options.seconds)] if options.seconds is not None else []
         subprocess.run(command, check=True, cwd=ROOT, env=machine.environment(threads))
@@ -111,36 +115,45 @@ def _in_child(options: argparse.Namespace, threads: int) -> Any:
 
 
 def _child(options: argparse.Namespace) -> int:
-    from bench import machine, measure
+    from bench import machine, measure, suites
 
     machine.pin(options.child)
-    effort = measure.QUICK_EFFORT if options.quick else measure.Effort()
-    if options.seconds is not None:
-        effort = measure.Effort(seconds=options.seconds)
     only = [pattern for pattern in options.only.split(",") if pattern]
-    found = measure.run(_names(options), options.child, only, effort, options.quick)
+    found: Any
+    if options.suite == "anchors":
+        effort = measure.QUICK_EFFORT if options.quick else measure.Effort()
+        if options.seconds is not None:
+            effort = measure.Effort(seconds=options.seconds)
+        found = measure.run(_names(options), options.child, only, effort, options.quick)
+    else:
+        effort = measure.Effort(seconds=0.5 if options.seconds is None else options.seconds)
+        tasks = suites.tasks_of(options.suite, options.seed, options.count)
+        chosen = (t for t in tasks if not only or any(re.search(p, t.name()) for p in only))
+        found = suites.run(chosen, options.child, effort)
     Path(options.json).write_text(json.dumps(found), "utf-8")
     return 0
 
 
-def _drawn(options: argparse.Namespace) -> int:
-    """Drawn workloads, in a process whose environment sets the number of threads."""
-    from bench import drawn, machine, measure
+def _suites(options: argparse.Namespace) -> int:
+    """The tasks of suites; each suite and number of threads in a process whose environment sets the number."""
+    from bench import report, suites
 
-    if not options.child:
-        seed = random.randrange(10**6) if options.seed is None else options.seed
-        print(f"--seed {seed}", flush=True)
-        for threads in map(int, options.threads.split(",")):
-            command = [sys.executable, "-m", "bench", "--suite", "drawn", "--child", str(threads)]
-            command += ["--seed", str(seed), "--count", str(options.count)]
-            command += ["--seconds", str(0.5 if options.seconds is None else options.seconds)]
-            subprocess.run(command, check=True, cwd=ROOT, env=machine.environment(threads))
-        return 0
-    machine.pin(options.child)
-    effort = measure.Effort(seconds=options.seconds)
-    rows = drawn.run(options.seed, options.count, options.child, effort)
-    print(f"{options.child} threads\n{drawn.summary(rows)}")
-    return 0
+    seed = random.randrange(10**6) if options.seed is None else options.seed
+    chosen = suites.SUITES if options.suite == "all" else (options.suite,)
+    results: dict[str, Any] = {}
+    for threads in options.threads.split(","):
+        results[threads] = {}
+        for suite in chosen:
+            print(f"--suite {suite} --seed {seed} --threads {threads}", flush=True)
+            arguments = ["--suite", suite, "--seed", str(seed), "--count", str(options.count)]
+            results[threads][suite] = _in_child(options, int(threads), arguments)
+            print(suites.summary(results[threads][suite]))
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+    if options.page:
+        report.rewrite(Path(options.page), report.SUITES, suites.markdown(results))
+    wrong = (r["wrong"] for run in results.values() for rows in run.values() for r in rows)
+    return int(any("i" in each for each in wrong))
 
 
 def _status(results: dict[str, Any]) -> int:

@@ -17,8 +17,9 @@ from unittest import mock
 
 import numpy as np
 
-from bench.drawn import Drawn, contraction
+from bench.drawn import contraction
 from bench.measure import QUICK_EFFORT, Effort, rounds
+from bench.suites import Task
 from ilang import i
 from ilang.codegen.runtime.arguments import outputs_of
 from ilang.codegen.runtime.load import Compiled, interface_of
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _timed(workload: Drawn, count: int, effort: Effort) -> list[tuple[float, float]]:
+def _timed(workload: Task, count: int, effort: Effort) -> list[tuple[float, float]]:
     """Prices and times of tiles of a contraction, the cheapest tile first."""
     shapes = [array.shape for array in workload.arrays]
     seen: list[tuple[Any, Tiling]] = []
@@ -83,7 +84,7 @@ def _timed(workload: Drawn, count: int, effort: Effort) -> list[tuple[float, flo
     return [(priced.price(each).cycles(), min(samples[str(n)])) for n, each in enumerate(tiles)]
 
 
-def _call(workload: Drawn, shapes: Sequence[tuple[int, ...]], each: Tiling) -> Callable[[], Any]:
+def _call(workload: Task, shapes: Sequence[tuple[int, ...]], each: Tiling) -> Callable[[], Any]:
     """A call of a contraction in a given tile."""
     shaped = i(workload.text).shaped(shapes)
     with mock.patch.object(tile, "cheapest", _given(each)):

@@ -9,8 +9,8 @@ from typing import Any
 from bench.calls import SYSTEMS
 from bench.measure import OURS
 
-BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
-"""What is between these lines of a page is rewritten."""
+ANCHORS, SUITES = "bench", "suites"
+"""What is between the lines of these marks of a page is rewritten."""
 
 KINDS = {"workloads": "workload", "steps": "step of training"}
 """What is timed in rounds: the key of its results, and the heading of its names."""
@@ -38,28 +38,30 @@ def markdown(results: Mapping[str, Any]) -> str:
     parts = ["| what | |", "|---|---|"]
     parts += [f"| {what} | {says} |" for what, says in results["machine"].items()]
     for threads, run in results["threads"].items():
-        title = f"### {_threads(threads)}"
+        title = f"### {threads_of(threads)}"
         parts += ["", title, "", *_introduction(threads, run)]
         for kind in _kinds(run):
-            parts += ["", _marked(_speed(run, kind))]
+            parts += ["", marked(_speed(run, kind))]
         parts += ["", *_left_out(run)] if _left_out(run) else []
     if results.get("latency"):
-        parts += ["", "### Latency", "", _marked(_latency(results["latency"]))]
+        parts += ["", "### Latency", "", marked(_latency(results["latency"]))]
     for number, table in enumerate(_calls(results.get("calls"))):
-        parts += ["", *([] if number else ["### Calls of small arrays", ""]), _marked(table)]
+        parts += ["", *([] if number else ["### Calls of small arrays", ""]), marked(table)]
     return "\n".join(parts)
 
 
-def rewrite(page: Path, results: Mapping[str, Any]) -> None:
-    """Put the tables between the marks of a page. Raises ValueError where it has none."""
-    before, begin, rest = page.read_text("utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
+def rewrite(page: Path, mark: str, tables: str) -> None:
+    """Put tables between the lines of a mark of a page. Raises ValueError where it has none."""
+    first, last = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
+    before, begin, rest = page.read_text("utf-8").partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise ValueError(f"{page.name} lacks a line {BEGIN} or {END}")
-    page.write_text(f"{before}{BEGIN}\n\n{markdown(results)}\n\n{END}{after}", "utf-8")
+        raise ValueError(f"{page.name} lacks a line {first} or {last}")
+    page.write_text(f"{before}{first}\n\n{tables}\n\n{last}{after}", "utf-8")
 
 
-def _threads(count: str) -> str:
+def threads_of(count: str) -> str:
+    """A number of threads in words."""
     return f"{count} thread" if count == "1" else f"{count} threads"
 
 
@@ -67,7 +69,7 @@ def _introduction(threads: str, run: Mapping[str, Any]) -> list[str]:
     rates = ", ".join(f"{rate:.0f} {name}" for name, rate in run["limits"].items())
     versions = ", ".join(f"{name} {version}" for name, version in run["peers"].items())
     limits = f"; the machine: {rates}" if rates else ""
-    return [f"{_threads(threads)}; peers: {versions}{limits}."]
+    return [f"{threads_of(threads)}; peers: {versions}{limits}."]
 
 
 def _left_out(run: Mapping[str, Any]) -> list[str]:
@@ -165,7 +167,8 @@ def _plain(table: Table) -> str:
     return "\n".join(map(line, (heading, *rows)))
 
 
-def _marked(table: Table) -> str:
+def marked(table: Table) -> str:
+    """A table of a page."""
     heading, rows = table
     divider = ["---", *["---:"] * (len(heading) - 1)]
     return "\n".join(

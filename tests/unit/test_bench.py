@@ -30,6 +30,7 @@ from bench import (
     references,
     report,
     steps,
+    suites,
     workloads,
 )
 from bench.__main__ import main
@@ -115,12 +116,13 @@ def test_who_trains_otherwise_is_left_out() -> None:
 @pytest.mark.deep
 def test_tables(results: Any, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n", "utf-8")
+    begin, end = (f"<!-- {report.ANCHORS}: {word} -->" for word in ("begin", "end"))
+    page.write_text(f"before\n{begin}\nold\n{end}\nafter\n", "utf-8")
     for _ in range(2):
-        report.rewrite(page, results)
+        report.rewrite(page, report.ANCHORS, report.markdown(results))
         shown = page.read_text("utf-8")
-        assert shown.startswith(f"before\n{report.BEGIN}\n")
-        assert shown.endswith(f"{report.END}\nafter\n")
+        assert shown.startswith(f"before\n{begin}\n")
+        assert shown.endswith(f"{end}\nafter\n")
         assert "old" not in shown
         assert shown.count("\n| softmax |") == 1
     assert f"{QUICK[0].name} " in report.text(results)
@@ -130,7 +132,7 @@ def test_tables(results: Any, tmp_path: Path) -> None:
     assert main(["--from", str(saved), "--page", str(page)]) == 0
     page.write_text("no marks", "utf-8")
     with pytest.raises(ValueError, match="lacks a line"):
-        report.rewrite(page, results)
+        report.rewrite(page, report.ANCHORS, report.markdown(results))
 
 
 @pytest.fixture(scope="module")
@@ -471,3 +473,26 @@ def test_calls_of_small_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "einsum: matrix product" in report.markdown(
         {"machine": {}, "threads": {}, "calls": found}
     )
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("suite", "title"),
+    [
+        ("drawn", "einx"),
+        ("tccg", "abrs-qb-aqrs"),
+        ("polybench", "jacobi-1d, 4000"),
+        ("convolutions", "960x9x9"),
+        ("everyday", "ij[+]ij~ij"),
+    ],
+)
+def test_a_task_of_each_suite_is_right(suite: str, title: str) -> None:
+    tasks = suites.tasks_of(suite, seed=1, count=9)
+    task = next(each for each in tasks if re.search(title, each.name()))
+    (row,) = suites.run([task], 1, measure.QUICK_EFFORT)
+    assert not row["wrong"]
+    assert {"i", "NumPy"} <= set(row["times"])
+    assert ("C loops" in row["times"]) == (suite == "polybench")
+    assert suites.ratio(row) is not None
+    assert row["name"] in suites.summary([row])
+    assert f"| {suite} | `{row['name']}` |" in suites.markdown({"1": {suite: [row]}})

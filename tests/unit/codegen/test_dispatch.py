@@ -432,7 +432,10 @@ def calls(folder: Path, script: str = CALLS, **settings: str) -> str:
 
 def test_it_is_compiled_once_beside_calls(tmp_path: Path) -> None:
     folder = tmp_path / "cache"
-    assert calls(folder) in ("False ['ilang-dispatch']", "True []", "True ['ilang-dispatch']")
+    # The thread may end before, during or after the last call.
+    loaded, thread = calls(folder).split(" ", 1)
+    assert loaded in ("False", "True")
+    assert thread in ("[]", "['ilang-dispatch']")
     entries = sorted((folder / "compiled-1").iterdir())
     assert calls(folder) == "True []"
     assert sorted((folder / "compiled-1").iterdir()) == entries
