@@ -15,11 +15,12 @@ from math import prod
 from ilang.codegen.targets import c_terms
 from ilang.codegen.targets.c_entry import FORMULAS, wrapped
 from ilang.codegen.targets.c_terms import COUNT, RUNS
-from ilang.codegen.targets.c_vector import ACC, VectorSpelling, vector_type
+from ilang.codegen.targets.c_vector import ACC, LOADED, VectorSpelling, vector_type
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, late_name, stored_name
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.core.ir.cpu import Into
 from ilang.core.ir.kernel import For, Kernel, Program, Store, Tile
+from ilang.core.ir.scalar import Load
 
 TILE_PARTS = ("", "_part", "_whole", "_filling", "_any", "_lanes", "_most", "_some", "_few")
 """Endings of the names of a tile's functions and constants."""
@@ -208,6 +209,7 @@ class TileText:
             indent += INDENT
         if self.tile.fill is not None:
             yield from self._filled(self.tile.fill, indent)
+        yield from self._loaded(indent)
         for loop, extent, ends in zip(self.loops, self.dims, self.ends, strict=True):
             last = loop is self.loops[-1]
             name = self.plain.variable(loop.variable)
@@ -219,7 +221,7 @@ class TileText:
             else:
                 yield self.plain.opened(loop, indent, end="rows_at_once" if grouped else "")
             indent += INDENT
-            if loop.variable in self.registers.counted:
+            if loop.variable in self.registers.counted and not (last and self._reads_no_lanes()):
                 at = f"first_lane + {name}" if last else name
                 at = f"first_row + {name}" if grouped else at
                 clamped = not last and ends
@@ -236,6 +238,42 @@ class TileText:
                 yield from self._over_part(
                     f"{{ {held} += {summed}; {summed} = ({kind}){{0}}; }}", indent
                 )
+
+    def _loaded(self, indent: str) -> Iterator[str]:
+        """The vectors that all rows use, in registers, if there are as many: compilers may read them for each row."""
+        kind, loop = vector_type(self.dtype, self.lanes), self.loops[-1]
+        name, inside = self.plain.variable(loop.variable), indent + INDENT
+        loads = self._shared_loads()
+        if not loads:
+            return
+        for number in range(len(loads)):
+            yield f"{indent}{kind} {LOADED}{number}[{self.name}_lanes / lanes_{kind}];"
+        yield f"#pragma GCC unroll {self._most_parts()}"
+        lanes = f"parts_at_once * lanes_{kind}"
+        yield self.plain.opened(loop, indent, f"lanes_{kind}", lanes)
+        if loop.variable in self.registers.counted:
+            yield f"{inside}const int64_t in_{name} = first_lane + {name};"
+        texts = self.spelling.hold(loads, name)
+        registers = f"(rows_at_once + {len(loads)}) * parts_at_once < 4 * HELD / VECTOR / 3"
+        for load, text in zip(loads, texts, strict=True):
+            yield f"{inside}{self.spelling.held[load]} = {text};"
+            yield f"{inside}if ({registers}) IN_REGISTER({self.spelling.held[load]});"
+        yield f"{indent}}}"
+
+    def _shared_loads(self) -> list[Load]:
+        """The loads of whole vectors that are the same for all rows."""
+        rows = {loop.variable for loop in self.loops[:-1]}
+        whole = self.lanes == self.program.machine.vector_lanes(self.dtype)
+        return [
+            load
+            for load in self.registers.along
+            if whole and load.dtype == self.dtype and len(self.dims) == 2
+            if not any(part.looked or rows & part.variables() for part in load.index)
+        ][:4]
+
+    def _reads_no_lanes(self) -> bool:
+        """Whether all that is read lane by lane was read before the loops over rows and lanes."""
+        return self.spelling.held.keys() >= set(self.registers.along)
 
     def _before_run(self, indent: str) -> Iterator[str]:
         """Add what the run before this one gave to those before it, where the tile will be; the first one starts."""

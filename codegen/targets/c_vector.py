@@ -18,6 +18,8 @@ def vector_type(dtype: str, lanes: int) -> str:
 
 ACC = "in_registers"
 """The tile's elements in a tile function."""
+LOADED = "loaded"
+"""The vectors that all rows of a part of a tile use, with a number for each load."""
 
 
 class InTensor(Spelling):
@@ -51,6 +53,15 @@ class VectorSpelling(Spelling):
             set() if tile.fill is None else {tile.fill.value}
         )
         self.vectors = frozenset(registers.vectors)
+        self.held: dict[Load, str] = {}
+
+    def hold(self, loads: Sequence[Load], lane: str) -> list[str]:
+        """Spell loads as vectors that were read before, from now on, where a loop counts lanes; as they were before."""
+        texts = [self.expression(load) for load in loads]
+        for number, load in enumerate(loads):
+            kind = vector_type(load.dtype, self.lanes)
+            self.held[load] = f"{LOADED}{number}[{lane} / lanes_{kind}]"
+        return texts
 
     def statement(self, s: Define | Store) -> str:
         """A definition or an update of the tile."""
@@ -83,6 +94,8 @@ class VectorSpelling(Spelling):
 
     def expression(self, scalar: Scalar) -> str:
         """A scalar, or a vector of its lanes."""
+        if isinstance(scalar, Load) and scalar in self.held:
+            return self.held[scalar]
         if isinstance(scalar, Load) and scalar.buffer != self.tile:
             text = super().expression(scalar)
             if scalar in self.along:

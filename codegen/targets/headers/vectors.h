@@ -70,6 +70,15 @@ typedef int64_t i64x8 __attribute__((vector_size((VECTOR < 64 ? VECTOR : 64))));
 typedef int64_t i64x8u __attribute__((vector_size((VECTOR < 64 ? VECTOR : 64)), aligned(8), may_alias));
 typedef int64_t i64x8m __attribute__((vector_size((VECTOR < 64 ? VECTOR : 64))));
 
+/* a vector that was read is in a register: for some processors GCC would read it again for each use, which takes longer */
+#if defined(__SSE2__)
+#define IN_REGISTER(vector) __asm__("" : "+v"(vector))
+#elif defined(__aarch64__)
+#define IN_REGISTER(vector) __asm__("" : "+w"(vector))
+#else
+#define IN_REGISTER(vector) ((void)0)
+#endif
+
 /* elements of two vectors, by constant numbers */
 #ifdef __clang__
 #define SHUFFLED(mask, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
