@@ -55,11 +55,9 @@ def extreme(
         text=f"how many are {tensor.name}",
     )
     winners = new.accumulated(counted, dtype, tensor.dims, f"n{tensor.name}")
-    share = over(moving, Operand(start + 1, dtype))
-    wins = won(start)
-    share = (
-        times(chosen(wins, one, zero), share) if node.base is None else chosen(wins, share, zero)
-    )
+    many = Operand(start + 1, dtype)
+    lost = over(zero, many) if node.base is None else zero
+    share = chosen(won(start), over(moving, many), lost)
     return share, (result, Read(winners, node.target))
 
 

@@ -42,8 +42,7 @@ class _Attaching(Reverse):
         self.new = Building(shaped.sizes)
         self.number: dict[ValueId, ValueId] = {}
         self.flowing: dict[ValueId, list[ValueId]] = {}
-        self.sparse: set[int] = set()
-        self.lasting: set[int] = set()
+        self.levels: dict[int, int] = {}
         self.active: set[int] = set()
         self.back = {given: each for each in shaped.backward for given, _ in each.gradients}
         self.rules = {rule.value: rule for rule in shaped.custom}
@@ -184,9 +183,7 @@ class _Attaching(Reverse):
         for operand, gradient in ((ValueId(v), ValueId(n)) for v, n in rule.gradients):
             self._need(gradient, number)
             if self.number[operand] in self.active:
-                for some in (self.sparse, self.lasting):
-                    if total in some:
-                        some.add(number[gradient])
+                self.levels[number[gradient]] = self.levels.get(total, 0)
                 self._flow_to(self.number[operand], number[gradient])
         return True
 

@@ -8,8 +8,8 @@ Example:
     out:  to operand 1: g where n0 < 1, else 0; and 0 where n0 < 1, else g / n1
 
 A choice selects after all is multiplied: where nothing flows back, an infinite derivative changes nothing. Behind a
-choice, what is 0 after a product is not multiplied with a derivative that may be infinite either: an operation that is
-a scalar of its own compares what reaches it with 0, and one inside a longer scalar does what it would do alone.
+choice, what is 0 after a product is not multiplied with a derivative that may be infinite either: a longer scalar is
+cut there, and what flows back to the part is compared with 0, as it is where the part is a scalar of its own.
 
 Conventions where a function has no derivative, or several (those of JAX and PyTorch where they agree):
 
@@ -40,33 +40,37 @@ Factors = Literal["", "product", "singular"]
 """The factors of a cotangent: finite numbers, operands, or functions that are infinite at some finite operands."""
 
 
-MOST_CHOICES = 8
-"""Choices on one way, from which on no product is compared with 0: each comparison holds all of the way before it."""
-
-
 @record
 class Flow:
-    """The cotangent of an operand along one way through an expression: ``part`` where its choices are, else 0."""
+    """The cotangent of an operand along one way through an expression: ``part`` where its choices are, else 0.
+
+    Where ``nothing`` holds, nothing flows back at all.
+    """
 
     part: Scalar
-    choices: tuple[Choice, ...]
-    factors: Factors
+    choices: tuple[Choice, ...] = ()
+    factors: Factors = ""
+    nothing: Scalar | None = None
 
-    def selected(self, nothing: Scalar | None = None) -> Scalar:
-        """The cotangent: 0 where a choice leaves it out, and where ``nothing`` says that nothing flows back at all."""
+    def selected(self) -> Scalar:
+        """The cotangent: 0 where a choice leaves it out, or where nothing flows back."""
         part, zero = self.part, constant(0.0, self.part)
         for condition, holds in self.choices:
             part = chosen(condition, part, zero) if holds else chosen(condition, zero, part)
-        return part if nothing is None else chosen(nothing, zero, part)
+        return part if self.nothing is None else chosen(self.nothing, zero, part)
+
+
+Reached = tuple[dict[int, list[Flow]], list[tuple[Apply, Flow]]]
+"""The cotangents of each operand of an expression, and of the parts at which it is cut."""
 
 
 def flowing_back(
     scalar: Scalar,
-    back: Scalar,
+    back: Flow,
     value: Scalar | None = None,
     alike: Container[int] = (),
     sparse: bool | None = None,
-) -> dict[int, list[Flow]]:
+) -> Reached:
     """The cotangents of each operand of a typed scalar expression; to operands that are missing nothing flows back.
 
     Args:
@@ -77,7 +81,8 @@ def flowing_back(
         sparse: whether something is left out of what flows back already; None if no 0 is to be looked for.
     """
     flows: dict[int, list[Flow]] = {}
-    todo = [(scalar, Flow(back, (), ""), value or scalar)]
+    parts: list[tuple[Apply, Flow]] = []
+    todo = [(scalar, back, value or scalar)]
     while todo:
         part, flow, known = todo.pop()
         match part:
@@ -89,25 +94,26 @@ def flowing_back(
                     rounded = replace(flow, part=converted(flow.part, inner.dtype or ""))
                     todo.append((inner, rounded, inner))
             case Apply():
-                behind = bool(flow.choices) or (sparse is True and flow.part is not back)
-                behind = behind and sparse is not None
-                ways = _ways(part, flow, known, alike, behind)
+                behind = bool(flow.choices) or (sparse is True and flow.part is not back.part)
+                if behind and sparse is not None and factors_of(part, alike) == "singular":
+                    if not isinstance(flow.part, Operand | Constant):
+                        parts.append((part, flow))
+                        continue
+                    flow = replace(flow, choices=(*flow.choices, *_zero(flow.part)))
+                ways = _ways(part, flow, known, alike)
                 todo += [(argument, way, argument) for argument, way in reversed(ways)]
             case _:
                 pass
-    return flows
+    return flows, parts
 
 
 def _ways(
-    applied: Apply, flow: Flow, value: Scalar, alike: Container[int], behind: bool
+    applied: Apply, flow: Flow, value: Scalar, alike: Container[int]
 ) -> list[tuple[Scalar, Flow]]:
     """The arguments of a primitive that something flows back to, and what does."""
     partial = PARTIALS.get(applied.primitive)
     parts = () if partial is None else partial(flow.part, applied.arguments, value)
-    kind = _factors(applied, alike)
-    factors = _worse(flow.factors, kind)
-    if behind and kind == "singular" and len(flow.choices) < MOST_CHOICES:
-        flow = replace(flow, choices=(*flow.choices, *_zero(flow.part)))
+    factors = _worse(flow.factors, factors_of(applied, alike))
     ways = []
     for argument, part in zip(applied.arguments, parts, strict=False):
         if part is None or argument.dtype not in FLOATS:
@@ -117,7 +123,8 @@ def _ways(
             continue  # the side of a choice on the same condition that is not taken
         added = () if choice is None or choice in flow.choices else (choice,)
         choices = (*flow.choices, *added)
-        ways.append((argument, Flow(cotangent, choices, factors)))
+        way = replace(flow, part=cotangent, choices=choices, factors=factors)
+        ways.append((argument, way))
     return ways
 
 
@@ -128,7 +135,8 @@ def _zero(part: Scalar) -> tuple[Choice, ...]:
     return ((compared("eq", part, constant(0.0, part)), False),)
 
 
-def _factors(applied: Apply, alike: Container[int]) -> Factors:
+def factors_of(applied: Apply, alike: Container[int] = ()) -> Factors:
+    """The factors of what a primitive passes back."""
     if applied.primitive in PASSING:
         return ""
     if applied.primitive in ("mul", "square"):
@@ -147,6 +155,8 @@ def _worse(one: Factors, other: Factors) -> Factors:
 _BY_HARM: tuple[Factors, ...] = ("singular", "product")
 PASSING = frozenset(("copy", "add", "sub", "neg", "max", "min", "where", "tf32", "bf16", "tanh"))
 """Primitives whose derivative is finite wherever they are."""
+CHOICES = frozenset(("max", "min", "pow", "where"))
+"""Primitives that pass something back to one argument or the other."""
 
 
 def gathered(flows: Sequence[Flow]) -> Scalar:

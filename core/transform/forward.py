@@ -6,6 +6,9 @@ Example, of a matrix multiply with tangents t0 and t1 of its inputs:
 
 Beside each value that a tangent reaches stands its tangent, computed by the same assignment of the derivative of the
 scalar; what an accumulator adds is in ``accumulators.py``.
+
+What reverse mode leaves out is left out: behind a choice, a tangent of a derivative that may be infinite is not
+multiplied with 0. For that the parts of a longer scalar that have such derivatives are values of their own.
 """
 
 from __future__ import annotations
@@ -13,23 +16,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from ilang.core.calculus.affine import axis_index
 from ilang.core.check.shaped import verify
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.assignments import renumbered
 from ilang.core.ir.ids import ValueId
-from ilang.core.ir.scalar import Constant, Operand, Scalar, operands_of
+from ilang.core.ir.scalar import (
+    Apply,
+    Constant,
+    Operand,
+    Scalar,
+    arguments_of,
+    operands_of,
+    with_arguments,
+)
 from ilang.core.ir.shaped import Assignment, Input, InputDimension, Read, Shaped, View
 from ilang.core.record import replace
 from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
 from ilang.core.transform.building import Building, reading
 from ilang.core.transform.derivatives import (
+    CHOICES,
+    Flow,
+    chosen,
     compared,
     constant,
     converted,
+    factors_of,
     flowing_back,
     summed,
     times,
 )
+from ilang.core.transform.left_out import LASTING, leaves_out, levels, sums
 from ilang.core.transform.simplified import simplified
 
 
@@ -58,6 +75,11 @@ class _Forward:
         self.tangents: dict[ValueId, ValueId] = {}
         self.sparse: set[int] = set()
         """Values whose tangents are 0 in places, whatever they are."""
+        self.levels = levels(shaped)
+        self.singular: set[int] = set()
+        """Values whose tangents have a derivative as a factor that may be infinite."""
+        self.selected: set[int] = set()
+        """Values of this kind whose tangents a choice leaves out somewhere."""
         for value in shaped.inputs:
             self._add(value)
         for position, place in enumerate(wrt):
@@ -86,20 +108,59 @@ class _Forward:
         for value, node in self.shaped.numbered():
             if isinstance(node, Input):
                 continue
-            number = self._add(value)
-            if self.new.tensors[number].dtype not in FLOATS:
+            level = self.levels.get(value, 0)
+            if isinstance(node, Assignment) and self.shaped.tensors[value].dtype in FLOATS:
+                self._assigned(value, node, level)
                 continue
+            number = self._add(value)
             moved = self.new.nodes[number]
             match moved:
                 case View():
                     self._view(number, moved)
-                case Assignment():
-                    self._assignment(number, moved)
-                case Input():
+                case Assignment() | Input():
                     pass
                 case _:
                     assert_never(moved)
         return self._finished()
+
+    def _assigned(self, value: ValueId, node: Assignment, level: int) -> None:
+        """A value of floats, what it is cut into first."""
+        whole = renumbered(node, self.number)
+        assert isinstance(whole, Assignment)
+        tensor, reads = self.shaped.tensors[value], list(whole.reads)
+        scalar = self._cut(whole, whole.scalar, reads, bool(level), True)
+        if scalar is not whole.scalar:
+            whole = reading(whole, reads, scalar)
+        whole = replace(whole, schedule=None)
+        number = self.new.add(whole, tensor.name, tensor.dtype, tensor.dims)
+        self.number[value] = number
+        self._assignment(number, whole, level)
+
+    def _cut(
+        self, node: Assignment, scalar: Scalar, reads: list[Read], behind: bool, is_whole: bool
+    ) -> Scalar:
+        """A scalar with reads of its parts behind choices whose derivatives may be infinite; ``reads`` grows by these.
+
+        Below are the parts of the scalar; what a tangent does not reach stays.
+        """
+        used = operands_of(scalar)
+        if not any(reads[n].value in self.tangents for n in used) or scalar.dtype not in FLOATS:
+            return scalar
+        inside = behind or (isinstance(scalar, Apply) and scalar.primitive in CHOICES)
+        parts = [self._cut(node, each, reads, inside, False) for each in arguments_of(scalar)]
+        scalar = with_arguments(scalar, parts)
+        if is_whole or not behind or not isinstance(scalar, Apply):
+            return scalar
+        if factors_of(scalar) != "singular":
+            return scalar
+        index = tuple(axis_index(axis) for axis in range(len(node.axes)))
+        dtype = scalar.dtype or ""
+        whole = replace(node, target=index, acc=None, acc_dtype=dtype, base=None, schedule=None)
+        part = reading(whole, reads, scalar)
+        value = self.new.add(part, "part", dtype, node.sizes)
+        self._assignment(value, part, LASTING)
+        reads.append(Read(value, index))
+        return Operand(len(reads) - 1, dtype)
 
     def _view(self, value: ValueId, node: View) -> None:
         """The tangent under the same other dimensions."""
@@ -109,28 +170,52 @@ class _Forward:
             self.tangents[value] = self.new.add(
                 tangent, f"t{tensor.name}", tensor.dtype, tensor.dims
             )
+            for some in (self.singular, self.selected, self.sparse):
+                if node.value in some:
+                    some.add(value)
 
-    def _assignment(self, value: ValueId, node: Assignment) -> None:
+    def _assignment(self, value: ValueId, node: Assignment, level: int) -> None:
         used = {node.reads[n].value for n in operands_of(node.scalar)}
         used |= set() if node.base is None else {node.base}
         if node.acc in LOGIC or not used & self.tangents.keys():
             return
         dtype = node.scalar.dtype or ""
-        reads, moving, leaves_out = list(node.reads), list[Scalar](), False
-        for number, flows in flowing_back(node.scalar, Constant(1.0, dtype)).items():
+        reads, moving = list(node.reads), list[Scalar]()
+        for number, flows in flowing_back(node.scalar, Flow(Constant(1.0, dtype)))[0].items():
             read = node.reads[number]
             if read.value in self.tangents:
                 reads.append(replace(read, value=self.tangents[read.value]))
                 held = Operand(len(reads) - 1, self.new.tensors[read.value].dtype)
-                sparse = read.value in self.sparse or bool(read.guards)
-                leaves_out = leaves_out or sparse or any(flow.choices for flow in flows)
-                for flow in flows:
-                    moved = replace(flow, part=converted(times(flow.part, held), dtype))
-                    nothing = compared("eq", held, constant(0.0, held)) if sparse else None
-                    moving.append(moved.selected(nothing if flow.factors else None))
+                self._follow(value, node, read, flows)
+                moving += [self._moving(node, read, flow, held, dtype, level) for flow in flows]
         self._store(value, node, tuple(reads), summed(moving) if moving else Constant(0.0, dtype))
-        if leaves_out or node.guards or node.acc in (">", "<"):
+        if node.guards or (node.base is not None and node.acc in (">", "<")):
             self.sparse.add(value)
+
+    def _follow(self, value: ValueId, node: Assignment, read: Read, flows: Sequence[Flow]) -> None:
+        """Note what the tangent of a value is, of which a read is one part."""
+        if read.value in self.sparse or read.guards or any(flow.choices for flow in flows):
+            self.sparse.add(value)
+        is_singular = read.value in self.singular
+        if is_singular or any(flow.factors == "singular" for flow in flows):
+            self.singular.add(value)
+        leaves = leaves_out(node, read, flows, self.new.tensors, self.new.sizes)
+        if read.value in self.selected or (is_singular and (leaves or node.acc in (">", "<"))):
+            self.selected.add(value)
+
+    def _moving(
+        self, node: Assignment, read: Read, flow: Flow, held: Operand, dtype: str, level: int
+    ) -> Scalar:
+        """The tangent of an element along one way, of the tangent ``held`` of what is read."""
+        sparse = flow.factors and (read.value in self.sparse or read.guards)
+        nothing = compared("eq", held, constant(0.0, held)) if sparse else None
+        moved = replace(flow, part=converted(times(flow.part, held), dtype), nothing=nothing)
+        moving = moved.selected()
+        behind = level or flow.choices or read.value in self.selected
+        if read.value not in self.singular or not behind or _is_summed(node, read, flow):
+            return moving
+        zero = constant(0.0, flow.part)
+        return chosen(compared("eq", flow.part, zero), constant(0.0, moving), moving)
 
     def _store(
         self, value: ValueId, node: Assignment, reads: tuple[Read, ...], moving: Scalar
@@ -197,3 +282,8 @@ class _Forward:
         if owner in owners or isinstance(self.new.nodes[owner], Input):
             return self.new.copied(tangent, dtype, name, name, span)
         return tangent
+
+
+def _is_summed(node: Assignment, read: Read, flow: Flow) -> bool:
+    """Whether a tangent is in a sum of products, or multiplied with nothing."""
+    return isinstance(flow.part, Constant) or (flow.factors == "product" and sums(node, read))

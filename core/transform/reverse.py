@@ -28,17 +28,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import assert_never
 
-from ilang.core.calculus.affine import Within
+from ilang.core.calculus.affine import Within, axis_index
 from ilang.core.check.shaped import verify
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.assignments import renumbered
 from ilang.core.ir.ids import ValueId
-from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, operands_of, scalars_within
+from ilang.core.ir.scalar import Constant, Operand, Scalar, operands_of
 from ilang.core.ir.scalar import renumbered as with_operands
 from ilang.core.ir.shaped import Assignment, Input, InputDimension, Read, Shaped, View
 from ilang.core.record import replace
 from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
-from ilang.core.transform.building import Building
+from ilang.core.transform.building import Building, reading
 from ilang.core.transform.derivatives import (
     Flow,
     chosen,
@@ -50,6 +50,7 @@ from ilang.core.transform.derivatives import (
     reads_value,
     summed,
 )
+from ilang.core.transform.left_out import leaves_out, passed_on, sums
 from ilang.core.transform.shifts import cancelled
 from ilang.core.transform.simplified import simplified
 
@@ -96,10 +97,8 @@ class Reverse:
         self.values = values
         self.new = Building(shaped.sizes)
         self.flowing: dict[ValueId, list[ValueId]] = {}
-        self.sparse: set[int] = set()
-        """Cotangents that are 0 in places because of guards, choices and indices."""
-        self.lasting: set[int] = set()
-        """Sparse cotangents that stay so in a sum of products: all but those of maxima, as of dead units."""
+        self.levels: dict[int, int] = {}
+        """Cotangents that are 0 in places because of guards, choices and indices (``left_out.py``)."""
         self.number: dict[ValueId, ValueId] = {}
         self._forward()
         self.active = self._active()
@@ -207,9 +206,7 @@ class Reverse:
         scalar = summed([Operand(number, tensor.dtype) for number in range(len(parts))])
         text, span = f"what flows back to {tensor.name}", self.new.nodes[value].span
         total = self.new.pointwise(parts, scalar, tensor.dims, f"d{tensor.name}", text, span)
-        for some in (self.sparse, self.lasting):
-            if some.issuperset(parts):
-                some.add(total)
+        self.levels[total] = min(self.levels.get(part, 0) for part in parts)
         return total
 
     def _flow_to(self, value: ValueId, part: ValueId) -> None:
@@ -221,9 +218,7 @@ class Reverse:
             return
         back = replace(node, value=total, source=node.target, target=node.source)
         part = self.new.add(back, f"d{source.name}", source.dtype, source.dims)
-        for some in (self.sparse, self.lasting):
-            if total in some:
-                some.add(part)
+        self.levels[part] = self.levels.get(total, 0)
         self._flow_to(node.value, part)
 
     def _through(self, value: ValueId, node: Assignment, total: ValueId) -> None:
@@ -234,31 +229,67 @@ class Reverse:
         if flow is None:
             return
         back, given, extra = flow
-        reads = (*node.reads, *extra)
+        reads = [*node.reads, *extra]
         known: Scalar | None = None
         if node.acc is None and reads_value(node.scalar):
             known = Operand(len(reads), self.new.tensors[value].dtype)
-            reads = (*reads, Read(value, node.target))
-        sparse = total in self.sparse or node.acc in (">", "<")
-        nothing = compared("eq", given, constant(0.0, given)) if sparse else None
+            reads.append(Read(value, node.target))
+        level = self.levels.get(total, 0)
+        guards = self._guards(node, total)
+        nothing = compared("eq", given, constant(0.0, given)) if _is_sparse(node, level) else None
+        for read, flows in self._met(
+            node, Flow(back, nothing=nothing), known, guards, reads
+        ).items():
+            part = self._part(node, read, flows, guards, reads)
+            leaves = leaves_out(node, read, flows, self.new.tensors, self.new.sizes)
+            self.levels[part] = passed_on(level, node, read, leaves, bool(guards))
+            self._flow_to(read.value, part)
+
+    def _met(
+        self,
+        node: Assignment,
+        back: Flow,
+        known: Scalar | None,
+        guards: tuple[Within, ...],
+        reads: list[Read],
+    ) -> dict[Read, list[Flow]]:
+        """The cotangents of each read; ``reads`` grows by what flows back to parts at which the scalar is cut."""
         met: dict[Read, list[Flow]] = {}
         alike = [n for n, r in enumerate(node.reads) if not any(p.axes() for p in r.index)]
-        for number, flows in flowing_back(node.scalar, back, known, alike, sparse).items():
-            read = node.reads[number]
-            if read.value in self.active:
-                met.setdefault(read, []).extend(flows)
-        guards = self._guards(node, total)
-        for read, flows in met.items():
-            part = self._part(node, read, flows, nothing, guards, reads)
-            if guards or self._leaves_out(node, read, flows):
-                self.sparse.add(part)
-                if guards or not _is_extreme(node):
-                    self.lasting.add(part)
-            elif sparse and (total in self.lasting or not _is_contraction(node, read)):
-                self.sparse.add(part)
-            if total in self.lasting:
-                self.lasting.add(part)
-            self._flow_to(read.value, part)
+        sparse = back.nothing is not None
+        todo = [(node.scalar, back, known)]
+        while todo:
+            scalar, flow, value = todo.pop()
+            reached, parts = flowing_back(scalar, flow, value, alike, sparse)
+            for number, flows in reached.items():
+                read = node.reads[number]
+                if read.value in self.active:
+                    met.setdefault(read, []).extend(flows)
+            for part, reaching in parts:
+                if any(node.reads[n].value in self.active for n in operands_of(part)):
+                    cut = Operand(len(reads), part.dtype)
+                    reads.append(self._cut(node, reaching, guards, reads))
+                    nothing = compared("eq", cut, constant(0.0, cut))
+                    todo.append((part, Flow(cut, nothing=nothing), None))
+                    sparse = True
+        return met
+
+    def _cut(
+        self, node: Assignment, flow: Flow, guards: tuple[Within, ...], reads: Sequence[Read]
+    ) -> Read:
+        """The cotangent of a part of a scalar, a value of its own."""
+        index = tuple(axis_index(axis) for axis in range(len(node.axes)))
+        dtype = flow.part.dtype or ""
+        whole = replace(
+            node,
+            target=index,
+            acc=None,
+            base=None,
+            guards=(*node.guards, *guards),
+            text=f"what flows back in {node.text}",
+        )
+        moved = reading(whole, reads, flow.selected())
+        return Read(self.new.accumulated(moved, dtype, node.sizes, "part"), index)
 
     def _guards(self, node: Assignment, total: ValueId) -> tuple[Within, ...]:
         """The conditions of a cotangent, over the axes of the assignment that it flows back to; 0 where they fail."""
@@ -276,43 +307,30 @@ class Reverse:
             return ()
         return tuple(replace(each, index=each.index.renamed(names)) for each in known)
 
-    def _leaves_out(self, node: Assignment, read: Read, flows: Sequence[Flow]) -> bool:
-        """Whether nothing flows back to some elements that a read is of."""
-        dims = self.new.tensors[read.value].dims
-        whole = [
-            self.new.fixed(size) == 1 if axis is None else node.sizes[axis] == size
-            for axis, size in zip((part.axis() for part in read.index), dims, strict=True)
-        ]
-        return (
-            bool(node.guards or read.guards)
-            or not all(whole)
-            or any(flow.choices for flow in flows)
-        )
-
     def _part(
         self,
         node: Assignment,
         read: Read,
         flows: Sequence[Flow],
-        nothing: Scalar | None,
         guards: tuple[Within, ...],
         reads: Sequence[Read],
     ) -> ValueId:
         """The cotangent that flows back through one read: its target is where the read was."""
         tensor = self.new.tensors[read.value]
-        kept = {axis for part in read.index for axis in part.axes()}
-        sums = any(axis not in kept for axis in range(len(node.axes)))
-        compared_with_0 = [
-            bool(flow.factors) and not (sums and flow.factors == "product") for flow in flows
+        summed_up = sums(node, read)
+        flows = [
+            flow
+            if flow.factors and not (summed_up and flow.factors == "product")
+            else replace(flow, nothing=None)
+            for flow in flows
         ]
-        if nothing is None or not any(compared_with_0):
-            part = gathered(flows)
-        elif all(compared_with_0):
-            part = gathered(flows)
-            part = chosen(nothing, constant(0.0, part), part)
+        nothing, *others = dict.fromkeys(flow.nothing for flow in flows)
+        if others:
+            part = summed([flow.selected() for flow in flows])
         else:
-            pairs = zip(flows, compared_with_0, strict=True)
-            part = summed([flow.selected(nothing if each else None) for flow, each in pairs])
+            part = gathered([replace(flow, nothing=None) for flow in flows])
+            if nothing is not None:
+                part = chosen(nothing, constant(0.0, part), part)
         used = operands_of(part)
         place = {number: n for n, number in enumerate(used)}
         moved = replace(
@@ -411,16 +429,6 @@ class Reverse:
         return total
 
 
-def _is_extreme(node: Assignment) -> bool:
-    """Whether an assignment chooses by maxima and minima alone, as a relu does."""
-    primitives = {each.primitive for each in scalars_within(node.scalar) if isinstance(each, Apply)}
-    return bool(primitives & {"max", "min"} or node.acc in (">", "<")) and not (
-        primitives & {"where", "pow"} or node.guards
-    )
-
-
-def _is_contraction(node: Assignment, read: Read) -> bool:
-    """Whether what flows back through a read is a sum of products with another operand."""
-    kept = {axis for part in read.index for axis in part.axes()}
-    sums = any(axis not in kept for axis in range(len(node.axes)))
-    return sums and isinstance(node.scalar, Apply) and node.scalar.primitive == "mul"
+def _is_sparse(node: Assignment, level: int) -> bool:
+    """Whether what flows back to the scalar of an assignment is 0 in places."""
+    return bool(level) or node.acc in (">", "<")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ilang import i
 from tests.property import selections
 from tests.property.selections import FIRST, Function, Step, checked, derivatives, drawn
 
@@ -35,8 +36,35 @@ def test_gradients_compiled(seed: int, target: str) -> None:
 @pytest.mark.parametrize("notation", selections.NOTATIONS)
 def test_a_product_that_is_0_stays_0_behind_a_choice(notation: str) -> None:
     arrays = [np.array(each) for each in ([0.0, 3, 1, 2], [0.0, 0, 4, 0], [1.0, 1, 1, 1])]
-    found, _ = derivatives(PRODUCT, notation, arrays, "numpy")
+    found, moved = derivatives(PRODUCT, notation, arrays, "numpy")
     np.testing.assert_array_equal(found, [[0, 0, 2, 0], [0, 0, 0.25, np.inf], [0, 1, 0, 0]])
+    if moved is not None:
+        np.testing.assert_array_equal(moved, [0, 1, 2.25, np.inf])
+
+
+SQUARED = Function((Step("sqrt", (0,)), Step("max", (FIRST, 1)), Step("square", (FIRST + 1,))))
+"""``square(max(sqrt(a), b))``: 0 follows the choice, and in front of it is infinity."""
+
+
+@pytest.mark.parametrize("notation", ["elementwise", *selections.NAMED])
+def test_a_tangent_that_a_choice_passed_is_not_multiplied_with_0(notation: str) -> None:
+    function = Function((*SQUARED.steps, Step("add", (FIRST + 2, 2))))
+    arrays = [np.array([0.0, 4, 0, 1]), np.array([-1.0, 0, 1, 3]), np.zeros(4)]
+    found, moved = derivatives(function, notation, arrays, "numpy")
+    np.testing.assert_array_equal(found, [[0, 1, 0, 0], [0, 0, 2, 6], [1, 1, 1, 1]])
+    assert moved is not None
+    np.testing.assert_array_equal(moved, [1, 2, 3, 7])
+
+
+@pytest.mark.parametrize("text", ["(I | 0.5) >> i^.~i >> >i~.", ">i~. >> (I | 0.5) >> .^.~."])
+def test_what_is_no_maximum_takes_no_part_in_derivatives_that_are_infinite(text: str) -> None:
+    program = i(text)
+    x = np.array([0.0, 4] if text.startswith("(") else [0.0, -4])
+    slope = program.grad()(x, target="numpy")
+    assert slope[1 - np.argmax(x)] == 0
+    _, moved = program.jvp()(x, np.ones(2), target="numpy")
+    assert moved == slope.sum()
+    assert np.isnan(i(text).grad()(np.array([np.nan, 1]), target="numpy")).all()
 
 
 def test_every_notation_and_operation_is_drawn() -> None:

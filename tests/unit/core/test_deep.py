@@ -51,6 +51,15 @@ def test_derivatives_of_long_kernels_compile_everywhere(text: str) -> None:
     assert deepest(kernel.grad().source("cuda")) < CLANG
 
 
+@pytest.mark.parametrize("count", [48, 192])
+def test_the_gradient_of_divisions_behind_a_choice_is_as_long_as_the_kernel(count: int) -> None:
+    text = "where(gt(x0, 2), 1, x1" + " / x0" * count + ")"
+    derived = elementwise("f", [text]).ranked(1, 1).grad()
+    assert len(derived.source()) < 15_000 + 400 * count
+    found = derived(np.ones(2), np.ones(2), target="numpy")
+    np.testing.assert_allclose(found, [[-count] * 2, [1, 1]])
+
+
 def test_a_long_kernel_has_the_value_of_its_text() -> None:
     text = "where(lt(x0, 2), x0 * x1, " * 40 + "x1" + ")" * 40 + " - 2 * x0" * 50
     given = np.array([[1, 2, 3], [0.5, 4, 1]], np.float32), np.array([3, 1, 2], np.float32)
