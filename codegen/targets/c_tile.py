@@ -293,15 +293,15 @@ class TileText:
         return f"*({kind}u *)&{name}[{row} + first_lane + part * lanes_{kind}]"
 
     def _filled(self, fill: Store, indent: str) -> Iterator[str]:
-        """Take lanes from where a copy would have them, and fill that."""
+        """Fill a row of the copy before any of it is read, by the first lanes: its source is read in order."""
         kind, loop = vector_type(self.dtype, self.lanes), self.loops[-1]
         name, inside = self.plain.variable(loop.variable), indent + INDENT + INDENT
-        yield f"{indent}if (filling) {{"
+        assert self.dims[-1] % self.lanes == 0, (self.dims, self.lanes)
+        yield f"{indent}if (filling && first_lane == 0) {{"
         yield f"#pragma GCC unroll {self._most_parts()}"
-        lanes = f"parts_at_once * lanes_{kind}"
-        yield self.plain.opened(loop, indent + INDENT, f"lanes_{kind}", lanes)
+        yield self.plain.opened(loop, indent + INDENT, f"lanes_{kind}", str(self.dims[-1]))
         if loop.variable in self.registers.counted:
-            yield f"{inside}const int64_t in_{name} = first_lane + {name};"
+            yield f"{inside}const int64_t in_{name} = {name};"
         target = self.spelling.element(fill.buffer, fill.index)
         yield f"{inside}*({kind}u *)&{target} = {self.spelling.expression(fill.value)};"
         yield f"{indent}{INDENT}}}"
