@@ -192,10 +192,10 @@ def _log_sum(
     b: EinxBuilding, x: LeafTensor, kept: Sequence[LeafDimension], marked: Sequence[LeafDimension]
 ) -> LeafTensor:
     most = _folded(b, x, kept, marked, ">", Operand(0))
-    term = Apply("exp", (Apply("sub", (Operand(0), _shift(Operand(1)))),))
-    total = _folded(b, x, kept, marked, "+", term, most)
-    scalar = Apply("add", (Apply("ln", (Operand(0),)), _shift(Operand(1))))
-    return b.assign(kept, [total, most], scalar)
+    shift = b.assign(kept, [most], _shift(Operand(0)))
+    term = Apply("exp", (Apply("sub", (Operand(0), Operand(1))),))
+    total = _folded(b, x, kept, marked, "+", term, shift)
+    return b.assign(kept, [total, shift], Apply("add", (Apply("ln", (Operand(0),)), Operand(1))))
 
 
 def _contracted(
