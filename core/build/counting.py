@@ -16,34 +16,27 @@ Definition = ast.Function | ast.Routine
 
 
 def least_expressions(
-    functions: Iterable[ast.Function], routines: Iterable[ast.Routine]
+    functions: Iterable[ast.Function], routines: Iterable[ast.Routine], *names: str
 ) -> dict[str, int]:
     """The number of expressions of each definition, at least: of a count that no number writes one turn is counted.
 
-    Nothing is written out. What stands under a condition is not counted.
+    With ``names``, those of these definitions and of what they call. Nothing is written out. What stands under a
+    condition is not counted.
     """
     definitions: dict[str, Definition] = {each.head.name: each for each in functions}
     definitions |= {each.head.name: each for each in routines}
     counted: dict[str, int] = {}
-    begun: set[str] = set()
-    todo = [*definitions]
+    begun: dict[str, list[tuple[str, int]]] = {}
+    todo = [*(names or definitions)]
     while todo:
         name = todo[-1]
-        calls = [each for each in _calls(definitions[name]) if each in definitions]
-        missing = [each for each in calls if each not in counted and each not in begun]
-        begun.add(name)
-        if missing:
-            todo += missing
+        if name not in begun:
+            begun[name] = [(_called(e) or "", n) for e, n in _operations(definitions[name])]
+            called = {each: None for each, _ in begun[name] if each in definitions}
+            todo += [each for each in called if each not in begun]
             continue
-        counted[todo.pop()] = sum(
-            times * (1 + counted.get(_called(each) or "", 0))
-            for each, times in _operations(definitions[name])
-        )
+        counted[todo.pop()] = sum(times * (1 + counted.get(each, 0)) for each, times in begun[name])
     return counted
-
-
-def _calls(definition: Definition) -> list[str]:
-    return [name for each, _ in _operations(definition) if (name := _called(each)) is not None]
 
 
 def _called(node: object) -> str | None:

@@ -51,7 +51,7 @@ def built(
     if definition is None:
         raise _unknown(run, name)
     head = definition.head
-    least = least_expressions(run.functions.values(), run.routines.values())[name]
+    least = least_expressions(run.functions.values(), run.routines.values(), name)[name]
     check_expressions(least, definition.span)
     _refuse_unknown(head, shapes)
     run.begin(name, head.span)

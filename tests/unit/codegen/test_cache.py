@@ -175,7 +175,7 @@ def test_a_disk_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(*_given: object, **_named: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", gone)
+    monkeypatch.setattr(Path, "write_bytes", gone)
     assert not Path(loaded()).exists()
 
 
