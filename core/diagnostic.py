@@ -295,18 +295,16 @@ def _drawn(line: str, focus: int) -> tuple[str, list[int]]:
     """The visible line, cut around ``focus``, and the drawn column of each code point (one more for the end)."""
     from unicodedata import east_asian_width
 
-    pieces = [_escape(c) if not _is_plain(c) else c for c in line]
     cut_left = max(0, focus - WIDEST_LINE // 2) if len(line) > WIDEST_LINE else 0
     cut_right = min(len(line), cut_left + WIDEST_LINE)
-    columns, column, text = [], 0, ""
-    if cut_left:
-        text, column = "…", 1
-    for n, piece in enumerate(pieces):
+    text, column = ("…", 1) if cut_left else ("", 0)
+    columns = [column] * cut_left
+    for c in line[cut_left:cut_right]:
         columns.append(column)
-        if cut_left <= n < cut_right:
-            text += piece
-            column += sum(2 if east_asian_width(c) in "WF" else 1 for c in piece)
-    columns.append(column)
+        piece = c if _is_plain(c) else _escape(c)
+        text += piece
+        column += sum(2 if east_asian_width(each) in "WF" else 1 for each in piece)
+    columns += [column] * (len(line) - cut_right + 1)
     return (text + "…" if cut_right < len(line) else text), columns
 
 

@@ -5,6 +5,8 @@ Every node of every IR keeps the ``Span`` of the text that made it, so any step 
 
 from __future__ import annotations
 
+import re
+
 from ilang.core.record import record
 
 
@@ -33,6 +35,16 @@ class Span:
     def text(self) -> str:
         """The words the span covers."""
         return self.source.text[self.start : self.end]
+
+    def line_up_to(self, length: int) -> str:
+        """The words the span covers in one line, cut at a length: of long spans no more is looked at."""
+        words = re.compile(r"\S+").finditer(self.source.text, self.start, self.end)
+        line = ""
+        for word in words:
+            line += " " * bool(line) + word.group()
+            if length <= len(line):
+                break
+        return line[:length]
 
     def line_number(self) -> int:
         """The line the span starts on, from 1."""

@@ -102,7 +102,7 @@ def _run(tokens: list[str]) -> int:
     import gc
 
     gc.set_threshold(
-        100_000, 20, 20
+        400_000, 30, 100
     )  # programs are millions of records and no cycles: half the time of large ones
     atexit.register(gc.freeze)  # a process that ends looks for no cycles in what goes with it
 

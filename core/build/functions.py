@@ -590,5 +590,5 @@ class Functions(Configuration):
 
 def shortened(span: Span) -> str:
     """The text of an expression in one line, cut where it is long."""
-    text = " ".join(span.text().split())
+    text = span.line_up_to(LONGEST_TEXT + 1)
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"

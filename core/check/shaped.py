@@ -34,9 +34,10 @@ def verify(shaped: Shaped) -> None:
             ordered = all(read.value < value for read in node.reads)
             _demand(ordered, "a node reads smaller numbers", value)
             parts = _identity(shaped, tensor, node)
-            if node.lookups() or parts not in verified:
+            if parts not in verified:
                 _assignment(shaped, value, node)
-                verified.add(parts)
+                if not node.lookups():  # those are of values that others may not read
+                    verified.add(parts)
         elif isinstance(node, View):
             _view(shaped, value, node)
 
@@ -45,6 +46,8 @@ def _bases(shaped: Shaped) -> None:
     """A value that another one takes the place of is used for nothing else."""
     nodes = [(v, node) for v, node in enumerate(shaped.nodes) if isinstance(node, Assignment)]
     bases = [node.base for _, node in nodes if node.base is not None]
+    if not bases:
+        return
     read = {read.value for _, node in nodes for read in node.reads} | set(shaped.outputs)
     read |= {node.value for node in shaped.nodes if isinstance(node, View)}
     _demand(len(set(bases)) == len(bases), "a base has one successor", 0)

@@ -98,8 +98,9 @@ class Solved:
         for known, word in self.inferred.named_axes():
             named.setdefault(self.numbers.cell(known), (known, word))
         letters: dict[int, tuple[Known, str]] = {}
+        called: dict[int, tuple[Known, int]] = {}
         cells = [
-            [self._met(letters, known, letter) for known, letter in self._words(value, node)]
+            [self._met(letters, called, *each) for each in self._words(value, node)]
             for value, node in enumerate(self.graph.nodes)
         ]
         chosen = {
@@ -116,11 +117,24 @@ class Solved:
             self._dims.append(tuple([size[cell] for cell in met[:rank]]))
             self._axes[value] = tuple([size[cell] for cell in met[rank:]])
 
-    def _met(self, letters: dict[int, tuple[Known, str]], known: Known, letter: str) -> int:
-        """The cell of an axis, which is called by the first letter that it has."""
+    def _met(
+        self,
+        letters: dict[int, tuple[Known, str]],
+        called: dict[int, tuple[Known, int]],
+        known: Known,
+        letter: str,
+    ) -> int:
+        """The cell of an axis, which is called by the first letter that it has.
+
+        ``called`` has axes that are called something, each with its cell, by their identity.
+        """
+        if id(known) in called:
+            return called[id(known)][1]
         cell = self.numbers.cell(known)
         if not letters.get(cell, (known, ""))[1]:
             letters[cell] = (known, letter)
+        if letters[cell][1]:
+            called[id(known)] = known, cell
         return cell
 
     def _words(self, value: int, node: Node) -> Iterator[tuple[Known, str]]:

@@ -34,7 +34,7 @@ from ilang.core.ir.operation import Operation, SizeConstraint, Terminal
 from ilang.core.ir.scalar import Operand, Scalar
 from ilang.core.ir.syntax import ElementKernel, Schedule
 from ilang.core.names import Names
-from ilang.core.record import record, replace
+from ilang.core.record import once, record, replace
 from ilang.core.source import Span
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ class Assignment:
     an element. Axes that are ``measured`` have an extent, which the scalar uses, and no loop.
     """
 
+    __slots__ = ("__dict__", "_values")
     axes: tuple[Axis, ...]
     target: tuple[Affine, ...]
     reads: tuple[Read, ...]
@@ -126,6 +127,12 @@ class Assignment:
     lookups: tuple[Lookup, ...] = ()
     base: int | None = None
     measured: tuple[int, ...] = ()
+
+    @once
+    def values(self) -> tuple[int, ...]:
+        """The values that are read, in order; that of a base is the last."""
+        base = () if self.base is None else (self.base,)
+        return (*[read.value for read in self.reads], *base)
 
     def operand(self, read: int) -> int:
         """The written operand that a read delivers: positions are operands, but no reads."""
@@ -273,8 +280,7 @@ def operands(node: Node) -> tuple[int, ...]:
     """The values that a node reads, in order."""
     match node:  # the most frequent first
         case Assignment():
-            base = () if node.base is None else (node.base,)
-            return (*[read.value for read in node.reads], *base)
+            return node.values()
         case Input() | Terminal():
             return ()
         case Elementwise() | View():

@@ -9,8 +9,10 @@ One loop with a stack of its own reads everything, so that ten thousand chained 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable
 
+from ilang.core import limits
 from ilang.core.diagnostic import MeaningError, ModuleError, NotationError
 from ilang.core.ir.syntax import Combine, Conversion, Einsum, Identity, Name, Number, Swap, Tree
 from ilang.core.notation.index import read_expression
@@ -53,6 +55,8 @@ PROGRAM_HELP = "an index expression has a `~` and an output: `+ij~i`"
 CLOSING_HELP = "write the `)` that is missing"
 APPLIED_HELP = "a program that is applied to inputs names them: `f(x) = (+ij~i)(x)`"
 INFINITY = float("inf")
+OUTPUT = re.compile(r"[\w)\]]\s*~")
+"""The ``~`` of an index expression, which stands after an operand; that of a swap stands before one."""
 
 
 def parse_program(
@@ -67,12 +71,26 @@ def read_program(reader: Reader, names: Container[str]) -> Tree:
     if not reader.skip():
         raise no_program(reader)
     start = reader.pos
+    _check_length(reader)
     try:
         return _Program(reader, names).read()
     except (NotationError, ModuleError) as error:
         from ilang.core.notation.advice import advised
 
         raise advised(error, reader, start) from None
+
+
+def _check_length(reader: Reader) -> None:
+    """Refuse a text of too many index expressions before any is read: each has a ``~`` after an operand.
+
+    Raises:
+        MeaningError: E0250.
+    """
+    if reader.text.count("~", reader.pos, reader.end) <= limits.MOST_LEAVES:
+        return
+    tildes = OUTPUT.finditer(reader.text, reader.pos, reader.end)
+    for count, tilde in enumerate(tildes, 1):
+        limits.check_expressions(count, reader.span(tilde.end() - 1, tilde.end()), is_exact=False)
 
 
 class _Program:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from math import prod
 from typing import TypeVar
@@ -141,8 +141,9 @@ class _Greedy:
             one, other = self._cheapest()
             product = self._product(one, other)
             taken = sorted((self._take(one), self._take(other)))
-            path.append(tuple([bisect_left(self.left, number) for number in taken]))
-            self.left = [number for number in self.left if number not in taken]
+            places = [bisect_left(self.left, number) for number in taken]
+            path.append(tuple(places))
+            _remove(self.left, places)
             self.left.append(self.next)
             self._add(self.next, product)
             self._push(product)
@@ -231,14 +232,16 @@ def _path_of(split: Mapping[int, int], whole: int, count: int) -> Path:
     path: list[tuple[int, ...]] = []
     for subset in reversed(order):
         taken = tuple(sorted((tensors.index(split[subset]), tensors.index(subset ^ split[subset]))))
-        tensors = [*_without(tensors, taken), subset]
+        _remove(tensors, taken)
+        tensors.append(subset)
         path.append(taken)
     return tuple(path)
 
 
-def _without(items: Sequence[T], taken: Sequence[int]) -> list[T]:
-    """Items but those at some positions."""
-    return [item for n, item in enumerate(items) if n not in taken]
+def _remove(items: list[T], places: Iterable[int]) -> None:
+    """Remove the items at some positions."""
+    for place in sorted(set(places), reverse=True):
+        del items[place]
 
 
 def contractions(spec: Spec, path: Path) -> tuple[tuple[tuple[int, ...], Spec], ...]:
@@ -253,12 +256,13 @@ def contractions(spec: Spec, path: Path) -> tuple[tuple[tuple[int, ...], Spec], 
     for taken in path:
         operands = tuple(shapes[n] for n in taken)
         needed.subtract(axis for shape in operands for axis in _axes(shape))
-        rest = _without(shapes, taken)
-        result = spec.result if not rest else _between(operands, needed, spec.span)
+        _remove(shapes, taken)
+        result = _between(operands, needed, spec.span) if shapes else spec.result
         needed.update(_axes(result))
         steps.append((tuple(tensors[n] for n in taken), _step(spec, operands, result)))
-        shapes = [*rest, result]
-        tensors = [*_without(tensors, taken), len(spec.operands) + len(steps) - 1]
+        shapes.append(result)
+        _remove(tensors, taken)
+        tensors.append(len(spec.operands) + len(steps) - 1)
     return tuple(steps)
 
 

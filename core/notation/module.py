@@ -53,6 +53,8 @@ BEGINS_USE = re.compile(r"use[ \t]+[A-Za-z_]", re.ASCII)
 """The beginning of a line that names libraries."""
 BEGINS_FUNCTION = re.compile(r"(op|cd)[ \t]+[A-Za-z_]", re.ASCII)
 """The beginning of the definition of a tensor function or a routine."""
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+"""A character that no file has: a control character, and a carriage return without a line feed."""
 MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 SESSION_HELP = "`i run` and `i train` run it, `i build` writes it as C, in Python `m.session(...)` keeps what it has"
 BYTE_ORDER_MARK = "\ufeff"
@@ -84,20 +86,16 @@ def _refuse_bytes(data: bytes, name: str, at: int) -> Source:
 
 def _refuse_controls(source: Source) -> None:
     """Refuse control characters other than tab, line feed, and carriage return before line feed."""
-    text = source.text
-    if text.isprintable():
+    control = CONTROL.search(source.text)
+    if control is None:
         return
-    for at, c in enumerate(text):
-        if (c < " " and c not in "\t\n\r") or "\x7f" <= c <= "\x9f":
-            span = Span(source, at, at + 1)
-            message = (
-                f"character 0x{ord(c):02x} on line {span.line_number()} is a control character"
-            )
-            raise ModuleError("E0409", message, span, "a file is plain text")
-        if c == "\r" and not text.startswith("\n", at + 1):
-            span = Span(source, at, at + 1)
-            message = f"line {span.line_number()} holds a carriage return without a line feed"
-            raise ModuleError("E0409", message, span, "end lines with a line feed")
+    c, span = control.group(), Span(source, control.start(), control.start() + 1)
+    line = span.line_number()
+    if c == "\r":
+        message = f"line {line} holds a carriage return without a line feed"
+        raise ModuleError("E0409", message, span, "end lines with a line feed")
+    message = f"character 0x{ord(c):02x} on line {line} is a control character"
+    raise ModuleError("E0409", message, span, "a file is plain text")
 
 
 def without_comments(text: str) -> str:

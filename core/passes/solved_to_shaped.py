@@ -388,8 +388,9 @@ class _Shaping(Assignments):
         delivered: list[Scalar] = []
         reads: list[shaped.Read] = []
         operands: list[int] = []
+        looked_up = node.places()
         for number, read in enumerate(node.reads):
-            if number in node.places():
+            if number in looked_up:
                 delivered.append(Constant(0))
                 continue
             if read.value in self.constants:
@@ -398,8 +399,10 @@ class _Shaping(Assignments):
             source = self.number[read.value]
             delivered.append(Operand(len(reads), self.tensors[source].dtype))
             leaving = self._looking(value, node, read) + self._leaving(value, read)
-            guards += counts.guards(leaving) if read.skips else ()
-            held = () if read.skips else counts.guards(leaving)
+            held = counts.guards(leaving) if leaving else ()
+            if read.skips:
+                guards += held
+                held = ()
             reads.append(shaped.Read(source, counts.indices(read.index), held))
             operands.append(node.operand(number))
         scalar, dtype = self._typed_scalar(counts, node, delivered)

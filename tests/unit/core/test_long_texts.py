@@ -8,9 +8,10 @@ import pytest
 
 from ilang.core import limits
 from ilang.core.diagnostic import Error, MeaningError
+from ilang.core.ir.syntax import Combine
 from ilang.core.notation.module import parse_module
 from ilang.core.pipeline import text_component
-from ilang.core.source import Source
+from ilang.core.source import Source, whole
 
 COMPONENTS = {
     "index expressions": ("-i~i", " >> -i~i", " >> "),
@@ -65,3 +66,17 @@ def test_reading_takes_time_in_proportion(title: str) -> None:
         return time.process_time() - begun
 
     assert min(seconds(8_000) for _ in range(2)) < 8 * min(seconds(2_000) for _ in range(2))
+
+
+@pytest.mark.parametrize("length", [1, 5, 7, 8, 100])
+def test_the_beginning_of_a_long_text_is_that_of_its_line(length: int) -> None:
+    text = "\n  x +\n\ty \u2003+ z "
+    assert whole(Source("long.i", text)).line_up_to(length) == " ".join(text.split())[:length]
+
+
+def test_index_expressions_are_counted_before_any_is_read() -> None:
+    with pytest.raises(MeaningError, match="more than 100,000 expressions") as caught:
+        text_component("~-i~i" + " >> ~ (i)+(j) ~ij" * 100_001 + " >> (")
+    assert caught.value.span is not None
+    assert caught.value.span.text() == "~"
+    assert isinstance(text_component("~-i~i" + " >> ~-i~i" * 10), Combine)
