@@ -69,7 +69,7 @@ def unreadable(path: str, trouble: OSError | ValueError) -> DataError:
 
 def _beside(path: str) -> str:
     """The names that the folder of a missing file has instead: one like it, or files of its kind."""
-    if "~" in path[1:]:
+    if "~" in path[1:] or "=" in path:  # a program
         return WRITTEN
     folder, name = os.path.split(path)
     try:

@@ -282,6 +282,8 @@ class _Program:
 
     def unknown(self, word: str) -> ModuleError:
         """A word that is neither an expression nor the name of a definition."""
+        from ilang.core.notation.guidance import NO_NUMBERS
+
         close = self.close_to(word, self.names)
         if close is None and len(word) > 2:
             close = self.close_to(word, TYPES)
@@ -289,6 +291,8 @@ class _Program:
             help_line = f"did you mean `{close}`?"
         elif self._defines():
             help_line = DEFINITION_HELP
+        elif word in NO_NUMBERS:
+            help_line = f"the number {word} is computed: `{NO_NUMBERS[word]}`"
         elif self.waiting and self.waiting[-1][0] == "|":
             help_line = "a schedule has two bars at least: `+ij~i || i j`"
         else:

@@ -17,6 +17,7 @@ operator is one token: ``> >`` is not ``>>``.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import NotationError
@@ -50,6 +51,7 @@ RELATIONS: tuple[Relation, ...] = ("<=", ">=", "==", "<", ">")
 NUMBER_LIMIT = 2**31
 PATTERN_HELP = "letters are the axes, one per dimension, and `.` is a scalar: `ij*j~ij`, `+i~.`"
 POSITION_HELP = "positions are like `ij*@j~ij`, `@(2i+j-1)` and `@(i:10)`"
+SIGNED_WORD = re.compile(r"([+-]?)\s*(\w+)")
 GROUP_HELP = "an affine index is like `(2y+u-1)`, or `(2y+u:3)` for a window of 3"
 GUARD_HELP = "guards compare sums of axes and numbers: `ij[j<=i,i<3]~ij`"
 NUMBER_DIGITS = 10
@@ -336,6 +338,14 @@ def _whole(reader: Reader) -> int:
     return int(digits)
 
 
+def _word(reader: Reader, start: int) -> str | None:
+    """The help where a word that is a number elsewhere stands for an index: ``(-inf)``."""
+    from ilang.core.notation.guidance import no_number
+
+    word = SIGNED_WORD.match(reader.text, start, reader.end)
+    return None if word is None else no_number(word[2], word[1])
+
+
 def _group(reader: Reader) -> Index:
     """``(2y+u:3-1)``: terms and numbers between signs, in parentheses; ``(0)`` is one position."""
     start = reader.pos
@@ -343,7 +353,7 @@ def _group(reader: Reader) -> Index:
     terms, offset, last = _sum(reader)
     if (c := reader.peek()) != ")":
         help_line = f"without blanks: `{last}{c}`" if last.isdigit() and c in LETTERS else None
-        help_line = help_line or reader.hint() or GROUP_HELP
+        help_line = help_line or _word(reader, start + 1) or reader.hint() or GROUP_HELP
         raise reader.unexpected("E0107", "`+`, `-` or `)` in this affine index", help_line)
     reader.take(reader.pos + 1)
     span = reader.span(start)

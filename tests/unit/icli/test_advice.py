@@ -35,6 +35,11 @@ PROGRAM = "i~i"
         (("check", "nosuch.i"), "E0725", "this folder has model.i, softmax.i"),
         (("test", "nosuch"), "E0725", "name a file that exists and that you may read"),
         (("test", "ij~i"), "E0725", "it takes the name of a file: write the program to one"),
+        (
+            ("build", "op f(x) = x"),
+            "E0725",
+            "it takes the name of a file: write the program to one",
+        ),
         (("fmt", "ij~i"), "E0725", "it takes the name of a file: write the program to one"),
         (("run", "ij*2~ij", "rand:2x2"), "E0701", "`(I | 2) >> ij*.~ij`"),
         (("run", "1/i~i", "rand:2"), "E0701", "`(1 | I) >> ./i~i`"),
