@@ -404,8 +404,8 @@ CPU = Machine(
         begun=20.0,
         copied=0.15,
         transposed=0.6,
-        cache_bytes=(32 << 10, 512 << 10, 16 << 20),
-        line_cycles=(0.7, 3.0, 12.0),
+        cache_bytes=(32 << 10, 512 << 10, 8 << 20),  # a core's part of the last one
+        line_cycles=(0.7, 3.0, 18.0),
         waiting=2.0,
     ),
     bucket_bytes=25 << 20,  # as PyTorch has it: Li et al., PyTorch Distributed, VLDB 2020

@@ -4,6 +4,10 @@ A copy is filled in the order of its elements. Where that would meet each line o
 strips that are narrower than a line, some rows of all strips are copied before the next ones:
 
     in:   copy [o, b, o'] of in0[b,6o+o']      out:  for b: for o: for b' < 8: for o': copy[o,8b+b',o'] = ...
+
+The same holds where its elements run across those of what is copied:
+
+    in:   copy [b, c, o] of in0[o,c,b]         out:  for c: for b: for o: copy[b,c,o] = ...
 """
 
 from __future__ import annotations
@@ -113,8 +117,9 @@ def copy_of(
         acc=None,
     )
     plain = Nest(nest.factors + ((),) * len(sizes), tuple(order), ())
-    strips = _in_strips(storage, tensor, plain, kept) if len(kept) == len(packed) else None
-    filling = strips or plain
+    is_plain = len(kept) == len(packed)
+    strips = _in_strips(storage, tensor, plain, kept) if is_plain else None
+    filling = strips or (_across(storage, tensor, plain, kept) if is_plain else plain)
     walks = tuple(
         LoopIndex(_in_parts(plain, filling, terms), _begin(reader, index))
         for terms, index in zip(source, read.index, strict=True)
@@ -166,6 +171,26 @@ def _in_strips(
     others = [loop for loop in nest.order[:-2] if loop not in strips]
     order = (*others, row, *strips, Loop(row.axis, 1), strip)
     return Nest(tuple(factors), order, ())
+
+
+def _across(
+    storage: Storage, tensor: Tensor, nest: Nest, packed: Sequence[PackedDimension]
+) -> Nest:
+    """The loops of a copy; what walks the memory of its source stands beside the innermost one, if that does not.
+
+    The last lines that were read are then read to their ends, and vectors transpose what is between both loops.
+    """
+    last = len(tensor.dims) - 1
+    walks = {
+        loop: entry.step
+        for loop, entry in zip(nest.order, packed, strict=True)
+        if entry.dim == last and entry.plain is not None
+    }
+    if not walks or nest.order[-1] in walks or storage.machine.device is not None:
+        return nest
+    others = [loop for loop in nest.order[:-1] if loop not in walks]
+    along = sorted(walks, key=lambda loop: -walks[loop])
+    return Nest(nest.factors, (*others, *along, nest.order[-1]), ())
 
 
 def _in_parts(

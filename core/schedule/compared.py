@@ -31,7 +31,7 @@ LINES = "lines into"
 class PricedTile:
     """A tiling in the notation of schedules, its cycles, and what takes most of them.
 
-    What takes cycles ``at_once`` with others counts where it takes longest, all lines together; the rest is added.
+    What takes cycles ``at_once`` with others counts where it takes longest; the rest is added.
     """
 
     schedule: str
@@ -42,13 +42,8 @@ class PricedTile:
 
     def counted(self) -> dict[str, int]:
         """The parts that the cycles are the sum of."""
-        lines = {name: n for name, n in self.at_once.items() if name.startswith(LINES)}
-        others = {name: n for name, n in self.at_once.items() if name not in lines}
-        longest = max(others, key=others.__getitem__)
-        if others[longest] < sum(lines.values()):
-            longest = max(lines, key=lines.__getitem__)
-            return {longest: sum(lines.values()), **self.added}
-        return {longest: others[longest], **self.added}
+        longest = max(self.at_once, key=self.at_once.__getitem__)
+        return {longest: self.at_once[longest], **self.added}
 
 
 @record
@@ -154,9 +149,9 @@ def _candidate(analysis: Analysis, value: int, tile: Tiling, price: Price) -> Pr
         "multiply-adds past an edge": price.idle,
         "loads": price.loads,
         "chains of additions": price.chains,
-        **{f"{LINES} L{n}": cycles for n, cycles in enumerate(price.streamed, 1)},
     }
     added = {
+        **{f"{LINES} L{n}": cycles for n, cycles in enumerate(price.streamed, 1)},
         **{f"{LINES} L{n}, not in order": cycles for n, cycles in enumerate(price.waited, 1)},
         "sums stored": price.stored,
         "sums added in memory": price.merged,

@@ -8,6 +8,7 @@ Example, a tile of 6 by 64 of f32 on a CPU of any length of vectors:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from math import prod
 
 from ilang.core.dtype import FLOATS
@@ -30,15 +31,34 @@ def micro_tiles(
 
     Few rows that are left at the end of a dimension are computed by themselves.
     """
+    for held, vector in _vectors(machine).items():
+        yield _micro_tile(extents, min(vector // size, lanes), held, size)
+
+
+def wide_parts(machine: Machine, extents: tuple[int, int]) -> Iterator[tuple[int, MicroTile]]:
+    """The lanes of a vector of f32 and what is computed at a time, for instruction sets with many registers."""
+    vectors = _vectors(machine)
+    for held, vector in vectors.items():
+        if min(vectors) < held or len(vectors) == 1:
+            yield vector // 4, _micro_tile(extents, vector // 4, held, 4)
+
+
+def _vectors(machine: Machine) -> dict[int, int]:
+    """The bytes of the longest vectors that instruction sets have, by the bytes of a tile that their registers hold."""
     vectors: dict[int, int] = {}
     for variant in machine.variants:
         widest = max(variant.vector_bytes, vectors.get(variant.held_bytes, 0))
         vectors[variant.held_bytes] = widest
-    for held, vector in vectors.items():
-        rows, wide = _fitting(extents, min(vector // size, lanes), held // size)
-        matrix = len(extents) == 2
-        heights = (rows, -(-2 * rows // 3), -(-rows // 3)) if matrix else (rows,) * 3
-        yield MicroTile(held, wide, heights)
+    return vectors
+
+
+@cache
+def _micro_tile(extents: tuple[int, ...], unit: int, held: int, size: int) -> MicroTile:
+    """The rows and lanes that so many bytes of registers hold."""
+    rows, wide = _fitting(extents, unit, held // size)
+    matrix = len(extents) == 2
+    heights = (rows, -(-2 * rows // 3), -(-rows // 3)) if matrix else (rows,) * 3
+    return MicroTile(held, wide, heights)
 
 
 def _fitting(extents: tuple[int, ...], unit: int, held: int) -> tuple[int, int]:

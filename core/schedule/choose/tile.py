@@ -333,12 +333,12 @@ def _balanced(extent: int | None, rows: int) -> int:
 def _height(extent: int | None, rows: int, times: int) -> int:
     """The rows of a tile that may have so many, or so many times more where it is known how many there are.
 
-    A tile of many is some times 4 to 8 rows, which narrower vectors hold.
+    A tile of many is some times 4 to 6 rows, of which registers of narrower vectors hold two each.
     """
     if extent is None:
         return rows
     least = _balanced(extent, rows * times)
-    fit = (n for n in range(least, 2 * least) if n <= rows or any(n % d == 0 for d in range(4, 9)))
+    fit = (n for n in range(least, 2 * least) if n <= rows or any(n % d == 0 for d in range(4, 7)))
     return next(fit, least)
 
 

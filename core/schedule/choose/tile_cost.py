@@ -13,7 +13,8 @@ Example, ``ik*kj~ijk >> +ijk~ij`` of 512 each, lanes j in blocks of 64, rows i i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import ceil, prod
 
 from ilang.core.calculus.affine import Affine
@@ -22,6 +23,7 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.machine import Machine
 from ilang.core.record import record
 from ilang.core.schedule.choose.packing import TileAxes, tile_site
+from ilang.core.schedule.registers import wide_parts
 
 Dims = tuple[int, ...]
 """The axis that walks each dimension of an array, the last one contiguous; -1 where no axis does."""
@@ -34,7 +36,7 @@ class Price:
     Fields:
         multiply_adds, loads, chains: at once: issued multiply-adds and loads, and sums that wait for themselves.
         idle: of the multiply-adds those of lanes past an edge.
-        streamed: at once, too: lines that come into each cache one after the other.
+        streamed: lines that come into each cache one after the other.
         waited: lines that come into each cache out of order.
         stored, merged: sums stored, and added to what other terms have left in memory.
         begun: tiles begun and ended.
@@ -56,9 +58,10 @@ class Price:
 
     def cycles(self) -> float:
         """All cycles."""
-        at_once = max(self.multiply_adds, self.loads, self.chains, sum(self.streamed))
+        at_once = max(self.multiply_adds, self.loads, self.chains)
+        lines = sum(self.streamed) + sum(self.waited)
         sums = self.stored + self.merged + self.begun
-        return at_once + sum(self.waited) + sums + self.copied + self.copied_lines
+        return at_once + lines + sums + self.copied + self.copied_lines
 
 
 class TilePrice:
@@ -69,6 +72,7 @@ class TilePrice:
     ) -> None:
         """A reduction, the extents of its axes, its loops, rows and lanes innermost, and the axes of the tile."""
         self.node, self.extents, self.nest, self.axes = node, extents, nest, axes
+        self.machine = machine
         assert machine.core is not None
         self.core, self.vector = machine.core, machine.vector_lanes("f32")
         self.line_bytes = machine.memory.line_bytes
@@ -118,23 +122,30 @@ class TilePrice:
         vectors = ceil(lanes / self.vector)
         across = ceil(width / lanes) * vectors
         others = prod(extents[a] for a in self.node.output_axes() if a not in self._sides())
-        visits = others * ceil(height / rows) * across / vectors
+        visits = others * ceil(height / rows) * ceil(width / lanes)
         return others * height, across, visits, prod(extents[axis] for axis in self.reduced)
 
     def _computing(self) -> tuple[float, float, float, float]:
-        """The cycles that multiply-adds, loads of operands and chains of sums take, and those of idle lanes."""
-        core, (beside, across, visits, terms) = self.core, self._counts()
-        rows, lanes = (self.covered[-3][axis] for axis in self._sides())
-        vectors = ceil(lanes / self.vector)
-        added = beside * across / core.multiply_adds * terms
-        loaded = rows / 2 + vectors  # half a load for one number in all lanes
-        idle = added * (1 - self.extents[self.axes.lanes] / (across * self.vector))
-        return (
-            added,
-            visits * loaded / core.loads * terms,
-            visits * core.latency * terms,
-            idle,
-        )
+        """The cycles that multiply-adds, loads of operands and chains of sums take, and those of idle lanes.
+
+        Registers hold a part of a tile at a time, which part is said by the instruction set: the mean of all.
+        """
+        core, (beside, _, _, terms) = self.core, self._counts()
+        rows, lanes = (prod(self.nest.factors[axis]) for axis in self._sides())
+        height, width = (self.extents[axis] for axis in self._sides())
+        sets = [*wide_parts(self.machine, (rows, lanes))]
+        added = loaded = chained = 0.0
+        for unit, part in sets:
+            across = [*_in_tiles(width, lanes, partial(_broad, wide=part.lanes, unit=unit))]
+            for high, n in _in_tiles(height, rows, partial(_high, heights=part.rows)):
+                for broad, m in across:
+                    vectors, count = broad / self.vector, n * m / len(sets)
+                    added += count * high * vectors / core.multiply_adds
+                    loaded += count * (high / 2 + vectors) / core.loads  # half for one number
+                    chained += count * core.latency
+        times = beside / height * terms
+        idle = added * times - beside * width / self.vector / core.multiply_adds * terms
+        return added * times, loaded * times, chained * times, idle
 
     def _storing(self) -> tuple[float, float, float]:
         """The cycles in which sums are stored, added to others in memory, and tiles begun."""
@@ -194,29 +205,56 @@ class TilePrice:
         order = self.nest.order
         streamed, waited = ([0.0] * len(self.core.cache_bytes) for _ in range(2))
         depths = range(len(order) + 1)
-        inner = 1 + max(d for d in depths if d < len(order) and order[d] == Loop(self.axes.rows))
+        near = 0  # lines that are neighbors come in order where loops that fit the nearest cache walk them
         lines = [[self._lines(dims, d, packed) for d in depths] for dims, _, packed in arrays]
         costs = zip(self.core.cache_bytes, self.core.line_cycles, strict=True)
         for cache, (held_bytes, cost) in enumerate(costs):
             most = held_bytes // self.line_bytes
             held = next(d for d in depths if d == len(order) or sum(n[d] for n in lines) <= most)
+            near = near or held
             if not held:  # all of it stays there, whatever the order is
                 continue
             for (dims, is_written, is_packed), each in zip(arrays, lines, strict=True):
                 moved, is_kept = float(each[held]), True
                 for depth in reversed(range(held)):
+                    is_shared = is_kept or depth == held - 1  # the lines of two iterations that fit
                     is_kept &= 2 * each[depth] <= most
-                    if order[depth].axis in dims:  # lines that iterations share come once
+                    if order[depth].axis in dims and is_shared:
                         moved *= each[depth] / each[depth + 1]
                     elif not is_kept:
                         moved *= self.trips[depth]
-                in_order = is_packed or 4 * self.vector <= self._run(dims, inner)[0]
+                in_order = is_packed or 4 * self.vector <= self._run(dims, near)[0]
                 moved *= cost * (2 if is_written else 1)
                 if in_order:
                     streamed[cache] += moved
                 else:
                     waited[cache] += self.core.waiting * moved
         return tuple(streamed), tuple(waited)
+
+
+def _in_tiles(
+    extent: int, tile: int, parts: Callable[[int], Iterator[tuple[int, int]]]
+) -> Iterator[tuple[int, int]]:
+    """The parts of all tiles along a side: lengths, and how many there are of each."""
+    for length, tiles in ((tile, extent // tile), (extent % tile, 1)):
+        if length:
+            yield from ((part, tiles * count) for part, count in parts(length) if count)
+
+
+def _high(length: int, heights: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The heights of the parts of so many rows, and how many there are: for what is left, the least that has it."""
+    yield heights[0], length // heights[0]
+    rest = length % heights[0]
+    if rest:
+        yield min(height for height in heights if rest <= height), 1
+
+
+def _broad(length: int, wide: int, unit: int) -> Iterator[tuple[int, int]]:
+    """The lanes of the parts of so many, and how many there are: a little that is left goes vector by vector."""
+    rest = length % wide
+    yield wide, length // wide + (wide < 2 * rest)
+    if 0 < 2 * rest <= wide:
+        yield unit, ceil(rest / unit)
 
 
 def dims_of(index: Sequence[Affine]) -> Dims:
