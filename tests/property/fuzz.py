@@ -34,7 +34,8 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from tests import shares  # noqa: E402 - found through the line above
+from ilang.core.diagnostic import ToolError  # noqa: E402 - found through the line above
+from tests import shares  # noqa: E402 - as above
 from tests.property import (  # noqa: E402 - as above
     body_checking,
     cuda_texts,
@@ -210,9 +211,13 @@ def fuzz_bodies(seed: int, count: int, options: argparse.Namespace) -> bool:
 
 
 def work_tensors(job: Job) -> tensor_checking.Tally:
-    """Check one batch of tensor functions and routines."""
+    """Check one batch of tensor functions and routines; one that cannot be compiled in time counts as refused."""
     start, size, mode, _ = job
-    return tensor_checking.check(range(start, start + size), mode, session_every=size)
+    try:
+        return tensor_checking.check(range(start, start + size), mode, session_every=size)
+    except ToolError as error:
+        print(f"from seed {start}: {error.message}", flush=True)
+        return tensor_checking.Tally(refused=size)
 
 
 def fuzz_tensors(

@@ -1,0 +1,98 @@
+"""Random groups of axes that give one extent several times: what they mean is independent of the order of operands.
+
+Each of two operands has one or two dimensions, each a group such as ``2i+u:3``, of a few shared axes. Both orders of
+the operands give the same array, or are refused.
+
+``python tests/property/groups.py --programs 2000`` draws some.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from ilang import Error, i
+from ilang.core.record import record
+
+GROUPS = (
+    *("i", "j", "(2i)", "(2i+1)", "(3i+1)", "(i+1)", "(i+2)", "(i+j)", "(i-j)", "(2j)", "(j+3)"),
+    *("(i+u:2)", "(i+u:3)", "(2i+u:3)", "(i+u)", "(2i+u:2)", "(j+v:2)", "(2j+1)", "(2j+v:3)"),
+)
+ALONE = 40
+"""Programs of a hundred whose operands have one dimension each: most conflicts that are not refused are there."""
+
+
+@record
+class Drawn:
+    """Operands as they are written, with their arrays, and the axes of the result."""
+
+    operands: tuple[str, ...]
+    arrays: tuple[NDArray[np.float64], ...]
+    result: str
+
+
+def drawn(seed: int) -> Drawn:
+    """The program of a seed."""
+    chance = random.Random(seed)
+    alone = chance.randrange(100) < ALONE
+    dims = [[chance.choice(GROUPS) for _ in range(1 if alone else 2)] for _ in range(2)]
+    operands = tuple("".join(each) for each in dims)
+    axes = sorted({c for text in operands for c in text if c.isalpha()})
+    base = chance.randint(1, 9)
+    shapes = [[max(0, base + chance.choice((-1, 0, 0, 1, 2))) for _ in each] for each in dims]
+    rng = np.random.default_rng(seed)
+    arrays = tuple(rng.integers(1, 9, shape).astype(float) for shape in shapes)
+    return Drawn(operands, arrays, "".join(axes))
+
+
+def meaning(program: Drawn, left: int) -> NDArray[np.float64] | None:
+    """The array that the operands give, one of them on the left; None where they are refused."""
+    order = (left, 1 - left)
+    text = "*".join(program.operands[n] for n in order)
+    try:
+        given = (program.arrays[n] for n in order)
+        return np.asarray(i(f"{text}~{program.result}")(*given, target="numpy"))
+    except Error:
+        return None
+
+
+def checked(seed: int) -> bool:
+    """Whether the program of a seed means something.
+
+    Raises: AssertionError: the orders of its operands differ.
+    """
+    program = drawn(seed)
+    one, other = (meaning(program, left) for left in (0, 1))
+    shapes = [array.shape for array in program.arrays]
+    says = f"{seed}: {program.operands} of {shapes}: {one} and, the other way round, {other}"
+    assert (one is None) is (other is None), says
+    assert one is None or other is None or np.array_equal(one, other), says
+    return one is not None
+
+
+def main() -> None:
+    """Check programs from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--programs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    meant = failed = 0
+    for seed in range(options.seed, options.seed + options.programs):
+        try:
+            meant += checked(seed)
+        except AssertionError as failure:
+            failed += 1
+            print(f"{failure}\n", flush=True)
+    print(f"{options.programs} programs, {meant} with a meaning, {failed} failures")
+
+
+if __name__ == "__main__":
+    main()
