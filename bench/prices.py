@@ -1,7 +1,9 @@
 """How good prices of tiles are: ``python -m bench.prices``.
 
-For contractions drawn at random, tiles that could be chosen are compiled and timed. The rank correlation of price and
-time says whether the price sorts them; the regret is the time of the cheapest one over that of the fastest.
+For contractions drawn at random, the chosen tile is compiled and timed beside others: some that prices compared, and as
+many drawn from all that are legal, with any rows, lanes, sizes, splits of the sum and orders of loops. The rank
+correlation of price and time says whether the price sorts them; the regret is the time of the chosen one over that of
+the fastest. ``--tiles 200 --count 4`` takes some five minutes.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from ilang.codegen.runtime.arguments import outputs_of
 from ilang.codegen.runtime.load import Compiled, interface_of
 from ilang.codegen.targets import c
 from ilang.core import pipeline
+from ilang.core.calculus.affine import variables_of
+from ilang.core.ir.schedule import Loop
 from ilang.core.machine import CPU
 from ilang.core.schedule.choose import tile
 from ilang.core.schedule.choose.tile import Tiling
@@ -75,13 +79,47 @@ def _timed(workload: Task, count: int, effort: Effort) -> list[tuple[float, floa
     if not seen:
         return []
     priced, best = seen[0]
+    rng = random.Random(workload.text)
     others = list(dict.fromkeys(tile.candidates(priced)))
-    tiles = [best, *random.Random(0).sample(others, min(count, len(others)))]
+    compared = rng.sample(others, min(count // 2, len(others)))
+    drawn = (_drawn(rng, priced) for _ in range(count - len(compared)))
+    tiles = list(dict.fromkeys((best, *compared, *drawn)))
     calls: dict[str, Callable[[], Any]] = {
         str(n): _call(workload, shapes, each) for n, each in enumerate(tiles)
     }
     samples = rounds(calls, effort, pause=0)
     return [(priced.price(each).cycles(), min(samples[str(n)])) for n, each in enumerate(tiles)]
+
+
+def _drawn(rng: random.Random, priced: Any) -> Tiling:
+    """Any legal tile: an axis along the lanes, one that what is read there lacks as rows, all else by chance."""
+    node, most = priced.node, tile.MOST_TERMS
+    outputs, reduced = node.output_axes(), node.reduced_axes()
+    accessed = [variables_of(index) for index in priced.accesses]
+    pairs = [
+        (rows, lanes)
+        for lanes in outputs
+        for rows in outputs
+        if not any({rows, lanes} <= axes for axes in accessed)
+        if not priced.is_small(lanes) and priced.extent(rows) != 1 and rows != lanes
+    ]
+    rows, lanes = rng.choice(pairs)
+    factors: list[tuple[int, ...]] = [()] * len(node.axes)
+    factors[lanes] = (tile.narrowed(priced.extent(lanes), rng.choice((16, 32, 48, 64)), CPU),)
+    factors[rows] = (min(priced.extent(rows), rng.choice((4, 5, 6, 8, 12))),)
+    for axis in rng.sample(reduced, len(reduced)):
+        part = min(priced.extent(axis), max(1, most // rng.choice((1, 1, 4, 16))))
+        factors[axis] = (part,) if part < priced.extent(axis) else ()
+        most //= part
+    outer = rng.sample([Loop(axis) for axis in outputs], len(outputs))
+    if outer[-1].axis == lanes:  # with all lanes inside, tiles go by rows: see Tiling.is_by_rows
+        outer.insert(0, outer.pop())
+    inner = [Loop(axis) for axis in reduced if factors[axis]]
+    parts = [Loop(axis, len(factors[axis])) for axis in reduced]
+    inner = rng.sample(inner, len(inner)) + rng.sample(parts, len(parts))
+    return Tiling(
+        rows, lanes, tuple(factors), tuple(outer), (*inner, Loop(rows, 1), Loop(lanes, 1))
+    )
 
 
 def _call(workload: Task, shapes: Sequence[tuple[int, ...]], each: Tiling) -> Callable[[], Any]:

@@ -404,7 +404,7 @@ CPU = Machine(
         begun=20.0,
         copied=0.15,
         transposed=0.6,
-        cache_bytes=(32 << 10, 512 << 10, 8 << 20),  # a core's part of the last one
+        cache_bytes=(32 << 10, 512 << 10, 4 << 20),  # a core's part of the last one
         line_cycles=(0.7, 3.0, 18.0),
         waiting=2.0,
     ),
