@@ -48,7 +48,7 @@ def check(shaped: Shaped, target: str = "c") -> Check:
         DataError: E0712 (another target), and those of ``compare``. ScheduleError: E0320 to E0336.
         InternalError, ToolError: those of ``compare`` and of ``check_cuda``.
     """
-    if target not in MACHINES:
+    if target not in tuple(MACHINES):
         help_line = f"programs are checked for {' and '.join(map(repr, MACHINES))}"
         raise DataError("E0712", f"there is no check for target {target!r}", help=help_line)
     if has_schedules(shaped):

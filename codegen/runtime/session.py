@@ -12,6 +12,7 @@ that fails changes nothing.
 from __future__ import annotations
 
 import os
+import reprlib
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ from ilang.codegen.runtime.arguments import (
 )
 from ilang.codegen.runtime.checkpoint import DEFINITION, read, write
 from ilang.codegen.runtime.concurrency import lock_of_runs, signals_held
+from ilang.codegen.runtime.files import path_text
 from ilang.codegen.runtime.given_shapes import rows_of_extents
 from ilang.codegen.runtime.initial import initial_values
 from ilang.codegen.runtime.memory import fitting
@@ -400,6 +402,8 @@ class Session:
         Raises:
             DataError: E0757.
         """
+        if not isinstance(path, str):
+            raise DataError("E0757", f"{reprlib.repr(path)} is no path", help='`s.value("w1")`')
         if path in self.parameters.tensors:
             return self.parameters[path]
         if path in self.state.tensors:
@@ -479,14 +483,14 @@ class Session:
         many runs there were, and the seed.
 
         Raises:
-            DataError: E0731, E0732 (the file cannot be written), E0768 (a file that is no checkpoint is there).
+            DataError: E0725 (no path), E0731, E0732 (the file cannot be written), E0768 (another file is there).
         """
         options = self._options
         with self.lock:  # until all is written: the run after the next one writes into these arrays
             arrays = {path: self.parameters.now(path) for path in self.parameters}
             arrays |= {f"{STATE}{path}": self.state.now(path) for path in self.state}
             standard = {DEFINITION: options.name, "runs": str(self.runs), "seed": str(options.seed)}
-            write(os.fspath(path), arrays, {**standard, **(notes or {})})
+            write(path_text(path), arrays, {**standard, **(notes or {})})
 
     def load(self, path: str | os.PathLike[str]) -> Mapping[str, str]:
         """Replace parameters and state by those of a file; its notes. Runs go on as those of the session that wrote it.
@@ -496,7 +500,7 @@ class Session:
         Raises:
             DataError: E0725 to E0729, E0761 (the file), E0760 (a path is missing), E0754 (a shape), E0758 (a type).
         """
-        name = os.fspath(path)
+        name = path_text(path)
         checkpoint = read(name)
         state = {
             path[len(STATE) :]: a for path, a in checkpoint.arrays.items() if path.startswith(STATE)

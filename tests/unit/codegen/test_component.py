@@ -676,8 +676,10 @@ def test_threads_that_are_no_number(threads: Any, plus: Component) -> None:
     refused("E0711", plus, x, x, threads=threads, out=grid(2, 2))
 
 
-@pytest.mark.parametrize("target", ["C", "", None, 3, "rust"])
+@pytest.mark.parametrize("target", ["C", "", None, 3, "rust", {"x": "3|1"}, [3]])
 def test_targets(target: Any, plus: Component) -> None:
+    with pytest.raises(Error, match="E0712"):
+        plus.check(target)
     refused("E0712", plus, grid(2, 2), grid(2, 2), target=target)
 
 

@@ -805,3 +805,12 @@ def test_inputs_come_in_the_order_of_the_head(target: str, tmp_path: Path) -> No
         np.testing.assert_array_equal(session(x, y), [8, 16])
         np.testing.assert_array_equal(session(y=y, x=x), [8, 16])
     assert list(session.inputs) == ["x", "y"]
+
+
+@pytest.mark.parametrize("given", [{"x": 3}, [3, 4], None, -1, 2**70])
+def test_what_is_no_path_is_refused(module: Any, given: Any) -> None:
+    step = module.session("step", {"x": "4|3", "t": "4|2"})
+    for work, code in ((step.save, "E0725"), (step.load, "E0725"), (step.value, "E0757")):
+        with pytest.raises(Error) as caught:
+            work(given)
+        assert (caught.value.code, bool(caught.value.help)) == (code, True)
