@@ -42,6 +42,7 @@ class Tiles:
             time.
         strip, strip_terms: accumulators of a strip, and the terms that are summed before they meet one.
         many_lanes: results, those in lanes among them, for which a copy of what rows alone read is worth its time.
+        tail: an axis whose last tile has idle lanes for more than one of so many elements is joined with the next.
         block: elements of a transposed block, along the operand and along the result.
         gain: elements that a tile takes in the time of one that is read from memory and added.
         threads, terms: of a GPU, threads along each side of a block's tile, and terms of a contraction that a block
@@ -58,6 +59,7 @@ class Tiles:
     strip: int
     strip_terms: int
     many_lanes: int
+    tail: int
     block: tuple[int, int]
     gain: int
     threads: int = 1
@@ -370,6 +372,7 @@ CPU = Machine(
         strip=2048,  # 16 KB of f64
         strip_terms=8,
         many_lanes=256,
+        tail=20,
         block=(32, 64),  # two lines of 64 bytes, and four, of f32
         gain=16,
     ),
@@ -430,6 +433,7 @@ GPU = Machine(
         strip=1 << 62,
         strip_terms=1 << 62,
         many_lanes=1 << 62,
+        tail=1,
         block=(32, 32),
         gain=16,
         threads=16,

@@ -29,18 +29,22 @@ UNIT = "Cycles are those of one core by a model of it: 3,000,000 take 1 ms at 3 
 class Why:
     """The reasons of the loops of a program: the contractions with prices, and a sentence on others, if there are any.
 
-    ``collapsed`` are axes that run as one loop each and are several in the text.
+    ``collapsed`` are axes that run as one loop each and are several in the text, ``units`` axes over one element, which
+    have no loop.
     """
 
     priced: tuple[Priced, ...]
     others: str
     collapsed: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """The page, at most 80 columns wide where schedules are short."""
         pages = ["\n".join(_page(each)) for each in self.priced]
         if pages and self.collapsed:
             pages += [f"Axes that run as one loop are one axis here: {', '.join(self.collapsed)}."]
+        if pages and self.units:
+            pages += [f"Axes over one element have no loop: {', '.join(self.units)}."]
         pages += [UNIT] if pages else []
         pages += [self.others] if self.others else []
         return "\n\n".join(pages) + "\n"
@@ -55,13 +59,20 @@ def why(shaped: Shaped, scheduled: Scheduled, priced: tuple[Priced, ...], is_all
         priced: the contractions whose tiles prices chose.
         is_all: whether there is nothing else.
     """
-    collapsed = tuple(sorted(_axes(scheduled.shaped) - _axes(shaped)))
-    return Why(priced, "" if is_all else _others(scheduled, bool(priced)), collapsed)
+    walked, written = _axes(scheduled.shaped), _axes(shaped)
+    collapsed = tuple(sorted(walked.keys() - written.keys()))
+    units = tuple(sorted(name for name in written.keys() - walked.keys() if written[name] == {1}))
+    return Why(priced, "" if is_all else _others(scheduled, bool(priced)), collapsed, units)
 
 
-def _axes(shaped: Shaped) -> set[str]:
-    nodes = (node for node in shaped.nodes if isinstance(node, Assignment))
-    return {axis.name for node in nodes for axis in node.axes}
+def _axes(shaped: Shaped) -> dict[str, set[int | None]]:
+    """The extents of the axes of a program, by name; None where one is open."""
+    found: dict[str, set[int | None]] = {}
+    for node in shaped.nodes:
+        if isinstance(node, Assignment):
+            for axis, size in zip(node.axes, node.sizes, strict=True):
+                found.setdefault(axis.name, set()).add(shaped.sizes[size].fixed)
+    return found
 
 
 def _others(scheduled: Scheduled, is_priced: bool) -> str:

@@ -112,3 +112,15 @@ def all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
             if shaped.owner(read.value) != read.value:
                 kept.add(shaped.owner(read.value))
     return reads, kept
+
+
+def fixed_values(shaped: Shaped) -> set[int]:
+    """The values whose dimensions stay: of which views are, which others update or look up."""
+    fixed = set[int]()
+    for node in shaped.nodes:
+        if isinstance(node, View):
+            fixed.add(shaped.owner(node.value))
+        elif isinstance(node, Assignment):
+            fixed |= {each.source for each in node.lookups()}
+            fixed |= set() if node.base is None else {node.base}
+    return fixed

@@ -34,14 +34,14 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
         return shaped
     from ilang.core.transform.collapsed import collapsed_axes
 
-    extents, is_for_blocks = extents_of(shaped, small, machine), machine.device is not None
+    extents = extents_of(shaped, small, machine)
     bare = _unwritten(shaped)
-    collapsed = collapsed_axes(bare, extents, is_for_blocks)
+    collapsed = collapsed_axes(bare, extents, machine)
     if collapsed is bare or computes_again(bare, extents, machine):
         return shaped
     if bare is shaped or _is_chosen(shaped, bare, machine, small):
         return collapsed
-    return collapsed_axes(shaped, extents, is_for_blocks)
+    return collapsed_axes(shaped, extents, machine)
 
 
 def _unwritten(shaped: Shaped) -> Shaped:

@@ -21,30 +21,35 @@ from typing import TypeVar
 
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.calculus.extent import number, product
-from ilang.core.ir.assignments import ordered
+from ilang.core.ir.assignments import fixed_values, ordered
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Position, scalars_within
 from ilang.core.ir.shaped import Assignment, Derivation, Node, Read, Shaped, Size, Tensor, View
 from ilang.core.ir.size_class import Extents
+from ilang.core.machine import Machine
 from ilang.core.names import Names
 from ilang.core.record import mapped, replace
+from ilang.core.transform.units import without_units
 
 T = TypeVar("T")
 Pair = tuple[int, int]
 """Two axes of an assignment, the second of which is walked right inside of the first; or a value and a dimension."""
 
 
-def collapsed_axes(shaped: Shaped, extents: Extents, is_for_blocks: bool) -> Shaped:
+def collapsed_axes(shaped: Shaped, extents: Extents, machine: Machine) -> Shaped:
     """The program with fewer axes; itself where none can be collapsed.
 
     Args:
         shaped: the program.
         extents: which of its sizes are small.
-        is_for_blocks: whether long axes are collapsed, too: those of a processor are as good as one.
+        machine: what the program is for; for blocks of a GPU long axes are collapsed, too.
     """
-    finder = _Pairs(shaped, extents, is_for_blocks)
-    return _Collapsing(shaped, finder.pairs).run() if any(finder.pairs.values()) else shaped
+    longer = without_units(shaped)
+    finder = _Pairs(longer, extents, machine)
+    if longer is shaped and not any(finder.pairs.values()):
+        return shaped
+    return _Collapsing(longer, finder.pairs).run()
 
 
 class _Pairs:
@@ -53,14 +58,14 @@ class _Pairs:
     ``held`` are the dimensions of computed values that are one with the next, by value and number.
     """
 
-    def __init__(self, shaped: Shaped, extents: Extents, is_for_blocks: bool) -> None:
+    def __init__(self, shaped: Shaped, extents: Extents, machine: Machine) -> None:
         """Take pairs away until all that touches a value agrees."""
         self.shaped = shaped
         self.extents = extents
-        self.is_for_blocks = is_for_blocks
+        self.machine = machine
         self.computed = {v for v, n in shaped.numbered() if isinstance(n, Assignment)}
         self.pairs = {v: set(self._alike(self._node(v))) for v in sorted(self.computed)}
-        whole = self._fixed_values()
+        whole = fixed_values(shaped)
         self.held = {
             (value, dim)
             for value in self.computed - whole
@@ -73,17 +78,6 @@ class _Pairs:
         node = self.shaped.nodes[value]
         assert isinstance(node, Assignment)
         return node
-
-    def _fixed_values(self) -> set[int]:
-        """The computed values whose dimensions stay: of which views are, which others update or look up."""
-        fixed = set[int]()
-        for node in self.shaped.nodes:
-            if isinstance(node, View):
-                fixed.add(self.shaped.owner(node.value))
-            elif isinstance(node, Assignment):
-                fixed |= {each.source for each in node.lookups()}
-                fixed |= set() if node.base is None else {node.base}
-        return fixed
 
     def _alike(self, node: Assignment) -> Iterator[Pair]:
         """The pairs of axes that stand side by side wherever one of them stands, and nowhere alone."""
@@ -105,9 +99,11 @@ class _Pairs:
                 yield one, other
 
     def _is_of_use(self, node: Assignment, one: int, other: int) -> bool:
-        """Whether two axes are better one: on a processor where one of them is short."""
+        """Whether two axes are better one: on a processor where one is short, or the last tile of the inner one is."""
         is_short = any(self.extents.is_small(node.sizes[axis]) for axis in (one, other))
-        return self.is_for_blocks or is_short
+        inner, tiles = self.extents.fixed(node.sizes[other]), self.machine.tiles
+        wasted = 0 if inner is None else -inner % tiles.lanes
+        return self.machine.device is not None or is_short or wasted * tiles.tail > (inner or 0)
 
     def _left_out(self) -> bool:
         """Take away what somebody does not walk so; whether anything was."""
@@ -149,8 +145,13 @@ class _Collapsing:
         self.sizes: list[Size] = list(shaped.sizes)
         self.rules: list[Derivation] = []
         self.of_sizes: dict[tuple[int, ...], int] = {}
-        self.views: dict[tuple[ValueId, Groups], ValueId] = {}
+        self.views: dict[tuple[ValueId, Groups, tuple[int, ...]], ValueId] = {}
         self.stored: dict[ValueId, ValueId] = {}
+        assignments = [(v, n) for v, n in shaped.numbered() if isinstance(n, Assignment)]
+        read = {value for _, node in assignments for value in node.values()}
+        self.whole = fixed_values(shaped) | {
+            value for value, node in assignments if value in read or node.base is not None
+        }
         self.names = Names(frozenset(tensor.name for tensor in shaped.tensors))
         self.size_names = Names(frozenset(size.name for size in shaped.sizes))
 
@@ -184,13 +185,17 @@ class _Collapsing:
                 for part in kept
             )
 
+        def grouped(index: Sequence[Affine], value: ValueId) -> tuple[Affine, ...]:
+            groups = self._groups(index, value, behind)
+            return put([index[self._walked(index, group)] for group in groups])
+
         def moved(value: T) -> T:
             return mapped(value, Affine, lambda part: part.renamed(number))
 
         reads = tuple(
             Read(
                 self._seen(read, behind, runs, node),
-                put(read.index),
+                grouped(read.index, read.value),
                 moved(read.guards),
             )
             for read in node.reads
@@ -199,13 +204,33 @@ class _Collapsing:
             node,
             axes=tuple(self._axis(node, runs[axis]) for axis in first),
             sizes=tuple(self._size(node, runs[axis]) for axis in first),
-            target=put(node.target),
+            target=grouped(node.target, value),
             reads=reads,
             scalar=moved(node.scalar),
             guards=moved(node.guards),
         )
         if len(changed.target) < len(node.target):
-            self._store(value, node, changed, _groups(node.target, behind))
+            self._store(value, node, changed, self._groups(node.target, value, behind))
+
+    def _groups(self, index: Sequence[Affine], value: ValueId, behind: dict[int, int]) -> Groups:
+        """The dimensions of an index that become one, in order; one element more or less is no dimension."""
+        groups: list[tuple[int, ...]] = []
+        dims = self.shaped.tensors[value].dims
+        units = [
+            part == Affine(()) and self.shaped.sizes[size].fixed == 1 and value not in self.whole
+            for part, size in zip(index, dims, strict=True)
+        ]
+        for dim, part in enumerate(index):
+            joins = part.axis() in behind.values() or units[dim]
+            after_units = bool(groups) and all(units[each] for each in groups[-1])
+            is_behind = bool(groups) and (joins or after_units)
+            groups = [*groups[:-1], (*groups[-1], dim)] if is_behind else [*groups, (dim,)]
+        return tuple(groups)
+
+    @staticmethod
+    def _walked(index: Sequence[Affine], group: tuple[int, ...]) -> int:
+        """The first dimension of a group that an axis walks, or its first one."""
+        return next((dim for dim in group if index[dim] != Affine(())), group[0])
 
     def _axis(self, node: Assignment, run: Sequence[int]) -> Axis:
         """The axis that several are, by the name of all."""
@@ -213,7 +238,8 @@ class _Collapsing:
         return axes[0] if len(axes) == 1 else Axis(_name(x.name for x in axes), None, axes[0].span)
 
     def _size(self, node: Assignment, run: Sequence[int]) -> int:
-        sizes = tuple(node.sizes[axis] for axis in run)
+        every = tuple(node.sizes[axis] for axis in run)
+        sizes = tuple(size for size in every if self.sizes[size].fixed != 1) or every[:1]
         if len(sizes) == 1:
             return sizes[0]
         if sizes not in self.of_sizes:
@@ -232,27 +258,35 @@ class _Collapsing:
         self, read: Read, behind: dict[int, int], runs: dict[int, list[int]], node: Assignment
     ) -> ValueId:
         """The value to read instead: what an assignment stores under fewer dimensions, or a view of an array."""
-        groups = _groups(read.index, behind)
+        groups = self._groups(read.index, read.value, behind)
         if len(groups) == len(read.index):
             return read.value
         if read.value in self.stored:
             return self.stored[read.value]
         if isinstance(self.shaped.nodes[read.value], Assignment):
             return read.value
-        if (read.value, groups) not in self.views:
-            tensor = self.tensors[read.value]
-            view = self._view(read.value, tensor.dims, groups, node)
-            dims = []
-            for group in groups:
-                axis = read.index[group[0]].axis()
-                run = [] if axis is None else runs[axis]
-                is_one = len(group) == 1
-                dims.append(tensor.dims[group[0]] if is_one else self._size(node, run))
-            seen = Tensor(self.names.fresh(f"{tensor.name}_flat"), tensor.dtype, tuple(dims))
-            self.nodes.append(view)
-            self.tensors.append(seen)
-            self.views[read.value, groups] = ValueId(len(self.nodes) - 1)
-        return self.views[read.value, groups]
+        tensor = self.tensors[read.value]
+        dims = tuple(self._long(node, tensor.dims, read.index, group, runs) for group in groups)
+        if (read.value, groups, dims) not in self.views:
+            self.nodes.append(self._view(read.value, tensor.dims, groups, node))
+            name = self.names.fresh(f"{tensor.name}_flat")
+            self.tensors.append(Tensor(name, tensor.dtype, dims))
+            self.views[read.value, groups, dims] = ValueId(len(self.nodes) - 1)
+        return self.views[read.value, groups, dims]
+
+    def _long(
+        self,
+        node: Assignment,
+        dims: Sequence[int],
+        index: Sequence[Affine],
+        group: tuple[int, ...],
+        runs: dict[int, list[int]],
+    ) -> int:
+        """The size of a group of dimensions."""
+        walked = self._walked(index, group)
+        axis = index[walked].axis()
+        run = [] if axis is None else runs.get(axis, [])
+        return self._size(node, run) if 1 < len(run) else dims[walked]
 
     def _view(self, value: ValueId, dims: Sequence[int], groups: Groups, node: Assignment) -> View:
         """The view of a value whose dimensions are groups of those that it has."""
@@ -264,7 +298,9 @@ class _Collapsing:
         """Let a value have fewer dimensions; an output is a view of it."""
         tensor = self.tensors[value]
         dims = tuple(
-            tensor.dims[group[0]] if (axis := index.axis()) is None else changed.sizes[axis]
+            tensor.dims[self._walked(node.target, group)]
+            if (axis := index.axis()) is None
+            else changed.sizes[axis]
             for index, group in zip(changed.target, groups, strict=True)
         )
         if value not in self.shaped.outputs:
@@ -284,15 +320,6 @@ def _run(axis: int, behind: dict[int, int]) -> list[int]:
     while run[-1] in behind:
         run.append(behind[run[-1]])
     return run
-
-
-def _groups(index: Sequence[Affine], behind: dict[int, int]) -> Groups:
-    """The dimensions of an index that become one, in order."""
-    groups: list[tuple[int, ...]] = []
-    for dim, part in enumerate(index):
-        is_behind = part.axis() in behind.values()
-        groups = [*groups[:-1], (*groups[-1], dim)] if is_behind else [*groups, (dim,)]
-    return tuple(groups)
 
 
 def _name(names: Iterator[str]) -> str:

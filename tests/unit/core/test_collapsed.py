@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from ilang import i
 from ilang.core import pipeline
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import CPU, GPU, Machine
@@ -72,3 +74,60 @@ def test_the_parts_of_a_full_sum_are_parts_of_all_extents() -> None:
     text = pipeline.stage_text(graph, "host", machine=GPU)
     assert "ij = i * j" in text
     assert "out_blocks = blocks of ij terms" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "expected"),
+    [
+        (
+            "nc(h+r)(w+s)*kcrs~nkhwcrs >> +nkhwcrs~nkhw",
+            [(1, 32, 9, 9), (8, 32, 1, 1)],
+            ["k hw c"] * 2,
+        ),
+        ("bik*bkj~bikj >> +bikj~bij", [(1, 40, 80), (1, 80, 40)], ["i k j", "i j k"]),
+        ("+ij~i", [(50, 1)], ["i j"]),
+        ("-ij~ij >> (I & +ij~i) >> ij-i~ij", [(1, 70)], ["j", "j", "j"]),
+        ("+i(j+u:3)~ij", [(70, 3)], ["i u"]),
+        ("(i+1)j~ij", [(2, 70)], ["j"]),
+        ("ij[j<1]~ij", [(1, 1)], ["j"]),
+        ("ij+ij~ij || i j", [(1, 70), (1, 70)], ["j"]),
+        ("ij+ij~ij | j:16 | j i j'", [(1, 70), (1, 70)], ["i j"]),
+    ],
+)
+def test_an_axis_over_one_element_is_left_out(
+    text: str, shapes: list[tuple[int, ...]], expected: list[str]
+) -> None:
+    assert axes(text, CPU, shapes) == expected
+
+
+@pytest.mark.parametrize("target", ["numpy", "c"])
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("nc(h+r)(w+s)*kcrs~nkhwcrs >> +nkhwcrs~nkhw", [(1, 5, 7, 7), (3, 5, 1, 1)]),
+        ("nc(h+r)(w+s)*kcrs~nkhwcrs >> +nkhwcrs~nkhw", [(2, 1, 7, 1), (3, 1, 3, 1)]),
+        ("nc(2h+r)(2w+s)*kcrs~nkhwcrs >> +nkhwcrs~nkhw", [(1, 5, 7, 7), (3, 5, 1, 1)]),
+        ("nc(h+r-1)(w+s-1)*kcrs~nkhwcrs >> +nkhwcrs~nkhw", [(1, 5, 1, 7), (3, 5, 3, 3)]),
+        ("-ij~ij >> (I & +ij~i) >> ij-i~ij", [(1, 7)]),
+        ("-ij~ij >> (I & +ij~i) >> ij-i~ij", [(7, 1)]),
+        ("ij*jk~ijk >> +ijk~ik >> (I & +ik~k)", [(1, 4), (4, 6)]),
+        ("ij*jk~ijk >> +ijk~ik >> (I & +ik~k)", [(1, 1), (1, 6)]),
+        (">ij~j >> (I & -j~j)", [(1, 9)]),
+        ("+ij~ji >> (I & (i+1)j~ij)", [(3, 1)]),
+        ("ij[i<j]~ij >> +ij~j", [(1, 6)]),
+        ("+ij~.", [(1, 1)]),
+    ],
+)
+def test_values_are_those_of_the_evaluator(
+    text: str, shapes: list[tuple[int, ...]], target: str
+) -> None:
+    numbers = np.random.default_rng(1)
+    arrays = [numbers.integers(-9, 9, shape).astype(np.float32) for shape in shapes]
+    open_extents = i(text).dynamic()(*arrays, target="numpy")
+    known = i(text)(*arrays, target=target)
+    for one, other in zip(_several(open_extents), _several(known), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def _several(result: object) -> tuple[object, ...]:
+    return result if isinstance(result, tuple) else (result,)

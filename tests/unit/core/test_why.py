@@ -13,6 +13,12 @@ from tests.property.test_prices import contraction
 PRODUCT = "ik*kj~ijk >> +ijk~ij"
 
 
+def test_axes_over_one_element_are_told() -> None:
+    why = i("nik*kj~nijk >> +nijk~nij").why((1, 80, 90), (90, 100))
+    assert (why.units, why.collapsed) == (("n",), ())
+    assert "Axes over one element have no loop: n." in str(why)
+
+
 def test_the_first_one_is_chosen() -> None:
     why = i(PRODUCT).why((512, 512), (512, 512))
     (priced,) = why.priced
@@ -28,9 +34,12 @@ def test_cycles_are_the_sum_of_their_parts(seed: int) -> None:
     text, _, shapes = contraction(random.Random(seed))
     why = i(text).why(*shapes)
     for priced in why.priced:
-        assert why.collapsed or priced.candidates[priced.chosen].schedule in {
-            row.schedule for row in i(text).explain(*shapes).schedule
-        }
+        assert (
+            why.collapsed
+            or why.units
+            or priced.candidates[priced.chosen].schedule
+            in {row.schedule for row in i(text).explain(*shapes).schedule}
+        )
         for each in priced.candidates:
             assert abs(sum(each.counted().values()) - each.cycles) <= len(each.counted())
             assert each.counted()[each.bound] == max(each.counted().values())
