@@ -25,7 +25,7 @@ HEADERS = (
         "numbers",
         "compilers",
     ),
-    *("vectors", "squares", "transposes"),
+    *("vectors", "lanes", "squares", "transposes"),
 )
 """The headers, those before others that these include."""
 FOR_EVERY_TYPE = frozenset({"squares", "transposes"})

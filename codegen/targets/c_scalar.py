@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from ilang.codegen.targets.cfamily import HELPERS, INDENT, Spelling, combined
+from ilang.core.dtype import FLOATS
 from ilang.core.ir.kernel import Change, Define, HorizontalReduction, Store
 
 Simple = Define | Change | HorizontalReduction | Store
@@ -38,9 +39,12 @@ def _horizontal(s: HorizontalReduction, spelling: Spelling, indent: str) -> Iter
     """Combine lanes pairwise: half of them take the other half, until one is left.
 
     Each half of a sum has a text of its own: its number of lanes is then known, which is less to compile and faster.
-    Of the larger or the smaller of two, a loop is faster.
+    The largest and the smallest of floats have functions of the library, that of integers a loop.
     """
     name = spelling.name(s.variable)
+    if s.primitive in ("max", "min") and s.dtype in FLOATS and s.lanes % 8 == 0:
+        yield f"{indent}{name}[0] = {s.primitive}_lanes_{s.dtype}({name}, {s.lanes});"
+        return
     halves = [str(s.lanes >> n) for n in range(1, s.lanes.bit_length())]
     looped = s.primitive in HELPERS
     if looped:

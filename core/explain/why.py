@@ -67,12 +67,12 @@ def why(shaped: Shaped, scheduled: Scheduled, priced: tuple[Priced, ...], is_all
 
 def _axes(shaped: Shaped) -> dict[str, set[int | None]]:
     """The extents of the axes of a program, by name; None where one is open."""
-    found: dict[str, set[int | None]] = {}
+    extents: dict[str, set[int | None]] = {}
     for node in shaped.nodes:
         if isinstance(node, Assignment):
             for axis, size in zip(node.axes, node.sizes, strict=True):
-                found.setdefault(axis.name, set()).add(shaped.sizes[size].fixed)
-    return found
+                extents.setdefault(axis.name, set()).add(shaped.sizes[size].fixed)
+    return extents
 
 
 def _others(scheduled: Scheduled, is_priced: bool) -> str:

@@ -173,6 +173,28 @@ CHECKS = {
         f64x8 low = {1, 2}, high = {3, 4}, mixed = f64x8_low(low, high);
         need(mixed[0] == 1 && mixed[1] == 3);
     """,
+    "lanes": """
+        float lanes[32];
+        double wide[8];
+        for (int n = 0; n < 32; ++n) lanes[n] = (float)(n * 7 % 32);
+        for (int n = 0; n < 8; ++n) wide[n] = n * 3 % 8;
+        for (int count = 8; count <= 32; count *= 2) {
+            float most = lanes[0], least = lanes[0];
+            for (int n = 1; n < count; ++n) most = max_f32(most, lanes[n]), least = min_f32(least, lanes[n]);
+            need(max_lanes_f32(lanes, count) == most && min_lanes_f32(lanes, count) == least);
+        }
+        need(max_lanes_f64(wide, 8) == 7 && min_lanes_f64(wide, 8) == 0);
+        for (int at = 0; at < 8; ++at) {
+            float zeros[8] = {0};
+            double doubles[8] = {0};
+            for (int n = 0; n < 8; ++n) zeros[n] = n == at ? 0.0f : -0.0f, doubles[n] = n == at ? -0.0 : 0.0;
+            need(!signbit(max_lanes_f32(zeros, 8)) && signbit(min_lanes_f32(zeros, 8)));
+            need(!signbit(max_lanes_f64(doubles, 8)) && signbit(min_lanes_f64(doubles, 8)));
+            zeros[at] = NAN, doubles[at] = NAN;
+            need(isnan(max_lanes_f32(zeros, 8)) && isnan(min_lanes_f32(zeros, 8)));
+            need(isnan(max_lanes_f64(doubles, 8)) && isnan(min_lanes_f64(doubles, 8)));
+        }
+    """,
     "squares": """
         float from[20 * 20], to[20 * 20] __attribute__((aligned(64)));
         for (int n = 0; n < 400; ++n) from[n] = (float)n, to[n] = -1;
