@@ -14,7 +14,18 @@ from collections.abc import Mapping
 from functools import partial
 
 from ilang.core.calculus.affine import Affine, Within
-from ilang.core.ir.kernel import Block, For, If, Kernel, Program, Statement, blocks_of, map_blocks
+from ilang.core.ir.gpu import Spread
+from ilang.core.ir.kernel import (
+    Block,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    blocks_of,
+    map_blocks,
+    statements_within,
+)
 from ilang.core.ir.rewriting import unless_same, with_body
 from ilang.core.passes.needs import NOTHING, Sizes, needs_of
 from ilang.core.record import replace
@@ -43,7 +54,11 @@ def _block(needs: Mapping[int, Sizes], met: Sizes, block: Block) -> Block:
         is_late = isinstance(s, For) and s.late is not None  # what fills its copy asks for it
         further = NOTHING if is_late else needs.get(id(s), met) - met
         opened = {s.size} if isinstance(s, For) else set()
-        inner = map_blocks(s, partial(_block, needs, met | further | opened))
+        inner = s
+        if isinstance(s, Spread) and s.neighbors is not None:  # its loops stand in it twice
+            further |= _all_needs(needs, s) - met
+        else:
+            inner = map_blocks(s, partial(_block, needs, met | further | opened))
         within = tuple(Within(Affine(()), size) for size in sorted(further))
         if within and within == guard:
             out[-1] = If(within, (*blocks_of(out[-1])[0], inner))
@@ -51,3 +66,8 @@ def _block(needs: Mapping[int, Sizes], met: Sizes, block: Block) -> Block:
             out.append(If(within, (inner,)) if within else inner)
         guard = within
     return unless_same(block, out)
+
+
+def _all_needs(needs: Mapping[int, Sizes], spread: Spread) -> Sizes:
+    """What the loops of a nest need, all of whose statements are in the innermost one."""
+    return NOTHING.union(*(needs.get(id(loop), NOTHING) for loop in statements_within((spread,))))

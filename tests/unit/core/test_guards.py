@@ -80,3 +80,15 @@ def test_refusals(text: str, code: str) -> None:
         i(text)
     assert caught.value.code == code
     assert caught.value.span is not None
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (3, 0, 5), (8, 9, 16)])
+def test_a_nest_that_moves_neighbors_is_guarded_as_a_whole(shape: tuple[int, ...]) -> None:
+    component = i("((I & I) >> tsz*tkz~zkts) >> (I & +ijkl~.)")
+    assert "E9905" not in component.source("cuda")
+    t, s, z = shape
+    x = np.arange(t * s * z, dtype=np.float32).reshape(shape) % 7
+    product, total = component.dynamic()(x, target="cuda-emulated")
+    expected, of_all = component(x, target="numpy")
+    assert np.array_equal(product, expected)
+    assert np.array_equal(total, of_all)
