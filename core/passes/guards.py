@@ -69,5 +69,5 @@ def _block(needs: Mapping[int, Sizes], met: Sizes, block: Block) -> Block:
 
 
 def _all_needs(needs: Mapping[int, Sizes], spread: Spread) -> Sizes:
-    """What the loops of a nest need, all of whose statements are in the innermost one."""
+    """The needs of the loops of a nest, all of whose statements are in the innermost one."""
     return NOTHING.union(*(needs.get(id(loop), NOTHING) for loop in statements_within((spread,))))

@@ -187,7 +187,8 @@ class _Collapsing:
 
         def grouped(index: Sequence[Affine], value: ValueId) -> tuple[Affine, ...]:
             groups = self._groups(index, value, behind)
-            return put([index[self._walked(index, group)] for group in groups])
+            dims = self.shaped.tensors[value].dims
+            return put([index[self._walked(index, dims, group)] for group in groups])
 
         def moved(value: T) -> T:
             return mapped(value, Affine, lambda part: part.renamed(number))
@@ -227,10 +228,11 @@ class _Collapsing:
             groups = [*groups[:-1], (*groups[-1], dim)] if is_behind else [*groups, (dim,)]
         return tuple(groups)
 
-    @staticmethod
-    def _walked(index: Sequence[Affine], group: tuple[int, ...]) -> int:
-        """The first dimension of a group that an axis walks, or its first one."""
-        return next((dim for dim in group if index[dim] != Affine(())), group[0])
+    def _walked(self, index: Sequence[Affine], dims: Sequence[int], group: tuple[int, ...]) -> int:
+        """The first dimension of a group that something walks, else the first of several elements, or the first."""
+        longer = (dim for dim in group if self.shaped.sizes[dims[dim]].fixed != 1)
+        moved = (dim for dim in group if index[dim] != Affine(()))
+        return next(moved, next(longer, group[0]))
 
     def _axis(self, node: Assignment, run: Sequence[int]) -> Axis:
         """The axis that several are, by the name of all."""
@@ -283,7 +285,7 @@ class _Collapsing:
         runs: dict[int, list[int]],
     ) -> int:
         """The size of a group of dimensions."""
-        walked = self._walked(index, group)
+        walked = self._walked(index, dims, group)
         axis = index[walked].axis()
         run = [] if axis is None else runs.get(axis, [])
         return self._size(node, run) if 1 < len(run) else dims[walked]
@@ -298,7 +300,7 @@ class _Collapsing:
         """Let a value have fewer dimensions; an output is a view of it."""
         tensor = self.tensors[value]
         dims = tuple(
-            tensor.dims[self._walked(node.target, group)]
+            tensor.dims[self._walked(node.target, tensor.dims, group)]
             if (axis := index.axis()) is None
             else changed.sizes[axis]
             for index, group in zip(changed.target, groups, strict=True)

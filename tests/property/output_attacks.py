@@ -305,7 +305,8 @@ def attack(seed: int, interrupted: bool) -> str | None:
             wrong = attacked.complaints(before, after)
         except Exception as failure:
             wrong = [f"a file is broken: {failure}"]
-    if status not in (0, 1, 2, 3, 130) or "Traceback" in told:
+    early = (-signal.SIGINT,) if interrupted else ()  # before Python listens
+    if status not in (0, 1, 2, 3, 130, *early) or "Traceback" in told:
         wrong.append(f"status {status}")
     if status in (1, 2, 3) and "error[" in told and "help:" not in told:
         wrong.append("no help")

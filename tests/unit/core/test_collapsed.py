@@ -116,6 +116,9 @@ def test_an_axis_over_one_element_is_left_out(
         ("+ij~ji >> (I & (i+1)j~ij)", [(3, 1)]),
         ("ij[i<j]~ij >> +ij~j", [(1, 6)]),
         ("+ij~.", [(1, 1)]),
+        ("i(0)~i", [(1, 3)]),
+        ("(0)(0)~.", [(1, 3)]),
+        ("-ij~ij >> (0)(1)~.", [(1, 3)]),
     ],
 )
 def test_values_are_those_of_the_evaluator(
