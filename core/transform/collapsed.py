@@ -214,7 +214,7 @@ class _Collapsing:
             self._store(value, node, changed, self._groups(node.target, value, behind))
 
     def _groups(self, index: Sequence[Affine], value: ValueId, behind: dict[int, int]) -> Groups:
-        """The dimensions of an index that become one, in order; one element more or less is no dimension."""
+        """The dimensions of an index that become one, in order; one of one element joins the dimension beside it."""
         groups: list[tuple[int, ...]] = []
         dims = self.shaped.tensors[value].dims
         units = [

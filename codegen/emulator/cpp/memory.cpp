@@ -21,6 +21,12 @@ constexpr size_t ALIGNMENT = 256;  // as cudaMalloc promises
 std::map<uintptr_t, Allocation> allocations;
 std::set<void*> pinned;
 size_t bytes_used = 0;
+
+// What of the device's memory nobody has; a setting may leave less than what is there.
+size_t bytes_left() {
+  size_t most = static_cast<size_t>(settings.memory);
+  return bytes_used < most ? most - bytes_used : 0;
+}
 long long allocations_made = 0;
 bool has_cells = false;
 Allocation* last_found = nullptr;
@@ -107,8 +113,7 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
   if (sticky_error != cudaSuccess) return sticky_error;
   if (!settings.devices) return result(cudaErrorNoDevice);
   if (!bytes) return cudaSuccess;
-  size_t most = static_cast<size_t>(settings.memory);
-  if (++allocations_made == settings.failing || most - bytes_used < bytes) return result(cudaErrorMemoryAllocation);
+  if (++allocations_made == settings.failing || bytes_left() < bytes) return result(cudaErrorMemoryAllocation);
   // The end stands against a page that nobody may touch, as nearly as the alignment allows.
   size_t used = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT, body = (used + PAGE - 1) / PAGE * PAGE;
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -169,7 +174,7 @@ cudaError_t cudaFreeHost(void* p) {
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* all) {
   Locked locked;
   *all = static_cast<size_t>(settings.memory);
-  *free_bytes = *all - bytes_used;
+  *free_bytes = bytes_left();
   return cudaSuccess;
 }
 

@@ -388,6 +388,9 @@ def test_a_device_that_fails(machine: Emulator) -> None:
     f(x, **ON)
     with machine.settings(memory=3000), pytest.raises(Error, match="E0713"):
         f(x, **ON)
+    there = on_device(x)  # more than what the device then has
+    with machine.settings(memory=3000), pytest.raises(Error, match="E0713"):
+        f(there, **ON)
     with machine.settings(devices=0), pytest.raises(Error, match="no CUDA-capable device"):
         f(x, **ON)
     machine.take_findings()
