@@ -14,7 +14,6 @@ from math import prod
 from typing import TYPE_CHECKING, TypeVar
 
 from ilang.core import pipeline
-from ilang.core.build.functions import shortened
 from ilang.core.build.tensor import Shape
 from ilang.core.build.values import Measured, Stored
 from ilang.core.diagnostic import ElementTypeError, MeaningError, ShapeError
@@ -185,7 +184,7 @@ class TypedDefinition:
         if len(arrays) != 1:
             return error
         integer = next(dtype for dtype in INTEGERS if dtype in error.message)
-        text = shortened(arrays[0].span)
+        text = arrays[0].span.brief()
         help_line = f"the numbers of `{text}` are {self.dtype}: write `{integer}({text})`"
         return ElementTypeError(error.code, error.message, error.span, help_line, error.labels)
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 
-from ilang.core.record import record
+from ilang.core.record import once, record
+
+BRIEF = 60
+"""The longest text of an expression in an explanation; longer ones are cut."""
 
 
 @record
@@ -28,6 +31,7 @@ class Source:
 class Span:
     """The half-open range ``start..end`` of a source, in code points from 0."""
 
+    __slots__ = ("__dict__", "_brief")
     source: Source
     start: int
     end: int
@@ -45,6 +49,12 @@ class Span:
             if length <= len(line):
                 break
         return line[:length]
+
+    @once
+    def brief(self) -> str:
+        """The words the span covers in one line, cut where it is long."""
+        text = self.line_up_to(BRIEF + 1)
+        return text if len(text) <= BRIEF else text[: BRIEF - 1] + "…"
 
     def line_number(self) -> int:
         """The line the span starts on, from 1."""

@@ -241,7 +241,7 @@ def checked_line(function: Function, shapes: Mapping[str, str], config: Config) 
     if missing:
         return f"{signature(function)}   checked where it is used: --config {missing[0]}=... checks it alone"
     if head.tensors and not shapes:
-        function.shape_so_far(shapes, config)
+        function.check_so_far(shapes, config)
         return signature(function)
     explanation = function.explain(shapes, config)
     words = (block.partition("\n")[0] for block in explanation.blocks())

@@ -16,6 +16,9 @@ from ilang.core import pipeline
 from ilang.core.diagnostic import DataError
 from ilang.core.explain.expression import aligned
 from ilang.core.explain.open_rows import Kind, SoFar, so_far
+from ilang.core.infer.arrays import ArrayAxes
+from ilang.core.infer.operations import Collecting
+from ilang.core.infer.rows_so_far import check_so_far
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import record
 
@@ -167,6 +170,15 @@ class Function:
         results = [each.number for each in built.results if each.role == "return"]
         changed = {each.number for each in built.results if each.role in ("parameter", "state")}
         return so_far(built.graph, inputs, results, changed)
+
+    def check_so_far(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> None:
+        """Check the text and the shapes that are given as ``shape_so_far`` does, which lists every tensor too.
+
+        Raises:
+            Error: what is wrong with the text, or does not agree.
+        """
+        graph = self.graph(shapes, config)
+        check_so_far(Collecting(graph, ArrayAxes(graph, None)))
 
     def graph(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> Graph:
         """The graph of a run, gradients still inputs that stand for them."""

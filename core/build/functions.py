@@ -47,9 +47,6 @@ from ilang.core.limits import check_expressions
 from ilang.core.record import replace
 from ilang.core.source import Span
 
-LONGEST_TEXT = 60
-"""The longest text of an operation; longer ones are cut."""
-
 
 class Functions(Configuration):
     """The tensors of one program: its definitions, what is shared between their uses, and what must hold of sizes."""
@@ -65,9 +62,12 @@ class Functions(Configuration):
         self.shared: dict[str, tuple[Owner, dict[object, Owner]]] = {}
         self.constraints: list[Tensor] = []
         self.notes: list[tuple[Tensor, str, ast.ShapeNote, int]] = []
+        self.written: set[tuple[object, ...]] = set()  # what heads say of tensors, without places
         self.scopes = 0
         self.order: dict[Stored, int] = {}  # parameters in the order of evaluation
-        self.active: list[ast.Head] = []
+        self.active: dict[
+            int, ast.Head
+        ] = {}  # those that are followed, by identity, outermost first
         self.bindings: list[tuple[int, str, Tensor, Span]] = []  # of names, each so many calls deep
         self.called: list[tuple[int, str, Tensor, Span]] = []  # results of calls, alike
         self.strings: dict[int, dict[str, list[ast.Declared]]] = {}
@@ -218,7 +218,7 @@ class Functions(Configuration):
         """The result of an operation."""
         place = self.callers.placed(span)
         logic = self.callers.logic(logic)
-        return Computed(tuple(operands), scalar, acc, logic, shortened(span), schedule, place)
+        return Computed(tuple(operands), scalar, acc, logic, span.brief(), schedule, place)
 
     def pointwise(self, scalar: Scalar, operands: Sequence[Tensor], span: Span) -> Tensor:
         """A scalar function, element by element."""
@@ -295,12 +295,12 @@ class Functions(Configuration):
     def _unit(self, term: ast.Unit) -> Tensor:
         """``'q' 2.0``: its one axis has a label, and does not stretch."""
         rows: Rows = ((), (), ((1, term.label),))
-        return constant(shortened(term.span), rows, [term.number], term.span)
+        return constant(term.span.brief(), rows, [term.number], term.span)
 
     @staticmethod
     def literal(term: ast.Nested) -> Stored:
         """Numbers in brackets, stored batch axes first, then output, then input axes."""
-        return constant(shortened(term.span), literal_rows(term), term, term.span)
+        return constant(term.span.brief(), literal_rows(term), term, term.span)
 
     def only(self, outputs: Sequence[Tensor], span: Span) -> Tensor:
         """The one output of a call."""
@@ -503,8 +503,8 @@ class Functions(Configuration):
         """The result of a tensor function of some tensors, which a call gives it."""
         head, span = function.head, term.span
         self._count(head.name, len(head.tensors), len(given), span)
-        if any(each is head for each in self.active):
-            circle = " -> ".join(each.name for each in (*self.active, head))
+        if id(head) in self.active:
+            circle = " -> ".join(each.name for each in (*self.active.values(), head))
             message, help_line = (
                 f"{head.name} needs itself: {circle}",
                 "write what repeats as `repeat`",
@@ -513,7 +513,7 @@ class Functions(Configuration):
         if len(self.active) == ast.DEEPEST:
             message = f"more than {ast.DEEPEST} tensor functions each call the next"
             raise MeaningError("E0114", message, span, "write some of them as one")
-        self.active.append(head)
+        self.active[id(head)] = head
         with self.callers.called(head, span, term.arguments):
             names = self.noted(head.tensors, given)
             names.update(settings)
@@ -526,18 +526,23 @@ class Functions(Configuration):
                     self.strings[id(function)] = ast.strings(function.body)
                 frame = Evaluation(owner, names, self.strings[id(function)], (), kept)
                 result = self.body(frame, function.body)
-        self.active.pop()
+        del self.active[id(head)]
         self.called.append((len(self.active), head.name, result, span))
         return result
 
     def noted(
         self, heads: Sequence[ast.TensorParameter], given: Sequence[Tensor]
     ) -> dict[str, Meaning]:
-        """The tensors of a head by name; what it writes of their rows is noted."""
+        """The tensors of a head by name; what it writes of their rows is noted, once of the same tensors."""
         self.scopes += 1
-        names: dict[str, Meaning] = {}
+        names: dict[str, Meaning] = {
+            head.name: value for head, value in zip(heads, given, strict=True)
+        }
+        key = (tuple([head.shape for head in heads]), *given)
+        if key in self.written:
+            return names
+        self.written.add(key)
         for head, value in zip(heads, given, strict=True):
-            names[head.name] = value
             if head.shape is not None:
                 note = replace(head.shape, span=self.callers.placed(head.shape.span))
                 self.notes.append((value, head.name, note, self.scopes))
@@ -586,9 +591,3 @@ class Functions(Configuration):
         from ilang.core.build.special import special
 
         return special(self, frame, name, term)
-
-
-def shortened(span: Span) -> str:
-    """The text of an expression in one line, cut where it is long."""
-    text = span.line_up_to(LONGEST_TEXT + 1)
-    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"

@@ -85,7 +85,7 @@ def _function(
     settings: Mapping[str, Setting],
 ) -> Evaluation:
     frame = Evaluation(run.root, names, {})
-    run.active.append(function.head)
+    run.active[id(function.head)] = function.head
     if isinstance(function.body, ast.CustomOperation):
         from ilang.core.build.customs import custom
 

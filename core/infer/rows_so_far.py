@@ -7,8 +7,8 @@ from ilang.core.infer.solver import Solver
 from ilang.core.ir.rows import Dim, Known, Row, Shape
 
 
-def rows_so_far(collected: Collecting) -> list[Shape]:
-    """The rows of every value.
+def check_so_far(collected: Collecting) -> Solver:
+    """The solver, which has drawn what the operations alone say.
 
     Raises:
         ShapeError: E0501 to E0520.
@@ -16,6 +16,16 @@ def rows_so_far(collected: Collecting) -> list[Shape]:
     solver = Solver(collected.dims, collected.rows, collected.names)
     solver.dims.give(collected.arrays.given)
     solver.submit(collected.constraints)
+    return solver
+
+
+def rows_so_far(collected: Collecting) -> list[Shape]:
+    """The rows of every value.
+
+    Raises:
+        ShapeError: E0501 to E0520.
+    """
+    solver = check_so_far(collected)
 
     def resolved(row: Row) -> Row:
         resolved_row = solver.rows.resolve(row)

@@ -150,7 +150,7 @@ class Solver:
         return c
 
     def _numbered(self, row: Row, origin: Origin) -> Row:
-        if Affine not in map(type, row.axes()):
+        if not (row.leading or row.trailing) or Affine not in map(type, row.axes()):
             return row
         leading, trailing = (
             tuple([self._number(axis, origin) for axis in axes])

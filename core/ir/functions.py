@@ -59,6 +59,7 @@ class RowNote:
 class ShapeNote:
     """``b|i->o, p``: batch, input and output rows; an omitted row has no axes."""
 
+    __slots__ = ("__dict__", "_hash")
     rows: tuple[RowNote, RowNote, RowNote]
     span: Span
 

@@ -61,6 +61,13 @@ def _doublings(depth: int) -> str:
     return f"d0 = i+@i~i\n{others}f = d{depth.bit_length() - 1}\n"
 
 
+def _doubling_calls(depth: int) -> str:
+    """Tensor functions, each of which calls the one before twice."""
+    last = depth.bit_length() - 1
+    others = "".join(f"op d{m}(x: f64[n]) = d{m - 1}(d{m - 1}(x))\n" for m in range(1, last + 1))
+    return f"op d0(x: f64[n]) = x + 1\n{others}op f(x: f64[n]) = d{last}(x)\n"
+
+
 def _tanhs(depth: int, x: Array) -> Array:
     return reduce(lambda y, _: np.tanh(y), range(depth), x)
 
@@ -144,6 +151,9 @@ KINDS: dict[str, Deep] = {
     "gradients of a routine": Deep(_trained, _tanhs),
     "definitions that double": Deep(
         _module(_doublings), lambda n, x: x + 2 ** (n.bit_length() - 1) * np.arange(len(x))
+    ),
+    "functions that double": Deep(
+        _module(_doubling_calls), lambda n, x: x + 2 ** (n.bit_length() - 1)
     ),
 }
 """Every kind of deep program, by what is said again and again."""

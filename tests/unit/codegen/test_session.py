@@ -422,6 +422,23 @@ def test_values_have_the_names_of_the_text(tmp_path: Path) -> None:
     ]
 
 
+def test_what_heads_write_of_the_same_tensors_is_kept_once(tmp_path: Path) -> None:
+    (tmp_path / "m.i").write_text(
+        "op f(x: f32[n], y: f32[n]) = x + y\n"
+        "op g(a: f32[n], b: f32[n]) = f(a, b) + f(a, b)\n"
+        "op h(a: f32[n], b: f32[n]) = g(a, b) + f(b, a)\n"
+        "op other(x: f32[m]) = h(x, x)\n",
+        encoding="utf-8",
+    )
+    module: Any = load(tmp_path / "m.i")
+    assert [len(module[name].graph().constraints) for name in ("f", "g", "h")] == [2, 2, 4]
+    assert module["h"].parameters({"a": "|4"}) == {}
+    with pytest.raises(Error) as caught:
+        module["h"].check_so_far({"a": "|4", "b": "|3"})
+    assert caught.value.code == "E0505"
+    assert len(module["other"].graph().constraints) == 3
+
+
 def test_what_is_known_before_a_session(module: Any) -> None:
     mlp = module["mlp"]
     s = module.session("mlp", {"x": "4|3"})
