@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from ilang.codegen.targets import c_variants
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
-from ilang.core.calculus.extent import joined
+from ilang.core.calculus.extent import ATOM, CHOICE, PRODUCT, QUOTIENT, SUM, Operator, joined
 from ilang.core.ir.host import Finite, Host, Launch, Ranges, Step
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Program
@@ -42,16 +42,24 @@ def _chunks(terms: str, elements: str, *_: str) -> str:
     return f"blocks({terms})" if elements == "0" else f"blocks_of({terms}, {elements})"
 
 
-FORMULAS: dict[str, Callable[..., str]] = {
-    "+": joined,
-    "*": lambda *words: " * ".join(words),
-    "scaled": _scaled,
-    "terms": lambda *words: " * ".join(f"(double){word}" for word in words),
-    "//": lambda whole, divisor: f"{whole} / {divisor}",
-    "ceil": lambda whole, step: f"{whole} / {step} + ({whole} % {step} != 0)",
-    "when": lambda then, *counts: f"{' || '.join(f'{n} < 1' for n in counts)} ? 0 : {then}",
-    "chunks": _chunks,
-    "several": lambda count: f"several({count})",
+FORMULAS: dict[str, Operator] = {
+    "+": Operator(joined, SUM, (SUM,)),
+    "*": Operator(lambda *words: " * ".join(words), PRODUCT, (PRODUCT,)),
+    "scaled": Operator(_scaled, PRODUCT, (PRODUCT,)),
+    "terms": Operator(
+        lambda *words: " * ".join(f"(double){word}" for word in words), PRODUCT, (ATOM,)
+    ),
+    "//": Operator(lambda whole, divisor: f"{whole} / {divisor}", QUOTIENT, (QUOTIENT, ATOM)),
+    "ceil": Operator(
+        lambda whole, step: f"{whole} / {step} + ({whole} % {step} != 0)", SUM, (QUOTIENT, ATOM)
+    ),
+    "when": Operator(
+        lambda then, *counts: f"{' || '.join(f'{n} < 1' for n in counts)} ? 0 : {then}",
+        CHOICE,
+        (CHOICE, SUM),
+    ),
+    "chunks": Operator(_chunks),
+    "several": Operator(lambda count: f"several({count})"),
 }
 WIDEST = 100
 """Columns of a list of parameters that stays on one row."""
@@ -69,7 +77,7 @@ def wrapped(head: str, words: Sequence[str], tail: str) -> str:
 class Entry:
     """Text of ``NAME_plan``, ``NAME_work`` and ``NAME``: a host program in C."""
 
-    formulas: Mapping[str, Callable[..., str]] = FORMULAS
+    formulas: Mapping[str, Operator] = FORMULAS
     """The spellings of the operations that sizes follow from."""
     zeros = "{0}"
     """The initializer of a struct whose members are all 0."""

@@ -9,6 +9,7 @@ from ilang.codegen.targets.c_entry import STATUS, wrapped
 from ilang.codegen.targets.c_header import parameters
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, product
 from ilang.codegen.targets.cuda_header import STREAM, host_signature, signature, wait_signature
+from ilang.core.calculus.extent import Operator
 from ilang.core.ir.host import Finite, Host, Launch, Ranges
 
 TRY = "#define TRY(call) do { const int status = (int)(call); if (status != 0) return -status; } while (0)"
@@ -18,9 +19,11 @@ UNTOUCHED = "TRY(cudaPeekAtLastError());"
 
 
 FORMULAS = c_entry.FORMULAS | {
-    "chunks": lambda terms, _, most, work, *_others: f"blocks({terms}, {most}, {work})",
-    "shares": lambda whole, least, most, *tiles: (
-        f"parts_of({whole}, {least}, {{{', '.join(tiles)}}}, {most})"
+    "chunks": Operator(lambda terms, _, most, work, *_others: f"blocks({terms}, {most}, {work})"),
+    "shares": Operator(
+        lambda whole, least, most, *tiles: (
+            f"parts_of({whole}, {least}, {{{', '.join(tiles)}}}, {most})"
+        )
     ),
 }
 

@@ -9,7 +9,9 @@ Example: ``parts(size(0), 4)`` is the number of parts of 4 in size 0: 3 where th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
 from math import prod
+from typing import NamedTuple
 
 from ilang.core.record import record, replace
 
@@ -64,18 +66,47 @@ class Extent:
             return extents[self.number]
         return MEANING[self.operation](*[operand.value(extents) for operand in self.operands])
 
-    def text(self, size: Callable[[int], str], spelled: Mapping[str, Callable[..., str]]) -> str:
-        """The expression, by how sizes and operations are spelled; sums in a product are in parentheses."""
-        if self.operation == "number":
-            return str(self.number)
-        if self.operation == "size":
-            return size(self.number)
-        words = [operand.text(size, spelled) for operand in self.operands]
-        if self.operation in ("scaled", "//"):
-            loose = ("+",), ("+", "*") if self.operation == "//" else ("+",)
-            among = zip(words, self.operands, loose, strict=True)
-            words = [f"({w})" if each.operation in weak else w for w, each, weak in among]
-        return spelled[self.operation](*words)
+    def text(self, size: Callable[[int], str], spelled: Mapping[str, Operator]) -> str:
+        """The expression, by how sizes and operations are spelled; no more parentheses than needed."""
+        return _written(self, size, spelled)[0]
+
+
+CHOICE, SUM, QUOTIENT, PRODUCT, ATOM = range(5)
+"""Precedences of texts: one that is lower than its place allows is put in parentheses."""
+
+
+class Operator(NamedTuple):
+    """The text of an operation: ``words`` makes it from those of its operands.
+
+    A ``precedence`` of None is that of the first operand. ``takes`` is the least precedence of each operand, the last
+    number that of all that follow.
+    """
+
+    words: Callable[..., str]
+    precedence: int | None = ATOM
+    takes: tuple[int, ...] = (CHOICE,)
+
+
+def _written(
+    extent: Extent, size: Callable[[int], str], spelled: Mapping[str, Operator]
+) -> tuple[str, int]:
+    """The text of an expression and its precedence."""
+    if extent.operation == "number":
+        return str(extent.number), ATOM
+    if extent.operation == "size":
+        return size(extent.number), ATOM
+    operator = spelled[extent.operation]
+    words = [_written(operand, size, spelled) for operand in extent.operands]
+    precedence = words[0][1] if operator.precedence is None else operator.precedence
+    return operator.words(
+        *map(_inside, words, chain(operator.takes, repeat(operator.takes[-1])))
+    ), precedence
+
+
+def _inside(word: tuple[str, int], least: int) -> str:
+    """The text of an operand, in parentheses where its precedence is lower than its place allows."""
+    text, precedence = word
+    return f"({text})" if precedence < least else text
 
 
 def _chunks(
@@ -197,13 +228,13 @@ def _plain_scaled(factor: str, extent: str) -> str:
     return f"{factor.removesuffix('1') if factor in ('1', '-1') else factor}{extent}"
 
 
-PLAIN: dict[str, Callable[..., str]] = {
-    "+": _plain_sum,
-    "*": lambda *words: " * ".join(words),
-    "scaled": _plain_scaled,
-    "//": lambda whole, divisor: f"{whole} / {divisor}",
-    "ceil": lambda whole, step: f"ceil({whole}/{step})",
-    "when": lambda then, *_: then,
+PLAIN: dict[str, Operator] = {
+    "+": Operator(_plain_sum, SUM, (SUM,)),
+    "*": Operator(lambda *words: " * ".join(words), PRODUCT, (PRODUCT,)),
+    "scaled": Operator(_plain_scaled, PRODUCT, (PRODUCT,)),
+    "//": Operator(lambda whole, divisor: f"{whole} / {divisor}", QUOTIENT, (QUOTIENT, ATOM)),
+    "ceil": Operator(lambda whole, step: f"ceil({whole}/{step})", ATOM, (QUOTIENT, ATOM)),
+    "when": Operator(lambda then, *_: then, None),
 }
 """The spellings of operations in pages."""
 

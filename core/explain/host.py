@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from ilang.core.calculus.extent import PLAIN, Extent
+from ilang.core.calculus.extent import CHOICE, PLAIN, PRODUCT, Extent, Operator
 from ilang.core.explain.expression import aligned, size_text
 from ilang.core.ir.host import Finite, Host, Launch, Step
 from ilang.core.ir.ids import BufferId
@@ -42,11 +42,11 @@ def _shares(whole: str, least: str, most: str, *tiles: str) -> str:
 
 
 FORMULAS = PLAIN | {
-    "terms": lambda *words: " x ".join(words),
-    "ceil": lambda whole, step: f"parts of {step} in {whole}",
-    "chunks": _chunks,
-    "several": lambda count: f"{count}, or none",
-    "shares": _shares,
+    "terms": Operator(lambda *words: " x ".join(words), PRODUCT, (PRODUCT,)),
+    "ceil": Operator(lambda whole, step: f"parts of {step} in {whole}", CHOICE),
+    "chunks": Operator(_chunks, CHOICE),
+    "several": Operator(lambda count: f"{count}, or none", CHOICE),
+    "shares": Operator(_shares, CHOICE),
 }
 """The spellings of operations in host programs."""
 

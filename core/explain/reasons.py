@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ilang.core.calculus.extent import joined
+from ilang.core.calculus.extent import ATOM, PRODUCT, QUOTIENT, SUM, Operator, joined
 from ilang.core.explain.expression import size_text
 from ilang.core.infer.solved import Solved
 from ilang.core.ir.graph import Annotation
@@ -30,10 +30,14 @@ def _quotient(whole: str, divisor: str) -> str:
 
 
 FORMULAS = {
-    "+": joined,
-    "*": lambda *words: "·".join(words),
-    "scaled": lambda factor, word: {"1": word, "-1": f"-{word}"}.get(factor, f"{factor}·{word}"),
-    "//": _quotient,
+    "+": Operator(joined, SUM, (SUM,)),
+    "*": Operator(lambda *words: "·".join(words), PRODUCT, (PRODUCT,)),
+    "scaled": Operator(
+        lambda factor, word: {"1": word, "-1": f"-{word}"}.get(factor, f"{factor}·{word}"),
+        PRODUCT,
+        (PRODUCT,),
+    ),
+    "//": Operator(_quotient, QUOTIENT, (QUOTIENT, ATOM)),
 }
 """The spellings of operations in reasons."""
 

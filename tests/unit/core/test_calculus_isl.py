@@ -8,18 +8,27 @@ from typing import Any
 import pytest
 
 from ilang.core.calculus.affine import Affine, at_least_0
-from ilang.core.calculus.extent import Extent, linear, number, parts, quotient, reach, size
+from ilang.core.calculus.extent import (
+    Extent,
+    Operator,
+    linear,
+    number,
+    parts,
+    quotient,
+    reach,
+    size,
+)
 from ilang.core.record import replace
 
 isl = pytest.importorskip("islpy")
 
 NAMES = ("x", "y", "z")
 SPELLED = {
-    "+": lambda *words: " + ".join(words),
-    "scaled": lambda factor, word: f"{factor} * {word}",
-    "//": lambda whole, divisor: f"floor(({whole}) / {divisor})",
-    "ceil": lambda whole, step: f"ceil(({whole}) / {step})",
-    "when": lambda then, *counts: f"{then} : {' and '.join(f'0 < {n}' for n in counts)}",
+    "+": Operator(lambda *words: " + ".join(words)),
+    "scaled": Operator(lambda factor, word: f"{factor} * {word}"),
+    "//": Operator(lambda whole, divisor: f"floor(({whole}) / {divisor})"),
+    "ceil": Operator(lambda whole, step: f"ceil(({whole}) / {step})"),
+    "when": Operator(lambda then, *counts: f"{then} : {' and '.join(f'0 < {n}' for n in counts)}"),
 }
 """The spellings of operations in isl."""
 
