@@ -115,16 +115,8 @@ def _expression(
     if node.reduces():
         given, met = [_typed(given[0], types[0])], "f32" if met == "bool" else met
         given = [truth(given[0]) if node.op in LOGIC else convert(given[0], types[0], met)]
-    if node.left:
-        given[0] = gathered(
-            node, given, identity((node.op or "+").removesuffix("@"), met) if node.reduces() else 0
-        )
-    operands = _placed(
-        node,
-        given,
-        original,
-        identity((node.op or "+").removesuffix("@"), met) if node.reduces() else 0,
-    )
+    outside = identity((node.op or "+").removesuffix("@"), met) if node.reduces() else 0
+    operands = _placed(node, given, original, outside)
     types += ["i64"] if node.at else []
     if node.op in ARGUMENTS:
         return _argument(node, operands[0], letters)
@@ -199,11 +191,10 @@ def _unrounded(
         gap = UNIT[dtype] * (np.asarray(magnitude) + 2 * abs(_wide(result)))
         gap = np.where(np.isfinite(result.value), np.maximum(gap, _error(result)), _error(result))
         result = replace(result, error=gap if gap.any() else None)
-    if terms.guards or terms.left or terms.at or node.left:
-        return result
     finite = [np.isfinite(each.value) for each in _placed(terms, factors, factors, 0)]
     both = Known(np.logical_and.reduce(np.broadcast_arrays(*finite)))
-    overflows = laid_out(both, node.patterns[0], letters).value & np.isinf(known.value)
+    (placed,) = _placed(node, [both], [both], False)
+    overflows = placed.value & np.isinf(known.value)
     met = np.isnan(result.value) & ~np.isnan(np.where(overflows, 0, known.value).sum(axis=reduced))
     return replace(result, error=np.where(met, INFINITY, _error(result))) if met.any() else result
 
@@ -238,8 +229,10 @@ def _argument(node: Expression, known: Known, letters: str) -> Known:
 def _placed(
     node: Expression, given: Sequence[Known], original: Sequence[Known], outside: float
 ) -> list[Known]:
-    """The operands along all axes, ``outside`` where a guard does not hold, and a position."""
+    """The operands along all axes, ``outside`` where an index or a guard does not hold, and a position."""
     letters = node.letters()
+    if node.left:
+        given = [gathered(node, given, outside), *given[1:]]
     operands = [
         laid_out(known, pattern, letters)
         for known, pattern in zip(given, node.patterns, strict=True)
