@@ -33,15 +33,20 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
     if all(len(node.axes) < 2 for node in shaped.nodes if not isinstance(node, Input)):
         return shaped
     from ilang.core.transform.collapsed import collapsed_axes
+    from ilang.core.transform.masked import masked_operands
 
     extents = extents_of(shaped, small, machine)
+
+    def changed(program: Shaped) -> Shaped:
+        return collapsed_axes(masked_operands(program, extents), extents, machine)
+
     bare = _unwritten(shaped)
-    collapsed = collapsed_axes(bare, extents, machine)
+    collapsed = changed(bare)
     if collapsed is bare or computes_again(bare, extents, machine):
         return shaped
     if bare is shaped or _is_chosen(shaped, bare, machine, small):
         return collapsed
-    return collapsed_axes(shaped, extents, machine)
+    return changed(shaped)
 
 
 def _unwritten(shaped: Shaped) -> Shaped:
