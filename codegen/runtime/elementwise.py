@@ -15,10 +15,11 @@ from ilang.codegen.runtime.layout import LaidOut, checked_orders, orders_of
 from ilang.core.diagnostic import DataError, Error, NotationError, ShapeError, counted
 from ilang.core.explain.explanation import Explanation
 from ilang.core.ir.syntax import ElementKernel
+from ilang.core.limits import check_expressions
 from ilang.core.notation.arity import wires_of
-from ilang.core.notation.kernel import accumulator, order_of, parse_kernel
+from ilang.core.notation.kernel import DEEPEST, accumulator, order_of, parse_kernel, too_deep
 from ilang.core.record import replace
-from ilang.core.source import Source
+from ilang.core.source import Source, whole
 from ilang.core.transform.layouts import Order
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def kernel(order: object, outputs: object, inputs: object) -> ElementwiseKernel:
 
     Raises:
         NotationError: E0180 to E0183. DataError: E0716 (outputs or inputs of another form).
+        MeaningError: E0250 (too many inputs or expressions).
     """
     chosen = order_of(order)
     if (
@@ -68,6 +70,7 @@ def _names(inputs: object, outputs: Sequence[object]) -> list[str]:
         most = max((n for output in outputs for n in _mentioned(output)), default=-1)
         inputs = most + 1
     if isinstance(inputs, int) and not isinstance(inputs, bool):
+        check_expressions(inputs, whole(Source("<kernel>", f"{inputs} inputs")))
         names = [f"x{n}" for n in range(inputs)]
     elif isinstance(inputs, Sequence) and all(isinstance(name, str) for name in inputs):
         names = list(inputs)
@@ -80,16 +83,20 @@ def _names(inputs: object, outputs: Sequence[object]) -> list[str]:
     return names
 
 
-def _mentioned(part: object) -> list[int]:
+def _mentioned(output: object) -> list[int]:
     """The numbers of the inputs x0, x1, ... that an output mentions."""
-    if isinstance(part, Mapping):
-        return _mentioned(part.get("expr"))
-    if isinstance(part, tuple | list):
-        return [n for each in part[1:] for n in _mentioned(each)]
-    if isinstance(part, str):
-        words = "".join(c if c.isalnum() or c == "_" else " " for c in part).split()
-        return [int(w[1:]) for w in words if w[0] == "x" and w[1:].isdigit() and len(w) < 6]
-    return []
+    numbers: list[int] = []
+    todo = [output]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, Mapping):
+            todo.append(part.get("expr"))
+        elif isinstance(part, tuple | list):
+            todo += part[1:]
+        elif isinstance(part, str):
+            words = "".join(c if c.isalnum() or c == "_" else " " for c in part).split()
+            numbers += [int(w[1:]) for w in words if w[0] == "x" and w[1:].isdigit() and len(w) < 6]
+    return numbers
 
 
 def _output(output: object, names: Sequence[str]) -> str:
@@ -117,15 +124,18 @@ def _mode(mode: object) -> str:
     return f"{mode[1]} {mode[2]}: "
 
 
-def _expression(part: object, names: Sequence[str]) -> str:
-    """An expression of nested tuples, texts and numbers as text."""
+def _expression(part: object, names: Sequence[str], depth: int = 0) -> str:
+    """An expression of nested tuples, texts and numbers as text. Raises NotationError E0180 (nested too deeply)."""
     if isinstance(part, str):
         return part if part in names else f"({part})"
     if isinstance(part, int | float) and not isinstance(part, bool) and isfinite(part):
         return repr(part)
     if not isinstance(part, tuple | list) or not part or not isinstance(part[0], str):
         raise DataError("E0716", f"{shown(part)} is no expression", help=OUTPUT_HELP)
-    return f"{part[0]}({', '.join(_expression(operand, names) for operand in part[1:])})"
+    if depth == DEEPEST:
+        raise too_deep(None)
+    operands = ", ".join(_expression(operand, names, depth + 1) for operand in part[1:])
+    return f"{part[0]}({operands})"
 
 
 class ElementwiseKernel(Component):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 
+from ilang.core import limits
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.spec import (
     Axis,
@@ -51,8 +52,10 @@ def parse_spec(source: Source, span: Span | None = None) -> Spec:
 
     Raises:
         NotationError: E0140 to E0147, E0152.
+        MeaningError: E0250 (too many operands).
     """
     whole = span or Span(source, 0, len(source.text))
+    _check_length(whole)
     if is_subscripts(whole.text()):
         return parse_subscripts(source, whole)
     try:
@@ -64,6 +67,12 @@ def parse_spec(source: Source, span: Span | None = None) -> Spec:
         message = "a specification has `;` between its inputs and `=>` before its result"
         help_line = f"write `{spelling}`"
         raise NotationError("E0141", message, whole, help_line) from None
+
+
+def _check_length(whole: Span) -> None:
+    """Refuse a text of too many operands before any is read; one of ``,`` and ``;`` is between two of them."""
+    text = whole.text()
+    limits.check_expressions(1 + max(text.count(","), text.count(";")), whole, is_exact=False)
 
 
 def _respelled(text: str) -> str | None:

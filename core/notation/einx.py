@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
+from ilang.core import limits
 from ilang.core.diagnostic import Label, NotationError
 from ilang.core.ir.einx import (
     HIDDEN,
@@ -112,8 +113,10 @@ def read_einx(source: Source, span: Span | None = None) -> Written:
 
     Raises:
         NotationError: E0160 to E0165.
+        MeaningError: E0250 (too many operands).
     """
     whole = span or Span(source, 0, len(source.text))
+    limits.check_expressions(1 + whole.text().count(","), whole, is_exact=False)
     reader = _Reader(source, whole)
     read = reader.operation("")
     reader.end()

@@ -56,6 +56,12 @@ MOST = 16
 """Primitives of one scalar at most: an expression of more has steps, each a scalar that later ones read."""
 
 
+def too_deep(span: Span | None) -> NotationError:
+    """The error for an expression in too many brackets."""
+    message = f"brackets are nested more than {DEEPEST} deep"
+    return NotationError("E0180", message, span, "give a part an output of its own")
+
+
 def parse_kernel(source: Source, span: Span | None = None) -> ElementKernel:
     """A whole kernel; ``span`` is the part of the source that it is (default: all).
 
@@ -245,6 +251,7 @@ class _Reader:
     def input(self) -> KernelInput:
         """``x`` or ``x[i,j]``."""
         name, span = self.word("the name of an input")
+        self._count()
         if not self.take("["):
             return KernelInput(name, None, span)
         rank = 0
@@ -281,7 +288,7 @@ class _Reader:
         return scalar
 
     def _count(self) -> None:
-        """Count a primitive, or an output of none. Raises MeaningError E0250 (too many)."""
+        """Count an input, a primitive, or an output of none. Raises MeaningError E0250 (too many)."""
         self.expressions += 1
         check_expressions(self.expressions, self.whole, is_exact=False)
 
@@ -301,10 +308,7 @@ class _Reader:
     def _sum(self, names: Mapping[str, int]) -> Scalar:
         self.depth += 1
         if DEEPEST < self.depth:
-            message = f"brackets are nested more than {DEEPEST} deep"
-            raise NotationError(
-                "E0180", message, self.peek()[2], "give a part an output of its own"
-            )
+            raise too_deep(self.peek()[2])
         scalar = self._chain(names, {"+": "add", "-": "sub"}, self._product)
         self.depth -= 1
         return scalar

@@ -22,7 +22,7 @@ from ilang.core.source import Source, Span
 
 EXTENDED = re.compile(r"[|;*+^&<=0-9_]|\.\.\w+\.\.")
 """A sign that only an extended specification has."""
-WORDS = re.compile(r"[^\W\d_]{3,}(?=\s+[^\W\d_.])|(?<=[^\W\d_])\s+[^\W\d_]{3,}")
+WORDS = re.compile(r"(?<![^\W\d_])[^\W\d_]{3,}(?=\s+[^\W\d_.])|(?<=[^\W\d_])\s+[^\W\d_]{3,}")
 """A word of three letters beside another in one term: axes with names, as other notations have them."""
 ELLIPSIS = "..."
 VARIABLE = "...output"

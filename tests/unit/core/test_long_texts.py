@@ -6,10 +6,12 @@ import time
 
 import pytest
 
+from ilang import elementwise
 from ilang.core import limits
-from ilang.core.diagnostic import Error, MeaningError
+from ilang.core.diagnostic import Error, MeaningError, NotationError
 from ilang.core.ir.syntax import Combine
 from ilang.core.notation.module import parse_module
+from ilang.core.notation.subscripts import is_subscripts
 from ilang.core.pipeline import text_component
 from ilang.core.source import Source, whole
 
@@ -20,7 +22,11 @@ COMPONENTS = {
     "quoted programs": ("-i~i", " >> i('-i~i')", " >> i('"),
     "a quoted program": ("i('-i~i", " >> -i~i", " >> ')"),
     "einsum": ("einsum('i->i')", " >> einsum('i->i')", " >> einsum('"),
+    "operands of an einsum": ("einsum('i", ",i", ",?->i')"),
+    "operands of a specification": ("einsum('i", ";i", ";?=>i')"),
     "einx": ("einx.id('a -> a')", " >> einx.id('a -> a')", " >> einx."),
+    "operands in einx notation": ("einx.add('a", ", a", ", ? -> a')"),
+    "inputs of a kernel": ("elementwise('f: x", ", x", " ->')"),
     "operators of a kernel": ("elementwise('f: x -> x", " + x", " +')"),
     "functions of a kernel": ("elementwise('f: x -> x", " + exp(x)", " + ?')"),
     "outputs of a kernel": ("elementwise('f: x -> x", "; x", "; ')"),
@@ -55,6 +61,34 @@ def test_what_follows_too_many_expressions_is_not_read(
     monkeypatch.setattr(limits, "MOST_LEAVES", 10)
     with pytest.raises(MeaningError, match="more than 10 expressions"):
         _read(title, 200)
+
+
+@pytest.mark.parametrize("inputs", [10**12, [f"x{n}" for n in range(11)]])
+def test_a_kernel_of_too_many_inputs_is_refused_at_once(
+    inputs: int | list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MOST_LEAVES", 10)
+    with pytest.raises(MeaningError, match="E0250"):
+        elementwise("f", ["x0"], inputs)
+
+
+@pytest.mark.parametrize("depth", [101, 10_000])
+def test_a_kernel_of_tuples_in_tuples_is_refused(depth: int) -> None:
+    expression: object = "x0"
+    for _ in range(depth):
+        expression = ("add", expression, "x0")
+    with pytest.raises(NotationError, match="E0180"):
+        elementwise("f", [{"expr": expression}])
+
+
+@pytest.mark.parametrize("title", ["axes of an operand", "words of an operand"])
+def test_specifications_are_read_in_proportion(title: str) -> None:
+    def seconds(times: int) -> float:
+        begun = time.process_time()
+        is_subscripts({"axes of an operand": "i", "words of an operand": "ijk "}[title] * times)
+        return time.process_time() - begun
+
+    assert min(seconds(400_000) for _ in range(2)) < 1
 
 
 @pytest.mark.parametrize("title", ["einsum", "calls"])
