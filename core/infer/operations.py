@@ -393,8 +393,19 @@ class Collecting:
                 rows = f"its {kind} row{divided} against that of {name}"
                 place = Origin(says, shape.span, rows, meets)
                 self._equal(self._row(labels, row, origin), of_tensor, place, read)
+        for shape in spec.operands:
+            self._parts_are_given(labels, shape, origin)
         for name in (*labels.dims, *labels.rows):
             self.latest[name] = labels
+
+    def _parts_are_given(self, labels: Labels, shape: notation.ShapeSpec, origin: Origin) -> None:
+        """Require that something gives the sizes of the parts of an operand: many sizes have one sum."""
+        for axis in shape.axes():
+            if isinstance(axis, notation.Joined):
+                place = Origin(f"`{axis.span.text()}` in {origin.says}", axis.span)
+                for name in axis.parts:
+                    part = self._label(labels, name, origin)
+                    self.constraints.append(Determined(part, name, place))
 
     def _meets(self, value: int, number: int) -> Literal["leaf", "result"]:
         """The kind of value that a shape of a specification meets: a leaf, or one that is computed."""

@@ -1,7 +1,7 @@
 """Random groups of axes that give one extent several times: what they mean is independent of the order of operands.
 
-Each of two operands has one or two dimensions, each a group such as ``2i+u:3``, of a few shared axes. Both orders of
-the operands give the same array, or are refused.
+Each of two operands has one or two dimensions, each a group such as ``2i+u:3``, or ``2*i<+u`` in an einsum of a tensor
+function, of a few shared axes. Both orders of the operands give the same array, or are refused.
 
 ``python tests/property/groups.py --programs 2000`` draws some.
 """
@@ -11,7 +11,9 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +22,19 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from ilang import Error, i
+from ilang.codegen.runtime.library import library
+from ilang.core.notation.module import parse_module
 from ilang.core.record import record
+from ilang.core.source import Source
 
 GROUPS = (
     *("i", "j", "(2i)", "(2i+1)", "(3i+1)", "(i+1)", "(i+2)", "(i+j)", "(i-j)", "(2j)", "(j+3)"),
     *("(i+u:2)", "(i+u:3)", "(2i+u:3)", "(i+u)", "(2i+u:2)", "(j+v:2)", "(2j+1)", "(2j+v:3)"),
+)
+SPECIFIED = (
+    *("i", "j", "u", "2*i", "2*i+1", "3*i+1", "i+1", "i+2", "i+j", "2*j", "j+3", "u+1", "2*j+1"),
+    *("i<+u", "i=+u", "2*i<+u", "2*i=+u", "i+u", "2*i+u", "i<+2*u", "i=+2*u", "i<+u+1", "j<+v"),
+    *("i^j", "j^i", "u^i", "i^u", "j^u"),
 )
 ALONE = 40
 """Programs of a hundred whose operands have one dimension each: most conflicts that are not refused are there."""
@@ -36,30 +46,47 @@ class Drawn:
 
     operands: tuple[str, ...]
     arrays: tuple[NDArray[np.float64], ...]
-    result: str
+    axes: tuple[str, ...]
+    run: Callable[[Drawn, tuple[int, ...]], Any]
+
+
+def as_component(program: Drawn, order: tuple[int, ...]) -> Any:
+    """What an index expression gives, its operands in an order."""
+    text = "*".join(program.operands[n] for n in order)
+    component: Any = i(f"{text}~{''.join(program.axes)}")
+    return component(*[program.arrays[n] for n in order], target="numpy")
+
+
+def as_function(program: Drawn, order: tuple[int, ...]) -> Any:
+    """What an einsum of a tensor function gives, its operands in an order."""
+    rows = [sizes[: array.ndim] for sizes, array in zip(("pq", "rs"), program.arrays, strict=True)]
+    heads = [f"x{n}: f64[{rows[n]}]" for n in order]
+    spec = f"{'; '.join(program.operands[n] for n in order)} => {','.join(program.axes)}"
+    names = [f"x{n}" for n in order]
+    text = f'op f({", ".join(heads)}) = {names[0]} *+ "{spec}" {names[1]}\n'
+    function: Any = library(parse_module(Source("groups.i", text)))["f"]
+    return function(*[program.arrays[n] for n in order], target="numpy")
 
 
 def drawn(seed: int) -> Drawn:
-    """The program of a seed."""
+    """The program of a seed: every other one is an einsum of a tensor function."""
     chance = random.Random(seed)
     alone = chance.randrange(100) < ALONE
-    dims = [[chance.choice(GROUPS) for _ in range(1 if alone else 2)] for _ in range(2)]
-    operands = tuple("".join(each) for each in dims)
+    groups, comma = (SPECIFIED, ",") if seed % 2 else (GROUPS, "")
+    dims = [[chance.choice(groups) for _ in range(1 if alone else 2)] for _ in range(2)]
+    operands = tuple(comma.join(each) for each in dims)
     axes = sorted({c for text in operands for c in text if c.isalpha()})
     base = chance.randint(1, 9)
     shapes = [[max(0, base + chance.choice((-1, 0, 0, 1, 2))) for _ in each] for each in dims]
     rng = np.random.default_rng(seed)
     arrays = tuple(rng.integers(1, 9, shape).astype(float) for shape in shapes)
-    return Drawn(operands, arrays, "".join(axes))
+    return Drawn(operands, arrays, tuple(axes), as_function if seed % 2 else as_component)
 
 
 def meaning(program: Drawn, left: int) -> NDArray[np.float64] | None:
     """The array that the operands give, one of them on the left; None where they are refused."""
-    order = (left, 1 - left)
-    text = "*".join(program.operands[n] for n in order)
     try:
-        given = (program.arrays[n] for n in order)
-        return np.asarray(i(f"{text}~{program.result}")(*given, target="numpy"))
+        return np.asarray(program.run(program, (left, 1 - left)))
     except Error:
         return None
 

@@ -19,5 +19,6 @@ def test_derivatives_of_sorts_and_look_ups_compiled(seed: int, target: str) -> N
 
 
 def test_groups_that_fix_one_axis_mean_the_same_in_both_orders() -> None:
-    meant = [groups.checked(seed) for seed in range(60)]
-    assert 15 <= sum(meant) <= 45
+    meant = [groups.checked(seed) for seed in range(120)]
+    assert 15 <= sum(meant[::2]) <= 45
+    assert 5 <= sum(meant[1::2]) <= 40

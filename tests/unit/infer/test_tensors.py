@@ -155,6 +155,14 @@ def test_refusals_name_what_met() -> None:
     refused("E0521", tensor.einsum("o<+k => o", a))
 
 
+def test_parts_of_an_operand_are_not_guessed() -> None:
+    x, y = tensor.data(arange(4)), tensor.data(arange(3))
+    message = refused("E0521", tensor.einsum("i^j; u^i => i,j,u", x, y))
+    assert "the size of i is never given" in message
+    refused("E0521", tensor.einsum("i^j => j", x))
+    assert tensor.einsum("i^j; i => j", x + 1, y).value().tolist() == [4]
+
+
 def test_specifications_that_are_wrong() -> None:
     x = tensor.data(arange(3))
     for spec, code in (
