@@ -136,3 +136,117 @@ def test_rows_of_einx_and_tensor_functions(length: int, tmp_path: Path) -> None:
 
 def alike(found: Any, wanted: Array) -> None:
     np.testing.assert_allclose(found, wanted, 1e-9, 1e-9)
+
+
+INFINITE = np.array([[-np.inf, -np.inf], [1, 2]])
+WEIGHTS = [[np.nan, np.nan], [1 / (1 + np.e), np.e / (1 + np.e)]]
+ZERO = np.array([[0.0, 0.0], [3.0, 4.0]])
+GIVEN = {
+    "softmax": (INFINITE, WEIGHTS, [[np.nan, np.nan], [0, 0]]),
+    "logarithm": (INFINITE, [-np.inf, np.log(np.e + np.e**2)], WEIGHTS),
+    "norm": (ZERO, [0.0, 5.0], [[np.nan, np.nan], [0.6, 0.8]]),
+    "guarded": (np.array([[5.0, 6.0], [1.0, 2.0]]), [[np.nan, np.nan], [1, 0]], [[0, 0], [0, 0]]),
+}
+"""An array, what is computed of its rows, and what flows back where 1 flows back to each element of that."""
+SQUARES = "(I & I) >> ij*ij~ij"
+WAYS = {
+    "softmax": {
+        "index": "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij",
+        "einx": "einx.softmax('a [b]')",
+        "kernels": "(I & elementwise('c: x[i,j] -> max 1: x')) >> elementwise('c: x[i,j], m[i] -> exp(x - m)')"
+        " >> (I & elementwise('c: x[i,j] -> sum 1: x')) >> elementwise('c: x[i,j], s[i] -> x / s')",
+    },
+    "logarithm": {
+        "index": "^ij~ij >> +ij~i >> $i~i",
+        "einx": "einx.logsumexp('a [b]')",
+        "einsum": "^ij~ij >> einsum('ij->i') >> $i~i",
+        "kernels": "elementwise('f: x[i,j] -> exp(x)') >> elementwise('c: x[i,j] -> sum 1: x')"
+        " >> elementwise('f: x[i] -> log(x)')",
+    },
+    "norm": {
+        "index": f"({SQUARES} >> +ij~i | 0.5) >> i^.~i",
+        "einx": f"{SQUARES} >> einx.sum('a [b]') >> elementwise('f: x[i] -> sqrt(x)')",
+        "einsum": "(I & I) >> einsum('ij,ij->i') >> elementwise('f: x[i] -> sqrt(x)')",
+        "specification": "(I & I) >> einsum('ij;ij=>i') >> elementwise('f: x[i] -> sqrt(x)')",
+        "kernels": "elementwise('f: x[i,j] -> x * x') >> elementwise('c: x[i,j] -> sum 1: x')"
+        " >> elementwise('f: x[i] -> sqrt(x)')",
+    },
+    "guarded": {
+        "index": "(I & >ij[j<i]~i) >> ij-i~ij >> ^ij~ij >> (I & +ij[j<i]~i) >> ij[j<i]/i~ij",
+    },
+}
+"""Programs for each, by notation."""
+FUNCTIONS = {
+    "softmax": "softmax(x)",
+    "logarithm": 'log(exp(x) ++ "...|c => ...|0")',
+    "norm": 'sqrt(x *. x ++ "...|c => ...|0")',
+    "guarded": 'guarded(x) ++ "b, c => b|c"',
+}
+"""Tensor functions for each."""
+TARGETS = ("numpy", "c", "cuda-emulated")
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+@np.errstate(all="ignore")
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("title", "way"), [(title, way) for title in WAYS for way in WAYS[title]])
+def test_components_give_what_is_documented(title: str, way: str, target: str) -> None:
+    x, value, gradient = GIVEN[title]
+    program: Any = i(WAYS[title][way])
+    alike(program(x, target=target), value)
+    alike(program.grad()(x, np.ones_like(value), target=target), gradient)
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+@np.errstate(all="ignore")
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("title", FUNCTIONS)
+def test_tensor_functions_give_what_is_documented(title: str, target: str, tmp_path: Path) -> None:
+    x, value, gradient = GIVEN[title]
+    path = tmp_path / "rows.i"
+    path.write_text(f"""\
+use nn
+guarded(x[i,j]) = {WAYS["guarded"]["index"]}
+op f(x[b|c]) = {FUNCTIONS[title]}
+cd g(x: f64[b|c]) {{
+  a = track(x)
+  y = f(a)
+  loss = y ++ "...|... => 0"
+  backprop(loss)
+  return y, a.grad
+}}
+""")
+    found, slope = load(str(path))["g"](x, target=target)
+    alike(np.reshape(found, np.shape(value)), np.array(value))
+    alike(slope, gradient)
+
+
+@np.errstate(all="ignore")
+@pytest.mark.parametrize("target", TARGETS)
+def test_layers_of_rows_of_one_number_or_of_infinities(target: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.i"
+    path.write_text("""\
+use nn
+cd normed(x: f64[b|c]) {
+  a = track(x)
+  y = layer_norm(a)
+  loss = y *. y ++ "...|... => 0"
+  backprop(loss)
+  return y, a.grad
+}
+cd entropy(x: f64[b|c], t: i64[b|]) {
+  a = track(x)
+  y = cross_entropy_sum_at(a, t)
+  backprop(y)
+  return y, a.grad
+}
+""")
+    library = load(str(path))
+    y, slope = library.session("normed", target=target)(np.array([[2.0, 2.0], [1.0, 3.0]]))
+    alike(y, [[0, 0], [-(1.00001**-0.5), 1.00001**-0.5]])
+    assert slope[0].tolist() == [0, 0]
+    assert np.abs(slope[1]).max() < 1e-4
+    x, of = np.array([[-np.inf, 1.0], [0.0, 0.0]]), np.array([1, 0])
+    y, slope = library["entropy"](x, of, target=target)
+    alike(y, np.log(2))
+    alike(slope, [[0, 0], [-0.5, 0.5]])
