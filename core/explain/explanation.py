@@ -26,6 +26,7 @@ from ilang.core.explain.projection import ProjectionRow, projection_row
 from ilang.core.explain.running import runs_as
 from ilang.core.explain.simple_loops import simple_loops
 from ilang.core.ir.gpu import Spread
+from ilang.core.ir.graph import Assignment as Expression
 from ilang.core.ir.graph import Einx, Graph
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.kernel import Program
@@ -37,6 +38,7 @@ from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import mapping
 from ilang.core.schedule.written import written_nest
+from ilang.core.source import Span
 
 if TYPE_CHECKING:  # few pages tell the story of the inference
     from ilang.core.explain.einx import OperationRow
@@ -202,6 +204,7 @@ class _Explaining:
         """The explanation of the program."""
         shaped = self.shaped
         steps = list(self._assignments())
+        unwritten = {value for values in self._in_one_place() for value in values[:-1]}
         return Explanation(
             shaped.name,
             tuple(self._tensor(value) for value in shaped.inputs),
@@ -212,7 +215,7 @@ class _Explaining:
             tuple(self._views()),
             tuple(self._step(value, node) for value, node, _ in steps),
             tuple(self._projection(v, node) for v, node, _ in steps if not self._is_fused(v)),
-            tuple(self._schedule(*step) for step in steps),
+            tuple(self._schedule(*step) for step in steps if step[0] not in unwritten),
             self._definition(),
             loops_text(self.program),
             simple_loops(self.program, self.names),
@@ -276,7 +279,21 @@ class _Explaining:
                 source = self.shaped.nodes[read.value]
                 if isinstance(source, Assignment) and "I" not in (node.text, source.text):
                     values |= {value, read.value} if source.span == node.span else set()
-        return values
+        return values.union(*self._in_one_place())
+
+    def _in_one_place(self) -> list[list[int]]:
+        """The values of each expression that becomes several assignments and stands in the program once."""
+        written: dict[Span, list[str]] = {}
+        for each in self.graph.nodes:
+            written.setdefault(each.span, []).append(
+                each.text if isinstance(each, Expression) else ""
+            )
+        values: dict[Span, list[int]] = {}
+        for value, node, _ in self._assignments():
+            texts = written.get(node.span, ())
+            if node.text != "I" and node.text not in DTYPES and len(texts) == len({*texts}):
+                values.setdefault(node.span, []).append(value)
+        return [each for each in values.values() if 1 < len(each)]
 
     def _definition(self) -> str | None:
         """The program with its schedules, where its text cannot have them."""

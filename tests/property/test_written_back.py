@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ilang.core import pipeline, record
 from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from tests.property import schedules
@@ -21,9 +22,31 @@ pytestmark = [
 ]
 
 
+CHAINS = (
+    *(">@i~.", "<@i~.", ">@ij~i", "<@ij~j", "-ij~ij >> >@ij~i", "^ijk~ijk >> +ijk~ij >> >@ij~i"),
+    *("(I & I) >> ij*ij~ij >> <@ij~i", ">@ijk~ij >> f32 >> +ij~i", ">@ij~i >> >@i~."),
+    *('einx.argmax("a [b]")', '-ij~ij >> einx.argmin("[a] b")', 'einsum("a; b => a^b")'),
+    *('einx.sort("a [b]") >> -ab~ab', 'einx.argsort("a [b]")', "ik*kj~ijk >> +ijk~ij >> >@ij~i"),
+)
+"""Programs whose printed lines follow one another; some have expressions that become several assignments."""
+
+
 def _programs() -> list[Subject]:
     """What is replayed of samples and benchmarks, their routines among them, and of random programs."""
     return subjects("files", "deep_files", "random") + subjects("definitions")[-3:]
+
+
+@pytest.mark.parametrize("text", CHAINS)
+def test_printed_lines_are_the_program(text: str, number: int, machine: Machine) -> None:
+    """Every expression has one line, whose text and schedule stand in its place."""
+    graph = pipeline.program_graph(pipeline.text_program(text))
+    rows = pipeline.explain(graph, machine=machine).schedule
+    lines = [f"{row.text} {row.schedule}".strip() for row in rows]
+    begin = "(I & I) >> " if text.startswith("(I & I)") else ""
+    assert len(lines) == text.count(">> ") + 1 - bool(begin), (number, lines)
+    again = pipeline.program_graph(pipeline.text_program(begin + " >> ".join(lines)))
+    one, other = pipeline.infer(graph), pipeline.infer(again)
+    assert schedules.same_code(one, record.replace(other, name=one.name), machine)
 
 
 def test_of_samples_benchmarks_and_random_programs(number: int, machine: Machine) -> None:
