@@ -147,8 +147,34 @@ def test_a_fork_finds_sessions_between_two_runs(module: Any) -> None:
     assert not any(statuses)
 
 
-def _child(session: Any, x: Any) -> int:
-    """The status of a fork that looks at a session and runs it once."""
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+@pytest.mark.parametrize("target", ["c", "numpy", "cuda-emulated"])
+@pytest.mark.parametrize("before", [0, 2])
+def test_a_forked_child_has_the_session_for_itself(
+    module: Any, target: str, before: int, tmp_path: Path
+) -> None:
+    session = module.session("count", {"x": "2"}, target=target)
+    x = np.array([1, 3], np.float32)
+    for _ in range(before):
+        session(x)
+
+    def runs() -> None:
+        answers = [session(x) for _ in range(5)]
+        assert [n.item() for _, n in answers] == [before + n for n in range(1, 6)]
+        in_threads(*[partial(session, x)] * 3)
+        assert _status(lambda: session(x)) == 0
+        session.save(tmp_path / "child.npz")
+
+    assert _status(runs) == 0
+    saved = read(str(tmp_path / "child.npz"))
+    assert (int(saved.notes["runs"]), saved.arrays["state.n"].item()) == (before + 8, before + 8)
+    assert session.runs == before
+    y, n = session(x)
+    assert (n.item(), y.tolist()) == (before + 1, [before + 1, 3 * (before + 1)])
+
+
+def _status(work: Callable[[], object]) -> int:
+    """The status of a fork that does some work: 0 where it raises nothing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of 3.12: there are other threads
         child = os.fork()
@@ -156,11 +182,21 @@ def _child(session: Any, x: Any) -> int:
         return os.waitpid(child, 0)[1]
     status = 1
     try:
-        before = session.state["n"].item()
-        whole = session.state["twice"].item() == 2 * before == 2 * session.runs
-        status = int(not whole or session(x)[1].item() != before + 1)
+        work()
+        status = 0
     finally:
         os._exit(status)
+
+
+def _child(session: Any, x: Any) -> int:
+    """The status of a fork that looks at a session and runs it once."""
+
+    def run() -> None:
+        before = session.state["n"].item()
+        assert session.state["twice"].item() == 2 * before == 2 * session.runs
+        assert session(x)[1].item() == before + 1
+
+    return _status(run)
 
 
 def test_what_is_given_twice_is_refused(module: Any) -> None:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ilang.codegen.runtime import tuning
 from ilang.core.source import Source, Span
+from ilang.icli.commands.tune import EACH
+from ilang.icli.main import main
 from tests.unit.icli.front import i
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
@@ -34,6 +42,55 @@ def test_nothing_to_tune() -> None:
     for words in ((PRODUCT,), ("+ij~i", "--shape", "3x4")):
         done = i("tune", *words)
         assert (done.returncode, done.stdout[:15]) == (0, "nothing to tune")
+
+
+@pytest.mark.parametrize("is_again", [False, True])
+def test_ctrl_c_keeps_the_fastest_so_far(
+    is_again: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Ctrl-C comes while another schedule is timed, or while the fastest is timed once more."""
+    path = tmp_path / "m.i"
+    path.write_text(f"mm(a[40,30], b[30,50]) = {PRODUCT}\n")
+    tried: list[str] = []
+
+    def timed(task: Any, seconds: float) -> tuning.Times | str:
+        if 2 == len(tried) or EACH < seconds:
+            raise KeyboardInterrupt
+        tried.append(task["texts"][1])
+        return [1.0] * 7, [0.5 / len(tried)] * 7
+
+    monkeypatch.setattr(tuning, "timed", timed)
+    if is_again:
+        found = [*tuning.candidates(tuning.component(str(path), path.read_text(), "mm"), ())][:2]
+        monkeypatch.setattr(tuning, "candidates", lambda *_: iter(found))
+    status = main(["tune", str(path), "--write"])
+    told = capsys.readouterr()
+    assert (status, len(tried)) == (130, 2)
+    assert "4.00 times as fast" in told.out
+    assert told.err.endswith("interrupted\n")
+    assert path.read_text() == tried[-1]
+    assert i("check", str(path)).returncode == 0
+
+
+def test_ctrl_c_ends_what_is_timed(tmp_path: Path) -> None:
+    """A terminal sends it to the process that measures as well."""
+    path = tmp_path / "m.i"
+    path.write_text(f"mm(a[400,300], b[300,500]) = {PRODUCT}\n")
+    words = [sys.executable, "-m", "ilang", "tune", str(path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        words, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as tuned:
+        children = Path(f"/proc/{tuned.pid}/task/{tuned.pid}/children")
+        while not children.read_text():
+            time.sleep(0.02)
+        os.killpg(tuned.pid, signal.SIGINT)
+        out, err = tuned.communicate(timeout=60)
+    assert (tuned.returncode, "Traceback" in out + err) == (130, False)
+    assert err.endswith("interrupted\n")
 
 
 def test_bad_arguments() -> None:
