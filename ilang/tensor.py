@@ -16,11 +16,12 @@ tensor alone (``y.shape``, ``y.value()``) is solved from what it is computed fro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
-from ilang.codegen.runtime.arguments import read_array
+from ilang.codegen.runtime.arguments import check_is, read_array, shown
 from ilang.codegen.runtime.contract import miscounted
 from ilang.codegen.runtime.routine import Routine
 from ilang.codegen.runtime.tensor import (
@@ -70,8 +71,9 @@ def data(
         output: the sizes of the output axes; where given, all three rows are sizes and the values may be flat.
         name: what messages call it.
     """
+    _check_name(name)
     if output is not None or not isinstance(batch, int) or not isinstance(input, int):
-        rows = (_axes(batch or ()), _axes(input or ()), _axes(output or ()))
+        rows = (_axes(batch), _axes(input), _axes(output))
         return Tensor(
             Leaf(name, "data", rows, None if values is None else read_array(name or "data", values))
         )
@@ -88,11 +90,32 @@ def data(
     )
 
 
-def _axes(sizes: int | Sequence[Size]) -> tuple[Axis, ...]:
+def _axes(sizes: int | Sequence[Size] | None) -> tuple[Axis, ...]:
+    """The axes of a row, of which 0 or None has none. Raises DataError E0744."""
+    if sizes is None or (type(sizes) is int and sizes == 0):
+        return ()
+    help_line = 'give each row as sizes, some with units: output=(3, (4, "rgb"))'
     if isinstance(sizes, int):
         message = "rows are given as sizes, or as numbers of axes, not mixed"
-        raise DataError("E0744", message, help="give each row as sizes: output=(3,)")
+        raise DataError("E0744", message, help=help_line)
+    if not isinstance(sizes, tuple | list) or not all(map(_is_size, sizes)):
+        raise DataError("E0744", f"{shown(sizes)} is no row of sizes", help=help_line)
     return tuple((axis, None) if isinstance(axis, int) else axis for axis in sizes)
+
+
+def _is_size(size: object) -> bool:
+    if not isinstance(size, tuple):
+        return isinstance(size, int)
+    return len(size) == 2 and isinstance(size[0], int) and isinstance(size[1], str | None)
+
+
+def _check_name(name: object) -> None:
+    check_is(name, (str, NoneType), "E0744", "a tensor has a text as its name", 'name="x"')
+
+
+def _check_text(text: object, example: str) -> None:
+    """Refuse what is no text where one is wanted. Raises DataError E0745."""
+    check_is(text, str, "E0745", "a text is wanted here", example)
 
 
 def _rows(batch: object, inner: object, output: object) -> Rows:
@@ -107,6 +130,7 @@ def param(
     value: Any = None,
 ) -> Tensor:
     """A parameter: no batch axes; a row that is not given is found from use. ``value``: a number, or flat values."""
+    _check_name(name)
     values = value if value is None or isinstance(value, int | float) else read_array(name, value)
     return Tensor(Leaf(name, "parameter", _rows((), input, output), values))
 
@@ -122,6 +146,7 @@ def fill(
 
     Of rows that are not given it has the output axes that it meets, and is repeated along batch and input axes.
     """
+    _check_name(name)
     return Tensor(
         Leaf(name, "constant", _rows(batch, input, output), read_array(name or "fill", values))
     )
@@ -138,6 +163,7 @@ def literal(text: str, name: str | None = None) -> Tensor:
     Raises:
         NotationError: E0148, E0149.
     """
+    _check_text(text, 'tensor.literal("[1; 2]")')
     tree = parse_literal(Source("<literal>", text))
     if not tree.levels:
         return number(tree.numbers[0])
@@ -237,16 +263,19 @@ def transpose(x: object) -> Tensor:
 
 def slice_(x: object, position: int, extent: int | None = None) -> Tensor:
     """One position of the first batch axis; ``extent`` is its declared size."""
+    help_line = "count from the start of the batch axis"
+    check_is(position, int, "E0745", "the position of a slice is a whole number", help_line)
     if position < 0:
         message = f"the position of a slice is 0 or more, not {position}"
-        raise DataError("E0745", message, help="count from the start of the batch axis")
+        raise DataError("E0745", message, help=help_line)
     return operation((Operand(0), "+", Slice(position, extent)), "slice", [x])
 
 
 def stack(*tensors: object, row: str = "output") -> Tensor:
     """Tensors of one shape along a new first axis of a row (batch, input or output)."""
+    check_is(row, str, "E0745", "a row has a name", 'row="output"')
     if not tensors or row not in ("batch", "input", "output"):
-        message = f"stack takes tensors and row= batch, input or output, not {row!r}"
+        message = f"stack takes tensors and row= batch, input or output, not {shown(row)}"
         raise DataError("E0745", message, help='tensor.stack(a, b, row="output")')
     kind = ("batch", "input", "output").index(row)
     return operation((_sum(len(tensors)), "+", Stack(kind)), "stack", tensors)
@@ -283,6 +312,7 @@ def einsum(spec: str, *tensors: object, scalar: Scalar | None = None, acc: str =
     Raises:
         NotationError: E0140 to E0147; E0150: not one tensor per operand.
     """
+    _check_text(spec, 'tensor.einsum("ij; jk => ik", a, b)')
     parsed = parse_spec(Source("<spec>", spec))
     if len(parsed.operands) != len(tensors):
         raise miscounted(len(parsed.operands), len(tensors), parsed.span)
@@ -312,6 +342,7 @@ def concat(spec: str, *tensors: object) -> Tensor:
     Raises:
         NotationError: those of ``einsum``; E0151: the result joins nothing.
     """
+    _check_text(spec, 'tensor.concat("a; b => a^b", x, y)')
     parsed = parse_spec(Source("<spec>", spec))
     if not any(isinstance(axis, Joined) for axis in parsed.result.axes()):
         message = "the result of a concatenation has no axis joined by `^`"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ilang.codegen.runtime.arguments import check_is
 from ilang.core.diagnostic import DataError, ToolError
 from ilang.core.explain.page import signature
 from ilang.core.ir.shaped import Assignment, Shaped
@@ -48,8 +49,9 @@ def check(shaped: Shaped, target: str = "c") -> Check:
         DataError: E0712 (another target), and those of ``compare``. ScheduleError: E0320 to E0336.
         InternalError, ToolError: those of ``compare`` and of ``check_cuda``.
     """
-    if target not in tuple(MACHINES):
-        help_line = f"programs are checked for {' and '.join(map(repr, MACHINES))}"
+    help_line = f"programs are checked for {' and '.join(map(repr, MACHINES))}"
+    check_is(target, str, "E0712", "a target has a name", help_line)
+    if target not in MACHINES:
         raise DataError("E0712", f"there is no check for target {target!r}", help=help_line)
     if has_schedules(shaped):
         lower(shaped, MACHINES[target])

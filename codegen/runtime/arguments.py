@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -329,6 +330,40 @@ def check_threads(threads: object) -> None:
         raise DataError("E0711", message, help="pass a number of threads, 1 or more")
 
 
+def shape_of(name: str, value: Any) -> tuple[int, ...]:
+    """The shape of an array, which may be a device's. Raises DataError E0702 (no array), E0704 (masked)."""
+    try:
+        shape: tuple[int, ...] = np.shape(value)
+    except Exception:
+        shape = read_array(name, value).shape
+    return shape
+
+
+def check_is(
+    value: object, classes: type | tuple[type, ...], code: str, says: str, example: str
+) -> None:
+    """Raise DataError of a code unless a value is of some classes; the message ``says`` what it is to be."""
+    if not _is_of(value, classes):
+        raise DataError(code, f"{says}, not {shown(value)}", help=example)
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raise DataError (E0716) unless a value is true or false."""
+    check_is(value, (int, np.bool_), "E0716", f"{name} is True or False", f"{name}=True")
+
+
+def check_file_name(name: object) -> None:
+    """Raise DataError (E0716) unless what a function and its files are called is a text, or None."""
+    says = "a function and its files have a text as their name"
+    check_is(name, (str, NoneType), "E0716", says, 'f.build("folder", "f")')
+
+
+def check_is_list(shapes: object) -> None:
+    """Raise DataError (E0715) unless shapes are a tuple or a list."""
+    example = "one shape per input: ((2, 3), (3, 4))"
+    check_is(shapes, (tuple, list), "E0715", "shapes are a tuple of shapes", example)
+
+
 def checked_shapes(shapes: Sequence[object]) -> tuple[tuple[int, ...], ...]:
     """Shapes as tuples of integers. Raises DataError (E0715) where something is no shape."""
     checked = []
@@ -371,12 +406,12 @@ def _dtype(name: str, dtype: Any) -> str:
         return dtype
     try:
         known = SUPPORTED.get(np.dtype(dtype).newbyteorder("="))
-    except (TypeError, ValueError):
+    except Exception:  # NumPy asks a foreign object what it is
         known = None
     if known is None:
         raise DataTypeError(
             "E0703",
-            f"the element type {dtype!r} of {name} is not supported",
+            f"the element type {shown(dtype)} of {name} is not supported",
             help=f"element types are {', '.join(NUMPY_TYPES)}, or NumPy's {LISTED}",
         )
     return known

@@ -121,7 +121,8 @@ class Component:
             from ilang.codegen.runtime.arguments import placed
 
             arrays = placed(self._names_in_calls(), arrays, named)
-        table, is_plain = self._plans.table, target == "c" and stream is None
+        table = self._plans.table
+        is_plain = target.__class__ is str and target == "c" and stream is None
         if table is not None and is_plain and threads.__class__ is int and threads == 1:
             results = table(arrays, out)
             if results is not None:
@@ -329,6 +330,9 @@ class Component:
             shapes: of the inputs, or none.
             verbose: say also how every extent and type was found.
         """
+        from ilang.codegen.runtime.arguments import check_flag
+
+        check_flag("verbose", verbose)
         given = bool(shapes)
         return pipeline.explain_shaped(self.graph(), self.shaped(shapes), verbose, given=given)
 
@@ -368,8 +372,10 @@ class Component:
         from pathlib import Path
 
         from ilang.codegen.project.render import write_project
+        from ilang.codegen.runtime.arguments import check_file_name
         from ilang.codegen.runtime.files import path_text
 
+        check_file_name(name)
         graph = self.graph()
         graph = graph if name is None else replace(graph, name=name)
         return write_project(
@@ -388,6 +394,7 @@ class Component:
 
         graph = self.graph()
         given = None if dtypes is None else arguments.checked_dtypes(graph, dtypes)
+        arguments.check_is_list(shapes)
         if not shapes and graph.inputs:
             return pipeline.infer(graph, given)
         arguments.check_shape_count(graph, len(shapes))
@@ -459,9 +466,15 @@ class Component:
         """An operation in einx notation that goes along axes with this component.
 
         Raises:
+            DataError: E0716 (no operation).
             MeaningError: E0221 (another number of inputs or outputs).
         """
+        from ilang.codegen.runtime.arguments import check_is
+        from ilang.core.ir.einx import Form
+
         self.check_combines()
+        says = "a component is told to an operation in einx notation"
+        check_is(form, Form, "E0716", says, 'einx.vmap("[a] -> ", x, op=f)')
         tree = Einx(form, form.span, None, self._tree)
         wires = replace(wires_of(Einx(form, form.span), {}), leaves=self._wires.leaves)
         whole = Component(tree, wires, self._definitions)

@@ -143,7 +143,7 @@ def _answered(given: Sequence[Any], asked: tuple[Any, ...], target: str, threads
     """The result of a call like an earlier one; None where there was none."""
     arrays = given[1:]
     try:
-        plans = _PLANS.get((given[0], asked)) if target == "c" else None
+        plans = _PLANS.get((given[0], asked)) if target.__class__ is str and target == "c" else None
     except TypeError:  # the specification is an array, or the order is a list
         return None
     if plans is not None:
@@ -192,7 +192,7 @@ def _known_names(wanted: Asked) -> Asked:
     order, casting = wanted.order, wanted.casting
     layout = "K" if order is None else order.upper() if isinstance(order, str) else order
     for name, value, known in (("order", layout, LAYOUTS), ("casting", casting, CASTINGS)):
-        if value not in known:
+        if not isinstance(value, str) or value not in known:
             listed = ", ".join(f'"{each}"' for each in known)
             message = f"{name}={shown(getattr(wanted, name))} is none that there is"
             raise DataError("E0748", message, help=f"pass one of {listed}")
@@ -203,7 +203,8 @@ def _check_plain(wanted: Asked, taken: str) -> None:
     """Refuse what only ``taken`` can be asked for. Raises DataError E0748."""
     for name in ("dtype", "order", "casting"):
         value = getattr(wanted, name)
-        if value is not None and value != getattr(Asked, name):
+        is_usual = isinstance(value, str) and value == getattr(Asked, name)
+        if value is not None and not is_usual:
             message = f"{name}={shown(value)} is for {taken}"
             raise DataError("E0748", message, help="convert the arrays before, or the result")
 
@@ -233,7 +234,7 @@ def _type(dtype: Any) -> np.dtype[Any]:
     """The element type that ``dtype=`` names. Raises DataError E0703."""
     try:
         kind: np.dtype[Any] = np.dtype(dtype).newbyteorder("=")
-    except TypeError:
+    except Exception:  # NumPy asks a foreign object what it is
         kind = np.dtype(object)
     if kind not in SUPPORTED:
         known = ", ".join(map(str, SUPPORTED))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.runtime.arguments import read_array, shown
+from ilang.codegen.runtime.arguments import check_is, read_array, shown
 from ilang.codegen.runtime.component import MOST_SPECIALIZATIONS, Component
 from ilang.codegen.runtime.gradient import refusal
 from ilang.codegen.runtime.layout import LaidOut, checked_orders, orders_of
@@ -161,7 +161,11 @@ class ElementwiseKernel(Component):
         Raises:
             DataError: E0701 (another number of inputs), E0716 (no order of so many dimensions).
         """
+        for rank in ranks:
+            check_is(rank, int, "E0716", "ranks are numbers of dimensions", "f.ranked(2, 1)")
         if layouts is not None:
+            says = "layouts are a list of one for each input"
+            check_is(layouts, (tuple, list), "E0716", says, 'layouts=("F", "C")')
             if len(layouts) != len(ranks):
                 message = f"there are {counted(len(ranks), 'rank')}, and {counted(len(layouts), 'layout')}"
                 raise DataError(

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ilang.codegen.runtime.arguments import check_flag, check_is, shape_of
 from ilang.codegen.runtime.concurrency import lock_of_runs
-from ilang.codegen.runtime.model import Model, options_of
+from ilang.codegen.runtime.model import CONFIG_EXAMPLE, Model, check_named, options_of
 from ilang.codegen.runtime.session import Session
 from ilang.codegen.runtime.solved import SolvedDefinition
+from ilang.codegen.runtime.target import check_target
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError
 from ilang.core.explain.expression import aligned
@@ -123,8 +125,12 @@ class Function:
         Raises:
             DataError: E0764 (there are parameters or state, which a session keeps), and what a session refuses.
         """
-        shapes = *map(np.shape, arrays), *((name, np.shape(array)) for name, array in named.items())
-        key = shapes, target, repr(sorted((config or {}).items()))
+        check_target(target)
+        config = {} if config is None else config
+        check_named("configuration values", config, "E0750", CONFIG_EXAMPLE)
+        given = *((f"input {n}", array) for n, array in enumerate(arrays)), *named.items()
+        shapes = tuple([(name, shape_of(name, array)) for name, array in given])
+        key = shapes, target, repr(sorted(config.items()))
         with self._lock:
             session = self._sessions.pop(key, None) or self.session(None, config, target=target)
             answer = None
@@ -142,7 +148,7 @@ class Function:
         self, shapes: Mapping[str, str] | None = None, config: Config = None, **options: Any
     ) -> Session:
         """A session of this definition; see ``Library.session``."""
-        return Session(self.model, options_of(self.name, shapes or {}, config or {}, options))
+        return Session(self.model, options_of(self.name, shapes, config, options))
 
     def parameters(
         self, shapes: Mapping[str, str] | None = None, config: Config = None
@@ -161,7 +167,7 @@ class Function:
         Raises:
             Error: what is wrong with the text, or does not agree.
         """
-        built = self.model.built(options_of(self.name, shapes or {}, config or {}, {}))
+        built = self.model.built(options_of(self.name, shapes, config, {}))
         order = {cell: n for n, cell in enumerate(built.paths)}
         inputs = {
             number: (KINDS.get(cell.kind, "constant"), built.paths.get(cell, cell.name))
@@ -182,7 +188,7 @@ class Function:
 
     def graph(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> Graph:
         """The graph of a run, gradients still inputs that stand for them."""
-        return self.model.built(options_of(self.name, shapes or {}, config or {}, {})).graph
+        return self.model.built(options_of(self.name, shapes, config, {})).graph
 
     def shaped(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> Shaped:
         """The program of a run, typed, gradients attached."""
@@ -202,6 +208,9 @@ class Function:
         Raises:
             Error: what is wrong with the text, the shapes or the configuration, and where.
         """
+        check_flag("verbose", verbose)
+        says = "programs are explained for a machine"
+        check_is(machine, Machine, "E0716", says, "leave it out for a processor")
         solved = self.definition(shapes, config)
         program = pipeline.explain_shaped(
             solved.built.graph, solved.shaped(), verbose, given=True, machine=machine
@@ -226,7 +235,7 @@ class Function:
         self, shapes: Mapping[str, str] | None = None, config: Config = None
     ) -> SolvedDefinition:
         """The definition with its shapes inferred, for what a run of it goes through."""
-        return SolvedDefinition(self.model, options_of(self.name, shapes or {}, config or {}, {}))
+        return SolvedDefinition(self.model, options_of(self.name, shapes, config, {}))
 
 
 def _lasting(solved: SolvedDefinition, kind: str) -> tuple[Lasting, ...]:

@@ -58,7 +58,7 @@ def checked_orders(layouts: Sequence[object], ranks: Sequence[int]) -> tuple[Ord
         plain = tuple(range(rank))
         known = {"C": plain, "F": plain[::-1]}
         order = known.get(layout) if isinstance(layout, str) else None
-        if order is None and isinstance(layout, tuple | list):
+        if isinstance(layout, tuple | list) and all(type(each) is int for each in layout):
             order = tuple(layout)
         if order is None or sorted(order) != list(plain):
             message = f"{shown(layout)} is no order of {rank} dimensions"

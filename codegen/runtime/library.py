@@ -64,7 +64,7 @@ class Library(dict[str, Component]):
         from ilang.codegen.runtime.model import options_of
         from ilang.codegen.runtime.session import Session
 
-        return Session(self.model, options_of(name, shapes or {}, config or {}, options))
+        return Session(self.model, options_of(name, shapes, config, options))
 
     def __repr__(self) -> str:
         """The definitions of the file, in short."""

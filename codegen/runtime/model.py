@@ -8,7 +8,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ilang.codegen.runtime.arguments import shown, widened_array
+from ilang.codegen.runtime.arguments import check_is, shown, widened_array
 from ilang.codegen.runtime.npy import load_npy
 from ilang.codegen.runtime.philox import LARGEST_SEED
 from ilang.core import pipeline
@@ -52,23 +52,28 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
+CONFIG_EXAMPLE = 'config={"lr": 0.1}'
+
+
 def options_of(
     name: str,
-    shapes: Mapping[str, str],
-    config: Mapping[str, Given],
+    shapes: Mapping[str, str] | None,
+    config: Mapping[str, Given] | None,
     given: Mapping[str, Any],
 ) -> Options:
     """The options of a session, from the arguments of ``Library.session``.
 
     Raises:
-        DataError: E0752 (a shape), E0756 (an argument that there is not).
+        DataError: E0750 (configuration), E0751 (no name), E0752 (a shape), E0756 (an argument that there is not).
     """
+    check_is(name, str, "E0751", "a definition has a name", 'm.session("step")')
+    shapes, config = {} if shapes is None else shapes, {} if config is None else config
     for each in given:
         if each not in DEFAULTS:
             listed = did_you_mean(each, list(DEFAULTS), f"there are {', '.join(DEFAULTS)}")
             raise DataError("E0756", f"a session has no option {each}", help=listed)
-    _refuse_unnamed("shapes", shapes, "E0752", 'shapes={"x": "64|3"}')
-    _refuse_unnamed("configuration values", config, "E0750", 'config={"lr": 0.1}')
+    check_named("shapes", shapes, "E0752", 'shapes={"x": "64|3"}')
+    check_named("configuration values", config, "E0750", CONFIG_EXAMPLE)
     rows = {each: rows_of(each, text) for each, text in shapes.items()}
     chosen = {**DEFAULTS, **given}
     keep = chosen["keep"]
@@ -81,9 +86,15 @@ def options_of(
     return Options(name, rows, config, *chosen.values())
 
 
-def _refuse_unnamed(kind: str, given: object, code: str, example: str) -> None:
+def check_named(kind: str, given: object, code: str, example: str) -> None:
+    """Refuse values that are not given by names. Raises DataError of a code."""
     if not isinstance(given, Mapping):
         raise DataError(code, f"{kind} are given by name, not as {shown(given)}", help=example)
+    unnamed = next((each for each in given if not isinstance(each, str)), None)
+    if unnamed is not None:
+        raise DataError(
+            code, f"{kind} are given by name, and {shown(unnamed)} is none", help=example
+        )
 
 
 class Model:

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.runtime.arguments import SUPPORTED, check_threads, contiguous, widened_array
+from ilang.codegen.runtime.arguments import (
+    SUPPORTED,
+    check_file_name,
+    check_threads,
+    contiguous,
+    widened_array,
+)
 from ilang.codegen.runtime.dispatch import CallPlans
 from ilang.codegen.runtime.specialization import Specialization
 from ilang.codegen.runtime.target import DEVICES, check_target, source_of
@@ -159,7 +165,8 @@ class Routine:
         self, given: Sequence[Any], out: Any, threads: int, target: str, stream: Any = None
     ) -> Any:
         """Run on an array for each leaf; None for one whose own values count."""
-        table, is_plain = self._plans.table, target == "c" and stream is None
+        table = self._plans.table
+        is_plain = target.__class__ is str and target == "c" and stream is None
         if table is not None and is_plain and threads.__class__ is int and threads == 1:
             results = table(given, out)
             if results is not None:
@@ -292,6 +299,7 @@ class Routine:
         from ilang.codegen.project.render import write_functions
         from ilang.codegen.runtime.files import path_text
 
+        check_file_name(name)
         shaped = self._typed()
         shaped = shaped if name is None else replace(shaped, name=name)
         nodes = self._inferred.graph.nodes

@@ -15,6 +15,7 @@ import os
 import reprlib
 import warnings
 from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,9 +23,11 @@ import numpy as np
 from ilang.codegen.runtime.arguments import (
     NUMPY_TYPES,
     SUPPORTED,
+    check_is,
     check_threads,
     contiguous,
     rounded,
+    shape_of,
     shown,
     widened_array,
 )
@@ -254,7 +257,7 @@ class Session:
         if self._compiled() or len(options.shapes) == len(self._names):
             return
         taken = {
-            each.name: rows_of_extents(np.shape(array), each.shape)
+            each.name: rows_of_extents(shape_of(each.name, array), each.shape)
             for each, array in zip(self._model.inputs(options.name), arrays, strict=True)
             if each.name not in options.shapes
         }
@@ -486,6 +489,9 @@ class Session:
             DataError: E0725 (no path), E0731, E0732 (the file cannot be written), E0768 (another file is there).
         """
         options = self._options
+        check_is(
+            notes, (Mapping, NoneType), "E0716", "notes are texts by name", 'notes={"at": "3"}'
+        )
         with self.lock:  # until all is written: the run after the next one writes into these arrays
             arrays = {path: self.parameters.now(path) for path in self.parameters}
             arrays |= {f"{STATE}{path}": self.state.now(path) for path in self.state}

@@ -9,15 +9,17 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
+from ilang.codegen.runtime.arguments import check_is
 from ilang.codegen.runtime.routine import LeafInput, Routine
 from ilang.core import pipeline
 from ilang.core.build.tensor import Leaf, Shape, TensorExpression, graph_of, made_of, ordered
 from ilang.core.diagnostic import DataError
 from ilang.core.explain.story import Story
 from ilang.core.infer.projections import Projection, project, sizes_of
-from ilang.core.ir.operation import Logic, SizeConstraint, Terminal
+from ilang.core.ir.operation import Logic, SameSize, Scaled, SetSize, SizeConstraint, Terminal
 from ilang.core.ir.rows import extent_of, known_axes
 from ilang.core.ir.scalar import Apply, Operand, Scalar
 
@@ -121,6 +123,7 @@ def operation(meaning: tuple[Scalar, str, Logic], text: str, operands: Sequence[
 
 def pointwise(primitive: str, *operands: object) -> Tensor:
     """A primitive element by element."""
+    check_is(primitive, str, "E0745", "a primitive has a name", 'tensor.pointwise("exp", x)')
     scalar = Apply(primitive, tuple(Operand(n) for n in range(len(operands))))
     return operation((scalar, "+", "pointwise"), primitive, operands)
 
@@ -145,7 +148,29 @@ def solve(
     Raises:
         ShapeError: E0501 to E0532, E0574.
     """
+    for each in tensors:
+        _check_tensor(each)
+    example = 'tensor.solve(x, constraints=[tensor.SetSize("k", 2)], fits=[(x, y)])'
+    check_is(constraints, (tuple, list), "E0745", "constraints are a list", example)
+    for constraint in constraints:
+        check_is(
+            constraint,
+            (SetSize, SameSize, Scaled),
+            "E0745",
+            "a constraint is one of sizes",
+            example,
+        )
+    check_is(fits, (tuple, list), "E0745", "what fits is a list of pairs", example)
+    for pair in fits:
+        check_is(pair, tuple, "E0745", "what fits is a pair of tensors", example)
+        for each in pair:
+            _check_tensor(each)
     return Program(tensors, tuple(constraints), fits)
+
+
+def _check_tensor(value: object) -> None:
+    """Refuse what is no tensor. Raises DataError E0741."""
+    check_is(value, Tensor, "E0741", "a tensor is wanted here", "tensor.data(x) is one")
 
 
 class Program:
@@ -170,6 +195,7 @@ class Program:
             self._inferred = pipeline.infer_rows(self._graph)
 
     def _value(self, tensor: Tensor) -> int:
+        _check_tensor(tensor)
         if tensor not in self._number:
             raise DataError(
                 "E0741", f"{tensor.name} is not of this program", help="give it to solve as well"
@@ -204,6 +230,8 @@ class Program:
         Args:
             limit: how many tensors, events and projections to tell at most; None for all.
         """
+        says = "a limit is a number of tensors, or None"
+        check_is(limit, (int, NoneType), "E0745", says, "p.story(limit=200)")
         return pipeline.story(self._graph, limit)
 
     def routine(self, *tensors: Tensor) -> Routine:
@@ -212,6 +240,8 @@ class Program:
         Raises:
             DataError: E0741.
         """
+        for tensor in tensors:
+            _check_tensor(tensor)
         known = self._routines.get(tensors)
         if known is None:
             values = [self._value(tensor) for tensor in tensors]
@@ -233,6 +263,7 @@ class Program:
         leaves = self._leaves([of])
         wanted = [leaf for leaf in leaves if _is_parameter(leaf)] if wrt is None else list(wrt)
         for leaf in wanted:
+            _check_tensor(leaf)
             if leaf not in leaves:
                 message = f"{of.name} is not computed from the leaf {leaf.name}"
                 names = ", ".join(each.name for each in leaves)
@@ -282,6 +313,7 @@ class Program:
         Raises:
             DataError: E0742 (a leaf without values), E0743 (values of another shape).
         """
+        check_is(tensors, (tuple, list), "E0741", "tensors are a list", "p.values([x, y])")
         results = self.routine(*tensors).by_name(given or {}, target)
         return [results] if len(tensors) == 1 else list(results)
 

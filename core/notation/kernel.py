@@ -101,12 +101,18 @@ def with_ranks(body: Tree, parameters: Sequence[NamedInput] | None) -> Tree:
 
 def order_of(text: object, span: Span | None = None) -> KernelOrder:
     """``f`` or ``c``. Raises NotationError E0182."""
-    if text == "f":
+    if isinstance(text, str) and text == "f":
         return "f"
-    if text == "c":
+    if isinstance(text, str) and text == "c":
         return "c"
-    shown = f"`{text}`" if isinstance(text, str) else repr(text)
-    raise NotationError("E0182", f"{shown} is no order of a kernel", span, ORDER_HELP)
+    raise NotationError("E0182", f"{_given(text)} is no order of a kernel", span, ORDER_HELP)
+
+
+def _given(value: object) -> str:
+    """A value where a word is wanted."""
+    if isinstance(value, int | float | None):
+        return repr(value)
+    return f"`{value}`" if isinstance(value, str) else f"a value of type {type(value).__name__}"
 
 
 def accumulator(name: object, span: Span | None = None) -> str:
@@ -114,14 +120,13 @@ def accumulator(name: object, span: Span | None = None) -> str:
     symbol = ACCUMULATORS.get(name) if isinstance(name, str) else None
     if symbol is not None:
         return symbol
-    shown = f"`{name}`" if isinstance(name, str) else repr(name)
     reason = (
         " is not associative, or has no neutral element"
-        if name in SYMBOLS
+        if isinstance(name, str) and name in SYMBOLS
         else " is no accumulator"
     )
     known = ", ".join(ACCUMULATORS)
-    raise NotationError("E0182", f"{shown}{reason}", span, f"accumulators are {known}")
+    raise NotationError("E0182", f"{_given(name)}{reason}", span, f"accumulators are {known}")
 
 
 def _applied(name: str, operands: Sequence[Scalar], span: Span) -> Scalar:
