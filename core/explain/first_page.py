@@ -22,7 +22,7 @@ BALANCE = 10
 """Operations for each byte from which on arithmetic takes longer than memory does, on processors of today."""
 EDGES = "i' counts inside of a step of i, and stops where the dimension ends"
 EXACT = "the same with exact bounds and edges"
-BREAKS = re.compile(r" (?=(?:[+−/*-]|if|else|and|or) )|(?<=,) |(?<= =) ")
+BREAKS = re.compile(r" (?=(?:[+−/*-]|if|else|and|or) )|(?<=,) |(?<=[ +]=) ")
 
 
 def first_page(page: Explanation, width: int = WIDTH, ascii_only: bool = False) -> str:
@@ -199,7 +199,8 @@ def _work(cost: Cost) -> str:
 
 def loops_page(page: Explanation, width: int = WIDTH, ascii_only: bool = False) -> str:
     """The loops that run, simplified, in lines of at most ``width`` columns where they can be broken."""
-    stepped = any("'" in line.text for line in page.running)
+    text = " ".join(line.text for line in page.running)
+    stepped = "'" in text and " by " in text
     lines = [
         *_folded("how it runs, chosen for this machine where no schedule is written", width, 2),
         *_loops(page.running, width, "--emit loops lists them", below=True),

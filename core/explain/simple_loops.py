@@ -8,13 +8,15 @@ Example, a sum over rows:
       out[i] = acc
 
 The counter of a loop in steps counts elements, ``for j in 0..n by 64``. A loop inside of such a step has its letter
-with a stroke, ``for j' in 0..64``, and stops where the dimension ends.
+with a stroke, ``for j' in 0..64``, and stops where the dimension ends. Loops of a GPU's tiles count blocks, threads and
+what a thread does: their letters have the strokes of splits, ``i``, ``i'`` and ``i''``.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from fractions import Fraction
 
 from ilang.core.calculus.affine import Affine
@@ -49,6 +51,8 @@ from ilang.core.record import replace
 
 COMBINED = {"add": "sum", "mul": "product", "max": "maximum", "min": "minimum"}
 """The word for a primitive that combines the values of several threads."""
+PART = re.compile(r"([A-Za-z]+)(?:([1-9])[a-z]*)?")
+"""The name of a loop over a part of an axis: the axis, the number of the part, the letters of further splits."""
 MOST = 1000
 """Lines from which on further calls of a kernel are a line each."""
 
@@ -142,6 +146,8 @@ class _Simple(KernelLoops):
         """The part of a dimension that begins where an iteration of a loop does."""
         self.stores = Counter(s.buffer for s in shown if isinstance(s, Store))
         self.packing = False
+        self.inner = set[str]() if program.machine.device is None else self._inner()
+        """The names of loops of a GPU's tiles that are parts of an axis."""
 
     def all(self) -> Iterator[LoopLine]:
         """Every line."""
@@ -306,13 +312,40 @@ class _Simple(KernelLoops):
                 end = f"min({end},{text})"
             elif bound.index.variables() and not outer:
                 end = text if part else f"min({end},{text})"
-        name = fresh_letter(name, taken) if outer or len(name) == 1 else Names(taken).fresh(name)
+        if not outer and step == 1 and name in self.inner:
+            name = self._with_strokes(name, taken)
+        elif outer or len(name) == 1:
+            name = fresh_letter(name, taken)
+        else:
+            name = Names(taken).fresh(name)
         self.letters[variable] = name
         first = "the first " if loop.first else ""
         by = f" by {step}" if 1 < step else ""
         if loop.chunk is not None:
             return f"{first}{name} in block {self.letters[loop.chunk.block]} of 0..{end}{by}"
         return f"{first}{name}" if name == end and not by else f"{first}{name} in 0..{end}{by}"
+
+    def _inner(self) -> set[str]:
+        """The names of loops over parts of an axis, ``i1`` and ``k2s``: some index is a sum over two of them."""
+        names: set[str] = set()
+        for _, index in accesses(self.kernel.body):
+            for each in index:
+                parts: dict[str, list[str]] = {}
+                for variable in each.variables():
+                    if part := PART.fullmatch(self.kernel.names[variable]):
+                        parts.setdefault(part[1], []).append(part[0])
+                names.update(name for alike in parts.values() if 1 < len(alike) for name in alike)
+        return names
+
+    @staticmethod
+    def _with_strokes(name: str, taken: Container[str]) -> str:
+        """The name of a part of an axis as splits are written: ``i''`` for ``i2``, or the next that is not taken."""
+        part = PART.fullmatch(name)
+        assert part is not None
+        name = part[1] + "'" * int(part[2] or 0)
+        while name in taken:
+            name += "'"
+        return name
 
     def _outer(self, loop: For, body: Block, whole: int) -> list[int]:
         """The loops in steps that a loop counts inside of: their letter is its own, but for a stroke."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from ilang.core import pipeline
 from ilang.core.diagnostic import Error
 from ilang.core.explain.meaning import LoopLine, Meaning
 from ilang.core.explain.simple_loops import simple_loops
+from ilang.core.machine import CPU, GPU
 from ilang.core.notation.module import parse_module
 from ilang.core.source import Source
 from tests.golden.test_golden import FOLDER, graph_in
@@ -136,6 +138,19 @@ def test_a_wrong_page_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_letter_in_the_place_of_another_is_no_extent() -> None:
     """Where ``j`` is an extent in an index, its loop has another letter: not ``i`` around ``for k in 0..i``."""
     assert check("mixed", [107]) == (1, [])
+
+
+@pytest.mark.parametrize(
+    "text", ["ik*kj~ijk >> +ijk~ij", "hik*hkj~hijk >> +hijk~hij", "ik*jk~ijk >> +ijk~ij", "ij~ji"]
+)
+def test_parts_of_an_axis_have_strokes_as_splits_have(text: str) -> None:
+    shaped = pipeline.infer(pipeline.graph_of(pipeline.text_component(text), "f"))
+    for machine in (CPU, GPU):
+        loops = simple_loops(pipeline.lower(shaped, machine), {})
+        heads = [each.text[4:] for each in loops if each.text.startswith("for ")]
+        names = [word.split()[0] for head in heads for word in head.split(" and ")]
+        assert not [name for name in names if re.match(r"[a-z]\d", name)]
+        assert "j'" in names
 
 
 def test_an_axis_that_is_written_twice_has_letters() -> None:
