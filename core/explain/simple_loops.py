@@ -51,7 +51,7 @@ from ilang.core.record import replace
 
 COMBINED = {"add": "sum", "mul": "product", "max": "maximum", "min": "minimum"}
 """The word for a primitive that combines the values of several threads."""
-PART = re.compile(r"([A-Za-z]+)(?:([1-9])[a-z]*)?")
+PART = re.compile(r"([A-Za-z]+\d*?)(?:([1-9])[a-z]*)?")
 """The name of a loop over a part of an axis: the axis, the number of the part, the letters of further splits."""
 MOST = 1000
 """Lines from which on further calls of a kernel are a line each."""

@@ -153,6 +153,16 @@ def test_parts_of_an_axis_have_strokes_as_splits_have(text: str) -> None:
         assert "j'" in names
 
 
+def test_parts_of_an_axis_with_a_number_have_strokes() -> None:
+    text = (ROOT / "samples" / "14_multi_head.i").read_text()
+    module = parse_module(Source("m.i", text))
+    shaped = pipeline.infer(pipeline.module_graph(module, "multi_head"))
+    loops = simple_loops(pipeline.lower(shaped, GPU), {})
+    heads = " ".join(each.text for each in loops if each.text.startswith("for "))
+    assert "d2'' in 0..2 and" in heads
+    assert "d22" not in heads
+
+
 def test_an_axis_that_is_written_twice_has_letters() -> None:
     text = 'einx.sum("b i i -> b")'
     page = page_of(pipeline.infer(pipeline.graph_of(pipeline.text_component(text), "f")))
