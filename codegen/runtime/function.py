@@ -126,11 +126,11 @@ class Function:
             DataError: E0764 (there are parameters or state, which a session keeps), and what a session refuses.
         """
         check_target(target)
-        config = {} if config is None else config
-        check_named("configuration values", config, "E0750", CONFIG_EXAMPLE)
-        given = *((f"input {n}", array) for n, array in enumerate(arrays)), *named.items()
-        shapes = tuple([(name, shape_of(name, array)) for name, array in given])
-        key = shapes, target, repr(sorted(config.items()))
+        if config is not None:
+            check_named("configuration values", config, "E0750", CONFIG_EXAMPLE)
+        shapes = [shape_of(f"input {n}", array) for n, array in enumerate(arrays)]
+        words = [(name, shape_of(name, array)) for name, array in named.items()]
+        key = *shapes, *words, target, repr(sorted(config.items())) if config else ""
         with self._lock:
             session = self._sessions.pop(key, None) or self.session(None, config, target=target)
             answer = None
