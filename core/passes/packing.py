@@ -182,9 +182,9 @@ def _across(
     """
     last = len(tensor.dims) - 1
     walks = {
-        loop: entry.step
+        loop: 1 if entry.plain is None else entry.step
         for loop, entry in zip(nest.order, packed, strict=True)
-        if entry.dim == last and entry.plain is not None
+        if entry.dim == last
     }
     if not walks or nest.order[-1] in walks or storage.machine.device is not None:
         return nest
