@@ -44,6 +44,7 @@ class Tiles:
         many_lanes: results, those in lanes among them, for which a copy of what rows alone read is worth its time.
         tail: an axis whose last tile has idle lanes for more than one of so many elements is joined with the next.
         block: elements of a transposed block, along the operand and along the result.
+        short_lanes: of vectors that are worth it in a row that they do not divide, whose last two overlap.
         gain: elements that a tile takes in the time of one that is read from memory and added.
         threads, terms: of a GPU, threads along each side of a block's tile, and terms of a contraction that a block
             copies at a time.
@@ -62,6 +63,7 @@ class Tiles:
     tail: int
     block: tuple[int, int]
     gain: int
+    short_lanes: int = 4
     threads: int = 1
     terms: int = 1
 

@@ -222,7 +222,7 @@ class TileText:
                 yield self.plain.opened(loop, indent, end="rows_at_once" if grouped else "")
             indent += INDENT
             if loop.variable in self.registers.counted and not (last and self._reads_no_lanes()):
-                at = f"first_lane + {name}" if last else name
+                at = self._lane(name) if last else name
                 at = f"first_row + {name}" if grouped else at
                 clamped = not last and ends
                 at = f"min_i64({at}, last_{name})" if clamped else at
@@ -252,7 +252,7 @@ class TileText:
         lanes = f"parts_at_once * lanes_{kind}"
         yield self.plain.opened(loop, indent, f"lanes_{kind}", lanes)
         if loop.variable in self.registers.counted:
-            yield f"{inside}const int64_t in_{name} = first_lane + {name};"
+            yield f"{inside}const int64_t in_{name} = {self._lane(name)};"
         texts = self.spelling.hold(loads, name)
         registers = f"(rows_at_once + {len(loads)}) * parts_at_once < 4 * HELD / VECTOR / 3"
         for load, text in zip(loads, texts, strict=True):
@@ -290,18 +290,28 @@ class TileText:
         kind = vector_type(self.dtype, self.lanes)
         name = identifier(self.program.buffers[self.tile.buffer].name)
         row = f"(first_row + tile_row) * {self._stride()}"
-        return f"*({kind}u *)&{name}[{row} + first_lane + part * lanes_{kind}]"
+        return f"*({kind}u *)&{name}[{row} + {self._lane(f'part * lanes_{kind}')}]"
+
+    def _lane(self, lane: str, first: str = "first_lane + ") -> str:
+        """The lane where a vector begins: the last of a row that vectors do not divide ends with the row."""
+        at = f"{first}{lane}"
+        if not self._overlaps():
+            return at
+        return f"min_i64({at}, {self.dims[-1]} - lanes_{vector_type(self.dtype, self.lanes)})"
+
+    def _overlaps(self) -> bool:
+        """Whether the last two vectors of a row overlap, as none of its length divides the row."""
+        return self.dims[-1] % self.lanes != 0
 
     def _filled(self, fill: Store, indent: str) -> Iterator[str]:
         """Fill a row of the copy before any of it is read, by the first lanes: its source is read in order."""
         kind, loop = vector_type(self.dtype, self.lanes), self.loops[-1]
         name, inside = self.plain.variable(loop.variable), indent + INDENT + INDENT
-        assert self.dims[-1] % self.lanes == 0, (self.dims, self.lanes)
         yield f"{indent}if (filling && first_lane == 0) {{"
         yield f"#pragma GCC unroll {self._most_parts()}"
         yield self.plain.opened(loop, indent + INDENT, f"lanes_{kind}", str(self.dims[-1]))
         if loop.variable in self.registers.counted:
-            yield f"{inside}const int64_t in_{name} = {name};"
+            yield f"{inside}const int64_t in_{name} = {self._lane(name, '')};"
         target = self.spelling.element(fill.buffer, fill.index)
         yield f"{inside}*({kind}u *)&{target} = {self.spelling.expression(fill.value)};"
         yield f"{indent}{INDENT}}}"
@@ -332,7 +342,7 @@ class TileText:
         yield wrapped(f"static inline void {self.name}(", parameters, ")")
         yield "{"
         words = [
-            f"{self.name}_lanes == {self.dims[-1]}",
+            f"{self.name}_lanes {'>=' if self._overlaps() else '=='} {self.dims[-1]}",
             f"{self.name}_most == {prod(self.dims[:-1])}",
         ]
         words += [f"{self.plain.trips(loop.size, loop.end)} == 1" for loop in self.tile.blocks]
@@ -455,7 +465,7 @@ class TileText:
 
     def _most_parts(self) -> int:
         """Vectors of a row where they are shortest."""
-        return self.dims[-1] // self.program.machine.least_vector_lanes(self.dtype) or 1
+        return -(-self.dims[-1] // self.program.machine.least_vector_lanes(self.dtype))
 
     def _over_part(self, statement: str, indent: str = INDENT) -> Iterator[str]:
         """A statement for every vector of the rows at hand."""

@@ -116,10 +116,12 @@ def _tile(program: ir.Program, tile: ir.Tile, demand: Demand) -> None:
     counted, lanes = held.counted, held.loops[-1].variable
     counts = lanes in counted and counted <= {loop.variable for loop in held.loops}
     demand(counts, "lanes, and no other loops than those of elements, count within a part")
-    demand(1 < held.lanes and held.extents[-1] % held.lanes == 0, "lanes divide a row of a tile")
+    is_vector = held.lanes.bit_count() == 1 < held.lanes
+    demand(is_vector and held.lanes <= held.extents[-1], "a row of a tile has a vector at least")
     demand(tile.runs is not None or not held.apart, "sums of runs are of a tile that has runs")
     for block in held.micro_tiles:
-        demand(held.extents[-1] % block.lanes == 0, "the lanes at a time divide a row of a tile")
+        fits = block.lanes < held.extents[-1] + held.lanes
+        demand(fits, "the lanes at a time are those of a row of a tile and less than a vector more")
     _reads(program, held, tile.buffer, demand)
     if tile.fill is not None:
         demand(not held.guards, "a tile that fills a copy is in registers wherever it is")

@@ -264,10 +264,10 @@ def _tile(
     _demand(all(x.axis in reduced for x in tile.blocks), "blocks of a tile are reduced", value)
     _demand(not (tile.blocks and tile.outer), "blocks are all that is outside a tile", value)
     _demand(not (tile.kept and tile.outer), "a tile that is kept has its final values", value)
-    divides = tile.extents[-1] % tile.vector == 0
-    _demand(divides, "vectors divide a row of a tile", value)
+    is_vector = tile.vector.bit_count() == 1 and tile.vector <= max(1, tile.extents[-1])
+    _demand(is_vector, "a row of a tile has a vector at least", value)
     fits = all(
-        tile.extents[-1] % part.lanes == 0 and max(part.rows) <= prod(tile.extents[:-1])
+        part.lanes < tile.extents[-1] + tile.vector and max(part.rows) <= prod(tile.extents[:-1])
         for part in tile.micro_tiles
     )
     _demand(fits, "what is computed at a time is a part of a tile", value)

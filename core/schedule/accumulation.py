@@ -347,13 +347,13 @@ def _tile(reduction: _Reduction) -> RegisterTile | None:
 
 
 def _fills_registers(reduction: _Reduction, elements: Sequence[Loop], count: int | None) -> bool:
-    """Whether a whole axis is worth a tile: one vector at most, or whole ones that registers hold, as splits are."""
+    """Whether a whole axis is worth a tile: one that registers hold, as splits are, of integers in whole vectors."""
     nest, machine = reduction.nest, reduction.program.machine
     if nest.written or len(elements) > 1 or nest.factors[elements[0].axis] or count is None:
         return True
     held = max(variant.held_bytes for variant in machine.variants)
     vector = machine.vector_lanes(reduction.dtype)
-    is_whole = count <= vector or count % vector == 0
+    is_whole = count <= vector or count % vector == 0 or reduction.dtype in FLOATS
     return is_whole and count * BYTES[reduction.dtype] <= held
 
 

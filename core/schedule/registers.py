@@ -17,11 +17,13 @@ from ilang.core.machine import Machine
 
 
 def vector_lanes(machine: Machine, dtype: str, extent: int) -> int:
-    """The lanes of the vectors that a loop of this extent divides into; 1 where it does not."""
-    lanes = machine.vector_lanes(dtype) if dtype in FLOATS else 1
+    """The lanes of the vectors that rows of this extent have: of two that overlap, where they do not divide it."""
+    longest = lanes = machine.vector_lanes(dtype) if dtype in FLOATS else 1
+    while longest > extent:
+        longest //= 2
     while lanes > 1 and extent % lanes:
         lanes //= 2
-    return lanes
+    return max(longest, 1) if machine.tiles.short_lanes <= longest else lanes
 
 
 def micro_tiles(
@@ -66,7 +68,7 @@ def _fitting(extents: tuple[int, ...], unit: int, held: int) -> tuple[int, int]:
 
     One vector of ``unit`` lanes of each row at least; a tile of more than two dimensions has all of its rows.
     """
-    rows, lanes = prod(extents[:-1]), extents[-1]
+    rows, lanes = prod(extents[:-1]), -(-extents[-1] // unit) * unit
     matrix = len(extents) == 2
     heights = [n for n in range(1, rows + 1) if rows % n == 0] if matrix else [rows]
     fits = [

@@ -12,8 +12,8 @@ from ilang import i
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
-SEEDS = range(9200, 9220)
-EXTENTS = (1, 3, 15, 16, 17, 20, 31, 63, 64, 65, 80, 130)
+SEEDS = range(9200, 9230)
+EXTENTS = (1, 3, 4, 5, 7, 9, 12, 14, 15, 16, 17, 20, 24, 31, 33, 63, 64, 65, 80, 130)
 
 
 def program(rng: random.Random) -> tuple[str, list[tuple[int, ...]]]:
@@ -22,7 +22,7 @@ def program(rng: random.Random) -> tuple[str, list[tuple[int, ...]]]:
     step = rng.choice(("", "", "2", "3"))
     width = rng.choice((1, 2, 3, 5))
     shift = rng.choice(("", "", "-1", "+1"))
-    rows = rng.choice((1, 2, 7))
+    rows = rng.choice((1, 2, 7, 14))
     columns = rng.choice(EXTENTS) * int(step or 1) + width + 2
     outer = [rng.choice((1, 2, 3)) for _ in lead]
     last = [rng.choice(EXTENTS) for _ in channels]

@@ -18,7 +18,8 @@ from ilang.core.ir.schedule import Loop
 from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
-from ilang.core.schedule.choose.tile import MOST_TERMS, Access, Factors, narrowed
+from ilang.core.record import replace
+from ilang.core.schedule.choose.tile import MOST_TERMS, Access, Factors, balanced, narrowed
 
 
 def in_registers(
@@ -47,14 +48,37 @@ def in_registers(
     if not is_column and not (_have_windows(accesses, outputs, reduced) and _is_kept(node, is_sum)):
         return None
     count = extents.fixed(node.sizes[lanes])
-    if extents.is_small(node.sizes[lanes]) or (count and count < machine.vector_lanes("f32")):
+    if extents.is_small(node.sizes[lanes]) or (count and count < machine.tiles.short_lanes):
         return None
     factors: list[tuple[int, ...]] = [()] * len(order)
-    factors[lanes] = (narrowed(count, machine.tiles.lanes, machine),)
     others = [axis for axis in order if axis != lanes]
-    outer = (axis for axis in others if axis not in reduced)
-    inner = (axis for axis in others if axis in reduced)
-    return tuple(factors), (*map(Loop, outer), Loop(lanes), *map(Loop, inner), Loop(lanes, 1))
+    outer = [Loop(axis) for axis in others if axis not in reduced]
+    inner = [Loop(axis) for axis in others if axis in reduced]
+    if count and count <= machine.tiles.lanes and _steps(accesses, lanes) <= {0, 1}:
+        rows = _rows(node, extents, outer[around:])
+        if rows is not None:
+            factors[rows.axis] = (
+                balanced(extents.fixed(node.sizes[rows.axis]), machine.tiles.rows),
+            )
+            inner.append(replace(rows, part=1))
+        return tuple(factors), (*outer, *inner, Loop(lanes))
+    if count and count < machine.vector_lanes("f32"):
+        return None
+    factors[lanes] = (narrowed(count, machine.tiles.lanes, machine),)
+    return tuple(factors), (*outer, Loop(lanes), *inner, Loop(lanes, 1))
+
+
+def _rows(node: Assignment, extents: Extents, outer: Sequence[Loop]) -> Loop | None:
+    """The innermost loop outside of a row, over rows that may fill registers beside it; None where there is none."""
+    loop = outer[-1] if outer else None
+    if (
+        loop is None
+        or loop.axis not in node.output_axes()
+        or extents.is_small(node.sizes[loop.axis])
+    ):
+        return None
+    count = extents.fixed(node.sizes[loop.axis])
+    return loop if count is None or 1 < count else None
 
 
 def _is_kept(node: Assignment, is_sum: bool) -> bool:
@@ -73,6 +97,13 @@ def _go_along(accesses: Collection[Access], lanes: int) -> bool:
         if not 0 <= steps.get(lanes, 0) <= 3:
             return False
     return True
+
+
+def _steps(accesses: Collection[Access], lanes: int) -> set[int]:
+    """The steps in which what is read is walked along memory by an axis."""
+    return {
+        step for index in accesses if index for step, axis in index[-1].steps() if axis == lanes
+    }
 
 
 def _have_windows(

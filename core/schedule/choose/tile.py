@@ -325,7 +325,7 @@ def _is_outside_last(index: tuple[Affine, ...], axis: int) -> bool:
     return axis in variables_of(index[:-1])
 
 
-def _balanced(extent: int | None, rows: int) -> int:
+def balanced(extent: int | None, rows: int) -> int:
     """The rows of a tile that may have so many: as many in each as there can be."""
     return -(-extent // -(-extent // rows)) if extent else rows
 
@@ -337,7 +337,7 @@ def _height(extent: int | None, rows: int, times: int) -> int:
     """
     if extent is None:
         return rows
-    least = _balanced(extent, rows * times)
+    least = balanced(extent, rows * times)
     fit = (n for n in range(least, 2 * least) if n <= rows or any(n % d == 0 for d in range(4, 7)))
     return next(fit, least)
 
@@ -363,7 +363,7 @@ def _terms(contraction: _Contraction, longest: int | None = None) -> list[tuple[
     if all(lengths):
         left = MOST_TERMS
         for axis in sorted(reduced, key=lambda axis: (axis == longest, axis), reverse=True):
-            part = _balanced(contraction.extent(axis), left)
+            part = balanced(contraction.extent(axis), left)
             is_part = 1 < part and contraction.extent(axis) != part
             factors[axis] = (part,) if is_part else ()
             left = max(1, left // part)

@@ -329,7 +329,7 @@ def with_tile(**change: object) -> Callable[[Scheduled], Scheduled]:
         (with_tile(extents=(6, 32)), "a tile has the extents of its loops"),
         (with_tile(blocks=(), outer=(Loop(2),), kept=True), "has its final values"),
         (with_tile(runs=Runs(1, 128)), "runs are of loops of the core"),
-        (with_tile(vector=24), "vectors divide a row of a tile"),
+        (with_tile(vector=24), "a row of a tile has a vector at least"),
         (with_tile(micro_tiles=()), "vectors take a part at a time"),
         (
             with_instances(lambda x: replace(x, accumulation=Chunks(Loop(2), 1, 1, 1))),

@@ -194,7 +194,7 @@ def registers(**change: object) -> Callable[[Tile], Tile]:
         (registers(core=()), "registers have the loops of their tile"),
         (registers(body=()), "registers do what their tile does"),
         (registers(counted=frozenset()), "count within a part"),
-        (registers(lanes=24), "lanes divide a row of a tile"),
+        (registers(lanes=24), "a row of a tile has a vector at least"),
         (registers(along=()), "lanes read along a row"),
         (registers(past=False), "lanes end with their row"),
         (lambda tile: replace(tile, fill=None), "a copy that a tile fills has a late loop"),
