@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.calculus.extent import number, product
-from ilang.core.ir.assignments import fixed_values, ordered
+from ilang.core.ir.assignments import fixed_values, ordered, sources
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Position, scalars_within
@@ -46,10 +46,66 @@ def collapsed_axes(shaped: Shaped, extents: Extents, machine: Machine) -> Shaped
         machine: what the program is for; for blocks of a GPU long axes are collapsed, too.
     """
     longer = without_units(shaped)
-    finder = _Pairs(longer, extents, machine)
-    if longer is shaped and not any(finder.pairs.values()):
+    arranged = _arranged(longer)
+    finder = _Pairs(arranged, extents, machine)
+    if not any(finder.pairs.values()):
+        return longer
+    return _Collapsing(arranged, finder.pairs).run()
+
+
+def _arranged(shaped: Shaped) -> Shaped:
+    """The program in which products that sums alone read have their dimensions as factors walk them.
+
+    So that (d c) is one axis of ``a[a,d,c] * b[d,c,b]``, though the text names the product's axes as a b c d.
+    """
+    assignments = [(v, n) for v, n in shaped.numbered() if isinstance(n, Assignment)]
+    stays = fixed_values(shaped) | {*shaped.outputs}
+    for value, node in shaped.numbered():
+        if not isinstance(node, Assignment):
+            stays |= {value, *sources(node)}
+    nodes, tensors = list(shaped.nodes), list(shaped.tensors)
+    orders: dict[ValueId, list[int]] = {}
+    for value, node in assignments:
+        dims = _walked_order(node) if value not in stays else None
+        if dims is not None:
+            orders[value] = dims
+            tensor = tensors[value]
+            order = _at(tensor.order or tuple(range(len(dims))), dims)
+            tensors[value] = replace(tensor, dims=_at(tensor.dims, dims), order=order)
+    if not orders:
         return shaped
-    return _Collapsing(longer, finder.pairs).run()
+    for value, node in assignments:
+        reads = tuple(
+            replace(read, index=_at(read.index, orders[read.value]))
+            if read.value in orders
+            else read
+            for read in node.reads
+        )
+        target = _at(node.target, orders[value]) if value in orders else node.target
+        nodes[value] = replace(node, reads=reads, target=target)
+    return replace(shaped, nodes=tuple(nodes), tensors=tuple(tensors))
+
+
+def _walked_order(node: Assignment) -> list[int] | None:
+    """The dimensions of a product, two that all factors walk side by side in their order; None where they are so."""
+    axes = [part.axis() for part in node.target]
+    if node.acc is not None or node.base is not None or node.schedule is not None or None in axes:
+        return None
+    walked = [[part.axis() for part in read.index] for read in node.reads]
+    dims = list(range(len(axes)))
+    for one, other in sorted({pair for index in walked for pair in pairwise(index)}, key=str):
+        if one is None or other is None or one == other or not {one, other} <= {*axes}:
+            continue
+        if all(_side_by_side(index, one, other) for index in walked):
+            at = axes.index(other)
+            dims.remove(at)
+            dims.insert(dims.index(axes.index(one)) + 1, at)
+    return dims if dims != list(range(len(axes))) else None
+
+
+def _at(items: Sequence[T], numbers: Sequence[int]) -> tuple[T, ...]:
+    """The items of some numbers."""
+    return tuple(items[number] for number in numbers)
 
 
 class _Pairs:

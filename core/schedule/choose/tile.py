@@ -351,8 +351,9 @@ def narrowed(extent: int | None, lanes: int, machine: Machine) -> int:
 def _terms(contraction: _Contraction, longest: int | None = None) -> list[tuple[int, ...]]:
     """Splits of the reduced axes: a tile sums ``MOST_TERMS`` of them at most. A shorter axis has no split.
 
-    Where lengths are known the last axis is whole, if it may be, and then those before it, as many as a tile sums. Else
-    the first axis has the largest factor. Before all others comes the one that is to be the ``longest``.
+    Where lengths are known the last axis is whole, if it may be beside others that are short, and then those before it,
+    as many as a tile sums. Else the first axis has the largest factor. Before all others comes the one that is to be
+    the ``longest``.
     """
     node = contraction.node
     reduced = node.reduced_axes()
@@ -362,10 +363,12 @@ def _terms(contraction: _Contraction, longest: int | None = None) -> list[tuple[
         return factors
     if all(lengths):
         left = MOST_TERMS
-        for axis in sorted(reduced, key=lambda axis: (axis == longest, axis), reverse=True):
-            part = balanced(contraction.extent(axis), left)
-            is_part = 1 < part and contraction.extent(axis) != part
-            factors[axis] = (part,) if is_part else ()
+        order = sorted(reduced, key=lambda axis: (axis == longest, axis), reverse=True)
+        for number, axis in enumerate(order, 1):
+            others = prod(contraction.extent(other) or 1 for other in order[number:])
+            room = left // others if others <= left // RUN else left
+            part = balanced(contraction.extent(axis), room)
+            factors[axis] = (part,) if contraction.extent(axis) != part else ()
             left = max(1, left // part)
         return factors
     most = list(REDUCED[len(reduced)])

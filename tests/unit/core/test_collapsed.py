@@ -134,3 +134,29 @@ def test_values_are_those_of_the_evaluator(
 
 def _several(result: object) -> tuple[object, ...]:
     return result if isinstance(result, tuple) else (result,)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("adc*dcb~abcd >> +abcd~ab", ["a b dc", "a b dc"]),
+        ("adc*dcb~abcd >> +abcd~b", ["a b dc", "a b dc"]),
+        ("ij*ij~ji >> +ji~.", ["ij", "ij"]),
+        ("ij*ij~ji >> +ji~i", ["i j", "i j"]),
+        ("ij*ij~ji", ["j i"]),
+        ("cbd*cda~badc >> +badc~ba", ["b a d c", "b a d c"]),
+    ],
+)
+def test_products_have_the_dimensions_of_their_factors(text: str, expected: list[str]) -> None:
+    found = [sorted(each.split()) for each in axes(text)]
+    assert found == [sorted(each.split()) for each in expected]
+    draw = np.random.default_rng(5)
+    first, _, rest = text.split(maxsplit=1)[0].partition("*")
+    given = [
+        draw.standard_normal([2 + ord(letter) % 5 for letter in word])
+        for word in (first, rest[: rest.index("~")])
+    ]
+    for machine in ("c", "cuda-emulated"):
+        np.testing.assert_allclose(
+            i(text)(*given, target=machine), i(text)(*given, target="numpy"), 1e-12
+        )
