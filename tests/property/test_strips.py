@@ -12,7 +12,7 @@ from ilang import i
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
-SEEDS = range(9200, 9230)
+SEEDS = range(9200, 9240)
 EXTENTS = (1, 3, 4, 5, 7, 9, 12, 14, 15, 16, 17, 20, 24, 31, 33, 63, 64, 65, 80, 130)
 
 
@@ -26,7 +26,13 @@ def program(rng: random.Random) -> tuple[str, list[tuple[int, ...]]]:
     columns = rng.choice(EXTENTS) * int(step or 1) + width + 2
     outer = [rng.choice((1, 2, 3)) for _ in lead]
     last = [rng.choice(EXTENTS) for _ in channels]
-    kind = rng.choice(("pool", "product", "column"))
+    kind = rng.choice(("pool", "product", "column", "matrices"))
+    if kind == "matrices":
+        n, i_, k, j = (rng.choice((1, 2, 3, 4, 5, 6, 7, 9, 13, 16, 20)) for _ in "nikj")
+        first, second = rng.choice((("nik", "nkj"), ("nki", "nkj"), ("nik", "kj")))
+        extents = {"n": n, "i": i_, "k": k, "j": j}
+        shapes = [tuple(extents[letter] for letter in word) for word in (first, second)]
+        return f"{first}*{second}~nikj >> +nikj~nij", shapes
     if kind == "column":
         terms = rng.choice((1, 2, 9, 40, 513))
         return f"{rng.choice('+><*')}{lead}ij~{lead}j", [(*outer, terms, columns)]

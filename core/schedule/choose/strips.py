@@ -48,7 +48,10 @@ def in_registers(
     if not is_column and not (_have_windows(accesses, outputs, reduced) and _is_kept(node, is_sum)):
         return None
     count = extents.fixed(node.sizes[lanes])
-    if extents.is_small(node.sizes[lanes]) or (count and count < machine.tiles.short_lanes):
+    is_small = (
+        extents.is_small(node.sizes[lanes]) if count is None else count < machine.tiles.short_lanes
+    )
+    if is_small:
         return None
     factors: list[tuple[int, ...]] = [()] * len(order)
     others = [axis for axis in order if axis != lanes]
@@ -71,14 +74,12 @@ def in_registers(
 def _rows(node: Assignment, extents: Extents, outer: Sequence[Loop]) -> Loop | None:
     """The innermost loop outside of a row, over rows that may fill registers beside it; None where there is none."""
     loop = outer[-1] if outer else None
-    if (
-        loop is None
-        or loop.axis not in node.output_axes()
-        or extents.is_small(node.sizes[loop.axis])
-    ):
+    if loop is None or loop.axis not in node.output_axes():
         return None
-    count = extents.fixed(node.sizes[loop.axis])
-    return loop if count is None or 1 < count else None
+    size = node.sizes[loop.axis]
+    count = extents.fixed(size)
+    is_several = not extents.is_small(size) if count is None else 1 < count
+    return loop if is_several else None
 
 
 def _is_kept(node: Assignment, is_sum: bool) -> bool:
