@@ -11,6 +11,7 @@ import gc
 import resource
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,6 +37,34 @@ def normalized(count: int) -> tensor.Tensor:
         mean = tensor.einsum("...|... => ...|0", h) / 16
         h = h + tensor.relu(h - mean)
     return h
+
+
+SMALLER = 8
+"""How much less the smaller of two works is that are compared."""
+PROPORTIONAL = 3 * SMALLER
+"""Work in proportion to its size takes ``SMALLER`` times the time, work in proportion to its square the square of it;
+what lies between is noise, and logarithms."""
+
+
+def times_as_long(work: Callable[[int], object], size: int) -> float:
+    """The processor time of some work of a size over that of work of a smaller size, each the least of a few.
+
+    Python's collector rests: it would go through what a long run of tests has left.
+    """
+
+    def seconds(of: int, tries: int) -> float:
+        taken = []
+        for _ in range(tries):
+            start = time.process_time()
+            work(of)
+            taken.append(time.process_time() - start)
+        return min(taken)
+
+    gc.disable()
+    try:
+        return seconds(size, 2) / seconds(size // SMALLER, 5)
+    finally:
+        gc.enable()
 
 
 def measured(net: tensor.Tensor) -> tuple[int, float]:

@@ -265,7 +265,8 @@ except KeyboardInterrupt:
     before = time.process_time() - time.thread_time()
 start = time.thread_time()
 while time.thread_time() - start < 0.2: pass
-assert time.process_time() - time.thread_time() - before < 0.05
+taken = time.thread_time() - start
+assert time.process_time() - time.thread_time() - before < taken / 4
 """,
         optimised=True,
     )

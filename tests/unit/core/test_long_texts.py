@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from ilang import elementwise
@@ -14,6 +12,7 @@ from ilang.core.notation.module import parse_module
 from ilang.core.notation.subscripts import is_subscripts
 from ilang.core.pipeline import text_component
 from ilang.core.source import Source, whole
+from tests.property.growth import PROPORTIONAL, times_as_long
 
 COMPONENTS = {
     "index expressions": ("-i~i", " >> -i~i", " >> "),
@@ -83,23 +82,17 @@ def test_a_kernel_of_tuples_in_tuples_is_refused(depth: int) -> None:
 
 @pytest.mark.parametrize("title", ["axes of an operand", "words of an operand"])
 def test_specifications_are_read_in_proportion(title: str) -> None:
-    def seconds(times: int) -> float:
-        begun = time.process_time()
-        is_subscripts({"axes of an operand": "i", "words of an operand": "ijk "}[title] * times)
-        return time.process_time() - begun
-
-    assert min(seconds(400_000) for _ in range(2)) < 1
+    again = {"axes of an operand": "i", "words of an operand": "ijk "}[title]
+    assert times_as_long(lambda times: is_subscripts(again * times), 400_000) < PROPORTIONAL
 
 
 @pytest.mark.parametrize("title", ["einsum", "calls"])
 def test_reading_takes_time_in_proportion(title: str) -> None:
-    def seconds(times: int) -> float:
-        begun = time.process_time()
+    def refused(times: int) -> None:
         with pytest.raises(Error):
             _read(title, times)
-        return time.process_time() - begun
 
-    assert min(seconds(8_000) for _ in range(2)) < 8 * min(seconds(2_000) for _ in range(2))
+    assert times_as_long(refused, 8_000) < PROPORTIONAL
 
 
 @pytest.mark.parametrize("length", [1, 5, 7, 8, 100])
