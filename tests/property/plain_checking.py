@@ -5,6 +5,7 @@ The oracle (``core/reference.py``) says what that is, in f64, on small random ar
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -57,26 +58,20 @@ def wrong(shaped: Shaped, seed: int, given: Sequence[Any] | None = None) -> list
         return None
     arrays, extents = drawn
     wanted = evaluate(shaped, arrays, extents, exact=True)
-    page = meaning(shaped)
+    page, running = written(shaped)
     found = []
     known = {size.name: n for size, n in zip(shaped.sizes, extents, strict=True)}
-    kinds = ["formulas", "loops"]
-    programs: dict[str, Program] = {}
-    with suppress(ScheduleError):  # of a definition that only others give its place
-        programs = {machine.kind: pipeline.lower(shaped, machine) for machine in (CPU, GPU)}
-        if any(map(_is_of_threads, programs["gpu"].buffers)):
-            del programs["gpu"]
-    for kind in (*kinds, *programs):
+    for kind in ("formulas", "loops", *running):
         state = State(known, page.notes)
-        running: Sequence[LoopLine] = ()
-        if kind in programs:
-            state = State(all_extents(programs[kind], known, chance))
-            running = simple_loops(programs[kind], dict(page.names))
+        loops: Sequence[LoopLine] = ()
+        if kind in running:
+            program, loops = running[kind]
+            state = State(all_extents(program, known, chance))
         for value, array in zip(shaped.inputs, arrays, strict=True):
             state.give(shaped.tensors[value].name, array)
         try:
             with np.errstate(all="ignore"):
-                _run(kind, page, running, state)
+                _run(kind, page, loops, state)
                 for value, want in zip(shaped.outputs, wanted, strict=True):
                     name = shaped.tensors[value].name
                     got = state.array(name, want.shape)
@@ -85,6 +80,21 @@ def wrong(shaped: Shaped, seed: int, given: Sequence[Any] | None = None) -> list
         except Unclear as unclear:
             found.append(f"{kind}: {unclear}")
     return found
+
+
+@functools.lru_cache(maxsize=1)
+def written(shaped: Shaped) -> tuple[Meaning, dict[str, tuple[Program, Sequence[LoopLine]]]]:
+    """What a page says of a program, and for each kind of machine the loops that run; arrays change nothing of it."""
+    page = meaning(shaped)
+    programs: dict[str, Program] = {}
+    with suppress(ScheduleError):  # of a definition that only others give its place
+        programs = {machine.kind: pipeline.lower(shaped, machine) for machine in (CPU, GPU)}
+        if any(map(_is_of_threads, programs["gpu"].buffers)):
+            del programs["gpu"]
+    names = dict(page.names)
+    return page, {
+        kind: (program, simple_loops(program, names)) for kind, program in programs.items()
+    }
 
 
 def _run(kind: str, page: Meaning, running: Sequence[LoopLine], state: State) -> None:
