@@ -18,9 +18,10 @@ from ilang.codegen.targets.c_terms import COUNT, RUNS
 from ilang.codegen.targets.c_vector import ACC, LOADED, VectorSpelling, vector_type
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, late_name, stored_name
 from ilang.codegen.targets.identifiers import function_identifier, identifier
+from ilang.core.calculus.affine import variables_of
 from ilang.core.ir.cpu import Into
 from ilang.core.ir.kernel import For, Kernel, Program, Store, Tile
-from ilang.core.ir.scalar import Load
+from ilang.core.ir.scalar import Load, scalars_within
 
 TILE_PARTS = ("", "_part", "_whole", "_filling", "_any", "_lanes", "_most", "_some", "_few")
 """Endings of the names of a tile's functions and constants."""
@@ -166,7 +167,7 @@ class TileText:
         yield wrapped(head, [*counts, *self._parameters(some=True)[0]], ")")
         yield "{"
         for loop, ends in zip(self.loops[:-1], self.ends, strict=False):
-            if ends:
+            if ends and loop.variable in self._walked():
                 stop = f"{self.plain.trips(loop.size, ends)} - 1"
                 yield f"{INDENT}const int64_t last_{self.plain.variable(loop.variable)} = {stop};"
         rows = f"{self.name}_most" if len(self.dims) == 2 else str(prod(self.dims[:-1]))
@@ -221,7 +222,8 @@ class TileText:
             else:
                 yield self.plain.opened(loop, indent, end="rows_at_once" if grouped else "")
             indent += INDENT
-            if loop.variable in self.registers.counted and not (last and self._reads_no_lanes()):
+            is_read = loop.variable in self._walked() and not (last and self._reads_no_lanes())
+            if loop.variable in self.registers.counted and is_read:
                 at = self._lane(name) if last else name
                 at = f"first_row + {name}" if grouped else at
                 clamped = not last and ends
@@ -274,6 +276,16 @@ class TileText:
     def _reads_no_lanes(self) -> bool:
         """Whether all that is read lane by lane was read before the loops over rows and lanes."""
         return self.spelling.held.keys() >= set(self.registers.along)
+
+    def _walked(self) -> set[int]:
+        """The variables of loops by which an iteration reads memory: some rows repeat the one before."""
+        return variables_of(
+            index
+            for s in self.registers.body
+            for part in scalars_within(s.value)
+            if isinstance(part, Load) and part.buffer != self.tile.buffer
+            for index in part.index
+        )
 
     def _before_run(self, indent: str) -> Iterator[str]:
         """Add what the run before this one gave to those before it, where the tile will be; the first one starts."""

@@ -38,7 +38,11 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
     extents = extents_of(shaped, small, machine)
 
     def changed(program: Shaped) -> Shaped:
-        return collapsed_axes(masked_operands(program, extents), extents, machine)
+        is_tiled = (
+            machine.device is None
+        )  # blocks of a GPU leave out the tiles in which no guard holds
+        masked = masked_operands(program, extents) if is_tiled else program
+        return collapsed_axes(masked, extents, machine)
 
     bare = _unwritten(shaped)
     collapsed = changed(bare)

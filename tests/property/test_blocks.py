@@ -176,13 +176,17 @@ def same(graph: Graph, shaped: Shaped) -> None:
         again = schedules.defined(page.definition, shaped.name)
         assert schedules.same_code(shaped, again, GPU)
         return
-    rows = iter(page.schedule)
-    for value, node in enumerate(nodes):
-        if not isinstance(node, Assignment):
-            continue
-        row = next(rows)
-        # conversions have no text of their own, and operations in einx notation no schedule
-        if "~" in row.text and " of " not in row.text and not row.text.startswith("einx."):
+    rows = {row.number: row for row in page.schedule}
+    assigned = [(v, node) for v, node in enumerate(nodes) if isinstance(node, Assignment)]
+    for (value, node), step in zip(assigned, page.steps, strict=True):
+        row = rows.get(step.number)
+        # conversions have no text of their own, operations in einx notation no schedule, parts of an expression no line
+        if (
+            row is not None
+            and "~" in row.text
+            and " of " not in row.text
+            and not row.text.startswith("einx.")
+        ):
             tree = text_component(f"{row.text} {row.schedule}")
             assert isinstance(tree, Expression | Einsum)
             nodes[value] = replace(node, schedule=tree.schedule)
