@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ilang.core.infer.ranks import Ranks, infer_ranks, input_ranks, undetermined
 from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, View
 from ilang.core.ir.operation import Einsum, Operation, Terminal
-from ilang.core.ir.rows import OPEN, Known, Origin, Symbol
+from ilang.core.ir.rows import OPEN, Known, Origin, Var
 
 
 class ArrayAxes:
@@ -41,7 +41,7 @@ class ArrayAxes:
             axes = []
             for dim in range(rank):
                 origin = Origin(f"dimension {dim} of {name}", graph.nodes[value].span, "", None)
-                axes.append(Known(Symbol(len(self.given) + dim), False, None, origin))
+                axes.append(Known(Var(len(self.given) + dim), False, None, origin))
             self.given += axes
             self.axes[value] = tuple(axes)
 
@@ -53,7 +53,7 @@ class ArrayAxes:
         for axis in axes:
             known = axis
             if axis.size == OPEN:
-                known = Known(Symbol(len(self.given)), False, None, axis.origin)
+                known = Known(Var(len(self.given)), False, None, axis.origin)
                 self.given.append(known)
             numbered.append(known)
         return tuple(numbered)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 
 from ilang.core.infer import conflicts
-from ilang.core.ir.rows import Constraint, DimBelow, Known, Origin, Symbol
+from ilang.core.ir.rows import Constraint, DimBelow, Known, Origin, Var
 
 
 class Cells:
@@ -85,8 +85,8 @@ class Cells:
         held = self._speaks[cell]
         if held.size == other.size:
             return
-        sizes = [known.size for known in (held, other) if isinstance(known.size, Symbol)]
-        if isinstance(held.size, Symbol) and (
+        sizes = [known.size for known in (held, other) if isinstance(known.size, Var)]
+        if isinstance(held.size, Var) and (
             isinstance(other.size, int) or other.size.number < held.size.number
         ):
             self._speaks[cell] = other

@@ -18,7 +18,7 @@ from math import prod
 from ilang.core.infer import conflicts
 from ilang.core.infer.dims import Dims
 from ilang.core.infer.runtime import Derived, composed
-from ilang.core.ir.rows import Composed, Dim, Known, Origin, Symbol, extent_of, terms_of
+from ilang.core.ir.rows import Composed, Dim, Known, Origin, Var, extent_of, terms_of
 
 Factors = tuple[int, tuple[int, ...]]
 """A product: its number, and the variables of its run-time sizes in order."""
@@ -100,7 +100,7 @@ class Compositions:
         if not number:
             raise conflicts.any_part(name, whole, c)
         rest = None
-        if isinstance(whole.size, Symbol):
+        if isinstance(whole.size, Var):
             rest = self._quotients.get((whole.size.number, (number, symbols)))
         if rest is None:
             under = () if (number, symbols) == (1, ()) else tuple(others)
@@ -110,7 +110,7 @@ class Compositions:
     def _computed(self, derived: Derived) -> Known:
         """A new axis of run-time size."""
         var = self.dims.fresh()
-        known = Known(Symbol(var.number), False, None, derived.origin)
+        known = Known(var, False, None, derived.origin)
         self.dims.give([known])
         self.dims.run_time.derived.append((known, derived))
         return known
@@ -122,7 +122,7 @@ class Compositions:
         if not isinstance(whole, Known) or len(parts) < len(c.parts):
             return
         self._products.setdefault(_factors(parts), whole)
-        if isinstance(whole.size, Symbol):
+        if isinstance(whole.size, Var):
             for n, part in enumerate(parts):
                 rest = _factors([*parts[:n], *parts[n + 1 :]])
                 self._quotients.setdefault((whole.size.number, rest), part)
@@ -131,7 +131,7 @@ class Compositions:
 def _unknown(whole: Dim, parts: Sequence[Dim]) -> list[int]:
     """The parts that are not known, by place; where none is, the one of run-time size of a product that is a number."""
     unknown = [n for n, part in enumerate(parts) if not isinstance(part, Known)]
-    if unknown or not isinstance(whole, Known) or isinstance(whole.size, Symbol):
+    if unknown or not isinstance(whole, Known) or isinstance(whole.size, Var):
         return unknown
     late = [n for n, part in enumerate(parts) if list(_symbols([part]))]
     return late if len(late) == 1 else []
@@ -146,7 +146,7 @@ def _factors(parts: Sequence[Known]) -> Factors:
 def _symbols(dims: Sequence[Dim]) -> Iterator[int]:
     """The variables of the axes that have run-time sizes."""
     for dim in dims:
-        if isinstance(dim, Known) and isinstance(dim.size, Symbol):
+        if isinstance(dim, Known) and isinstance(dim.size, Var):
             yield dim.size.number
 
 

@@ -27,7 +27,6 @@ from ilang.core.ir.rows import (
     Origin,
     Positions,
     Row,
-    Symbol,
     Var,
     terms_of,
     weighted,
@@ -76,7 +75,7 @@ class Dims(Cells):
     def give(self, axes: Iterable[Known]) -> None:
         """Let axes of run-time size stand for the variables that their sizes name."""
         for known in axes:
-            assert isinstance(known.size, Symbol)
+            assert isinstance(known.size, Var)
             self.value[known.size.number] = known
 
     # -- what is known -----------------------------------------------------------------------------------------------
@@ -131,7 +130,7 @@ class Dims(Cells):
         """Whether a variable stands for a run-time size, and nothing stands for it."""
         if not isinstance(value, Known) or isinstance(value.size, int):
             return False
-        return self._speaker(value).size == Symbol(variable)
+        return self._speaker(value).size == Var(variable)
 
     def _substituted(self, total: Affine) -> Dim:
         """A sum with the values of its variables put in, one level deep."""
@@ -213,7 +212,7 @@ class Dims(Cells):
         known = self._put_in(noted) if isinstance(noted, int) else noted
         if not isinstance(known, Known):
             var = self.fresh()
-            known = self.value[var.number] = Known(Symbol(var.number), False, None, derived.origin)
+            known = self.value[var.number] = Known(var, False, None, derived.origin)
             self.run_time.note(known, derived)
         return known
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.calculus.extent import Extent, linear, number, product, size
-from ilang.core.ir.rows import Known, Origin, Symbol
+from ilang.core.ir.rows import Known, Origin, Var
 from ilang.core.record import record
 
 Terms = Sequence[tuple[int, int]]
@@ -85,7 +85,7 @@ class RunTime:
         known = self._known.get(derived.key())
         if known is not None or derived.divisor.constant() != 1 or derived.padding is not None:
             return known
-        sizes = [part.size.number for part in derived.parts if isinstance(part.size, Symbol)]
+        sizes = [part.size.number for part in derived.parts if isinstance(part.size, Var)]
         if len(sizes) < len(derived.parts):
             return None
         terms = [(c, sizes[n]) for c, n in derived.whole.steps()]
@@ -98,7 +98,7 @@ class RunTime:
 
     def solved(self, terms: Terms, offset: int, variable: int, known: Known) -> None:
         """An equation was solved for a variable, which is an axis of run-time size from then on."""
-        if not isinstance(known.size, Symbol):
+        if not isinstance(known.size, Var):
             return
         number = known.size.number
         whole = [(c, number if v == variable else v) for c, v in terms]

@@ -12,7 +12,7 @@ Invariants:
     - Only an axis of size 1 stretches.
     - A sum has no variable twice and no coefficient 0: it is an affine axis (``stride*over + dilation*kernel``) or
       a concatenated one.
-    - A variable that a ``Symbol`` names is bound to a ``Known`` of that size, and stays in sums.
+    - A variable that is the size of a ``Known`` is bound to one of that size, and stays in sums.
     - Every constraint carries the place in the program that made it.
 """
 
@@ -50,13 +50,13 @@ class Origin:
 
 
 @record
-class Symbol:
-    """A size that comes at run time, by the number of the dimension variable that stands for it."""
+class Var:
+    """An axis not yet known; as the size of a known one, a number that comes at run time."""
 
     number: int
 
 
-OPEN = Symbol(-1)
+OPEN = Var(-1)
 """The size of an axis of a leaf that comes at run time: inference numbers it."""
 
 
@@ -68,17 +68,10 @@ class Known:
     are one only where constraints say so.
     """
 
-    size: int | Symbol
+    size: int | Var
     stretch: bool
     label: str | None
     origin: Origin
-
-
-@record
-class Var:
-    """An axis not yet known."""
-
-    number: int
 
 
 Dim = Known | Var | Affine

@@ -31,7 +31,6 @@ from ilang.core.notation.printer import print_tree
 from ilang.core.ops import ARGUMENTS
 from ilang.core.passes.expressions import argument, assignment, constant, extreme, operation
 from ilang.core.record import record, replace
-from ilang.core.source import Span
 
 if TYPE_CHECKING:
     from ilang.core.library.places import LibraryCall
@@ -121,13 +120,6 @@ class _Wires:
 
 
 @record
-class _Slot:
-    """An input not yet wired."""
-
-    span: Span
-
-
-@record
 class _Place:
     """The numbers of items, annotations, named values and scopes so far, and of definitions that are being wired."""
 
@@ -153,12 +145,12 @@ _Work = tuple[syntax.Tree | syntax.Definition | syntax.Binding, bool]
 
 
 class _Wiring:
-    """Values under construction: nodes and slots by number, and what slots were bound to."""
+    """Values under construction, by number, and what slots were bound to: inputs that are not yet wired."""
 
     def __init__(self, definitions: Mapping[str, syntax.Definition], deep: int = 0) -> None:
         self.definitions = definitions
         self.deep = deep
-        self.items: list[_Slot | graph.Node] = []
+        self.items: list[graph.Node] = []
         self.bound: dict[int, int] = {}
         self.annotations: list[graph.Annotation] = []
         self.scopes = 0
@@ -238,7 +230,7 @@ class _Wiring:
         """Begin a definition: one over names has its inputs as values."""
         named = definition.parameters or () if syntax.over_names(definition.body) else ()
         self.opened.append(self._place())
-        self.values.append({p.name: self._add(_Slot(p.span)) for p in named})
+        self.values.append({p.name: self._add(graph.Input(None, p.span)) for p in named})
 
     def _close(self, definition: syntax.Definition, wires: _Wires) -> None:
         """End a definition; the inputs of one over names are those of its head, in their order."""
@@ -278,8 +270,8 @@ class _Wiring:
         nodes = self.items[first.items : last.items]
         self.items += nodes
         for value, node in zip(block, nodes, strict=True):
-            if not isinstance(node, _Slot):
-                read = self.wired.get(value) or _operands(node)
+            if not isinstance(node, graph.Input):
+                read = self.wired.get(value) or list(graph.operands(node))
                 self.wired[value + more] = [each + more for each in read]
             elif value in self.bound:
                 self.bound[value + more] = self.bound[value] + more
@@ -309,34 +301,34 @@ class _Wiring:
     def _leaf(self, node: syntax.Tree) -> _Wires:
         match node:
             case syntax.Identity():
-                slot = self._add(_Slot(node.span))
+                slot = self._add(graph.Input(None, node.span))
                 return _Wires([slot], [slot])
             case syntax.Number():
                 return _Wires([], [self._add(constant(node))])
             case syntax.Conversion():
-                slot = self._add(_Slot(node.span))
+                slot = self._add(graph.Input(None, node.span))
                 scalar = Convert(Operand(0), node.dtype)
                 return _Wires(
                     [slot], [self._add(graph.Elementwise(slot, scalar, node.dtype, node.span))]
                 )
             case syntax.Einsum():
-                slots = [self._add(_Slot(shape.span)) for shape in node.spec.operands]
+                slots = [self._add(graph.Input(None, shape.span)) for shape in node.spec.operands]
                 return _Wires(slots, [self._contract(node, slots)])
             case syntax.ElementKernel():
-                slots = [self._add(_Slot(each.span)) for each in node.inputs]
+                slots = [self._add(graph.Input(None, each.span)) for each in node.inputs]
                 return _Wires(slots, self._kernel(node, slots))
             case syntax.Einx():
-                slots = [self._add(_Slot(each.span)) for each in node.form.inputs]
+                slots = [self._add(graph.Input(None, each.span)) for each in node.form.inputs]
                 text, count = print_tree(replace(node, schedule=None)), len(node.form.outputs)
                 whole = (text, node.span, node.schedule, self._told(node))
                 nodes = [graph.Einx(tuple(slots), node.form, n, *whole) for n in range(count)]
                 return _Wires(slots, map(self._add, nodes))
             case syntax.Expression() if node.op in ARGUMENTS:
-                slot = self._add(_Slot(node.left.span))
+                slot = self._add(graph.Input(None, node.left.span))
                 most = self._add(assignment(extreme(node), [slot]))
                 return _Wires([slot], [self._add(argument(node, slot, most))])
             case syntax.Expression():
-                slots = [self._add(_Slot(pattern.span)) for pattern in node.inputs()]
+                slots = [self._add(graph.Input(None, pattern.span)) for pattern in node.inputs()]
                 template = self._add(self._template(node))
                 self.wired[template] = slots
                 return _Wires(slots, [template])
@@ -393,7 +385,7 @@ class _Wiring:
             values.append(self._add(operation(part, [values[n] for n in operands])))
         return values[-1]
 
-    def _add(self, item: _Slot | graph.Node) -> int:
+    def _add(self, item: graph.Node) -> int:
         self.items.append(item)
         return len(self.items) - 1
 
@@ -484,7 +476,7 @@ class _Wiring:
             written = None if parameters is None else parameters[position].name
             nodes.append(graph.Input(written, self.items[slot].span))
         for item, node in enumerate(self.items):
-            if not isinstance(node, _Slot):
+            if not isinstance(node, graph.Input):
                 self._number(item, number, nodes)
         return graph.Graph(
             name,
@@ -514,7 +506,7 @@ class _Wiring:
                 stack.pop()
                 continue
             node = self.items[top]
-            read = self.wired.get(top) or _operands(node)
+            read = self.wired.get(top) or list(graph.operands(node))
             needs = [self._resolve(value) for value in read]
             missing = [value for value in needs if value not in number]
             if missing:
@@ -522,7 +514,7 @@ class _Wiring:
                 continue
             stack.pop()
             number[top] = len(nodes)
-            if isinstance(node, _Slot):
+            if isinstance(node, graph.Input):
                 raise InternalError("E9901", "an open slot is no node")
             nodes.append(graph.rewired(node, [number[value] for value in needs]))
 
@@ -549,11 +541,3 @@ def _joined(first: deque[int], second: deque[int]) -> deque[int]:
         return second
     first.extend(second)
     return first
-
-
-def _operands(node: _Slot | graph.Node) -> list[int]:
-    match node:
-        case _Slot():
-            return []
-        case _:
-            return list(graph.operands(node))
