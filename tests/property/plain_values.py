@@ -60,10 +60,11 @@ class State:
         self.extents = {**{f"n_{name}": n for name, n in self.extents.items()}, **self.extents}
 
     def give(self, name: str, array: Any) -> None:
-        """Give an array a name."""
-        array = np.asarray(array)
-        self.shapes[name] = array.shape
-        self.values[name] = {at: as_value(array[at]) for at in np.ndindex(array.shape)}
+        """Give an array a name; its elements are numbers that never wrap, floats in f64."""
+        self.shapes[name] = np.shape(array)
+        array = np.ravel(array)
+        elements = array.tolist() if array.dtype.kind in "biu" else array.astype(np.float64)
+        self.values[name] = dict(zip(np.ndindex(self.shapes[name]), elements, strict=True))
 
     def count(self, word: str) -> int:
         """An extent: a number, or a name."""
@@ -102,13 +103,6 @@ class State:
         for at in np.ndindex(shape):
             result[at] = self.values[name][at]
         return result
-
-
-def as_value(element: Any) -> Value:
-    """An element of an array as a number that never wraps: a float in f64."""
-    if isinstance(element, np.bool_ | bool):
-        return bool(element)
-    return int(element) if isinstance(element, np.integer) else np.float64(element)
 
 
 class Reader:
@@ -203,7 +197,7 @@ class Reader:
             return self.fold(word, self.listed(letters[1:]))
         if re.match(r"[\d.]", word):
             number = float(word)
-            exact = as_value(np.float64(number)) if re.search("[.e]", word) else int(word)
+            exact = np.float64(number) if re.search("[.e]", word) else int(word)
             if re.match(r"[A-Za-z_]", self.text[self.at :]):  # 2i of an index in a condition
                 return applied(ARITHMETIC["·"], lambda _: exact, self.atom())
             return lambda _: exact
