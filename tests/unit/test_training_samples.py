@@ -22,7 +22,8 @@ def script() -> ModuleType:
 
 
 @pytest.mark.parametrize(
-    "name", ["moons", "digits", pytest.param("digits_conv", marks=pytest.mark.deep)]
+    "name",
+    ["moons", *(pytest.param(name, marks=pytest.mark.deep) for name in ("digits", "digits_conv"))],
 )
 def test_a_sample_learns_what_it_promises(name: str, script: ModuleType, tmp_path: Path) -> None:
     sample, data = script.SAMPLES[name], script.data_of(name)
