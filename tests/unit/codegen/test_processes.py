@@ -124,7 +124,7 @@ assert np.allclose(matmul(x, y, threads=2), wanted, rtol=1e-4)
 
 def test_forked_while_another_thread_compiles() -> None:
     python("""
-matmul(x, y)  # Python's own import locks do not survive a fork, so everything is imported before
+i("(I | 0.25) >> ij*.~ij")(x)  # Python's own import locks do not survive a fork, so everything is imported before
 stop = threading.Event()
 def compile_many():
     n = 0
