@@ -16,7 +16,8 @@ from ilang.core.build.program import Given
 from ilang.core.build.routines import Built
 from ilang.core.build.settings import Around
 from ilang.core.build.tensor import Rows
-from ilang.core.diagnostic import DataError
+from ilang.core.diagnostic import DataError, ShapeError
+from ilang.core.infer.fit import LARGEST_EXTENT
 from ilang.core.ir.functions import TensorParameter
 from ilang.core.ir.syntax import Module
 from ilang.core.record import record
@@ -172,6 +173,7 @@ def rows_of(name: str, text: str, words: bool = False) -> Rows:
 
     Raises:
         DataError: E0752.
+        ShapeError: E0507.
     """
     help_line = "a shape is `batch|input->output`, sizes separated by commas: 64|784"
     if not isinstance(text, str):
@@ -186,5 +188,11 @@ def rows_of(name: str, text: str, words: bool = False) -> Rows:
         ):
             message = f"{text!r} is no shape for {name}"
             raise DataError("E0752", message, help=help_line)
+        for each in sizes:
+            if each.isdigit() and not 0 <= int(each[:20]) < LARGEST_EXTENT:
+                message = (
+                    f"a dimension of {name} is {each[:20]}; an extent is at least 0 and below 2^62"
+                )
+                raise ShapeError("E0507", message, None, f"give {name} another shape")
         rows.append(tuple((int(each) if each.isdigit() else each, None) for each in sizes))
     return rows[0], rows[1], rows[2]

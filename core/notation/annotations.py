@@ -19,7 +19,7 @@ LEXEME = re.compile(
     r"(?P<variable>\.\.(?:\.|[A-Za-z_][A-Za-z0-9_]*\.\.))|(?P<label>'[^'\n]*')|(?P<number>[0-9]+)"
     r"|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>->|[|,])"
 )
-LARGEST = 2**63 - 1
+LARGEST = 2**62 - 1
 HELP = "a shape is `batch|input->output`, axes divided by commas: `x[b|i->o, 10]`"
 ROWS = ("batch", "input", "output")
 

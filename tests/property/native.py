@@ -379,6 +379,18 @@ static int subnormals(void)
 #endif
 }
 
+/* Lanes of vectors that no result uses may be computed with: not with what fills memory. */
+static void clear_registers(void)
+{
+#if defined(__AVX__)
+    __builtin_ia32_vzeroall();
+#elif defined(__x86_64__)
+#define CLEAR(number) __asm__ volatile("pxor %%xmm" #number ", %%xmm" #number ::: "xmm" #number)
+    CLEAR(0); CLEAR(1); CLEAR(2); CLEAR(3); CLEAR(4); CLEAR(5); CLEAR(6); CLEAR(7);
+    CLEAR(8); CLEAR(9); CLEAR(10); CLEAR(11); CLEAR(12); CLEAR(13); CLEAR(14); CLEAR(15);
+#endif
+}
+
 #if defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #if __has_feature(address_sanitizer)
 #define __SANITIZE_ADDRESS__ 1 /* as GCC says */
@@ -451,9 +463,7 @@ static void one(int64_t run, int skip, FILE *answers)
             for (int n = e->inputs; n < all; ++n) fill(rooms[n], FILL[time]);
             threads_are(time < 2 ? 1 : 2);
             subnormals();
-#ifdef __AVX__
-            __builtin_ia32_vzeroall(); /* lanes that no one uses may be computed with: not with what fills memory */
-#endif
+            clear_registers();
             head[0] = e->call(sizes, arrays, work.data);
             const int computed = subnormals();
             if (time == 0) usual = computed;

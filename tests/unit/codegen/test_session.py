@@ -687,6 +687,8 @@ def test_refusals_name_what_they_are_of(
     [
         ({"shapes": {"q": "4|3"}}, "E0756", "step has no input q"),
         ({"shapes": {"x": (4, 3)}}, "E0752", r"\(4, 3\) is no shape for x"),
+        ({"shapes": {"x": f"|{2**62}"}}, "E0507", "below 2\\^62"),
+        ({"shapes": {"x": f"|{2**70}"}}, "E0507", "below 2\\^62"),
         ({"config": {"lr": "fast"}}, "E0750", "not 'fast'"),
         ({"config": {"lr": object()}}, "E0750", "is a number or a list of numbers"),
         ({"config": {"lr": 10**400}}, "E0750", "a number or a list of numbers"),
