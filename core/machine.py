@@ -79,6 +79,7 @@ class Core:
         begun: of a tile, before its first term and after its last one.
         copied, transposed: of an element that is packed along memory, and across it.
         cache_bytes: of each cache, the nearest first.
+        way_bytes: of a way of the nearest cache: lines so far apart stand at one place of all its ways.
         line_cycles: of a line that comes into each of them, in the order of memory.
         waiting: times as many, of a line out of order.
     """
@@ -92,6 +93,7 @@ class Core:
     copied: float
     transposed: float
     cache_bytes: tuple[int, ...]
+    way_bytes: int
     line_cycles: tuple[float, ...]
     waiting: float
 
@@ -410,6 +412,7 @@ CPU = Machine(
         copied=0.15,
         transposed=0.6,
         cache_bytes=(32 << 10, 512 << 10, 4 << 20),  # a core's part of the last one
+        way_bytes=4096,
         line_cycles=(0.7, 3.0, 18.0),
         waiting=2.0,
     ),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from math import ceil, prod
+from math import ceil, gcd, prod
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.ir.schedule import Loop, Nest
@@ -195,6 +195,26 @@ class TilePrice:
         run, times = self._run(dims, depth)
         return ceil(run * times / self.vector) if is_packed else ceil(run / self.vector) * times
 
+    def _kept_lines(self, dims: Dims, depth: int, is_packed: bool) -> int:
+        """The lines of the nearest cache that an array takes, with what rows at one place of its ways leave empty."""
+        lines = self._lines(dims, depth, is_packed)
+        run, _ = self._run(dims, depth)
+        way, apart, is_whole = self.core.way_bytes, 1, True
+        for axis in () if is_packed else reversed(dims):
+            rows = self.covered[depth][axis]
+            if axis < 0 or (not is_whole and 1 < rows):
+                break
+            is_whole &= rows == self.extents[axis]
+            apart *= self.extents[axis]
+        else:
+            return lines
+        if axis < 0:
+            return lines
+        every, each = way // self.line_bytes, ceil(run / self.vector)
+        places = min(every, way // gcd(way, apart * 4) * each)
+        is_crowded = rows * each > places * (self.core.cache_bytes[0] // way)
+        return lines * every // places if is_crowded else lines
+
     def _moving(
         self, arrays: Sequence[tuple[Dims, bool, bool]]
     ) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -207,18 +227,22 @@ class TilePrice:
         depths = range(len(order) + 1)
         near = 0  # lines that are neighbors come in order where loops that fit the nearest cache walk them
         lines = [[self._lines(dims, d, packed) for d in depths] for dims, _, packed in arrays]
+        near_lines = [
+            [self._kept_lines(dims, d, packed) for d in depths] for dims, _, packed in arrays
+        ]
         costs = zip(self.core.cache_bytes, self.core.line_cycles, strict=True)
         for cache, (held_bytes, cost) in enumerate(costs):
             most = held_bytes // self.line_bytes
-            held = next(d for d in depths if d == len(order) or sum(n[d] for n in lines) <= most)
+            kept = lines if cache else near_lines
+            held = next(d for d in depths if d == len(order) or sum(n[d] for n in kept) <= most)
             near = near or held
             if not held:  # all of it stays there, whatever the order is
                 continue
-            for (dims, is_written, is_packed), each in zip(arrays, lines, strict=True):
+            for (dims, is_written, is_packed), each, stay in zip(arrays, lines, kept, strict=True):
                 moved, is_kept = float(each[held]), True
                 for depth in reversed(range(held)):
                     is_shared = is_kept or depth == held - 1  # the lines of two iterations that fit
-                    is_kept &= 2 * each[depth] <= most
+                    is_kept &= 2 * stay[depth] <= most
                     if order[depth].axis in dims and is_shared:
                         moved *= each[depth] / each[depth + 1]
                     elif not is_kept:

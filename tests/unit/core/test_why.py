@@ -29,6 +29,19 @@ def test_the_first_one_is_chosen() -> None:
     assert why.others == ""
 
 
+@pytest.mark.parametrize("terms", [1024, 3072])
+def test_rows_at_one_place_of_the_cache_are_no_more_than_its_ways(terms: int) -> None:
+    """Rows of 4096 bytes, or some times as many, stand in eight lines of the nearest cache."""
+    (priced,) = i(PRODUCT).why((128, terms), (terms, 768)).priced
+    rows = int(priced.candidates[priced.chosen].schedule.partition("i:")[2].partition(",")[0])
+    assert rows <= 8
+
+
+def test_other_rows_may_be_more() -> None:
+    (priced,) = i(PRODUCT).why((128, 3048), (3048, 768)).priced
+    assert "i:24" in priced.candidates[priced.chosen].schedule
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_cycles_are_the_sum_of_their_parts(seed: int) -> None:
     text, _, shapes = contraction(random.Random(seed))
