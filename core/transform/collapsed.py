@@ -48,9 +48,10 @@ def collapsed_axes(shaped: Shaped, extents: Extents, machine: Machine) -> Shaped
     longer = without_units(shaped)
     arranged = _arranged(longer)
     finder = _Pairs(arranged, extents, machine)
-    if not any(finder.pairs.values()):
-        return longer
-    return _Collapsing(arranged, finder.pairs).run()
+    is_shorter = any(finder.pairs.values())
+    if longer is shaped and not is_shorter:
+        return shaped
+    return _Collapsing(arranged if is_shorter else longer, finder.pairs).run()
 
 
 def _arranged(shaped: Shaped) -> Shaped:

@@ -160,3 +160,10 @@ def test_products_have_the_dimensions_of_their_factors(text: str, expected: list
         np.testing.assert_allclose(
             i(text)(*given, target=machine), i(text)(*given, target="numpy"), 1e-12
         )
+
+
+def test_arrays_have_no_dimension_of_one_element_where_nothing_is_collapsed() -> None:
+    graph = pipeline.program_graph(pipeline.text_program('einx.sum("a [b] c")'))
+    shaped = shaped_to_collapsed(pipeline.infer(graph, shapes=[(886, 602, 1)]), CPU)
+    (node,) = (node for node in shaped.nodes if isinstance(node, Assignment))
+    assert [len(read.index) for read in node.reads] == [2]
