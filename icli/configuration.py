@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError
+from ilang.core.ir.scalar import minus
 
 if TYPE_CHECKING:
     from ilang.core.build.program import Given
@@ -47,7 +48,10 @@ def _value(text: str) -> Given | None:
 
 def _number(text: str) -> int | float | None:
     try:
-        return int(text) if text.lstrip("-").isdecimal() else float(text)
+        digits = text.removeprefix("-")
+        if not digits.isdecimal():
+            return float(text)
+        return minus(int(digits)) if digits != text else int(text)
     except ValueError:
         return None
 

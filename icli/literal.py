@@ -11,6 +11,7 @@ import re
 
 from ilang.core.diagnostic import DataError, shorten
 from ilang.core.dtype import DTYPES
+from ilang.core.ir.scalar import minus
 from ilang.core.record import record
 from ilang.core.source import Source, Span
 
@@ -116,6 +117,7 @@ class _Reader:
         self.lengths: dict[int, int] = {}
         self.leaf_depth: int | None = None
         self.numbers: list[Number] = []
+        self.kinds: set[str] = set()
 
     def read(self) -> ArrayLiteral:
         tokens = list(TOKEN.finditer(self.source.text))
@@ -169,15 +171,20 @@ class _Reader:
     def _item(self, mark: str, span: Span) -> None:
         self._settle_depth(len(self.open), span)
         if mark in WORDS:
-            self.numbers.append(WORDS[mark])
+            self._number(WORDS[mark], "bool")
         elif INTEGER.fullmatch(mark) and len(mark) < 400:
-            self.numbers.append(int(mark))
+            whole = abs(int(mark))
+            self._number(minus(whole) if mark[0] == "-" else whole, "int")
         elif DECIMAL.fullmatch(mark):
-            self.numbers.append(_decimal(mark, span))
+            self._number(_decimal(mark, span), "float")
         else:
             raise self._unexpected(mark, span)
         if self.open:
             self.open[-1] += 1
+
+    def _number(self, number: Number, kind: str) -> None:
+        self.numbers.append(number)
+        self.kinds.add(kind)
 
     def _settle_depth(self, depth: int, span: Span) -> None:
         """Numbers stand at one depth: the first one fixes it."""
@@ -187,16 +194,13 @@ class _Reader:
             raise self._ragged("a number stands where a list is expected", span)
 
     def _kind(self) -> str:
-        kinds = {type(number) for number in self.numbers}
-        if bool in kinds and len(kinds) > 1:
+        if "bool" in self.kinds and len(self.kinds) > 1:
             raise DataError(
                 "E0721",
                 "the array mixes truth values and numbers",
                 help="write 1 for true, 0 for false",
             )
-        if kinds == {bool}:
-            return "bool"
-        return "int" if kinds == {int} else "float"
+        return next(iter(self.kinds)) if len(self.kinds) == 1 else "float"
 
     def _unexpected(self, mark: str, span: Span) -> DataError:
         hint = {"(": "lists are written with [ ]", "{": "lists are written with [ ]"}.get(mark[0])

@@ -39,7 +39,7 @@ from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Einsum, Logic, Slice
 from ilang.core.ir.primitives import PRIMITIVES
-from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar
+from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, minus
 from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import Schedule
 from ilang.core.library.places import given_for
@@ -230,7 +230,7 @@ class Functions(Configuration):
             case "!." | "!..":
                 return operand
             case "-" if isinstance(operand, NumberTensor):
-                return NumberTensor(-operand.value, term.span)
+                return NumberTensor(minus(operand.value), term.span)
             case "-":
                 return self.pointwise(Apply("neg", (Operand(0),)), [operand], term.span)
             case "not":

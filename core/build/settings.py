@@ -12,6 +12,7 @@ from ilang.core.build.values import Owner, Tensor
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph
+from ilang.core.ir.scalar import minus
 from ilang.core.ir.syntax import Definition, Module
 from ilang.core.record import entity
 from ilang.core.source import Span
@@ -268,7 +269,7 @@ def _figure(value: Figure | tuple[Figure, ...], span: Span) -> Figure:
 
 
 def _plain(number: float) -> Figure:
-    return int(number) if number == int(number) else number
+    return int(number) if number == int(number) and repr(number) != "-0.0" else number
 
 
 def _applied(operator: str, values: Sequence[object], span: Span) -> Figure:
@@ -292,7 +293,7 @@ def _applied(operator: str, values: Sequence[object], span: Span) -> Figure:
 
 
 _ARITHMETIC: dict[tuple[str, int], Callable[..., Figure]] = {
-    ("-", 1): lambda a: -a,
+    ("-", 1): minus,
     ("not", 1): lambda a: int(not a),
     ("!.", 1): lambda a: a,
     ("!..", 1): lambda a: a,

@@ -111,7 +111,7 @@ def scalar_text(scalar: Scalar, leaf: Callable[[Scalar], str], top: bool = True)
 def number_text(value: float | int) -> str:
     """A number without a needless fraction."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
+        return f"{value:.0f}"
     return repr(value)
 
 

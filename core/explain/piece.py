@@ -55,8 +55,9 @@ def _piece(scalar: Scalar, parts: Sequence[Piece], leaf: Callable[[Scalar], Piec
     """A scalar of pieces; conversions that lose nothing but digits are left out."""
     match scalar:
         case Constant():
-            text = number_text(scalar.value).replace("-", "−", 1 if scalar.value < 0 else 0)
-            return Piece(text, SUM if text.startswith("−") else ATOM)
+            text = number_text(scalar.value)
+            signed = text.startswith("-")
+            return Piece(text.replace("-", "−", 1) if signed else text, SUM if signed else ATOM)
         case Convert():
             (inner,) = parts
             place = isinstance(scalar.argument, Position)  # which any integer type holds

@@ -27,6 +27,7 @@ from ilang.core.ir.scalar import (
     Position,
     Scalar,
     constant_last,
+    minus,
 )
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.source import Span
@@ -211,7 +212,7 @@ class _Typing:
                 and isinstance(constant := arguments[0], Constant)
                 and constant.dtype is None
             ):
-                return Constant(-constant.value if constant.value else -0.0)
+                return Constant(minus(constant.value))
             case "logic":
                 return Apply(primitive, tuple(self._settled(a) for a in arguments), "bool")
             case "select":

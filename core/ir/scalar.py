@@ -203,6 +203,11 @@ def finite(maximum: Scalar) -> Scalar:
     return Apply("where", (nothing, zero, maximum), maximum.dtype)
 
 
+def minus(number: float | int) -> float | int:
+    """Minus a number as a constant: of 0 it is -0.0, which an integer type holds as 0."""
+    return -number or -float(number)
+
+
 def constant_last(primitive: str, arguments: Sequence[Scalar]) -> tuple[Scalar, ...]:
     """The arguments of a binary form; of a maximum or minimum a constant stands last.
 

@@ -225,7 +225,7 @@ def print_nested(literal: Nested) -> str:
 
 
 def _number(number: float) -> str:
-    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+    return f"{number:.0f}" if number.is_integer() and abs(number) < 1e15 else repr(number)
 
 
 def _repeated(term: Repeated) -> list[Piece]:

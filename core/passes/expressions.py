@@ -24,6 +24,7 @@ from ilang.core.ir.scalar import (
     Position,
     Scalar,
     folded,
+    minus,
     pointwise,
 )
 from ilang.core.notation.printer import print_tree
@@ -36,7 +37,7 @@ def constant(node: syntax.Number) -> graph.Assignment:
     digits = node.text.removeprefix("-")
     if digits.isdigit():
         number = int(digits.lstrip("0") or "0")  # Python reads no more than some thousand digits
-        scalar = Constant(-number if digits != node.text else number)
+        scalar = Constant(minus(number) if digits != node.text else number)
     else:
         scalar = Constant(float(node.text))
     return graph.Assignment((), (), (), scalar, None, None, node.text, node.span)

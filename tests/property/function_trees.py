@@ -94,7 +94,7 @@ class Trees:
             case 0:
                 return number(random)
             case 1:
-                return ast.Unit("q", random.choice((2.0, -0.5, 1e-7)), NOWHERE)
+                return ast.Unit("q", random.choice((2.0, -0.5, 1e-7, -0.0)), NOWHERE)
             case 2:
                 return self.nested()
             case _:
@@ -108,7 +108,7 @@ class Trees:
             extent = random.randint(2 if row == 1 else 1, 3)
             levels.append((row, extent))
             count *= extent
-        numbers = tuple(random.choice((1.0, -4.0, 0.5, 1e-9)) for _ in range(count))
+        numbers = tuple(random.choice((1.0, -4.0, 0.5, 1e-9, -0.0)) for _ in range(count))
         return ast.Nested(numbers, tuple(levels), NOWHERE)
 
     def prefixed(self, size: int) -> ast.Term:

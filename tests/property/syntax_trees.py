@@ -45,7 +45,7 @@ NAMES = ("x", "k", "ij", "e5", "f16", "boolean", "op_", "Iota", "_")
 NOWHERE = Span(Source("<random>", ""), 0, 0)
 BINARY = tuple(symbol for symbol, op in OPS.items() if op.binary is not None)
 REDUCIBLE = tuple(symbol for symbol, op in OPS.items() if op.identity is not None)
-NUMBERS = ("0", "2", "-1", "0.5", "0.125", "1e-5", "-2.5e+3", "007")
+NUMBERS = ("0", "2", "-1", "0.5", "0.125", "1e-5", "-2.5e+3", "007", "-0")
 
 
 def random_tree(random: Random, size: int) -> Tree:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ilang import i
+from ilang import elementwise, i, load
 from ilang.codegen.runtime import toolchain
 from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.targets import c_library, cfamily, mathlib
@@ -241,3 +241,40 @@ def test_a_zero_with_a_sign_is_the_smaller_one(target: str) -> None:
             assert np.signbit(less(x, -x, target=target)).all()
         assert np.signbit(i(">i~.")(-np.abs(zeros), target=target))
         assert not np.signbit(i("<i~.")(np.abs(zeros), target=target))
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+@pytest.mark.parametrize("target", ["numpy", "c", "cuda-emulated"])
+def test_a_zero_written_with_a_sign_has_it(target: str) -> None:
+    """``-0`` is -0.0 beside floats and 0 beside whole numbers, in every notation of expressions."""
+    ones, wholes = np.ones(2, np.float32), np.array([3, 0])
+    assert i("(-0) >> /.~.")(target=target) == -np.inf
+    assert i("(-0 | I) >> .*i~i >> /i~i")(ones, target=target).tolist() == [-np.inf] * 2
+    assert i("(-0 | I) >> .+i~i")(wholes, target=target).tolist() == [3, 0]
+    kernel = elementwise("f", ["1 / (x0 * -0)", "1 / -(-0)"])
+    for got, want in zip(kernel(ones, target=target), (-np.inf, np.inf), strict=True):
+        assert (got == want).all()
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+@pytest.mark.parametrize("target", ["c", "cuda-emulated"])
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("op f(x) = recip(x *. (-0))", [-np.inf, -np.inf]),
+        ("op f(x) = recip(x *. -(-0))", [np.inf, np.inf]),
+        ("op f(x) = recip([ -0; 0 ] *. x)", [-np.inf, np.inf]),
+        ('op f(x) = recip("w" [ -0; 0 ] *. x)', [-np.inf, np.inf]),
+        ("op f(x) = recip(values(-0, 0) *. x)", [-np.inf, np.inf]),
+        ("op f(x) = recip(fill(-0) *. x)", [-np.inf, -np.inf]),
+        ("op f(x; a = -0) = recip(a *. x)", [-np.inf, -np.inf]),
+        ("op f(x) = recip(repeat(x; a in [-0]) { a *. x })", [-np.inf, -np.inf]),
+        ('cd f(x) { "d" =: x * -0 ~logic:"."; y = recip(d); return y }', [-np.inf, -np.inf]),
+    ],
+)
+def test_a_zero_written_with_a_sign_has_it_in_tensor_functions(
+    target: str, text: str, want: list[float], tmp_path: Path
+) -> None:
+    (tmp_path / "f.i").write_text(text)
+    session = load(tmp_path / "f.i").session("f", shapes={"x": "2"}, target=target)
+    assert session(x=np.ones(2, np.float32)).tolist() == want

@@ -1,8 +1,11 @@
 """Array literals: text to numbers, and everything that is not one."""
 
+import numpy as np
 import pytest
 
 from ilang.core.diagnostic import DataError
+from ilang.core.dtype import FLOATS
+from ilang.icli.arrays import literal_array
 from ilang.icli.literal import is_array, parse_literal
 
 
@@ -12,6 +15,7 @@ from ilang.icli.literal import is_array, parse_literal
         ("3", (), (3,), "int"),
         ("-0.5", (), (-0.5,), "float"),
         ("[1, 2]", (2,), (1, 2), "int"),
+        ("[-0, 0]", (2,), (0, 0), "int"),
         ("[[1,2],[3,4.5]]", (2, 2), (1, 2, 3, 4.5), "float"),
         ("[]", (0,), (), "float"),
         ("[[],[]]", (2, 0), (), "float"),
@@ -24,6 +28,12 @@ def test_literals(
 ) -> None:
     literal = parse_literal(text)
     assert (literal.shape, literal.numbers, literal.kind) == (shape, numbers, kind)
+
+
+def test_a_zero_with_a_sign_has_it_in_floats() -> None:
+    signs = [np.signbit(literal_array(parse_literal("[-0, 0]"), dtype)) for dtype in FLOATS]
+    assert [each.tolist() for each in signs] == [[True, False]] * 2
+    assert literal_array(parse_literal("[-0, 7]"), "i64").tolist() == [0, 7]
 
 
 @pytest.mark.parametrize(
