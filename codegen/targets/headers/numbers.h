@@ -89,18 +89,20 @@ static inline uint8_t where_bool(int which, uint8_t a, uint8_t b)
     return which ? a : b;
 }
 
-/* the larger of two; NaN if one is, and 0 is larger than -0 */
+/* the larger of two; NaN if one is, and 0 is larger than -0: both comparisons are maxps, bits differ for zeros and NaN */
 static inline float max_f32(float a, float b)
 {
-    const float other = a == 0 ? a + b : b;
-    return a > b || a != a ? a : other;
+    union { float x; uint32_t bits; } larger = {a > b ? a : b}, other = {b > a ? b : a};
+    larger.bits = (larger.bits & other.bits) | -(uint32_t)(isunordered(a, b) != 0);
+    return larger.x;
 }
 
-/* the larger of two; NaN if one is, and 0 is larger than -0 */
+/* the larger of two; NaN if one is, and 0 is larger than -0: both comparisons are maxps, bits differ for zeros and NaN */
 static inline double max_f64(double a, double b)
 {
-    const double other = a == 0 ? a + b : b;
-    return a > b || a != a ? a : other;
+    union { double x; uint64_t bits; } larger = {a > b ? a : b}, other = {b > a ? b : a};
+    larger.bits = (larger.bits & other.bits) | -(uint64_t)(isunordered(a, b) != 0);
+    return larger.x;
 }
 
 /* the larger of two */
@@ -115,18 +117,20 @@ static inline int64_t max_i64(int64_t a, int64_t b)
     return (b > a) ? b : a;
 }
 
-/* the smaller of two; NaN if one is, and -0 is smaller than 0 */
+/* the smaller of two; NaN if one is, and -0 is smaller than 0: both comparisons are minps, bits differ for zeros and NaN */
 static inline float min_f32(float a, float b)
 {
-    const float other = a == 0 ? -(-a - b) : b;
-    return a < b || a != a ? a : other;
+    union { float x; uint32_t bits; } smaller = {a < b ? a : b}, other = {b < a ? b : a};
+    smaller.bits |= other.bits;
+    return smaller.x;
 }
 
-/* the smaller of two; NaN if one is, and -0 is smaller than 0 */
+/* the smaller of two; NaN if one is, and -0 is smaller than 0: both comparisons are minps, bits differ for zeros and NaN */
 static inline double min_f64(double a, double b)
 {
-    const double other = a == 0 ? -(-a - b) : b;
-    return a < b || a != a ? a : other;
+    union { double x; uint64_t bits; } smaller = {a < b ? a : b}, other = {b < a ? b : a};
+    smaller.bits |= other.bits;
+    return smaller.x;
 }
 
 /* the smaller of two */

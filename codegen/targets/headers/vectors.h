@@ -14,10 +14,10 @@ typedef float f32x16u __attribute__((vector_size((VECTOR < 64 ? VECTOR : 64)), a
 typedef int32_t f32x16m __attribute__((vector_size((VECTOR < 64 ? VECTOR : 64))));
 
 /* the larger of two vectors lane by lane, NaN if one is, and 0 is larger than -0; macros: a vector argument has no stable ABI */
-#define MAX_LANES(vector, a, b) CHOSEN_LANES(vector, ((a) > (b)) | ((a) != (a)) | (((a) == (b)) & ((vector##m)(b) < 0)), a, b)
+#define MAX_LANES(vector, a, b) ((vector)(((vector##m)CHOSEN_LANES(vector, (a) > (b), a, b) & ((vector##m)(a) | ((a) != (b)))) | ((a) != (a))))
 
 /* the smaller of two vectors lane by lane, NaN if one is, and -0 is smaller than 0 */
-#define MIN_LANES(vector, a, b) CHOSEN_LANES(vector, ((a) < (b)) | ((a) != (a)) | (((a) == (b)) & ((vector##m)(a) < 0)), a, b)
+#define MIN_LANES(vector, a, b) ((vector)((vector##m)CHOSEN_LANES(vector, (a) < (b), a, b) | (vector##m)CHOSEN_LANES(vector, (b) < (a), b, a)))
 
 /* lanes of a where a mask is set, of b elsewhere */
 #define CHOSEN_LANES(vector, mask, a, b) ((vector)(((mask) & (vector##m)(a)) | (~(mask) & (vector##m)(b))))
