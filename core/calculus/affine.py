@@ -104,7 +104,9 @@ class Affine:
 
     def merged(self) -> Affine:
         """The same expression, each variable and size in one term, and those of coefficient 0 in none."""
-        return replace(self, terms=_merged(self.terms), sizes=_merged(self.sizes))
+        terms, sizes = _merged(self.terms), _merged(self.sizes)
+        same = terms is self.terms and sizes is self.sizes
+        return self if same else replace(self, terms=terms, sizes=sizes)
 
     def renamed(self, names: Mapping[int, int]) -> Affine:
         """The same index over other axes: ``names`` has the new number of each."""
@@ -319,6 +321,8 @@ def _added(
 
 def _merged(terms: tuple[tuple[int, T], ...]) -> tuple[tuple[int, T], ...]:
     """Terms in which each thing stands once, where it stood first, and nothing with coefficient 0."""
+    if len(terms) == 1 and terms[0][0]:
+        return terms
     total: dict[T, int] = {}
     for c, each in terms:
         total[each] = total.get(each, 0) + c

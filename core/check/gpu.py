@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from ilang.core.calculus.affine import Affine, row_step
@@ -16,7 +17,6 @@ from ilang.core.ir.ids import LocalId
 from ilang.core.ir.rewriting import accesses, chosen_loads, named, strides, substituted
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.passes.gpu.barriers import kernel_to_barriers
-from ilang.core.passes.gpu.blocks import without_changes
 from ilang.core.passes.gpu.neighbors import each_of, innermost, leaves_some
 from ilang.core.passes.gpu.trims import tightened
 from ilang.core.passes.independence import Independence
@@ -92,10 +92,11 @@ def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
     for s in inside:
         if isinstance(s, Spread):
             together = (Spread, Barrier, SwapBuffers)
-            alone = not any(isinstance(x, together) for x in ir.statements_within(s.body))
+            of_threads = list(ir.statements_within(s.body))
+            alone = not any(isinstance(x, together) for x in of_threads)
             right = alone and s.over == "threads" and s.threads == threads
             _demand(program, kernel, right, "threads of a block share what nobody else shares")
-            _independent(program, kernel, s, combined)
+            _independent(program, kernel, s, of_threads, combined)
             _turns(program, kernel, s)
         elif isinstance(s, SwapBuffers):
             first, second = program.buffers[s.first], program.buffers[s.second]
@@ -112,7 +113,7 @@ def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
     _together(program, kernel, kernel.body, frozenset())
     others = any(isinstance(s, (ir.Tile, Transpose)) for s in every)
     _demand(program, kernel, not others, "what only a CPU has is not on a GPU")
-    _independent(program, kernel, spread, set())
+    _independent(program, kernel, spread, every, set())
     matrices.verify(program, kernel, _demand)
 
 
@@ -224,21 +225,17 @@ def _neighbors(program: ir.Program, kernel: ir.Kernel, s: Spread, neighbors: Nei
 
 
 def _independent(
-    program: ir.Program, kernel: ir.Kernel, spread: Spread, combined: set[LocalId]
+    program: ir.Program,
+    kernel: ir.Kernel,
+    spread: Spread,
+    inside: Sequence[ir.Statement],
+    combined: set[LocalId],
 ) -> None:
     """Each loop of a spread, as if it stood alone around the rest, has independent iterations."""
-    body = spread.body
-    for loop in reversed(spread.loops):
-        body = (replace(loop, body=body),)
-    independence = Independence(program, replace(kernel, body=body))
-    if combined and isinstance(body[0], ir.For):
-        body = (without_changes(body[0], combined),)
-    around: set[int] = set()
-    while len(body) == 1 and isinstance(body[0], ir.For) and len(around) < len(spread.loops):
-        apart = independence.holds(body[0])
+    if spread.loops:
+        independence = Independence(program, (*spread.loops, *inside))
+        apart = independence.all_hold(spread.loops, inside, (), combined)
         _demand(program, kernel, apart, "what a thread writes, no other thread touches")
-        around.add(body[0].variable)
-        body = body[0].body
 
 
 def _demand(program: ir.Program, kernel: ir.Kernel, holds: bool, invariant: str) -> None:

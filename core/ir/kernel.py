@@ -145,6 +145,8 @@ class If:
     ``aligned`` buffers, their rows begin where vectors may, too.
     """
 
+    __slots__ = ("__dict__", "_kept_reads")
+
     within: tuple[Within, ...]
     body: tuple[Statement, ...]
     otherwise: tuple[Statement, ...] = ()
@@ -155,6 +157,8 @@ class If:
 @record
 class Define:
     """A scalar variable gets its first value; ``mutable`` if a ``Change`` follows."""
+
+    __slots__ = ("__dict__", "_kept_reads")
 
     variable: LocalId
     dtype: str
@@ -170,6 +174,8 @@ class Change:
     same iteration of every loop around.
     """
 
+    __slots__ = ("__dict__", "_kept_reads")
+
     variable: LocalId
     value: Scalar
     contracts: bool = False
@@ -183,6 +189,8 @@ class Store:
     A store that ``corrects`` changes nothing unless a reduction that the element rests on has changed before, in the
     same iteration of every loop around.
     """
+
+    __slots__ = ("__dict__", "_kept_reads")
 
     buffer: BufferId
     index: tuple[Affine, ...]

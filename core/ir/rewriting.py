@@ -10,7 +10,7 @@ from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import MatrixProduct, SwapBuffers
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.scalar import Constant, Load, Local, Position, Scalar, Select, scalars_within
-from ilang.core.record import mapped, replace
+from ilang.core.record import mapped, once, replace
 
 T = TypeVar("T")
 Access = tuple[BufferId, tuple[Affine, ...]]
@@ -92,8 +92,20 @@ def strides(dims: Sequence[int], index: Sequence[Affine]) -> set[int]:
     return set(dims[first + 1 :])
 
 
-def reads_of(s: ir.Statement) -> Iterator[Access]:
+def reads_of(s: ir.Statement) -> Sequence[Access]:
     """Every element that a statement itself reads, those that its indices look up among them."""
+    if isinstance(s, (ir.Define, ir.Change, ir.Store, ir.If)):
+        return kept_reads(s)  # most are asked again after each pass
+    return () if isinstance(s, ir.For) else tuple(_listed(s))
+
+
+@once
+def kept_reads(s: ir.Define | ir.Change | ir.Store | ir.If) -> Sequence[Access]:
+    """The elements that a statement reads, which it keeps."""
+    return tuple(_listed(s))
+
+
+def _listed(s: ir.Statement) -> Iterator[Access]:
     indices: list[Affine] = list(s.index) if isinstance(s, ir.Store) else []
     indices += [each.index for each in s.within] if isinstance(s, ir.If) else []
     for part in parts_of(s):

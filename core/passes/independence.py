@@ -8,57 +8,72 @@ Example:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from math import gcd
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ir.rewriting import reads_of
 
 
 class Independence:
-    """One kernel: how often it touches each buffer, and how far each loop variable goes."""
+    """Statements of a kernel: how often they touch each buffer, and how far each loop variable goes."""
 
-    def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
-        """For a kernel of a program, before anything is marked."""
+    def __init__(self, program: ir.Program, inside: Iterable[ir.Statement]) -> None:
+        """For the statements of a kernel, or of a part of one, at any depth, before anything is marked."""
         self.program = program
-        inside = list(ir.statements_within(kernel.body))
-        self._reads = {id(s): (s, list(reads_of(s))) for s in inside}
-        self.touched = Counter(buffer for s in inside for buffer, _ in self._reads[id(s)][1])
-        self.touched.update(s.buffer for s in inside if isinstance(s, ir.Store))
-        loops = [s for s in inside if isinstance(s, ir.For)]
-        self.extents: dict[int, int | None] = {
-            s.variable: program.sizes[s.size].fixed for s in loops
-        }
+        self.touched: Counter[BufferId] = Counter()
+        self.extents: dict[int, int | None] = {}
+        for s in inside:
+            if isinstance(s, ir.For):
+                self.extents[s.variable] = program.sizes[s.size].fixed
+                continue
+            self.touched.update([buffer for buffer, _ in reads_of(s)])
+            if isinstance(s, ir.Store):
+                self.touched[s.buffer] += 1
 
-    def holds(self, loop: ir.For, around: Iterable[int] = ()) -> bool:
-        """Whether no iteration of a loop touches what another one writes, whatever the variables ``around`` are."""
-        inner = tuple(ir.statements_within(loop.body))
+    def holds(
+        self, loop: ir.For, around: Iterable[int] = (), combined: Container[LocalId] = ()
+    ) -> bool:
+        """Whether no iteration of a loop touches what another one writes, whatever the variables ``around`` are.
+
+        What accumulates in variables that are ``combined`` after the loop counts for nothing.
+        """
+        inner = list(ir.statements_within(loop.body))
+        return self.all_hold((loop,), inner, around, combined)
+
+    def all_hold(
+        self,
+        loops: Sequence[ir.For],
+        inner: Sequence[ir.Statement],
+        around: Iterable[int] = (),
+        combined: Container[LocalId] = (),
+    ) -> bool:
+        """Whether it holds of each of some loops, the first one outermost, with the statements ``inner`` inside all."""
         defined = {s.variable for s in inner if isinstance(s, ir.Define)}
-        if any(
-            isinstance(s, (ir.Change, ir.HorizontalReduction)) and s.variable not in defined
-            for s in inner
-        ):
-            return False
-        touched: dict[int, list[tuple[Affine, ...]]] = {}
+        inside = set(around)
+        touched: dict[BufferId, list[tuple[Affine, ...]]] = {}
         written = set()
         for s in inner:
-            known = self._reads.get(
-                id(s)
-            )  # a kernel's loops are all asked about: most statements again
-            reads = reads_of(s) if known is None or known[0] is not s else known[1]
-            for buffer, index in reads:
+            if isinstance(s, ir.For):
+                inside.add(s.variable)
+                continue
+            if isinstance(s, ir.Change) and s.variable in combined:
+                continue
+            if isinstance(s, (ir.Change, ir.HorizontalReduction)) and s.variable not in defined:
+                return False
+            for buffer, index in reads_of(s):
                 touched.setdefault(buffer, []).append(index)
             if isinstance(s, ir.Store):
                 touched.setdefault(s.buffer, []).append(s.index)
                 written.add(s.buffer)
-        inside = {s.variable for s in inner if isinstance(s, ir.For)} | set(around)
-        return all(
-            self._is_own(buffer, len(touched[buffer]))
-            or self._is_apart(loop, inside, touched[buffer])
-            for buffer in written
-        )
+        shared = [each for b in written if not self._is_own(b, len(each := touched[b]))]
+        for loop in reversed(loops):
+            if not all(self._is_apart(loop, inside, indices) for indices in shared):
+                return False
+            inside.add(loop.variable)
+        return True
 
     def _is_own(self, buffer: BufferId, touched: int) -> bool:
         """Whether a buffer belongs to an iteration: it is private, and nothing outside the loop touches it."""
@@ -79,16 +94,14 @@ class Independence:
         An index is step * variable + what stays the same + small steps that stay below one step + large steps, all
         multiples of more than the variable and the small ones reach.
         """
-        first = _split(parts[0], variable, inside)
-        step, same, _, _ = first
+        step, least, most, large = parts[0].coefficient(variable), 0, 0, 0
         if step < 1:
             return False
-        least, most, large = 0, 0, 0
-        for part in parts:
-            its_step, its_same, offset, moving = _split(part, variable, inside)
-            if (its_step, its_same) != (step, same):
+        places = [_split(part, variable, inside) for part in dict.fromkeys(parts)]
+        for its_step, its_same, offset, moving in places:
+            if (its_step, its_same) != (step, places[0][1]):
                 return False
-            low = high = offset - first[2]
+            low = high = offset - places[0][2]
             for coefficient, moved in moving:
                 extent = self.extents[moved]
                 if step <= abs(coefficient) and coefficient % step == 0:
@@ -114,6 +127,7 @@ def _split(
     """
     if index.rests_on() & {variable, *inside}:
         return 0, None, 0, []
+    index = index.merged()
     around = index.without({variable, *inside})
-    moving = [(c, number) for c, number in index.merged().steps() if number in inside]
+    moving = [(c, number) for c, number in index.steps() if number in inside]
     return index.coefficient(variable), (around - around.offset).canonical(), index.offset, moving

@@ -36,8 +36,9 @@ class _Marking:
 
     def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         self.program = program
-        self.independence = Independence(program, kernel)
-        loops = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.For))
+        inside = list(ir.statements_within(kernel.body))
+        self.independence = Independence(program, inside)
+        loops = (s for s in inside if isinstance(s, ir.For))
         self.asked = any(loop.role == "p" for loop in loops)
 
     def block(self, block: ir.Block, level: int, alone: bool) -> ir.Block:

@@ -24,7 +24,7 @@ from math import prod
 
 from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir.gpu import Spread
-from ilang.core.ir.kernel import Block, For, Kernel, Program
+from ilang.core.ir.kernel import Block, For, Kernel, Program, statements_within
 from ilang.core.ir.rewriting import with_bodies
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES
 from ilang.core.passes.gpu.blocks import Refusal, chain_of, is_for_blocks, kernel_to_blocks
@@ -107,7 +107,7 @@ def _spread(program: Program, kernel: Kernel, chain: list[For]) -> tuple[list[Fo
 
 def _independent(program: Program, kernel: Kernel, chain: list[For]) -> list[For]:
     """The loops of a chain to spread, all of whose ends are known where only those before them are open."""
-    independence = Independence(program, kernel)
+    independence = Independence(program, statements_within(kernel.body))
     independent: list[For] = []
     for n, loop in enumerate(chain):
         opened = {outer.variable for outer in independent}

@@ -19,7 +19,7 @@ blocks are asked for and threads are not, they take what they may.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from math import prod
 
 from ilang.core.calculus.affine import Within
@@ -125,7 +125,7 @@ class _Spreading:
 
     def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         self.program = program
-        self.independence = Independence(program, kernel)
+        self.independence = Independence(program, ir.statements_within(kernel.body))
         device = program.machine.device
         assert device is not None
         self.most = device.most_block_threads
@@ -198,7 +198,7 @@ class _Spreading:
         if not combined:
             return None
         spread = replace(asked[0], body=body, role="t")
-        if not self.independence.holds(without_changes(spread, combined)):
+        if not self.independence.holds(spread, (), combined):
             return None
         extent, most = self.program.sizes[spread.size].fixed, self.usual
         self.threads = max(self.threads, most if extent is None else min(max(1, extent), most))
@@ -309,15 +309,6 @@ class _Spreading:
             return max(steps, default=(-1, 0))
 
         return sorted(loops, key=place)
-
-
-def without_changes(loop: ir.For, variables: Container[int]) -> ir.For:
-    """A loop without what accumulates in some variables."""
-
-    def change(s: ir.Statement) -> ir.Statement | None:
-        return None if isinstance(s, ir.Change) and s.variable in variables else s
-
-    return replace(loop, body=ir.map_statements(loop.body, change))
 
 
 def _accumulates(change: ir.Change) -> str | None:
