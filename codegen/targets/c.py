@@ -264,13 +264,13 @@ class _Emission:
         runs, start = s.runs, spelling.expression(s.start)
         summed = bool(s.blocks) or runs is not None
         if summed:
-            yield f"{indent}double sums[{self._elements(s)}];"
-            yield f"{indent}{each} sums[element] = 0.0;"
+            yield f"{indent}double sums_{name}[{self._elements(s)}];"
+            yield f"{indent}{each} sums_{name}[element] = 0.0;"
         for loop in s.blocks:
             yield spelling.opened(loop, indent, end=end_of_block(s, loop, spelling))
             indent += INDENT
         yield f"{indent}{each} {name}[element] = {start};"
-        added = f"sums[element] += {name}[element];"
+        added = f"sums_{name}[element] += {name}[element];"
         if runs is not None:
             block = partial(self._block, functions=functions)
             again = f"{each} {{ {added} {name}[element] = {start}; }}"
@@ -282,7 +282,8 @@ class _Emission:
             indent = indent[: -len(INDENT)]
             yield f"{indent}}}"
         if summed:
-            yield f"{indent}{each} {name}[element] = ({C_TYPES[buffer.dtype]})sums[element];"
+            kind = C_TYPES[buffer.dtype]
+            yield f"{indent}{each} {name}[element] = ({kind})sums_{name}[element];"
 
     def _elements(self, s: Tile) -> int:
         return math.prod(

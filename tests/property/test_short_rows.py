@@ -16,7 +16,7 @@ COUNTS = (32, 33, 47, 48, 64, 65, 100)
 LENGTHS = (2, 3, 5, 8, 15, 16, 17, 31, 32, 33, 48, 49)
 OPERATIONS = [
     (name, pattern)
-    for name in ("max", "softmax", "logsumexp", "argmax", "min", "sort", "var")
+    for name in ("max", "softmax", "logsumexp", "argmax", "min", "sort", "var", "sum", "mean")
     for pattern in ("a [b]", "a b [c]", "[a] b [c]", "a [b] [c]", "a [b] c")
     if pattern.count("[") == 1 or name not in ("argmax", "sort")
 ]
@@ -34,6 +34,8 @@ CHAINS = (
     ">{r}{s}~{s}{r}",
     "^{r}{s}~{s}{r} >> >{s}{r}~{r}",
     ">@{r}{s}~{r}",
+    "+{r}{s}~{r}",
+    "(I & +{r}{s}~{r}) >> {r}{s}-{r}~{r}{s} >> (I & I) >> {r}{s}*{r}{s}~{r}{s} >> +{r}{s}~{r}",
 )
 
 
@@ -75,6 +77,9 @@ def test_lanes_go_across_short_rows() -> None:
     assert "in0_copy" not in i(">ij~i").loops((1000, 90))
     assert "in0_copy[b,a1]" in einx.logsumexp("a [b]").loops((1000, 9))
     assert "in0_copy" not in einx.var("a [b] c").loops((500, 60, 30))
+    assert "in0_copy[b,a1]" in einx.var("a [b]").loops((1000, 16))
+    assert "in0_copy" not in i("+ij~i").loops((1000, 16))
+    assert "in0_copy[j,i1]" in i("+ij~i").loops((1000, 9))
 
 
 def _agree(component: Component, given: Any, text: str) -> None:

@@ -5,7 +5,7 @@ Lanes take the same element of as many rows; what is read by rows is copied befo
 
 Example, ``>ij~i`` of 1000 rows of 9:
     in:   out = max in0[i,j] over j, loops i j
-    out:  out | i:32 | i 0 j i'     0: a copy of 32 rows of in0
+    out:  out | i:64 | i 0 j i'     0: a copy of 64 rows of in0
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ def short_rows(
     """The rows that each value has in lanes: reductions that wait, and what may share a kernel with them."""
     rows_of: list[Across | None] = []
     lanes_of: list[Across | None] = []
+    linked = _linked(shaped)
     for value, node in enumerate(shaped.nodes):
         rows_of.append(None)
         lanes_of.append(None)
         if isinstance(node, Assignment) and _is_free(node) and tilings.found(value) is None:
             order = strided_order(node, accesses[value], extents, machine)
             rows_of[-1] = rows = _rows(node, accesses[value], order, extents, machine)
-            if rows is not None and _waits(shaped, node, rows):
+            if rows is not None and _waits(shaped, node, rows, extents, machine, linked[value]):
                 lanes_of[-1] = rows
     if not any(lanes_of):
         return tuple(lanes_of)
@@ -70,6 +71,22 @@ def _is_free(node: Assignment) -> bool:
     return node.base is None and not node.scatters()
 
 
+def _linked(shaped: Shaped) -> list[bool]:
+    """Whether each value rests on the result of a reduction, or a reduction on it."""
+    reads = [
+        [read.value for read in node.reads] if isinstance(node, Assignment) else []
+        for node in shaped.nodes
+    ]
+    reduces = [isinstance(n, Assignment) and bool(n.reduced_axes()) for n in shaped.nodes]
+    after, before = list[bool](), [False] * len(reads)
+    for values in reads:
+        after.append(any(after[value] or reduces[value] for value in values))
+    for reader, values in reversed([*enumerate(reads)]):
+        for value in values:
+            before[value] |= reduces[reader] or before[reader]
+    return [late or early for late, early in zip(after, before, strict=True)]
+
+
 def _pairs(shaped: Shaped, inlining: Inlining) -> Iterator[tuple[int, int, dict[int, int]]]:
     """Values that may be staged and their readers, in the order of the readers, with the reader's axes of theirs."""
     for reader, node in enumerate(shaped.nodes):
@@ -84,7 +101,7 @@ def across(
 ) -> tuple[Factors, tuple[Loop, ...]]:
     """The splits and loops of an assignment by itself, whose ``order`` has rows innermost: blocks of them outside."""
     factors: list[tuple[int, ...]] = [()] * len(order)
-    factors[rows.last] = machine.tiles.block[:1]
+    factors[rows.last] = machine.tiles.block[1:]
     reduced, last = node.reduced_axes(), len(order) - (1 if rows.other < 0 else 2)
     at = next((n for n, axis in enumerate(order) if axis in reduced), last)
     outer, inner = (map(Loop, axes) for axes in (order[:at], order[at:-1]))
@@ -119,10 +136,24 @@ def _rows(
     return None
 
 
-def _waits(shaped: Shaped, node: Assignment, rows: Across) -> bool:
-    """Whether a reduction along rows waits: for the extreme so far, or for functions, of which few make no vector."""
+def _waits(
+    shaped: Shaped,
+    node: Assignment,
+    rows: Across,
+    extents: Extents,
+    machine: Machine,
+    is_linked: bool,
+) -> bool:
+    """Whether a reduction along rows waits: for the result so far, or for functions, of which few make no vector.
+
+    A sum waits where it ``is_linked`` with another reduction, and where vectors do not divide the row: the terms that
+    they leave over are added one after the other.
+    """
     if rows.other not in node.reduced_axes():
         return False
+    length, lanes = extents.fixed(node.sizes[rows.other]), machine.sum_lanes
+    if node.acc == "+" and length and (is_linked or min(length % lanes, lanes % length)):
+        return True
     nodes = (shaped.nodes[read.value] for read in node.reads)
     scalars = [node.scalar, *(each.scalar for each in nodes if isinstance(each, Assignment))]
     applied = (part for each in scalars for part in scalars_within(each) if isinstance(part, Apply))
