@@ -22,6 +22,7 @@ from ilang.core.record import record
 from ilang.core.source import Source
 from ilang.icli.configuration import configuration
 from ilang.icli.definitions import (
+    NOTHING_RETURNED,
     all_functions,
     head_of,
     heads_of,
@@ -182,6 +183,8 @@ class Calls:
         remarks = self._batches(call, arrays)
         if new:
             remarks.append(f"{counted(new, 'parameter')} with random values")
+        if not session.outputs:
+            remarks.append(NOTHING_RETURNED)
         return named_results(session, answer), (*remarks, *notes)
 
     def _batches(self, call: RunRequest, arrays: Sequence[Array]) -> list[str]:

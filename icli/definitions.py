@@ -65,6 +65,10 @@ def heads_of(module: Module) -> dict[str, Head]:
     return {each.name: each for each in heads if each.span.source.name == file}
 
 
+NOTHING_RETURNED = "nothing is returned, so nothing is shown: end the routine with `return`, for example `return loss`"
+"""The note on a routine that has run and has no result."""
+
+
 def named_results(session: Session, answer: object) -> list[tuple[str, Array]]:
     """The results of a run of a session, each with its name."""
     answers = answer if isinstance(answer, tuple) else () if answer is None else (answer,)

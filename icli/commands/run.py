@@ -19,6 +19,7 @@ from ilang.icli.command import (
     target_of,
 )
 from ilang.icli.definitions import (
+    NOTHING_RETURNED,
     config_of,
     files_read,
     functions_of,
@@ -100,6 +101,8 @@ def _function(
     for note in session.loss_notes():
         screen.complain(note)
     _check_place(request.one("-o"), len(session.outputs))
+    if not session.outputs:
+        screen.note(NOTHING_RETURNED)
     checkpoint = request.one("--load")
     if checkpoint is not None:
         session.load(checkpoint)

@@ -21,7 +21,7 @@ from ilang.icli.command import (
     seed_of,
     whole_number,
 )
-from ilang.icli.definitions import config_of, files_read, heads_of, used_in
+from ilang.icli.definitions import NOTHING_RETURNED, config_of, files_read, heads_of, used_in
 from ilang.icli.programs import is_file, unknown_definition
 from ilang.icli.screen import Screen, is_terminal
 
@@ -129,7 +129,7 @@ def _announce(
 ) -> None:
     """Say what a reader would not expect: no loss, examples that are left out, steps that were done before."""
     if not session.outputs:
-        screen.note("nothing is returned, so no loss is shown: end the routine with `return loss`")
+        screen.note(NOTHING_RETURNED)
     if batches.dropped:
         screen.note(
             f"{batches.dropped} of {batches.examples:,} examples are left out of every epoch: "

@@ -24,6 +24,7 @@ from ilang.codegen.runtime.batches import Batches
 from ilang.codegen.runtime.checkpoint import read
 from ilang.codegen.runtime.mpi import FAILURE, MARK, relayed
 from ilang.icli.curve import curve_svg, curve_text
+from ilang.icli.definitions import NOTHING_RETURNED
 from tests.unit.icli.front import ENTRY, environment, i
 
 MODEL = """
@@ -314,7 +315,7 @@ def test_a_loss_of_several_elements_is_refused(here: Path) -> None:
 def test_a_routine_that_returns_nothing_says_so(here: Path) -> None:
     done = silent(here, 'd *. d ++ "...|... => 0"', np.ones((8, 3), np.float32), "")
     assert done.returncode == 0
-    assert "nothing is returned, so no loss is shown" in done.stderr
+    assert NOTHING_RETURNED in done.stderr
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float32])
