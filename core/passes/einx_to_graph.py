@@ -12,6 +12,7 @@ operation are solved with those of all other nodes. A kernel without ranks has t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from ilang.core.calculus.affine import variables_of
@@ -105,6 +106,8 @@ def expanded(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> F
     fused = fuse(
         repeated.inputs, repeated.outputs, {*sizes, *(_marked_names(every) if op.apart else ())}
     )
+    if op.kind == "dot":
+        _check_numbers(fused[:count])
     _count_coordinates(op, fused[:count], fused[count:], sizes)
     return FusedOperation(fused[:count], fused[count:], sizes, repeated)
 
@@ -116,6 +119,18 @@ def _marked(expression: Expression) -> list[Occurrence]:
 def _marked_names(expressions: Sequence[Expression]) -> set[str]:
     leaves = (place.leaf for each in expressions for place in _marked(each))
     return {leaf.name for leaf in leaves if isinstance(leaf, Axis)}
+
+
+def _check_numbers(inputs: Sequence[Expression]) -> None:
+    """Refuse a number that a dot sums in one operand alone: it may be meant for one of another. MeaningError E0226."""
+    leaves = [place.leaf for each in inputs for place in _marked(each)]
+    numbers = [leaf for leaf in leaves if isinstance(leaf, UnnamedAxis) and leaf.size != 1]
+    met = Counter((leaf.place, leaf.at) for leaf in numbers)
+    for leaf in numbers:
+        if met[leaf.place, leaf.at] == 1:
+            message = f"nothing says which axis of the other operand the {leaf.size} in brackets is"
+            help_line = "name the axis in both: `a [b], [b] c -> a c`"
+            raise MeaningError("E0226", message, leaf.span, help_line)
 
 
 def _count_coordinates(

@@ -68,6 +68,15 @@ class Writer:
         """The dimensions of a tensor that has these axes."""
         return self.composed(self.random.sample(names, len(names)))
 
+    def around(self, whole: tuple[Item, ...], names: Sequence[str]) -> tuple[Item, ...]:
+        """Dimensions of a composition and of other axes, one of which may be in one dimension with it."""
+        items: list[Item] = self.random.sample([*names, whole], 1 + len(names))
+        at = items.index(whole)
+        if at and self.random.random() < 0.5:
+            rest = (whole,) if self.random.random() < 0.5 else whole
+            items[at - 1 : at + 1] = [(items[at - 1], *rest)]
+        return tuple(items)
+
     def extent(self, item: Item) -> int:
         """How many elements a dimension has."""
         if isinstance(item, tuple):
@@ -146,13 +155,13 @@ def moved(w: Writer) -> Program:
 
 
 def kept_whole(w: Writer) -> Program:
-    """A composition with a number, which stands alike in an input and in the output."""
+    """A composition with a number, which stands alike in inputs and in the output, alone or inside of another."""
     number = w.random.choice("23")
     w.size[number] = int(number)
     inner = w.random.sample([number, *w.some(w.names, 1)[:2]], 2)
-    whole: Item = tuple(dict.fromkeys([*inner, number]))
+    whole: tuple[Item, ...] = tuple(dict.fromkeys([*inner, number]))
     names = [name for name in w.names if name not in whole]
-    x_dims, dims = (tuple(w.random.sample([*names, whole], 1 + len(names))) for _ in range(2))
+    x_dims, dims = (w.around(whole, names) for _ in range(2))
     x, y = w.noise(x_dims), w.noise((whole,))
     every = [*names, *flat((whole,))]
     result = w.filled(dims, every, lambda at: x[w.index(x_dims, at)] + y[w.index((whole,), at)])

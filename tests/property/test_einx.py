@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ilang import ShapeError, einx, i
+from ilang import MeaningError, ShapeError, einx, i
 from tests.property.einx_programs import KINDS, Program, program
 
 BATCH = 12
@@ -97,6 +97,11 @@ def test_printed() -> None:
         ("a (1 3 b) -> (3 b) a", (2, 6), lambda x: x.T),
         ("a ((3 b) + c) -> ((3 b) + c) a", (2, 7), lambda x: x.T),
         ("(3 b) (3 b) -> (3 b)", (6, 6), np.diag),
+        ("(p (3 b)) -> (3 b) p", (12,), lambda x: x.reshape(2, 6).T),
+        ("(p 3 b) -> (3 b) p", (12,), lambda x: x.reshape(2, 6).T),
+        ("(p (3 b)) -> ((3 b) p)", (12,), lambda x: x.reshape(2, 6).T.ravel()),
+        ("(2 2 b) -> (2 2 b)", (12,), lambda x: x),
+        ("a (3) -> (3) a", (2, 3), lambda x: x.T),
         ("(b 2) a, (b 2) -> (b 2) a, (b 2)", (6, 2), lambda x: x),
     ],
 )
@@ -104,7 +109,7 @@ def test_a_composition_alike_on_both_sides_is_one(
     text: str, shape: tuple[int, ...], expected: Callable[[Any], Any]
 ) -> None:
     x = np.arange(float(np.prod(shape))).reshape(shape)
-    sizes = {"c": 1} if "+" in text else {}
+    sizes = {"c": 1} if "+" in text else {"p": 2} if "p" in text else {}
     arrays = [x, np.ones(6)] if "," in text else [x]
     found = einx.id(text, *arrays, **sizes)
     found = found[0] if isinstance(found, tuple) else found
@@ -118,12 +123,32 @@ def test_a_composition_alike_on_both_sides_is_one(
         ("a (3 b) -> (b 3) a", (2, 6), "E0543"),
         ("a 3 -> 3 a", (2, 3), "E0543"),
         ("(2 3) -> (2 3) (2 3)", (6,), "E0543"),
+        ("(2 2 2) -> (2 2) 2", (8,), "E0543"),
+        ("(a 2 b) -> (a 2) (2 b)", (12,), "E0543"),
+        ("(b 2) -> (2 b)", (12,), "E0543"),
     ],
 )
 def test_other_numbers_are_axes_of_their_own(text: str, shape: tuple[int, ...], code: str) -> None:
     with pytest.raises(ShapeError) as caught:
         einx.id(text, np.zeros(shape))
     assert caught.value.code == code
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+@pytest.mark.parametrize("text", ["a [(3 b)], [(3 b)] c -> a c", "a ([3 b]), ([3 b]) c -> a c"])
+@pytest.mark.parametrize("target", ["numpy", "c", "cuda-emulated"])
+def test_a_composition_alike_in_two_operands_is_contracted_whole(text: str, target: str) -> None:
+    x, y = np.arange(12.0).reshape(2, 6), np.arange(12.0).reshape(6, 2)
+    np.testing.assert_array_equal(i(f'einx.dot("{text}")')(x, y, target=target), x @ y)
+
+
+@pytest.mark.parametrize(
+    ("text", "ranks"), [("[3] b, [3] c -> b c", (2, 2)), ("a [b 3], [b 3] c -> a c", (3, 3))]
+)
+def test_dot_refuses_numbers_that_operands_have_apart(text: str, ranks: tuple[int, ...]) -> None:
+    with pytest.raises(MeaningError) as caught:
+        einx.dot(text, *(np.ones((3,) * rank) for rank in ranks))
+    assert caught.value.code == "E0226"
 
 
 @pytest.mark.parametrize(

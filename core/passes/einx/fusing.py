@@ -6,14 +6,12 @@ Example:
 
 A composition inside a composition is divided like the one around it: the last axis varies fastest in both.
 
-A number is an axis of its own wherever it is written, but in a composition that an input and an output have alike:
-``a (3 b) -> (3 b) a`` moves ``(3 b)`` whole, so its 3 is one axis.
+A number is an axis of its own wherever it is written, but in runs that several compositions have alike (``alike.py``).
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from ilang.core.ir.einx import (
     Axis,
@@ -24,10 +22,10 @@ from ilang.core.ir.einx import (
     Item,
     Repetition,
     UnnamedAxis,
-    inside,
     places,
 )
 from ilang.core.names import Names
+from ilang.core.passes.einx.alike import with_alike
 from ilang.core.record import replace
 
 
@@ -42,7 +40,7 @@ def fuse(
         kept: axes that stay what they are.
     """
     flat = tuple(replace(each, items=_flat(each.items)) for each in (*inputs, *outputs))
-    flat = _with_whole(flat, len(inputs))
+    flat = with_alike(flat, len(inputs))
     pair = _pair(flat, kept)
     if pair is None:
         return flat
@@ -55,13 +53,13 @@ def fuse(
 
 
 def _flat(items: Sequence[Item]) -> tuple[Item, ...]:
-    """Items whose compositions hold no compositions, and no axis of size 1; of one item they are that item."""
+    """Items whose compositions hold no compositions, and no axis of size 1."""
     flat: list[Item] = []
     for item in items:
         match item:
             case Composition():
                 inner = tuple(_leaves(_flat(item.items)))
-                flat.append(inner[0] if len(inner) == 1 else Composition(inner, item.span))
+                flat.append(Composition(inner, item.span))
             case Concatenation():
                 parts = tuple(part for each in item.parts for part in _flat((each,)))
                 flat.append(Concatenation(parts, item.span))
@@ -87,55 +85,6 @@ def _leaves(items: Sequence[Item]) -> Iterator[Item]:
                 pass
             case _:
                 yield item
-
-
-Whole = tuple[object, ...]
-"""The names of a composition, and its numbers without their places."""
-
-
-def _with_whole(flat: tuple[Expression, ...], inputs: int) -> tuple[Expression, ...]:
-    """Expressions in which a composition of an input and of an output is one: its numbers have one place."""
-    taken = {key for each in flat[:inputs] for key, _ in _compositions(each.items)}
-    given = [list(_compositions(each.items)) for each in flat[inputs:]]
-    # What stands twice in an output is two axes of it.
-    once = taken.difference(*(_twice(key for key, _ in output) for output in given))
-    whole = {key: item for output in given for key, item in output if key in once}
-    return tuple(replace(each, items=_replaced(each.items, whole)) for each in flat)
-
-
-def _twice(keys: Iterable[Whole]) -> set[Whole]:
-    return {key for key, count in Counter(keys).items() if count > 1}
-
-
-def _compositions(items: Sequence[Item]) -> Iterator[tuple[Whole, Composition]]:
-    for item in items:
-        if not isinstance(item, Composition):
-            yield from _compositions(inside(item))
-        elif any(isinstance(place.leaf, UnnamedAxis) for place in places(item)):
-            yield _key(item), item
-
-
-def _key(composition: Composition) -> Whole:
-    return tuple(
-        (place.marked, leaf.name if isinstance(leaf := place.leaf, Axis) else (leaf.size, leaf.at))
-        for place in places(composition)
-    )
-
-
-def _replaced(items: Sequence[Item], whole: Mapping[Whole, Composition]) -> tuple[Item, ...]:
-    """Items whose compositions have the numbers of those that are alike."""
-    replaced: list[Item] = []
-    for item in items:
-        match item:
-            case Composition():
-                replaced.append(replace(whole.get(_key(item), item), span=item.span))
-            case Concatenation():
-                replaced.append(Concatenation(_replaced(item.parts, whole), item.span))
-            case Bracket():
-                replaced.append(Bracket(_replaced(item.items, whole), item.span))
-            case _:
-                replaced.append(item)
-    return tuple(replaced)
 
 
 def _pair(expressions: Sequence[Expression], kept: Collection[str]) -> tuple[str, str] | None:
