@@ -311,9 +311,9 @@ class _Reader:
         return accumulator(name, span), rank
 
     def _sum(self, names: Mapping[str, int]) -> Scalar:
-        self.depth += 1
         if DEEPEST < self.depth:
             raise too_deep(self.peek()[2])
+        self.depth += 1
         scalar = self._chain(names, {"+": "add", "-": "sub"}, self._product)
         self.depth -= 1
         return scalar

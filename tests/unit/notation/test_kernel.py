@@ -31,7 +31,7 @@ from ilang.core.source import Source
         ("f: x -> not(x, x)", "E0183", 9, "`not` has 1 operand, and 2"),
         ("f: x -> where(x)", "E0183", 9, "`where` has 3 operands, and 1"),
         ("f: x -> x x", "E0180", 11, "expected an operator, `;` or the end"),
-        ("f: x -> " + "(" * 200 + "x" + ")" * 200, "E0180", 109, "nested more than 100 deep"),
+        ("f: x -> " + "(" * 200 + "x" + ")" * 200, "E0180", 110, "nested more than 100 deep"),
     ],
 )
 def test_refused(text: str, code: str, column: int, says: str) -> None:
