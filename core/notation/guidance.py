@@ -173,10 +173,12 @@ SUBSCRIPT = re.compile(r"[A-Za-z_]\w*\s*\[([a-z](?:\s*,\s*[a-z])*)\]")
 ASSIGNED = re.compile(r"(.*?)\s*(\+?)=\s*(.*)")
 NUMBER = r"-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
 SIGN = r"(?:>>|<<|>=|<=|==|!=|&&|\|\||\^\^|\*\*|[-+*/><^$])"
+LITERAL = rf"(?:{NUMBER}|-(?:inf|nan))"
+"""A number beside an operator: without its sign ``inf`` is three axes."""
 NO_NUMBERS = {"inf": "(1 | 0) >> ./.~.", "nan": "(0 | 0) >> ./.~."}
 """Words for numbers in other languages, and programs that give these."""
-SCALED = re.compile(rf"({LETTERS})\s*({SIGN})\s*({NUMBER})\s*(?:~\s*({LETTERS}|\.))?")
-SCALING = re.compile(rf"({NUMBER})\s*({SIGN})\s*({LETTERS})\s*(?:~\s*({LETTERS}|\.))?")
+SCALED = re.compile(rf"({LETTERS})\s*({SIGN})\s*({LITERAL})\s*(?:~\s*({LETTERS}|\.))?")
+SCALING = re.compile(rf"({LITERAL})\s*({SIGN})\s*({LETTERS})\s*(?:~\s*({LETTERS}|\.))?")
 MATRICES = re.compile(
     rf"([A-Za-z]\w*)(\.T)?\s*(@|{SIGN})\s*([A-Za-z]\w*)(\.T)?\s*(?:~\s*[A-Za-z]*)?"
 )
@@ -394,10 +396,16 @@ def _completed(match: re.Match[str], out: str | None) -> str | None:
 
 def no_number(word: str, sign: str = "") -> str | None:
     """The help for a word that is a number in other languages; None where it is none."""
-    if word not in NO_NUMBERS:
+    number = _computed(word, sign)
+    if number is None:
         return None
-    number = NO_NUMBERS[word].replace("(1", "(-1" if sign == "-" else "(1")
     return f"`{word}` is read as axes {', '.join(word)}; for the number write `{number}`"
+
+
+def _computed(word: str, sign: str) -> str | None:
+    """A program that gives what is a number in other languages; None for another word."""
+    program = NO_NUMBERS.get(word)
+    return program and program.replace("(1", "(-1" if sign == "-" else "(1")
 
 
 def _one_input(op: str | None, pattern: str, axes: str, out: str | None) -> str | None:
@@ -435,6 +443,7 @@ def scaled(pattern: str, op: str, number: str, out: str | None, first: bool = Fa
     op = "^" if op == "**" else op
     kept = out if out is not None and sorted(out) == sorted(_distinct(pattern)) else None
     kept = kept or _distinct(pattern)
+    number = _computed(number.removeprefix("-"), number[:1]) or number
     if first:
         return f"({number} | I) >> .{op}{pattern}~{kept}"
     return f"(I | {number}) >> {pattern}{op}.~{kept}"
@@ -445,6 +454,6 @@ def compared(op: str, program: str) -> str:
     if op not in (">", "<"):
         return ""
     word = {">": "larger", "<": "smaller"}[op]
-    head, chain, form = program.partition(" >> ")
+    head, chain, form = program.rpartition(" >> ")
     comparison = f"{head}{chain}{form.replace(op, op + op, 1)}"
     return f", the {word} of each two; `{op}{op}` compares: `{comparison}`"
