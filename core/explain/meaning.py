@@ -28,6 +28,7 @@ from ilang.core.explain.formulas import (
     substituted_letters,
 )
 from ilang.core.explain.piece import updated
+from ilang.core.explain.reasons import window_notes
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Apply, scalars_within
 from ilang.core.ir.shaped import Assignment, Input, Shaped, View
@@ -79,7 +80,9 @@ class _Meaning(Formulas):
                 text = self._formula(value)
         self._name_kept()
         formulas = [self._told(v) for v in self._in_order()]
-        notes = tuple(self.notes)
+        ports = [*self.shaped.inputs, *self.shaped.outputs]
+        shown = {number for value in ports for number in self.shaped.tensors[value].dims}
+        notes = (*window_notes(self.shaped, shown), *self.notes)
         reduced = ""
         if 1 < len(self.kept) or not self._is_fold(*self.kept):
             self._choose_for_loops()

@@ -6,9 +6,20 @@ y  follows from the index (y+u-1): yu + 2 - (u - 1) = 10 + 2 - (3 - 1) = 10
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
-from ilang.core.calculus.extent import ATOM, PRODUCT, QUOTIENT, SUM, Operator, joined
+from ilang.core.calculus.extent import (
+    ATOM,
+    PLAIN,
+    PRODUCT,
+    QUOTIENT,
+    SUM,
+    Extent,
+    Operator,
+    joined,
+    linear,
+    size,
+)
 from ilang.core.explain.expression import size_text
 from ilang.core.infer.solved import Solved
 from ilang.core.ir.graph import Annotation
@@ -89,6 +100,32 @@ class Reasons:
         bounds = self.bounds.get(number, ())
         reasons += [f"read at {b.position}, so more than that" for b in bounds if b.part is None]
         return "; ".join(reasons)
+
+
+def window_notes(shaped: Shaped, shown: Set[int]) -> Iterator[str]:
+    """The run-time extents of windows among some: ``ik = i+k-1``, or ``i = n-k+3`` where n has a name."""
+    sizes = shaped.sizes
+
+    def spelled(extent: Extent) -> str:
+        return extent.text(lambda number: size_text(sizes[number]), PLAIN)
+
+    for rule in shaped.derived:
+        if rule.padding is None or sizes[rule.size].fixed is not None:
+            continue
+        (_, base), *windows = rule.whole.steps()
+        axes = [(1, rule.size), *((-step, window) for step, window in windows)]
+        letters = "".join(sizes[number].name for _, number in axes)
+        divisor, text = rule.divisor.number, spelled(rule.whole)
+        if shown.isdisjoint((rule.size, base)):
+            continue
+        if divisor == 1 and sorted(sizes[base].name) == sorted(letters):
+            offset = sum(step for step, _ in windows) - rule.padding
+            whole = linear([(factor, size(number)) for factor, number in axes], offset)
+            yield f"{sizes[base].name} = {spelled(whole)}"
+            continue
+        if divisor != 1:
+            text = f"floor({text if text.isidentifier() else f'({text})'}/{divisor})"
+        yield f"{sizes[rule.size].name} = {text}"
 
 
 def of_shaped(shaped: Shaped, annotations: Sequence[Annotation], given: bool) -> Reasons:

@@ -8,8 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ilang.core.ir.gpu import Spread
-from ilang.core.ir.kernel import For, Kernel, Program, statements_within
+from ilang.core.ir.kernel import For, HorizontalReduction, Kernel, Program, statements_within
 from ilang.core.ir.schedule import Chunks, RegisterTile, Scheduled
+
+COMBINED = {
+    "add": "sums",
+    "mul": "products",
+    "max": "maxima",
+    "min": "minima",
+    **dict.fromkeys(("and", "or", "xor"), "truth values"),
+}
+"""The name of the results of each operator."""
 
 
 def runs_as(scheduled: Scheduled, program: Program) -> str:
@@ -40,10 +49,15 @@ def _tiles(scheduled: Scheduled) -> Iterator[str]:
 
 
 def _lanes(kernel: Kernel) -> Iterator[str]:
-    """The sums that lanes hold beside each other."""
-    lanes = [s.lanes for s in statements_within(kernel.body) if isinstance(s, For) and 1 < s.lanes]
-    if lanes:
-        yield f"{max(lanes)} sums side by side in vectors"
+    """The results that lanes hold beside each other, by what combines them: sums, maxima."""
+    most: dict[str, int] = {}
+    for s in statements_within(kernel.body):
+        if isinstance(s, HorizontalReduction):
+            word = COMBINED[s.primitive]
+            most[word] = max(s.lanes, most.get(word, 0))
+    if most:
+        counts = " and ".join(f"{lanes} {word}" for word, lanes in most.items())
+        yield f"{counts} in vectors"
 
 
 def _shared(program: Program) -> Iterator[str]:

@@ -68,6 +68,12 @@ def test_every_name_is_a_word(sample: Path) -> None:
         ('einx.max("b i i -> b")', "for j in 0..i"),
         ("ik*kj~ijk >> +ijk~ij", "product[i,j,k] = in0[i,k]·in1[k,j]"),
         ("^i~i >> /i~i >> (I | 2) >> i*.~i", "out[i] = 2 / exp(in0[i])"),
+        (">ij~i & +ij~i", "runs as  32 maxima and 16 sums in vectors"),
+        ("<@ij~i", "runs as  32 minima in vectors"),
+        ("*ij~i", "runs as  16 products in vectors"),
+        ("+(i+k:2)~i", "note     ik = i+1"),
+        ("(i+2k-1)*k~ik >> +ik~i", "note     ik = i+2k-4"),
+        ("+(2i+k:3-1)~i", "note     i = floor((ik+1)/2)"),
         ("~(+ij~i & *ij~i)", "for i\n    out0[i] = Π_j in0[i,j]\n  for i\n    out1[i] = Σ_j"),
     ],
 )
