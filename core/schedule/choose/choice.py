@@ -15,13 +15,13 @@ from ilang.core.ir.schedule import Nest
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
-from ilang.core.schedule.choose.accesses import accesses_of
-from ilang.core.schedule.choose.inlining import inlining
+from ilang.core.schedule.choose.accesses import Accesses, accesses_of
+from ilang.core.schedule.choose.inlining import Inlining, inlining
 from ilang.core.schedule.choose.known import Analysis
 from ilang.core.schedule.choose.nests import Choice, choose_nests
 from ilang.core.schedule.choose.short_rows import short_rows
-from ilang.core.schedule.choose.tile import tiling
-from ilang.core.schedule.choose.tilings import tilings
+from ilang.core.schedule.choose.tile import Tiling, tiling
+from ilang.core.schedule.choose.tilings import Tilings, crossed, tilings
 from ilang.core.schedule.fuse import Provenance
 
 if TYPE_CHECKING:
@@ -65,21 +65,38 @@ def analysed(
     apart: Apart | None = None,
 ) -> Analysis:
     """The analysis of a program before any nest is chosen, each step from the results of those before."""
-    readers = inlining(shaped, () if apart is None else apart.copies)
+    stored = () if apart is None else apart.copies
+    readers = inlining(shaped, stored)
     accesses = accesses_of(shaped, readers, machine)
     rule = partial(tiling, extents=extents, machine=machine)
-    tiles = tilings(shaped, written, readers, accesses, rule)
-    if any(tiles.tiles):
-        from ilang.core.schedule.choose.row_blocks import by_rows, in_phases
-
-        tiles = by_rows(shaped, readers, tiles)
-        if apart is not None:
-            tiles = in_phases(apart, tiles)
-        elif any(size.fixed for size in shaped.sizes) and not any(
-            tile is not None and tile.is_by_rows() for tile in tiles.tiles
-        ):
-            tiles = tilings(shaped, written, readers, accesses, partial(rule, priced=True))
+    tiles = _tiles(shaped, written, readers, accesses, rule, apart)
+    if apart is None and (across := crossed(shaped, readers, tiles)):
+        readers = inlining(shaped, across)  # what is stored is copied square by square
+        tiles = _tiles(shaped, written, readers, accesses, rule, apart)
     rows = short_rows(shaped, readers, accesses, tiles, extents, machine)
     return Analysis(
         shaped, written, provenance, machine, readers, accesses, tiles, extents, rows, apart
     )
+
+
+def _tiles(
+    shaped: Shaped,
+    written: Sequence[Nest | None],
+    readers: Inlining,
+    accesses: Sequence[Accesses],
+    rule: partial[Tiling | None],
+    apart: Apart | None,
+) -> Tilings:
+    """The tilings of a program: those of rules, and of prices where extents are known and nothing goes by rows."""
+    tiles = tilings(shaped, written, readers, accesses, rule)
+    if not any(tiles.tiles):
+        return tiles
+    from ilang.core.schedule.choose.row_blocks import by_rows, in_phases
+
+    tiles = by_rows(shaped, readers, tiles)
+    if apart is not None:
+        return in_phases(apart, tiles)
+    is_by_rows = any(tile is not None and tile.is_by_rows() for tile in tiles.tiles)
+    if is_by_rows or not any(size.fixed for size in shaped.sizes):
+        return tiles
+    return tilings(shaped, written, readers, accesses, partial(rule, priced=True))

@@ -7,15 +7,16 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 
+from ilang.core.calculus.affine import variables_of
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Node, Read, Shaped
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.accesses import Accesses, reads_of
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.taking import taken
-from ilang.core.schedule.choose.tile import Factors, TileOf, Tiling
+from ilang.core.schedule.choose.tile import Access, Factors, TileOf, Tiling
 from ilang.core.schedule.fuse import mapping
 
 End = tuple[int, dict[int, int]]
@@ -93,6 +94,33 @@ def tilings(
         if not _has_loops(Tilings(tuple(tiles), tuple(ends)), value, node, written[value]):
             others.add(value)
     return Tilings(tuple(tiles), tuple(ends))
+
+
+def crossed(shaped: Shaped, inlining: Inlining, tiles: Tilings) -> set[int]:
+    """The values of pointwise work beside a tile that lanes of the tile read across, not along memory."""
+    values = set[int]()
+    for node, tile in zip(shaped.nodes, tiles.tiles, strict=True):
+        if tile is not None and isinstance(node, Assignment):
+            values |= {
+                value
+                for value, index in _beside(shaped, inlining, node)
+                if tile.lanes in variables_of(index[:-1])
+            }
+    return values
+
+
+def _beside(shaped: Shaped, inlining: Inlining, node: Assignment) -> Iterator[tuple[int, Access]]:
+    """The values of pointwise work that is computed beside an assignment, and where that reads each."""
+    for read in dict.fromkeys(node.reads):
+        producer = shaped.nodes[read.value]
+        if not isinstance(producer, Assignment) or inlining.sole[read.value] is None:
+            continue
+        if inlining.inlined[read.value]:
+            axes = mapping(producer, read)
+            for value, index in _beside(shaped, inlining, producer):
+                yield value, tuple(part.renamed(axes) for part in index)
+        elif producer.acc is None:
+            yield read.value, read.index
 
 
 def _gives(

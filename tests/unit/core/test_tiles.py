@@ -282,3 +282,13 @@ def test_what_wraps_is_only_added_to() -> None:
         buffers[number] = replace(buffers[number], wrapping=True)
         with pytest.raises(InternalError, match=invariant):
             check.verify(replace(program, buffers=tuple(buffers)))
+
+
+@pytest.mark.parametrize(
+    "shapes", [((31, 519), (519, 18)), ((31, 300), (300, 6)), ((9, 9), (9, 5))]
+)
+def test_lanes_walk_what_is_computed_beside_a_tile_along_memory(
+    shapes: tuple[tuple[int, ...], ...],
+) -> None:
+    text = "(>ij~ij | I) >> ij*jl~ilj >> +ilj~il"
+    assert all(tile.registers is not None for tile in tiles(lowered(text, shapes=shapes)))
