@@ -39,7 +39,7 @@ from tests.property.meaning import TYPES  # noqa: E402
 
 Array = npt.NDArray[Any]
 
-MODES = ("baseline", "avx2", "fast", "wide")
+MODES = ("baseline", "avx2", "fast", "wide", "neon")
 DTYPES = ("f32", "f64", "i32", "i64", "bool")
 REDUCTIONS = ("+", "*", ">", "<", "&&", "||", "^^")
 COMPARISONS = (">>", ">=", "<<", "<=", "==", "!=")

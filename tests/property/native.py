@@ -55,22 +55,27 @@ MODES: dict[str, tuple[str, ...]] = {
     "wide": toolchain.FAST,
     "avx2": ("-O3", "-mavx2", "-mfma"),
     "baseline": ("-O3",),
+    "neon": ("-O3", "-static"),
     "threads": ("-Og", "-fopenmp"),
     "races": ("-O1", "-g1", "-fopenmp", "-fsanitize=thread"),
 }
 """Flags by mode. What dies sanitized is run again to be described.
 
-Races want a library that knows what OpenMP orders: ``CC=clang OMP_TOOL_LIBRARIES=libarcher.so``.
+Races want a library that knows what OpenMP orders: ``CC=clang OMP_TOOL_LIBRARIES=libarcher.so``. Programs with NEON are
+compiled by ``ARM`` and run by ``QEMU``, on any machine that has both.
 """
+ARM, QEMU = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 
 
 def runs_here(mode: str) -> bool:
-    """Whether this machine has the instructions of a mode."""
+    """Whether this machine has the instructions of a mode, or what runs them."""
+    if mode == "neon":
+        return all(shutil.which(name) for name in (ARM, QEMU))
     known = CPUINFO.read_text("utf-8", "replace") if CPUINFO.exists() else ""
     return {"avx2": "avx2", "wide": "avx512f"}.get(mode, "") in known
 
 
-OPTIMISED = frozenset({"fast", "wide", "avx2", "baseline"})
+OPTIMISED = frozenset({"fast", "wide", "avx2", "baseline", "neon"})
 """Modes in which compilers make vectors of loops."""
 
 
@@ -153,7 +158,8 @@ def _run(batch: Sequence[Program], calls: Sequence[Call], mode: str) -> list[Ans
     try:
         program = _compiled(batch, mode, folder)
         _write_calls(batch, calls, folder / "calls")
-        return _answers(batch, calls, folder, program)
+        emulator = [QEMU] if mode == "neon" else []
+        return _answers(batch, calls, folder, [*emulator, str(program)])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -217,7 +223,7 @@ def _compiled(batch: Sequence[Program], mode: str, folder: Path) -> Path:
 def _command(mode: str) -> list[str]:
     """The compiler's command for the text of a batch."""
     standard = [flag for flag in toolchain.STANDARD if flag not in ("-shared", "-fPIC")]
-    compiler = find_compiler().command
+    compiler = (ARM,) if mode == "neon" else find_compiler().command
     return [*compiler, *standard, *MODES[mode], *STRICT, "batch.c", "-o", "batch", "-lm"]
 
 
@@ -271,7 +277,7 @@ def _raw(array: Array, number: int) -> bytes:
 
 
 def _answers(
-    batch: Sequence[Program], calls: Sequence[Call], folder: Path, program: Path
+    batch: Sequence[Program], calls: Sequence[Call], folder: Path, command: Sequence[str]
 ) -> list[Answer]:
     answers: list[Answer] = []
     environment = {
@@ -284,7 +290,7 @@ def _answers(
         "OMP_WAIT_POLICY": "passive",  # calls are short: threads that spin between them take longer
     }
     while len(answers) < len(calls):
-        words = [str(program), "calls", "answers", str(len(answers))]
+        words = [*command, "calls", "answers", str(len(answers))]
         try:
             done = subprocess.run(
                 words,

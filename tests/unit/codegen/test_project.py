@@ -26,6 +26,7 @@ from ilang.core.notation.module import exports, parse_module
 from ilang.core.pipeline import infer, lower, module_graph
 from ilang.core.source import Source
 from tests.mixing import Mixing
+from tests.property import native
 from tests.shares import share
 
 pytestmark = pytest.mark.deep
@@ -160,6 +161,18 @@ def test_compiles_without_a_warning_and_passes(
     build(PROGRAMS[name], tmp_path / "out")
     said = passes(tmp_path / "out", f"CC={compiler}", f"CFLAGS={STRICT} {flags}")
     assert re.search(r"^model: all \d+ tests passed$", said, re.MULTILINE)
+
+
+@needs_make
+@pytest.mark.skipif(not native.runs_here("neon"), reason=f"needs {native.ARM} and {native.QEMU}")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_passes_with_neon(name: str, tmp_path: Path) -> None:
+    build(PROGRAMS[name], tmp_path)
+    done = make(tmp_path, "model_test", f"CC={native.ARM}", "LDFLAGS=-static")
+    assert done.returncode == 0, done.stderr[-2000:]
+    command = [native.QEMU, "./model_test"]
+    said = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, check=True)
+    assert re.search(rb"^model: all \d+ tests passed$", said.stdout, re.MULTILINE)
 
 
 def test_a_header_lists_the_statuses_of_its_functions(tmp_path: Path) -> None:
