@@ -24,13 +24,13 @@ from ilang.codegen.targets.cfamily import (
     INDENT,
     LEFT_SMALL,
     InLane,
+    Spelling,
     comment,
     late_name,
     stored_name,
 )
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.library import PREFIX, linked, prefixed
-from ilang.core.dtype import FLOATS
 from ilang.core.ir.cpu import Late, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
 from ilang.core.ir.kernel import (
@@ -47,7 +47,6 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.rewriting import is_guarded
-from ilang.core.ir.scalar import Apply
 from ilang.core.pipeline import host_of
 
 if TYPE_CHECKING:  # what only some programs need is imported where it is used
@@ -402,27 +401,21 @@ class _Emission:
             yield from c_fetch.opened(loop, loop.fetch, ends, spelling, indent)
             outer, ends = indent + INDENT, c_fetch.chunk(loop, spelling)
         deeper, inside = outer + INDENT, outer + INDENT + INDENT
-        held = _held(loop)
-        each_lane = f"{outer}for (int lane = 0; lane < {lanes}; ++lane)"
-        for number, kind in held.items():
-            acc = spelling.name(number)
-            yield f"{outer}{kind} held_{acc}[{lanes}];"
-            yield f"{each_lane} held_{acc}[lane] = {acc}[lane];"
         yield f"{outer}for (int64_t {name}_block = {ends.start}; {name}_block < {ends.end}; {name}_block += {lanes}) {{"
+        if lanes > self.program.machine.sum_lanes:  # GCC writes out shorter loops
+            yield f"{deeper}SCALAR;"
         yield f"{deeper}for (int lane = 0; lane < {lanes}; ++lane) {{"
         yield f"{inside}const int64_t {name} = {name}_block + lane;"
-        yield from _in_lane(loop, InLane(spelling, "lane", held), inside)
+        yield from _in_lane(loop, spelling, inside)
         yield f"{deeper}}}"
         yield f"{outer}}}"
-        for acc in map(spelling.name, held):
-            yield f"{each_lane} {acc}[lane] = held_{acc}[lane];"
         if loop.fetch is not None:
             yield f"{indent}}}"
         deeper = indent + INDENT
         yield LEFT_SMALL
         yield f"{indent}for (int lane = 0; lane < {size} - {whole}; ++lane) {{"
         yield f"{deeper}const int64_t {name} = {whole} + lane;"
-        yield from _in_lane(loop, InLane(spelling, "lane"), deeper)
+        yield from _in_lane(loop, spelling, deeper)
         yield f"{indent}}}"
 
 
@@ -442,22 +435,9 @@ def _nest(loop: For, depth: int) -> Iterator[For]:
         yield from _nest(inner, depth - 1)
 
 
-def _held(loop: For) -> dict[int, str]:
-    """The type of each variable in which a loop in lanes finds the largest or smallest float.
-
-    GCC keeps an array in registers only where all indices are known and all accesses have one type. Iterations that
-    are left over count their lanes, and the larger of two floats is found as bits: those arrays are copied.
-    """
-    return {
-        s.variable: C_TYPES[s.value.dtype or ""]
-        for s in loop.body
-        if isinstance(s, Change) and isinstance(s.value, Apply)
-        if s.value.primitive in ("max", "min") and s.value.dtype in FLOATS
-    }
-
-
-def _in_lane(loop: For, lane: InLane, indent: str) -> Iterator[str]:
+def _in_lane(loop: For, spelling: Spelling, indent: str) -> Iterator[str]:
     """The statements of an iteration of a loop in lanes, in the lane of its number."""
+    lane = InLane(spelling, "lane")
     for s in loop.body:
         assert isinstance(s, (Define, Change, Store)), "a loop in lanes has no loops inside"
         yield from c_scalar.lines(s, lane, indent)

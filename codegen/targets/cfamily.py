@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.identifiers import identifier
@@ -418,15 +418,14 @@ class Spelling:
 class InLane(Spelling):
     """The names of a kernel where a variable with lanes means the one of a lane."""
 
-    def __init__(self, plain: Spelling, lane: str, held: Collection[int] = ()) -> None:
-        """Names as ``plain`` has them, but for variables that have lanes; some are ``held`` in other arrays."""
+    def __init__(self, plain: Spelling, lane: str) -> None:
+        """Names as ``plain`` has them, but for variables that have lanes."""
         super().__init__(plain.program, plain.kernel)
         self.lane = lane
-        self.held = held
 
     def local(self, number: int) -> str:
         """A scalar variable; of one with lanes, the one of the lane."""
-        name = f"held_{self.name(number)}" if number in self.held else self.name(number)
+        name = self.name(number)
         return f"{name}[{self.lane}]" if self.scalar(number).lanes > 1 else name
 
 

@@ -236,7 +236,7 @@ def _library() -> frozenset[str]:
     return frozenset(LIBRARY.split())
 
 
-BEGINNINGS = ("n_", "start_", "stop_", "end_", "stored_", "late_", "loaded_", "held_", "sums_")
+BEGINNINGS = ("n_", "start_", "stop_", "end_", "stored_", "late_", "loaded_", "sums_")
 ENDINGS = ("_block", "_chunk", "_stop", "_of_warps")
 """Beginnings and endings of the names of variables of our functions."""
 

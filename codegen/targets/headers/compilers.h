@@ -21,8 +21,9 @@
 #endif
 
 /*
- * Stands in a loop that tests where it reads: GCC 12 makes masked vectors of such loops, and some of these read what is
- * masked (with AVX-512, its bug 110309).
+ * Stands in a loop that is no vector code itself. One that tests where it reads: GCC 12 makes masked vectors of it, and
+ * some of these read what is masked (with AVX-512, its bug 110309). One around a loop over lanes: GCC joins iterations
+ * of it else, and then keeps the lanes in memory.
  */
 #if defined(__GNUC__) && !defined(__clang__)
 #define SCALAR __asm__ volatile ("")

@@ -11,8 +11,9 @@ Example:
             acc += f64(partial)
 
 The role ``v`` of schedules (LANGUAGE.md section 3): the innermost loop has it by default where every access it moves
-has unit stride. Lane ``k % 16`` takes iteration k and the lanes are folded pairwise, so the result depends on the
-extent alone, not on the machine. A lane of an f32 sum takes few terms before they are added in f64.
+has unit stride. Lane ``k % 16`` takes iteration k, ``k % 32`` of long sums, maxima and minima; the lanes are folded
+pairwise, so the result depends on the extent alone, not on the machine. A lane of an f32 sum takes few terms before
+they are added in f64.
 
 A row that a vectorised loop reads again, after a loop before it, is in the cache: meanwhile it fetches the next one. A
 slow loop also fetches what the next loop will write.
@@ -49,6 +50,8 @@ from ilang.core.record import replace
 TERMS = 128
 """Terms of an f32 sum that each partial result takes before they are added in f64: the sum stays within 1e-5 of
 the exact one, relative to the sum of sizes."""
+LONG = 2 * TERMS
+"""Terms of a row of a nest from which lanes of its own, folded at its end, take less time than conversions to f64."""
 ANY = -1
 """Stands for the variable of any loop."""
 
@@ -117,7 +120,7 @@ class _Lanes:
             else:
                 fetch = None if around is None else self._fetch(s, rows, n, around)
                 sums = self._sums(s, changes)
-                lanes = self._lane_count(changes)
+                lanes = self._lane_count(s, changes, sums)
                 others = [c for c in changes if c not in sums]
                 for c in others:
                     defined.remove(c.variable)
@@ -176,25 +179,38 @@ class _Lanes:
         private = self.program.buffers[load.buffer].private
         return plain and not private and row_step(load.index, variable) == 1
 
-    def _lane_count(self, changes: Sequence[ir.Change]) -> int:
-        """The number of lanes of a loop: more where a step takes longer, and its order means nothing."""
+    def _lane_count(
+        self, loop: ir.For, changes: Sequence[ir.Change], sums: Sequence[ir.Change]
+    ) -> int:
+        """The number of lanes of a loop: more where a step takes longer and its order means nothing, and of long sums.
+
+        Vectors have more lanes of f32 than of f64: fewer of them would wait for each other.
+        """
         primitives = {c.value.primitive for c in changes if isinstance(c.value, Apply)}
-        machine = self.program.machine
-        return machine.most_sum_lanes() if primitives <= {"max", "min"} else machine.sum_lanes
+        machine, size = self.program.machine, self.sizes[_innermost(loop).size].fixed
+        is_long = loop.chunk is not None or self.chunk <= 2 * (size or 0)
+        if primitives <= {"max", "min"} or (is_long and len(sums) == len(changes)):
+            return machine.most_sum_lanes()
+        return machine.sum_lanes
 
     def _sums(self, loop: ir.For, changes: Sequence[ir.Change]) -> tuple[ir.Change, ...]:
-        """The sums of f32 in f64 that a loop can take a chunk at a time."""
-        size = self.sizes[loop.size].fixed
-        whole = not loop.part() and all(end.step == 1 for end in loop.end)
+        """The sums of f32 in f64 that a loop can take a chunk at a time; all of a nest, where its rows are long."""
+        inner = _innermost(loop)
+        size = self.sizes[inner.size].fixed
+        whole = not inner.part() and all(end.step == 1 for end in inner.end)
         whole = whole or (size is not None and size <= self.chunk)
-        if not whole or loop.chunk is not None or any(isinstance(s, ir.For) for s in loop.body):
+        sums = tuple(c for c in changes if _term(c) is not None)
+        if inner is not loop and (len(sums) < len(changes) or (size or 0) < LONG):
             return ()
-        return tuple(c for c in changes if _term(c) is not None)
+        return sums if whole and (inner is loop or inner.chunk is None) else ()
 
     def _summed(self, loop: ir.For, sums: Sequence[ir.Change], lanes: int) -> list[ir.Statement]:
         """A loop in lanes, its f32 sums in variables of their own for a chunk of it."""
         if not sums:
             return [_vectorised(loop, lanes)]
+        (*_, last) = loop.body
+        if isinstance(last, ir.For):
+            return [replace(loop, body=tuple(self._summed(last, sums, lanes)))]
         parts = {c.variable: self._partial(lanes) for c in sums}
         body = tuple(
             ir.Change(parts[s.variable], _sum(parts[s.variable], _term(s), "f32"))
@@ -221,8 +237,11 @@ class _Lanes:
         assert isinstance(chunk, ir.For)
         first = self.chunk * axis_index(outer)
         ends = (remaining(loop.size, first), *(Ceiling(each.index - first) for each in loop.end))
-        chunk = replace(chunk, variable=inner, size=self._constant(self.chunk), end=ends)
-        return [ir.For(outer, self._chunks(loop.size), (*start, chunk, *end))]
+        size, blocks = self._constant(self.chunk), loop.chunk
+        chunk = replace(chunk, variable=inner, size=size, end=ends, chunk=None)
+        if blocks is not None:
+            blocks = replace(blocks, multiple=1)
+        return [ir.For(outer, self._chunks(loop.size), (*start, chunk, *end), chunk=blocks)]
 
     def _partial(self, lanes: int) -> LocalId:
         """A new variable with lanes."""
@@ -304,6 +323,13 @@ def _term(change: ir.Change) -> Scalar | None:
 def _sum(variable: LocalId, term: Scalar | None, dtype: str) -> Scalar:
     assert term is not None
     return Apply("add", (Local(variable, dtype), term), dtype)
+
+
+def _innermost(loop: ir.For) -> ir.For:
+    """The innermost loop of a nest."""
+    while len(loop.body) == 1 and isinstance(loop.body[0], ir.For):
+        loop = loop.body[0]
+    return loop
 
 
 def _vectorised(loop: ir.For, lanes: int) -> ir.For:

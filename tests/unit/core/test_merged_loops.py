@@ -48,7 +48,7 @@ def test_loops_that_need_all_of_another_stay_two() -> None:
 def test_long_sums_go_in_chunks_and_short_ones_do_not() -> None:
     assert "for j in 0..3\n" in loops("+ij~i", [(4, 5000)])
     short = loops("+ij~i", [(4, 2048)])
-    assert "for j in 0..2048 in 16 lanes" in short
+    assert "for j in 0..2048 in 32 lanes" in short
     assert "acc += f64(partial)" in short
 
 
