@@ -1132,10 +1132,15 @@ def valid(program: Program) -> bool:
 
 
 def literals_meet(program: Program) -> bool:
-    """Whether a value of literals and truth values alone has the type of a number that it meets: it is f32 here."""
+    """Whether a value of literals and truth values alone has the type of a number or of a conversion that it meets.
+
+    It is f32 here.
+    """
     dtypes = program.dtypes()
     found: set[int] = set()
     for number, node in enumerate(program.nodes):
+        if isinstance(node, Conversion) and node.read in found and node.dtype == "f64":
+            return True
         if isinstance(node, Conversion | Input | Number):
             continue
         reads = node.reads[1:] if isinstance(node, Lookup) else node.reads

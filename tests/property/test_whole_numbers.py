@@ -177,3 +177,15 @@ def test_an_array_of_the_text_is_converted(
     with pytest.raises(Error, match="E0601") as caught:
         load(str(path))["f"](x, target="numpy")
     assert wanted in str(caught.value.help)
+
+
+@pytest.mark.parametrize("target", ["numpy", "c", "cuda-emulated"])
+def test_a_conversion_gives_literals_its_type(target: str) -> None:
+    """Alone and beside truth values they are as exact as the float that they are converted to."""
+    truth = np.array([True])
+    assert i("(1 | 3) >> ./.~. >> f64")(target=target) == 1 / 3
+    assert i("(1 | 3) >> ./.~. >> f32 >> f64")(target=target) == np.float32(1 / 3)
+    assert i("((I | 0.5) >> a-.~a | 3) >> l/.~l >> f64")(truth, target=target) == 0.5 / 3
+    assert i("((I | 0.5) >> a-.~a | 3) >> l/.~l >> f32")(truth, target=target) == np.float32(
+        0.5 / 3
+    )
