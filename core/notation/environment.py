@@ -165,9 +165,10 @@ class DefinitionNames:
 
 def _in_library(name: str) -> str | None:
     """The library where a definition of this name, or one much like it, is to be had."""
+    from ilang.core.library import INNER
     from ilang.core.notation.libraries import defined_in
 
-    known = defined_in()
+    known = {each: library for each, library in defined_in().items() if each not in INNER}
     close = name if name in known else nearest(name, list(known))
     if close is None:
         return None

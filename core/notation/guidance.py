@@ -136,22 +136,23 @@ TYPES = {
 }  # fmt: skip
 """Element types of other systems, and what converts to the nearest of ours."""
 
+_KERNEL = 'elementwise("f: {}")'
 MOVES = {
     "repeat": "an axis is repeated by another input that has it: `i*j~ij`",
-    "reshape": "axes are not split or merged: an expression keeps them and names them, `ij~ji`",
-    "view": "axes are not split or merged: an expression keeps them and names them, `ij~ji`",
-    "flatten": "axes are not split or merged; a result over all of them is `+ij~.`",
+    **dict.fromkeys(("reshape", "view"), 'it is written `einx.id("(a b) -> a b", a=2)`'),
+    "flatten": 'it is written `einx.id("a b -> (a b)")`',
     "squeeze": "an axis of extent 1 is left out by its position: `i0~i`",
     "concat": 'it is written `einsum("a; b => a^b")`',
     "concatenate": 'it is written `einsum("a; b => a^b")`',
     "cat": 'it is written `einsum("a; b => a^b")`',
-    "where": "a choice is a sum of products with 0 and 1: `(I | 0) >> i>>.~i >> f32`",
-    "if": "a choice is a sum of products with 0 and 1: `(I | 0) >> i>>.~i >> f32`",
+    **dict.fromkeys(
+        ("where", "if"), f"it is written `{_KERNEL.format('c[i], x[i], y[i] -> where(c, x, y)')}`"
+    ),
     "reduce": "a reduction names what it folds with and what it keeps: `+ij~i`",
     "zeros": "a constant is a number, such as `0`; an array is data: `i run PROGRAM rand:2x3`",
     "ones": "a constant is a number, such as `1`; an array is data: `i run PROGRAM rand:2x3`",
-    "sin": "there are no circular functions; the functions are `^` (e to the power) and `$` (ln)",
-    "cos": "there are no circular functions; the functions are `^` (e to the power) and `$` (ln)",
+    "sin": f"it is written `{_KERNEL.format('x[i] -> sin(x)')}`",
+    "cos": f"it is written `{_KERNEL.format('x[i] -> cos(x)')}`",
     "lambda": "a program names indices, no variables: `+ij~i`",
     "for": "loops are written by indices: `+ij~i` sums over j for each i",
     "print": "`i run` prints what a program gives",

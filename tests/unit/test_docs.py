@@ -15,10 +15,15 @@ import pytest
 
 from ilang.codegen.targets.c_entry import STATUS
 from ilang.core.dtype import DTYPES
+from ilang.core.einx_ops import EINX_OPS
+from ilang.core.ir import primitives
+from ilang.core.library import INNER
+from ilang.core.notation.libraries import defined_in
 from ilang.core.notation.reader import RESERVED
 from ilang.core.notation.schedule_rules import LOOP_ROLES, SITE_ROLES
-from ilang.core.ops import INFINITY, OPS
+from ilang.core.ops import INFINITY, OPS, PRIMITIVES, SYMBOLS
 from ilang.core.pipeline import STEPS
+from ilang.icli import colon
 from ilang.icli.main import COMMANDS
 from tests.rewritten import settle
 
@@ -177,3 +182,25 @@ def test_words_of_the_language() -> None:
     assert set(line[1].split()) == RESERVED
     for role, says in {**LOOP_ROLES, **SITE_ROLES}.items():
         assert f"`{role}` {says}" in text
+
+
+def words_of(page: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*", (ROOT / "docs" / page).read_text("utf-8")))
+
+
+def test_pages_list_the_functions_that_messages_offer() -> None:
+    """Primitives, libraries, kernels, operations in einx notation, and commands of the REPL."""
+    defined = {part for part, library in defined_in().items() if part not in INNER}
+    assert {*primitives.PRIMITIVES, *defined} <= words_of("functions.md")
+    symbols = {*SYMBOLS, *PRIMITIVES} - {*OPS}
+    assert symbols <= words_of("elementwise.md")
+    assert {*EINX_OPS} <= words_of("einx.md")
+    text = LANGUAGE.read_text("utf-8")
+    assert [
+        name for name in colon.COMMANDS if f":{name} " not in text and f":{name}`" not in text
+    ] == []
+
+
+def test_inner_definitions_are_those_of_libraries() -> None:
+    assert defined_in().keys() >= INNER
+    assert not INNER & words_of("functions.md")
