@@ -95,10 +95,11 @@ def _captured(
 ) -> None:
     """A function is given all that its statements use, but for what is its own."""
     inside, given = list(ir.statements_within(body)), outline.captured
+    touched = dict.fromkeys(accesses(body))
     loops = [s for s in inside if isinstance(s, ir.For)]
     homes = {n for loop in loops if loop.outline is not None for n in loop.outline.private}
     tiles = {s.buffer for s in inside if isinstance(s, ir.Tile)}
-    arrays = {buffer for buffer, _ in accesses(body)} - homes - tiles - {*outline.private}
+    arrays = {buffer for buffer, _ in touched} - homes - tiles - {*outline.private}
     demand(arrays == {*given.buffers}, "a function is given the arrays that it touches")
     private = all(program.buffers[n].private for n in outline.private)
     demand(private, "what is in scratch storage is private")
@@ -110,7 +111,7 @@ def _captured(
     scalars = {local.variable for local in given.locals}
     demand(read - defined == scalars, "a function is given the scalars that it reads")
     opened = {loop.variable for loop in (*loops, *nest)}
-    indexed = variables_of(part for _, index in accesses(body) for part in index)
+    indexed = variables_of(part for _, index in touched for part in index)
     known = indexed <= opened | {*given.variables}
     demand(known and not opened & {*given.variables}, "a function is given the loops around it")
     extents = {loop.size for loop in (*loops, *nest[1:])}

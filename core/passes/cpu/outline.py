@@ -33,14 +33,24 @@ def kernel_to_outlined(program: ir.Program) -> ir.Program:
     return replace(program, kernels=kernels)
 
 
+NONE = Work((), 0, 0.0)
+"""The work of what has no loops."""
+
+
 class _Function:
     """A function while its kernel is explored: its loops, or none of the kernel; which functions are around it."""
 
-    def __init__(self, loops: Sequence[ir.For], body: ir.Block, path: tuple[int, ...]) -> None:
-        """A function that calls nothing yet; ``path`` has the places of those around it, and its own."""
+    def __init__(
+        self, loops: Sequence[ir.For], body: ir.Block, path: tuple[int, ...], work: Work
+    ) -> None:
+        """A function that calls nothing yet; ``path`` has the places of those around it, and its own.
+
+        The ``work`` is that of all iterations of its loops, in the largest nest.
+        """
         self.loops = loops
         self.body = body
         self.path = path
+        self.work = work
         self.calls: list[int] = []
         self.private: list[BufferId] = []
 
@@ -53,7 +63,7 @@ class _Outlining:
         self.program = program
         self.kernel = kernel
         self.steps = steps
-        self.functions = [_Function((), kernel.body, (0,))]
+        self.functions = [_Function((), kernel.body, (0,), NONE)]
         self.homes: dict[BufferId, tuple[int, ...]] = {}
         defined = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.Define))
         self.dtypes = {s.variable: s.dtype for s in defined}
@@ -79,7 +89,8 @@ class _Outlining:
                     self._explore(function, block)
                 continue
             number, loops = len(self.functions), _together(self.program, s)
-            inner = _Function(loops, loops[-1].body, (*function.path, number))
+            work = max(of_loop(self.program, s), key=self._usual, default=NONE)
+            inner = _Function(loops, loops[-1].body, (*function.path, number), work)
             function.calls.append(number)
             self.functions.append(inner)
             self._explore(inner, inner.body)
@@ -122,17 +133,12 @@ class _Outlining:
         """The work that decides on the threads of a function: its own, and that of the largest one that it calls."""
         function, inside = self.functions[number], None
         if function.calls:
-            best = max(function.calls, key=lambda inner: self._usual(self._work(inner)))
+            best = max(function.calls, key=lambda inner: self._usual(self.functions[inner].work))
             inside = self._sharing(best)
             inside = replace(inside, ends=((),) * len(inside.ends))
-        known, unknown = self._work(number).split(self.program.sizes)
+        known, unknown = function.work.split(self.program.sizes)
         sizes = tuple(loop.size for loop in function.loops)
         return Sharing(sizes, tuple(loop.end for loop in function.loops), known, unknown, inside)
-
-    def _work(self, number: int) -> Work:
-        """The work of all iterations of a function's loops, in the largest nest."""
-        works = of_loop(self.program, self.functions[number].loops[0])
-        return max(works, key=self._usual, default=Work((), 0, 0.0))
 
     def _usual(self, work: Work) -> float:
         return work.usual(self.program.sizes, self.steps)
