@@ -27,17 +27,21 @@ nine of ten (sm_90, the wider indices); for products in tiles of 128 by 64, of f
 
 @record
 class Resources:
-    """The resources that a block takes: threads, registers of each, bytes of shared memory."""
+    """The resources that a block of a kernel takes: threads, registers of each, bytes of shared memory."""
 
     threads: int
     registers: int
     shared: int
+    kernel: str = ""
+    guessed: bool = True
 
 
 @record
 class Occupancy:
-    """Blocks that a multiprocessor runs at a time, the share of its warps that they are, and what limits them."""
+    """Blocks of a kernel on a multiprocessor at a time, the share of its warps that they are, and what limits them."""
 
+    taken: Resources
+    device: str
     blocks: int
     share: float
     limit: str
@@ -49,6 +53,7 @@ def resources_of(program: Program, kernel: Kernel, registers: int | None = None)
     device = program.machine.device
     assert isinstance(spread, Spread)
     assert device is not None
+    guessed = registers is None
     if registers is None:
         most = (
             device.registers
@@ -57,7 +62,8 @@ def resources_of(program: Program, kernel: Kernel, registers: int | None = None)
             * device.register_step
         )
         registers = min(_guessed(program, kernel, device), max(LEAST, most))
-    return Resources(spread.threads, registers, _shared(program, kernel, spread, device))
+    shared = _shared(program, kernel, spread, device)
+    return Resources(spread.threads, registers, shared, kernel.name, guessed)
 
 
 def occupancy_of(
@@ -77,7 +83,8 @@ def occupancy_of(
         "shared memory": multiprocessor.shared_bytes // bytes_ if bytes_ else multiprocessor.blocks,
     }
     limit = min(counts, key=lambda name: counts[name])
-    return Occupancy(counts[limit], counts[limit] * warps / multiprocessor.warps, limit)
+    share = counts[limit] * warps / multiprocessor.warps
+    return Occupancy(taken, multiprocessor.name, counts[limit], share, limit)
 
 
 def _rounded(count: int, unit: int) -> int:

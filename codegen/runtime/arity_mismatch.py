@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ilang.core.diagnostic import Error
+from ilang.core.ir.spec import Fixed
 from ilang.core.ir.syntax import (
     Combine,
     Definition,
     Expression,
-    Fixed,
     Identity,
     Name,
     Operand,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ilang.codegen.runtime.device import Located
 from ilang.core.diagnostic import DataTypeError
-from ilang.core.record import record
 
 CPU, CUDA = 1, 2
 """Kinds of memory, as DLPack counts them."""
@@ -109,18 +109,7 @@ class Taken:
             deleter(self._address)
 
 
-@record
-class Described:
-    """A tensor in NumPy's words; ``strides`` in bytes, None for row-major order."""
-
-    address: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    strides: tuple[int, ...] | None
-    owner: Taken
-
-
-def taken(name: str, value: Any, kind: int, stream: int) -> Described | None:
+def taken(name: str, value: Any, kind: int, stream: int) -> Located | None:
     """The tensor of an object that gives capsules of this kind of memory; None for what gives none.
 
     ``stream`` is where it will be read: the library that gives it sees to it that it is written by then.
@@ -147,4 +136,5 @@ def taken(name: str, value: Any, kind: int, stream: int) -> Described | None:
         if tensor.strides
         else None
     )
-    return Described(int(tensor.data or 0) + tensor.offset, shape, dtype, strides, owner)
+    address = int(tensor.data or 0) + tensor.offset
+    return Located(address, shape, dtype, stream, owner, strides=strides)

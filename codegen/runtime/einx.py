@@ -26,8 +26,8 @@ from ilang.core.notation.arity import wires_of
 from ilang.core.notation.einx import read_einx
 from ilang.core.notation.einx_forms import check_parameters, complete
 from ilang.core.notation.einx_told import told_name
+from ilang.core.passes.einx.fusing import FusedOperation
 from ilang.core.passes.einx.solving import OPEN, form_of, shape_of, solve_sizes
-from ilang.core.passes.einx.solving import AxisSizes as Solved
 from ilang.core.source import Source, Span, whole
 
 MOST_KEPT = 1024
@@ -115,7 +115,7 @@ def _made(form: Form, arrays: Sequence[Any]) -> tuple[Any, ...]:
     """Arrays, those that are functions called with the shape that the others leave them. Raises ShapeError E05."""
     solved = _solved_for(form, [None if callable(array) else array for array in arrays])
     return tuple(
-        array(shape_of(expression, solved.of)) if callable(array) else array
+        array(shape_of(expression, solved.sizes)) if callable(array) else array
         for array, expression in zip(arrays, solved.expressions, strict=False)
     )
 
@@ -127,9 +127,9 @@ def _sizes_for(form: Form, arrays: Sequence[Any]) -> dict[str, Sizes]:
     """
     solved = _solved_for(form, arrays)
     return {
-        name: _nested(solved.of, axes, depth, ())
+        name: _nested(solved.sizes, axes, depth, ())
         for name, (axes, depth) in solved.repeated.names.items()
-        if all(axis in solved.of for axis in axes.values())
+        if all(axis in solved.sizes for axis in axes.values())
     }
 
 
@@ -143,7 +143,7 @@ def _nested(
     return tuple(_nested(sizes, axes, depth, (*at, n)) for n in range(count))
 
 
-def _solved_for(form: Form, tensors: Sequence[Any]) -> Solved:
+def _solved_for(form: Form, tensors: Sequence[Any]) -> FusedOperation:
     shapes = [None if tensor is None else shape_of_array(tensor) for tensor in tensors]
     return solve_sizes(form, shapes, [f"in{n}" for n in range(len(shapes))], fused=True)
 
@@ -156,7 +156,7 @@ def solve_axes(
 
     solved = _solved(text, tensors, parameters, fused=False)
     sizes = {
-        name: _nested(solved.of, axes, depth, ())
+        name: _nested(solved.sizes, axes, depth, ())
         for name, (axes, depth) in solved.repeated.names.items()
     }
     return {
@@ -171,7 +171,7 @@ def solve_shapes(
     """The shape of every tensor; None stands for one that is not known."""
     every = all(tensor is not None for tensor in tensors)
     solved = _solved(text, tensors, parameters, fused=True, any_will_do=every)
-    return tuple(shape_of(each, solved.of) for each in solved.expressions)
+    return tuple(shape_of(each, solved.sizes) for each in solved.expressions)
 
 
 def matches(text: object, tensors: Sequence[Any], parameters: Mapping[str, Any]) -> bool:
@@ -190,7 +190,7 @@ def _solved(
     *,
     fused: bool,
     any_will_do: bool = False,
-) -> Solved:
+) -> FusedOperation:
     source = _source("solve_axes", text)
     written = read_einx(source)
     if len(written.sides) > 1:

@@ -11,7 +11,13 @@ import numpy as np
 
 from ilang.codegen.runtime.arguments import Output, checked_outs, contiguous, outputs_of, result_of
 from ilang.codegen.runtime.concurrency import ForkSafeLock, hears_signals, interruptible
-from ilang.codegen.runtime.device import DEFAULT_STREAM, STREAM_OF_THREAD, Device, DeviceArray
+from ilang.codegen.runtime.device import (
+    DEFAULT_STREAM,
+    STREAM_OF_THREAD,
+    Device,
+    DeviceArray,
+    Located,
+)
 from ilang.codegen.runtime.executable import DeviceSource
 from ilang.codegen.runtime.load import interface_of
 from ilang.codegen.runtime.memory import LARGEST_SPACE, too_large
@@ -23,7 +29,6 @@ from ilang.core import pipeline
 from ilang.core.diagnostic import DataError, Error
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
-from ilang.core.record import record
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -44,25 +49,6 @@ def device_of(target: str) -> Device:
     return emulated()
 
 
-@record
-class Located:
-    """An array that somebody has on a device: where, and the stream that it is ready on; 0 where it is on each.
-
-    ``owner`` keeps the memory alive.
-    """
-
-    address: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    stream: int
-    is_readonly: bool
-    owner: Any
-
-    def stand_in(self) -> Any:
-        """An array of NumPy with this shape and element type, and no elements of its own, for checks."""
-        return np.broadcast_to(np.zeros((), self.dtype), self.shape)
-
-
 def located(name: str, value: Any, device: Device, stream: int | None) -> Located | None:
     """The place of an array on a device, as it says itself or hands it over by DLPack; None for what is on none.
 
@@ -76,17 +62,17 @@ def located(name: str, value: Any, device: Device, stream: int | None) -> Locate
     try:
         interface = getattr(value, "__cuda_array_interface__", None)
         if isinstance(interface, dict):
-            at, strides = _of_interface(name, interface, value), interface.get("strides")
+            at = _of_interface(name, interface, value)
         else:
             handed = _handed(name, value, device, stream)
             if handed is None:
                 return None
-            at, strides = handed
+            at = handed
     except Error:
         raise
     except Exception:  # whatever the class of somebody else raises: it is no array of a device then
         return None
-    if strides is not None and 0 not in at.shape and not _is_plain(at.shape, at.dtype, strides):
+    if not at.is_plain():
         raise DataError(
             "E0714",
             f"{name} is strided on its device: its elements do not lie one after the other",
@@ -95,21 +81,15 @@ def located(name: str, value: Any, device: Device, stream: int | None) -> Locate
     return at
 
 
-def _handed(
-    name: str, value: Any, device: Device, stream: int | None
-) -> tuple[Located, tuple[int, ...] | None] | None:
-    """The array that is handed over by DLPack, and its strides; None for what is not, or not of the device.
+def _handed(name: str, value: Any, device: Device, stream: int | None) -> Located | None:
+    """The array that is handed over by DLPack; None for what is not, or not of the device.
 
     The owner of the array sees to it that it is written before anything further on the stream that is asked for.
     """
     from ilang.codegen.runtime.dlpack import CPU, CUDA, taken
 
-    ready = stream or DEFAULT_STREAM
-    tensor = taken(name, value, CPU if device.is_host else CUDA, ready)
-    if tensor is None or (device.is_host and not device.holds(tensor.address)):
-        return None
-    at = Located(tensor.address, tensor.shape, tensor.dtype, ready, False, tensor.owner)
-    return at, tensor.strides
+    at = taken(name, value, CPU if device.is_host else CUDA, stream or DEFAULT_STREAM)
+    return at if at is not None and (not device.is_host or device.holds(at.address)) else None
 
 
 def _of_interface(name: str, interface: dict[str, Any], owner: Any) -> Located:
@@ -118,17 +98,8 @@ def _of_interface(name: str, interface: dict[str, Any], owner: Any) -> Located:
     shape = tuple(int(n) for n in interface["shape"])
     stream = named_stream(name, interface.get("stream"))
     dtype = np.dtype(interface["typestr"])
-    return Located(int(address or 0), shape, dtype, stream, bool(is_readonly), owner)
-
-
-def _is_plain(shape: Sequence[int], dtype: np.dtype[Any], strides: Sequence[int]) -> bool:
-    """Whether strides are those of row-major order, dimensions of one element aside."""
-    step = dtype.itemsize
-    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if extent != 1 and stride != step:
-            return False
-        step *= extent
-    return True
+    strides = interface.get("strides")
+    return Located(int(address or 0), shape, dtype, stream, owner, bool(is_readonly), strides)
 
 
 def separated(

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from ilang.core.einx_ops import EINX_OPS
 from ilang.core.explain.expression import size_text
 from ilang.core.explain.reasons import formula
+from ilang.core.explain.story import StoryRow
 from ilang.core.ir.einx import (
     Axis,
     Bracket,
@@ -33,8 +34,9 @@ from ilang.core.ir.einx import (
 from ilang.core.ir.graph import Einx, Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ops import OPS
+from ilang.core.passes.einx.fusing import FusedOperation
 from ilang.core.passes.einx.orders import order_of_pieces
-from ilang.core.passes.einx_to_graph import FusedOperation, operations
+from ilang.core.passes.einx_to_graph import operations
 from ilang.core.record import record
 
 LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
@@ -49,19 +51,11 @@ WORDS = {
 
 
 @record
-class StageRow:
-    """An operation as a stage left it."""
-
-    stage: str
-    says: str
-
-
-@record
 class OperationRow:
-    """An operation, and its stages in order."""
+    """An operation, and its stages in order, each with what it left of the operation."""
 
     text: str
-    stages: tuple[StageRow, ...]
+    stages: tuple[StoryRow, ...]
 
 
 def operation_rows(graph: Graph, shaped: Shaped, verbose: bool) -> tuple[OperationRow, ...]:
@@ -83,36 +77,36 @@ def operation_rows(graph: Graph, shaped: Shaped, verbose: bool) -> tuple[Operati
 
 def _stages(
     node: Einx, solved: FusedOperation, names: Sequence[str], shaped: Shaped, verbose: bool
-) -> Iterator[StageRow]:
+) -> Iterator[StoryRow]:
     form = node.form
-    yield StageRow("in full", form_text(form))
+    yield StoryRow("in full", form_text(form))
     if verbose:
         for expression in form.expressions():
             for depth, item in _nodes(expression):
                 at = f"{item.span.start - form.span.start}..{item.span.end - form.span.start}"
                 words = f"{'  ' * depth}{item_text(item)}"
-                yield StageRow("tree", f"{words:24}  {WORDS[type(item)]} {at}")
+                yield StoryRow("tree", f"{words:24}  {WORDS[type(item)]} {at}")
     for count in solved.repeated.counts:
         times = "one axis" if count.times is None else f"{count.times} times"
-        yield StageRow("ellipsis", f"{item_text(count.ellipsis)} {times}: {count.because}")
+        yield StoryRow("ellipsis", f"{item_text(count.ellipsis)} {times}: {count.because}")
     repeated = (*solved.repeated.inputs, *solved.repeated.outputs)
     if solved.repeated.counts:
-        yield StageRow("repeated", _sides(repeated, len(form.inputs)))
-    whole = (*solved.inputs, *solved.outputs)
+        yield StoryRow("repeated", _sides(repeated, len(form.inputs)))
+    whole = solved.expressions
     if {_name(p.leaf) for each in repeated for p in places(each)} != {
         _name(p.leaf) for each in whole for p in places(each)
     }:
-        yield StageRow("fused", _sides(whole, len(form.inputs)))
-    yield StageRow("equations", "; ".join(_equations(solved, names)) or "none")
-    yield StageRow("solution", "; ".join(_solution(solved, shaped)) or "no axes")
+        yield StoryRow("fused", _sides(whole, len(form.inputs)))
+    yield StoryRow("equations", "; ".join(_equations(solved, names)) or "none")
+    yield StoryRow("solution", "; ".join(_solution(solved, shaped)) or "no axes")
     if node.told is not None:
-        yield StageRow("op", f"{node.told.text}   for each {_along(whole) or 'tensor'}")
+        yield StoryRow("op", f"{node.told.text}   for each {_along(whole) or 'tensor'}")
     order = order_of_pieces(form)
     if order is not None:
-        yield StageRow("order", order)
+        yield StoryRow("order", order)
     index = _index_expression(form, solved)
     if index is not None:
-        yield StageRow("the same", index)
+        yield StoryRow("the same", index)
 
 
 def _along(expressions: Sequence[Expression]) -> str:
@@ -179,7 +173,7 @@ def _solution(solved: FusedOperation, shaped: Shaped) -> Iterator[str]:
     names = [shaped.tensors[value].name for value in shaped.inputs]
     axes = dict.fromkeys(
         place.leaf.name
-        for each in (*solved.inputs, *solved.outputs)
+        for each in solved.expressions
         for place in places(each)
         if isinstance(place.leaf, Axis)
     )
@@ -204,7 +198,7 @@ def _index_expression(form: Form, solved: FusedOperation) -> str | None:
         return None
     letters: dict[str, str] = {}
     patterns = []
-    for expression in (*solved.inputs, *solved.outputs):
+    for expression in solved.expressions:
         items = list(_dimensions(expression.items))
         if not all(isinstance(item, Axis) for item in items):
             return None

@@ -42,8 +42,8 @@ from ilang.core.source import Span
 
 if TYPE_CHECKING:  # few pages tell the story of the inference
     from ilang.core.explain.einx import OperationRow
-    from ilang.core.explain.occupancy import OccupancyRow
     from ilang.core.explain.story import StoryRow
+    from ilang.core.occupancy import Occupancy
 
 
 @record
@@ -138,7 +138,7 @@ class Explanation:
     definition: str | None
     loops: str
     running: tuple[LoopLine, ...]
-    occupancy: tuple[OccupancyRow, ...]
+    occupancy: tuple[Occupancy, ...]
     cost: Cost
     notes: tuple[str, ...]
     story: tuple[StoryRow, ...]
@@ -233,7 +233,7 @@ class _Explaining:
 
         return operation_rows(self.graph, self.shaped, self.verbose)
 
-    def _occupancy(self) -> tuple[OccupancyRow, ...]:
+    def _occupancy(self) -> tuple[Occupancy, ...]:
         """The blocks of each kernel that a GPU has at a time; other machines have no such limits."""
         if self.program.machine.device is None:
             return ()

@@ -69,8 +69,8 @@ def operation_tables(explanation: Explanation) -> list[list[tuple[str, str]]]:
     for row in explanation.operations:
         cells = [(row.text, "")]
         for before, stage in zip((None, *row.stages), row.stages, strict=False):
-            again = before is not None and before.stage == stage.stage
-            cells.append(("" if again else f"  {stage.stage}", stage.says))
+            again = before is not None and before.subject == stage.subject
+            cells.append(("" if again else f"  {stage.subject}", stage.says))
         tables.append(cells)
     return tables
 

@@ -71,7 +71,7 @@ from ilang.core.source import Span
 
 @record
 class StoryRow:
-    """One thing that was inferred: of what (an axis, an input, a result), and why."""
+    """One thing that was inferred, and why: of an axis, an input or a result, or in a stage of an operation."""
 
     subject: str
     says: str

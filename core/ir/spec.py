@@ -30,7 +30,7 @@ class Blank:
 
 @record
 class Fixed:
-    """A number: one position of the axis."""
+    """``0``: one position of an axis, or of a dimension."""
 
     position: int
     span: Span

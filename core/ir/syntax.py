@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from ilang.core.ir.scalar import Scalar
-from ilang.core.ir.spec import Spec
+from ilang.core.ir.spec import Fixed, Spec
 from ilang.core.record import record
 from ilang.core.source import Source, Span
 
@@ -53,14 +53,6 @@ class Linear:
 
     terms: tuple[Term, ...]
     offset: int
-    span: Span
-
-
-@record
-class Fixed:
-    """``0``: one position of a dimension."""
-
-    position: int
     span: Span
 
 
@@ -404,9 +396,13 @@ class Swap:
     span: Span
 
 
+DISCARD = "_"
+"""The word that a statement binds in place of a name where an output is not wanted."""
+
+
 @record
 class Value:
-    """The name of an input or of a bound value, where it is read."""
+    """The name of an input or of a bound value, where it is read or bound."""
 
     name: str
     span: Span
@@ -426,18 +422,10 @@ class Application:
 
 
 @record
-class Target:
-    """A name that a statement binds; None for ``_``, which binds nothing."""
-
-    name: str | None
-    span: Span
-
-
-@record
 class Binding:
-    """``big, _ = application``: a name for each output."""
+    """``big, _ = application``: a name for each output; ``DISCARD`` binds nothing."""
 
-    targets: tuple[Target, ...]
+    targets: tuple[Value, ...]
     application: Application
     span: Span
 

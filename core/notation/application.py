@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from ilang.core.diagnostic import Error, ModuleError, NotationError, keep
 from ilang.core.ir.syntax import (
+    DISCARD,
     Application,
     Argument,
     Binding,
@@ -21,8 +22,8 @@ from ilang.core.ir.syntax import (
     Name,
     NamedInput,
     Number,
-    Target,
     Tree,
+    Value,
 )
 from ilang.core.notation.combinator import (
     DEEPEST,
@@ -35,7 +36,6 @@ from ilang.core.notation.lookahead import begins_application, matches_form, past
 from ilang.core.notation.reader import (
     BLANKS,
     DIGITS,
-    DISCARD,
     LATER,
     QUOTED,
     TYPES,
@@ -338,7 +338,7 @@ def _statements(reader: Reader, close: int) -> list[tuple[int, int]]:
     return bounds
 
 
-def _targets(part: Reader, scope: BodyNames, refused: list[Error]) -> tuple[Target, ...] | None:
+def _targets(part: Reader, scope: BodyNames, refused: list[Error]) -> tuple[Value, ...] | None:
     """The names that a statement binds, which later statements may read; None where they cannot be told."""
     match = BINDS.match(part.text, part.pos, part.end)
     if match is None:
@@ -350,10 +350,10 @@ def _targets(part: Reader, scope: BodyNames, refused: list[Error]) -> tuple[Targ
             part.take(part.pos + 1, right=True)
             part.skip()
         span = part.take(part.past(WORD, part.pos))
-        name = None if span.text() == DISCARD else span.text()
-        targets.append(Target(name, span))
+        name = span.text()
+        targets.append(Value(name, span))
         part.skip()
-        if name is None:
+        if name == DISCARD:
             continue
         try:
             scope.bind(name, span, part.end)
@@ -374,7 +374,7 @@ def _no_binding(part: Reader, scope: BodyNames) -> NotationError:
 
 
 def _binding(
-    part: Reader, targets: tuple[Target, ...] | None, scope: BodyNames, refused: list[Error]
+    part: Reader, targets: tuple[Value, ...] | None, scope: BodyNames, refused: list[Error]
 ) -> Binding | None:
     """A statement whose names are read already."""
     if targets is None:

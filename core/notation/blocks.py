@@ -15,8 +15,9 @@ from typing import TypeVar
 
 from ilang.core.diagnostic import Error, NotationError, gathered
 from ilang.core.ir.functions import Body, Mark, NameBinding, StateUpdate, Term
+from ilang.core.ir.syntax import DISCARD
 from ilang.core.notation.lookahead import past_bracket
-from ilang.core.notation.reader import BLANKS, DISCARD, UNFINISHED, Reader
+from ilang.core.notation.reader import BLANKS, UNFINISHED, Reader
 from ilang.core.notation.tokens import Context, lexeme, take, unexpected
 from ilang.core.record import replace
 

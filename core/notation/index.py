@@ -21,11 +21,11 @@ import re
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import NotationError
+from ilang.core.ir.spec import Fixed
 from ilang.core.ir.syntax import (
     Axis,
     Expression,
     Extent,
-    Fixed,
     Guard,
     Index,
     Leaf,

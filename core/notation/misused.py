@@ -32,9 +32,9 @@ from ilang.core.ir.functions import (
 )
 from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.ir.spec import names_of
+from ilang.core.ir.syntax import DISCARD
 from ilang.core.notation.calling import misconfigured, misgiven
 from ilang.core.notation.environment import KINDS, Environment, File, NameEntry
-from ilang.core.notation.reader import DISCARD
 from ilang.core.notation.resolving import TENSOR_NAME, Terms
 from ilang.core.source import Span
 

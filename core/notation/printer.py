@@ -10,6 +10,7 @@ import re
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
+from ilang.core.ir.spec import Fixed
 from ilang.core.ir.syntax import (
     Application,
     Axis,
@@ -23,7 +24,6 @@ from ilang.core.ir.syntax import (
     ElementKernel,
     Expression,
     Extent,
-    Fixed,
     Guard,
     Identity,
     Index,
@@ -46,7 +46,7 @@ from ilang.core.ir.syntax import (
     WrittenRole,
     postorder,
 )
-from ilang.core.notation.reader import DISCARD, TYPES
+from ilang.core.notation.reader import TYPES
 
 if TYPE_CHECKING:
     from ilang.core.ir.einx import Sizes
@@ -131,7 +131,7 @@ def _listed(arguments: Sequence[Tree]) -> list[Tree | str]:
 
 def _bound(binding: Binding) -> list[Tree | str]:
     """``big, _ = f(x)``."""
-    names = ", ".join(target.name or DISCARD for target in binding.targets)
+    names = ", ".join(target.name for target in binding.targets)
     return [f"{names} = ", binding.application]
 
 

@@ -48,10 +48,17 @@ from ilang.core.ir.functions import (
     Unary,
     Unit,
 )
-from ilang.core.ir.syntax import Conversion, Einsum, Einx, ElementKernel, Identity, Schedule
+from ilang.core.ir.syntax import (
+    DISCARD,
+    Conversion,
+    Einsum,
+    Einx,
+    ElementKernel,
+    Identity,
+    Schedule,
+)
 from ilang.core.notation.blocks import BINDS
 from ilang.core.notation.printer import print_anywhere, print_schedule
-from ilang.core.notation.reader import DISCARD
 from ilang.core.notation.tokens import BINDING, CALL, COMPARISON, NEGATION, POWER, PREFIX, TAIL
 
 BRACKETS = {2: ("[ ", "; ", " ]"), 1: ("(", ", ", ")"), 0: ("[| ", "; ", " |]")}

@@ -22,8 +22,6 @@ COMBINATORS = (">>", "<<", "&", "|")
 TYPES = ("f32", "f64", "i32", "i64", "bool")
 TYPES_HELP = f"the element types are {', '.join(TYPES)}"
 LATER = ("op", "cd")
-DISCARD = "_"
-"""The word that a statement binds in place of a name where an output is not wanted."""
 QUOTED = frozenset(("i", "einsum", "einx", "elementwise"))
 """Words before a quotation: `i("...")`, `einsum("...")`, `einx.sum("...")`."""
 RESERVED = frozenset(("I", *QUOTED, *LATER, *TYPES))

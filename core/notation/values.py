@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import chain
 
 from ilang.core.diagnostic import Label, ModuleError
-from ilang.core.ir.syntax import Name, Value
-from ilang.core.notation.reader import DISCARD, refuse_reserved
+from ilang.core.ir.syntax import DISCARD, Name, Value
+from ilang.core.notation.reader import refuse_reserved
 from ilang.core.source import Span
 from ilang.core.suggestion import Guesses
 

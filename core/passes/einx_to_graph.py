@@ -50,11 +50,11 @@ from ilang.core.ir.operation import Einsum, Operation, Sized, Terminal
 from ilang.core.ir.syntax import ElementKernel, Schedule
 from ilang.core.passes.einx.bodies import computed
 from ilang.core.passes.einx.building import EinxBuilding, LeafTensor
-from ilang.core.passes.einx.ellipses import RepeatedForm, repeat
-from ilang.core.passes.einx.fusing import fuse
+from ilang.core.passes.einx.ellipses import repeat
+from ilang.core.passes.einx.fusing import FusedOperation, fuse
 from ilang.core.passes.einx.mapping import Along
 from ilang.core.passes.kernels import kernel_annotations, kernel_outputs, with_ranks
-from ilang.core.record import record, replace
+from ilang.core.record import replace
 from ilang.core.source import Span
 
 
@@ -83,23 +83,10 @@ def operations(
     return run.told
 
 
-@record
-class FusedOperation:
-    """An operation whose ellipses are repeated and whose axes are fused; ``sizes`` are those that are written."""
-
-    inputs: tuple[Expression, ...]
-    outputs: tuple[Expression, ...]
-    sizes: dict[str, int]
-    repeated: RepeatedForm
-
-
 def expanded(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> FusedOperation:
     """The expressions of an operation over tensors of these ranks; ``names`` are what messages call them."""
     repeated = repeat(form, ranks, names)
-    sizes: dict[str, int] = {}
-    for name, parameter in repeated.sizes.items():
-        assert isinstance(parameter.value, int)
-        sizes[name] = parameter.value
+    sizes = repeated.written()
     op = EINX_OPS[form.op]
     count = len(repeated.inputs)
     every = (*repeated.inputs, *repeated.outputs)
@@ -313,7 +300,7 @@ class _Expanding:
     def _made(self, node: Einx, solved: FusedOperation, values: Sequence[int]) -> int:
         """The value of an operation whose stages are done."""
         scope = len(self.sized)
-        every = (*solved.inputs, *solved.outputs)
+        every = solved.expressions
         building = EinxBuilding(self.nodes, self.sized, scope, node, every, solved.sizes)
         op = EINX_OPS[node.form.op]
         if node.told is not None:
@@ -410,10 +397,7 @@ def _identity(b: EinxBuilding, solved: FusedOperation, values: Sequence[int], ou
     count = sum(map(_pieces, solved.inputs))
     if sum(counts) != count:
         message = f"the inputs are {counted(count, 'piece')}, and the outputs {counted(sum(counts), 'piece')}"
-        labels = [
-            Label(each.span, counted(_pieces(each), "piece"))
-            for each in (*solved.inputs, *solved.outputs)
-        ]
+        labels = [Label(each.span, counted(_pieces(each), "piece")) for each in solved.expressions]
         help_line = "parts go from inputs to outputs in order, so both sides have equally many"
         raise MeaningError("E0224", message, b.span, help_line, labels)
     first = sum(counts[:output])

@@ -27,6 +27,7 @@ from ilang.core.ir.scalar import (
     minus,
     pointwise,
 )
+from ilang.core.ir.spec import Fixed
 from ilang.core.notation.printer import print_tree
 from ilang.core.ops import ARGUMENTS
 from ilang.core.record import replace
@@ -182,7 +183,7 @@ def _affine(index: syntax.Index, position: Mapping[str, int]) -> Affine:
     match index:
         case syntax.Axis():
             return axis_index(position[index.letter])
-        case syntax.Fixed():
+        case Fixed():
             return Affine((), index.position)
         case syntax.Linear():
             terms = tuple((term.coefficient, position[term.axis.letter]) for term in index.terms)

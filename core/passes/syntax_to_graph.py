@@ -292,7 +292,7 @@ class _Wiring:
 
     def _name(self, binding: syntax.Binding, wires: _Wires) -> None:
         for target, value in zip(binding.targets, wires.outputs, strict=True):
-            if target.name is not None:
+            if target.name != syntax.DISCARD:
                 self.values[-1][target.name] = value
                 self.called.append(
                     (len(self.values), graph.ValueName(value, target.name, target.span))

@@ -313,7 +313,7 @@ def test_operations_by_name() -> None:
 
 def test_explained_stage_by_stage() -> None:
     (row,) = einx.mean("b (s [r])... c", r=2).explain((2, 4, 8, 3)).operations
-    assert [(stage.stage, stage.says) for stage in row.stages] == [
+    assert [(stage.subject, stage.says) for stage in row.stages] == [
         ("in full", "b (s [r])... c -> b (s)... c"),
         ("ellipsis", "(s [r])... 2 times: in0 has rank 4, and `b (s [r])... c` 2 dimensions beside it"),
         ("repeated", "b (s_0 [r_0]) (s_1 [r_1]) c -> b (s_0) (s_1) c"),
@@ -341,7 +341,7 @@ def test_explained_stage_by_stage() -> None:
 )
 def test_the_same_in_index_expressions(text: str, index: str) -> None:
     (row,) = i(text).explain().operations
-    assert row.stages[-1].stage == "the same"
+    assert row.stages[-1].subject == "the same"
     assert row.stages[-1].says == index
     arrays = [X, Y] if "dot" in text else [X, X[0]][: i(text).takes()]
     np.testing.assert_allclose(i(text)(*arrays), i(index)(*arrays), rtol=1e-12)

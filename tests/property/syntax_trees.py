@@ -2,6 +2,7 @@
 
 from random import Random
 
+from ilang.core.ir.spec import Fixed
 from ilang.core.ir.syntax import (
     Application,
     Argument,
@@ -12,7 +13,6 @@ from ilang.core.ir.syntax import (
     Conversion,
     Expression,
     Extent,
-    Fixed,
     Guard,
     Identity,
     Index,
@@ -29,7 +29,6 @@ from ilang.core.ir.syntax import (
     Split,
     Start,
     Swap,
-    Target,
     Term,
     Tree,
     Value,
@@ -206,9 +205,9 @@ def random_body(random: Random, size: int, inputs: tuple[str, ...]) -> Applicati
     for number in range(size):
         application = _application(random, known, _some(random, unread), 2)
         names = [f"v{number}", *(f"v{number}_{n}" for n in range(random.randint(0, 2)))]
-        targets = [Target(None if random.random() < 0.2 else name, NOWHERE) for name in names]
+        targets = [Value("_" if random.random() < 0.2 else name, NOWHERE) for name in names]
         bindings.append(Binding(tuple(targets), application, NOWHERE))
-        bound = [target.name for target in targets if target.name is not None]
+        bound = [target.name for target in targets if target.name != "_"]
         known, unread = known + bound, unread + bound
     outputs: list[Argument] = [Value(name, NOWHERE) for name in unread]
     outputs += [_application(random, known, [], 1)] * random.randint(not outputs, 1)

@@ -38,7 +38,7 @@ def wired(definition: Definition, known: dict[str, Wires]) -> str:
         for binding in definition.body.bindings:
             wires = bus.values(binding.application)
             for wire, target in zip(wires, binding.targets, strict=True):
-                assert target.name is not None, "what is discarded cannot be wired"
+                assert target.name != "_", "what is discarded cannot be wired"
                 bus.wires[bus.wires.index(wire)] = target.name
         outputs = definition.body.outputs
     bus.bring([wire for output in outputs for wire in bus.values(output)])

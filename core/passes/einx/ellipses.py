@@ -65,6 +65,14 @@ class RepeatedForm:
     counts: tuple[Repetitions, ...]
     names: dict[str, tuple[dict[tuple[int, ...], str], int]]
 
+    def written(self) -> dict[str, int]:
+        """The sizes as numbers."""
+        sizes = {}
+        for name, parameter in self.sizes.items():
+            assert isinstance(parameter.value, int)
+            sizes[name] = parameter.value
+        return sizes
+
 
 def repeat(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> RepeatedForm:
     """Repeat what stands under the ellipses of a form.

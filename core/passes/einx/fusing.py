@@ -26,7 +26,23 @@ from ilang.core.ir.einx import (
 )
 from ilang.core.names import Names
 from ilang.core.passes.einx.alike import with_alike
-from ilang.core.record import replace
+from ilang.core.passes.einx.ellipses import RepeatedForm
+from ilang.core.record import record, replace
+
+
+@record
+class FusedOperation:
+    """An operation whose ellipses are repeated and whose axes are fused, with ``sizes`` of axes by name."""
+
+    inputs: tuple[Expression, ...]
+    outputs: tuple[Expression, ...]
+    sizes: dict[str, int]
+    repeated: RepeatedForm
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """All expressions, those of inputs first."""
+        return (*self.inputs, *self.outputs)
 
 
 def fuse(

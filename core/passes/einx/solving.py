@@ -40,9 +40,8 @@ from ilang.core.ir.rows import (
     extent_of,
     weighted,
 )
-from ilang.core.passes.einx.ellipses import RepeatedForm, repeat
-from ilang.core.passes.einx.fusing import fuse
-from ilang.core.record import record
+from ilang.core.passes.einx.ellipses import repeat
+from ilang.core.passes.einx.fusing import FusedOperation, fuse
 from ilang.core.source import Span, whole
 
 MOST_TRIED = 10_000
@@ -52,15 +51,6 @@ OPEN = ("E0521", "E0578")
 Shape = tuple[int, ...]
 Fresh = Callable[[str], Var]
 """Gives a new variable."""
-
-
-@record
-class AxisSizes:
-    """The size of every axis by name, and expressions without ellipses over these names."""
-
-    of: Mapping[str, int]
-    expressions: tuple[Expression, ...]
-    repeated: RepeatedForm
 
 
 def form_of(
@@ -77,8 +67,8 @@ def solve_sizes(
     names: Sequence[str],
     fused: bool,
     any_will_do: bool = False,
-) -> AxisSizes:
-    """The sizes of the axes of some expressions.
+) -> FusedOperation:
+    """Expressions without ellipses, and the size of every axis of them.
 
     Args:
         form: has the expressions of tensors as inputs, and perhaps outputs; its parameters are sizes.
@@ -96,15 +86,13 @@ def solve_sizes(
         raise DataError("E0701", message, form.span, "give a tensor for each expression")
     ranks = [None if shape is None else len(shape) for shape in shapes]
     repeated = repeat(form, ranks, names)
-    sizes = {}
-    for name, parameter in repeated.sizes.items():
-        assert isinstance(parameter.value, int)
-        sizes[name] = parameter.value
+    sizes = repeated.written()
     every = (*repeated.inputs, *repeated.outputs)
     if fused:
         every = fuse(repeated.inputs, repeated.outputs, sizes)
     system = _System(every, shapes, names, sizes)
-    return AxisSizes(system.solved(any_will_do), every, repeated)
+    count = len(repeated.inputs)
+    return FusedOperation(every[:count], every[count:], system.solved(any_will_do), repeated)
 
 
 def shape_of(expression: Expression, sizes: Mapping[str, int]) -> Shape:

@@ -3,7 +3,8 @@
 import pytest
 
 from ilang.core.diagnostic import Error
-from ilang.core.ir.syntax import Combine, Expression, Fixed, Name, Number, Swap, same
+from ilang.core.ir.spec import Fixed
+from ilang.core.ir.syntax import Combine, Expression, Name, Number, Swap, same
 from ilang.core.notation.printer import print_tree
 from tests.property.growth import PROPORTIONAL, times_as_long
 from tests.unit.notation.refusal import check_error, parse
