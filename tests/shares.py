@@ -1,9 +1,11 @@
-"""What a run of the tests goes through where all of it takes long: a sixth, or all of it with ``--fuzz 6``."""
+"""The part of long lists that a run of the tests goes through: a sixth, or all with ``--fuzz 6``; what is deep."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+import pytest
 
 SIXTHS = 6
 
@@ -20,3 +22,11 @@ def share(items: Sequence[Item], number: int = 0) -> Sequence[Item]:
     """
     step = max(1, SIXTHS // fuzz)
     return items[number % step :: step]
+
+
+def one_in(step: int, items: Iterable[Any]) -> list[Any]:
+    """Values of a parameter, of which `make test` takes the first and every so manyth after it: all others are deep."""
+    return [
+        pytest.param(item, marks=pytest.mark.deep if number % step else ())
+        for number, item in enumerate(items)
+    ]

@@ -13,6 +13,7 @@ import pytest
 
 from ilang import Error, I, einsum, einx, elementwise, i, load, tensor
 from ilang.codegen.runtime.component import Component
+from tests.shares import one_in
 
 pytestmark = pytest.mark.usefixtures("shared_cache", "compiled_quickly")
 
@@ -144,7 +145,7 @@ NAMES = (
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", one_in(2, NAMES))
 def test_methods(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     subject, arrays = subjects(tmp_path)[name]

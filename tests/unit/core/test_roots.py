@@ -12,6 +12,7 @@ from ilang.core.ir.schedule import schedule_text
 from ilang.core.ir.shaped import Assignment
 from ilang.core.pipeline import graph_of, infer, text_component
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
+from tests.shares import one_in
 
 PRODUCT = "ik*kj~ijk >> (>ijk~ij & <ijk~ij)"
 X = np.linspace(-2, 3, 5 * 7 * 4, dtype=np.float32).reshape(5, 7, 4)
@@ -82,7 +83,7 @@ def test_what_is_needed_runs_before() -> None:
     ],
 )
 @pytest.mark.parametrize(
-    "shape", [(5, 7, 4), (1, 1, 1), (0, 3, 2), (3, 0, 2), (2, 3, 0), (9, 8, 33)]
+    "shape", one_in(3, [(9, 8, 33), (5, 7, 4), (1, 1, 1), (0, 3, 2), (3, 0, 2), (2, 3, 0)])
 )
 def test_results(text: str, shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(7).normal(size=shape).astype(np.float32)

@@ -15,6 +15,7 @@ from ilang.core.check.kernel import verify
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.kernel import Block, For, Program, map_statements, statements_within
 from ilang.core.record import replace
+from tests.shares import one_in
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(0)
@@ -76,7 +77,7 @@ GUARDS = (
 )
 
 
-@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize("guard", one_in(3, GUARDS))
 def test_values(guard: str) -> None:
     programs = (
         f"+ij[{guard}]~i",

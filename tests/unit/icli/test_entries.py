@@ -7,6 +7,7 @@ import pytest
 
 from ilang.icli.entries import Entries, is_open
 from ilang.icli.session import ReplSession
+from tests.shares import one_in
 from tests.unit.icli.front import ROOT, i
 
 SAMPLES = sorted((ROOT / "samples").glob("**/*.i"))
@@ -53,7 +54,7 @@ def test_a_line_that_is_typed_goes_on_while_its_last_entry_is_open() -> None:
     assert not is_open("f = (^i~i\nx = [1]")
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("sample", one_in(3, SAMPLES), ids=lambda path: path.stem)
 def test_samples_are_read_line_by_line(sample: Path) -> None:
     text = sample.read_text("utf-8")
     session, loaded = ReplSession(), ReplSession()
