@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ilang.core.diagnostic import Error
+from ilang.core.ir import syntax
 from ilang.core.ir.spec import Fixed
-from ilang.core.ir.syntax import (
-    Combine,
-    Definition,
-    Expression,
-    Identity,
-    Name,
-    Operand,
-    Pattern,
-    Tree,
-    postorder,
-)
 from ilang.core.notation.arity import wires_of, wires_of_all
 from ilang.core.notation.guidance import scaled
 from ilang.core.notation.printer import print_tree
@@ -26,32 +16,34 @@ LARGEST = 50
 """Expressions of a program that is looked at."""
 
 
-def arity_help(tree: Tree, definitions: Mapping[str, Definition], given: int) -> str | None:
+def arity_help(
+    tree: syntax.Tree, definitions: Mapping[str, syntax.Definition], given: int
+) -> str | None:
     """Help for a program that was given so many arrays; None where nothing explains the number.
 
     A number in an expression is a position of an input, `ij*2~ij`, and no constant; `|` gives each side inputs of its
     own, where `&` shares them and `>>` hands results on.
     """
-    while isinstance(tree, Name) and tree.name in definitions:
+    while isinstance(tree, syntax.Name) and tree.name in definitions:
         tree = definitions[tree.name].body
-    nodes = postorder(tree)
+    nodes = syntax.postorder(tree)
     for count, node in enumerate(nodes):
-        help_line = _constant(node) if isinstance(node, Expression) else None
+        help_line = _constant(node) if isinstance(node, syntax.Expression) else None
         if help_line is not None:
             return help_line
         if LARGEST < count:
             return None
-    if not isinstance(tree, Combine) or tree.symbol != "|":
+    if not isinstance(tree, syntax.Combine) or tree.symbol != "|":
         return None
     known = wires_of_all(definitions)
     span = tree.span
-    shared = Combine("&", Identity(span), tree.left, span)
+    shared = syntax.Combine("&", syntax.Identity(span), tree.left, span)
     left, right = wires_of(tree.left, known), wires_of(tree.right, known)
-    handed = [Combine(">>", shared, tree.right, span)] if left.outputs < right.inputs else []
+    handed = [syntax.Combine(">>", shared, tree.right, span)] if left.outputs < right.inputs else []
     for other in (
         *handed,
-        Combine("&", tree.left, tree.right, span),
-        Combine(">>", tree.left, tree.right, span),
+        syntax.Combine("&", tree.left, tree.right, span),
+        syntax.Combine(">>", tree.left, tree.right, span),
     ):
         if wires_of(other, known).inputs == given and _holds(other, definitions):
             text = print_tree(other)
@@ -63,7 +55,7 @@ def _arrays(count: int) -> str:
     return "one array" if count == 1 else f"{count} arrays"
 
 
-def _holds(tree: Tree, definitions: Mapping[str, Definition]) -> bool:
+def _holds(tree: syntax.Tree, definitions: Mapping[str, syntax.Definition]) -> bool:
     """Whether a program has fitting ranks and types."""
     try:
         infer(graph_of(tree, "program", definitions))
@@ -72,15 +64,15 @@ def _holds(tree: Tree, definitions: Mapping[str, Definition]) -> bool:
     return True
 
 
-def _number(pattern: Operand) -> str | None:
+def _number(pattern: syntax.Operand) -> str | None:
     """The one position of a dimension that an operand reads."""
-    if not isinstance(pattern, Pattern):
+    if not isinstance(pattern, syntax.Pattern):
         return None
     index = pattern.indices[0] if len(pattern.indices) == 1 else None
     return str(index.position) if isinstance(index, Fixed) else None
 
 
-def _constant(e: Expression) -> str | None:
+def _constant(e: syntax.Expression) -> str | None:
     """Help where one operand is a number alone."""
     if e.right is None or e.op is None:
         return None
@@ -89,7 +81,9 @@ def _constant(e: Expression) -> str | None:
     if number is None or (left is not None and right is not None):
         return None
     other = e.left if right is not None else e.right
-    written = print_tree(Expression(None, other, None, e.output, None, e.span)).partition("~")[0]
+    written = print_tree(syntax.Expression(None, other, None, e.output, None, e.span)).partition(
+        "~"
+    )[0]
     out = "".join(axis.letter for axis in e.output.axes()) or "."
     program = scaled(written, e.op, number, out, first=right is None)
     if right is None and e.op in (">>", "<<") and written == ".":

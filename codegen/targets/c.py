@@ -31,21 +31,9 @@ from ilang.codegen.targets.cfamily import (
 )
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.library import PREFIX, linked, prefixed
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Late, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
-from ilang.core.ir.kernel import (
-    Change,
-    Define,
-    For,
-    HorizontalReduction,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    Tile,
-    statements_within,
-)
 from ilang.core.ir.rewriting import is_guarded
 from ilang.core.pipeline import host_of
 
@@ -65,7 +53,7 @@ INCLUDES = (
 )
 
 
-def emit(program: Program, stoppable: bool = False) -> str:
+def emit(program: ir.Program, stoppable: bool = False) -> str:
     """A program as one self-contained C text; ``stoppable`` for one that ``codegen/stopping.py`` can stop."""
     body = _implementation([program], stoppable=stoppable)
     includes = (*INCLUDES, *c_stop.INCLUDES) if stoppable else INCLUDES
@@ -73,7 +61,7 @@ def emit(program: Program, stoppable: bool = False) -> str:
 
 
 def emit_source(
-    programs: Sequence[Program],
+    programs: Sequence[ir.Program],
     stem: str,
     sessions: Sequence[EmittedSession] = (),
     prefix: str = "",
@@ -98,7 +86,7 @@ def emit_source(
 
 
 def _implementation(
-    programs: Sequence[Program],
+    programs: Sequence[ir.Program],
     stoppable: bool = False,
     has_variants: bool = False,
     more: Sequence[str] = (),
@@ -120,7 +108,7 @@ def _implementation(
 class _Emission:
     """The implementation of one program."""
 
-    def __init__(self, program: Program, stoppable: bool, has_variants: bool) -> None:
+    def __init__(self, program: ir.Program, stoppable: bool, has_variants: bool) -> None:
         self.program = program
         self.stoppable = stoppable
         self.has_variants = has_variants
@@ -132,8 +120,8 @@ class _Emission:
         self.tiles = [
             _tile_text(s, functions)
             for functions in self.functions
-            for s in statements_within(functions.kernel.body)
-            if isinstance(s, Tile) and s.registers is not None
+            for s in ir.statements_within(functions.kernel.body)
+            if isinstance(s, ir.Tile) and s.registers is not None
         ]
 
     def lines(self) -> Iterator[str]:
@@ -150,7 +138,7 @@ class _Emission:
         host = host_of(self.program)
         yield from Entry(host, signature(self.program), self.has_variants).lines()
 
-    def _kernel(self, kernel: Kernel, functions: KernelFunctions) -> Iterator[str]:
+    def _kernel(self, kernel: ir.Kernel, functions: KernelFunctions) -> Iterator[str]:
         for loop, outline in outlined(kernel.body):
             loops = list(_nest(loop, outline.loops))
             yield from functions.head(outline, loops)
@@ -165,13 +153,13 @@ class _Emission:
         yield from ("}", "")
 
     def _block(
-        self, body: Sequence[Statement], functions: KernelFunctions, indent: str
+        self, body: Sequence[ir.Statement], functions: KernelFunctions, indent: str
     ) -> Iterator[str]:
         for s in body:
             yield from self._statement(s, functions, indent)
 
     def _late(
-        self, loop: For, late: Late, functions: KernelFunctions, indent: str
+        self, loop: ir.For, late: Late, functions: KernelFunctions, indent: str
     ) -> Iterator[str]:
         """A loop that fills a copy, unless a tile does so later in the block, which threads may share."""
         name, spelling = late_name(self.program, late.copy), functions.spelling
@@ -186,14 +174,14 @@ class _Emission:
         yield from self._for(loop, functions, indent + INDENT)
         yield f"{indent}}}"
 
-    def _statement(self, s: Statement, functions: KernelFunctions, indent: str) -> Iterator[str]:
+    def _statement(self, s: ir.Statement, functions: KernelFunctions, indent: str) -> Iterator[str]:
         spelling = functions.spelling
         match s:
-            case For() if s.late is not None:
+            case ir.For() if s.late is not None:
                 yield from self._late(s, s.late, functions, indent)
-            case For():
+            case ir.For():
                 yield from self._for(s, functions, indent)
-            case If():
+            case ir.If():
                 words = spelling.conditions(s.within)
                 if s.stored is not None:
                     words = f"!{stored_name(self.program, s.stored)}"
@@ -204,9 +192,9 @@ class _Emission:
                         yield f"{indent}}} else {{"
                     yield from self._block(s.otherwise, functions, indent + INDENT)
                 yield f"{indent}}}"
-            case Define() | Change() | Store() | HorizontalReduction():
+            case ir.Define() | ir.Change() | ir.Store() | ir.HorizontalReduction():
                 yield from c_scalar.lines(s, spelling, indent)
-            case Tile():
+            case ir.Tile():
                 yield from self._tile(s, functions, indent)
             case Transpose():
                 from ilang.codegen.targets.c_transpose import call
@@ -217,7 +205,7 @@ class _Emission:
             case _:
                 assert_never(s)
 
-    def _tile(self, s: Tile, functions: KernelFunctions, indent: str) -> Iterator[str]:
+    def _tile(self, s: ir.Tile, functions: KernelFunctions, indent: str) -> Iterator[str]:
         """A tile in registers where the compiler has vectors and every loop is whole, else element by element."""
         buffer = self.program.buffers[s.buffer]
         name, elements = identifier(buffer.name), self._elements(s)
@@ -252,7 +240,9 @@ class _Emission:
         yield from self._tile_by_element(s, functions, indent + INDENT)
         yield f"{indent}}}"
 
-    def _tile_by_element(self, s: Tile, functions: KernelFunctions, indent: str) -> Iterator[str]:
+    def _tile_by_element(
+        self, s: ir.Tile, functions: KernelFunctions, indent: str
+    ) -> Iterator[str]:
         """A tile in memory, its blocks and the runs of its terms added in f64."""
         from ilang.codegen.targets.c_terms import in_runs
         from ilang.codegen.targets.c_tile import end_of_block
@@ -284,12 +274,12 @@ class _Emission:
             kind = C_TYPES[buffer.dtype]
             yield f"{indent}{each} {name}[element] = ({kind})sums_{name}[element];"
 
-    def _elements(self, s: Tile) -> int:
+    def _elements(self, s: ir.Tile) -> int:
         return math.prod(
             self.program.sizes[n].fixed or 0 for n in self.program.buffers[s.buffer].dims
         )
 
-    def _for(self, loop: For, functions: KernelFunctions, indent: str) -> Iterator[str]:
+    def _for(self, loop: ir.For, functions: KernelFunctions, indent: str) -> Iterator[str]:
         spelling = functions.spelling
         name, size = spelling.variable(loop.variable), spelling.size(loop.size)
         ends, whole, start = Ends("0", size), size, ""
@@ -313,7 +303,7 @@ class _Emission:
         else:
             yield from self._plain_for(loop, ends, functions, indent)
 
-    def _range(self, loops: Sequence[For], functions: KernelFunctions) -> Iterator[str]:
+    def _range(self, loops: Sequence[ir.For], functions: KernelFunctions) -> Iterator[str]:
         """The body of the function of parallel loops: some of their iterations."""
         if len(loops) == 1:
             yield from self._plain_for(loops[0], Ends("first", "last"), functions, INDENT)
@@ -323,7 +313,7 @@ class _Emission:
         yield from functions.closed(loops, INDENT)
 
     def _plain_for(
-        self, loop: For, ends: Ends, functions: KernelFunctions, indent: str
+        self, loop: ir.For, ends: Ends, functions: KernelFunctions, indent: str
     ) -> Iterator[str]:
         """A loop one iteration after the other, a chunk at a time where it fetches."""
         if loop.fetch is None:
@@ -338,7 +328,7 @@ class _Emission:
         yield f"{indent}}}"
 
     def _divided(
-        self, loop: For, ends: Ends, functions: KernelFunctions, indent: str
+        self, loop: ir.For, ends: Ends, functions: KernelFunctions, indent: str
     ) -> Iterator[str]:
         """A loop; where all is divided by one number, a loop that does not divide stands before."""
         inside, spelling = indent, functions.spelling
@@ -356,7 +346,7 @@ class _Emission:
             yield f"{inside}}}"
 
     def _iterations(
-        self, loop: For, ends: Ends, functions: KernelFunctions, indent: str
+        self, loop: ir.For, ends: Ends, functions: KernelFunctions, indent: str
     ) -> Iterator[str]:
         """A loop from where a declaration says to an end, in parts where conditions begin or cease to hold."""
         spelling, end = functions.spelling, ends.end
@@ -385,7 +375,7 @@ class _Emission:
             yield f"{indent}}}"
 
     def _vectorised(
-        self, loop: For, size: str, functions: KernelFunctions, indent: str
+        self, loop: ir.For, size: str, functions: KernelFunctions, indent: str
     ) -> Iterator[str]:
         """Whole blocks of lanes, which a compiler turns into vectors, then the iterations that are left."""
         spelling = functions.spelling
@@ -419,25 +409,27 @@ class _Emission:
         yield f"{indent}}}"
 
 
-def _tile_text(tile: Tile, functions: KernelFunctions) -> TileText:
+def _tile_text(tile: ir.Tile, functions: KernelFunctions) -> TileText:
     """The text of a tile in registers, in the kernel of some functions."""
     from ilang.codegen.targets.c_tile import TileText
 
     return TileText(functions.program, functions.kernel, tile, functions.spelling)
 
 
-def _nest(loop: For, depth: int) -> Iterator[For]:
+def _nest(loop: ir.For, depth: int) -> Iterator[ir.For]:
     """So many loops with nothing between them."""
     yield loop
     if depth > 1:
         (inner,) = loop.body
-        assert isinstance(inner, For)
+        assert isinstance(inner, ir.For)
         yield from _nest(inner, depth - 1)
 
 
-def _in_lane(loop: For, spelling: Spelling, indent: str) -> Iterator[str]:
+def _in_lane(loop: ir.For, spelling: Spelling, indent: str) -> Iterator[str]:
     """The statements of an iteration of a loop in lanes, in the lane of its number."""
     lane = InLane(spelling, "lane")
     for s in loop.body:
-        assert isinstance(s, (Define, Change, Store)), "a loop in lanes has no loops inside"
+        assert isinstance(s, (ir.Define, ir.Change, ir.Store)), (
+            "a loop in lanes has no loops inside"
+        )
         yield from c_scalar.lines(s, lane, indent)

@@ -11,21 +11,10 @@ from ilang.codegen.targets import c_scalar, cuda_together, cuda_vectors
 from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.cfamily import INDENT, Spelling, comment, product
 from ilang.codegen.targets.identifiers import function_identifier, identifier
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Neighbors, Spread, SwapBuffers
 from ilang.core.ir.host import Host, Launch
-from ilang.core.ir.kernel import (
-    Change,
-    Define,
-    For,
-    HorizontalReduction,
-    If,
-    Kernel,
-    Statement,
-    Store,
-    Tile,
-    statements_within,
-)
 from ilang.core.ir.scalar import Apply
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.machine import DeviceLimits
@@ -46,7 +35,7 @@ class KernelText:
         """For a kernel of a host program, by its first launch."""
         self.program = host.program
         self.launch = launch
-        self.kernel: Kernel = host.program.kernels[launch.kernel]
+        self.kernel: ir.Kernel = host.program.kernels[launch.kernel]
         spans = self.kernel.spans
         self.index = "int64_t" if spans is None else "Index" if spans else "int"
         self.spelling = Spelling(self.program, self.kernel, self.index)
@@ -113,20 +102,20 @@ class KernelText:
     def _name(self, number: int) -> str:
         return identifier(self.program.buffers[number].name)
 
-    def _block(self, body: Sequence[Statement], indent: str) -> Iterator[str]:
+    def _block(self, body: Sequence[ir.Statement], indent: str) -> Iterator[str]:
         for s in body:
             yield from self._statement(s, indent, is_alone=len(body) == 1)
 
-    def _statement(self, s: Statement, indent: str, *, is_alone: bool) -> Iterator[str]:
+    def _statement(self, s: ir.Statement, indent: str, *, is_alone: bool) -> Iterator[str]:
         """A statement, which is the only one of its braces or has others beside it."""
         match s:
-            case For() if s.wide:
+            case ir.For() if s.wide:
                 yield from cuda_vectors.unrolled(self.spelling, s, indent, braces=not is_alone)
-            case For():
+            case ir.For():
                 yield from self._opened(s, indent)
                 yield from self._block(s.body, indent + INDENT)
                 yield f"{indent}}}"
-            case If():
+            case ir.If():
                 words = self._conditions(s)
                 yield f"{indent}if ({words if s.body else f'!({words})'}) {{"
                 yield from self._block(s.body or s.otherwise, indent + INDENT)
@@ -134,11 +123,11 @@ class KernelText:
                     yield f"{indent}}} else {{"
                     yield from self._block(s.otherwise, indent + INDENT)
                 yield f"{indent}}}"
-            case Change() | Store() if s.contracts:
+            case ir.Change() | ir.Store() if s.contracts:
                 assert isinstance(s.value, Apply)
                 target = self.spelling.expression(s.value.arguments[0])
                 yield f"{indent}{target} = {cuda_vectors.contracted(s, self.spelling)};"
-            case Define() | Change() | Store() | HorizontalReduction():
+            case ir.Define() | ir.Change() | ir.Store() | ir.HorizontalReduction():
                 yield from c_scalar.lines(s, self.spelling, indent)
             case Spread():
                 yield from self._spread(s, indent, is_alone)
@@ -146,12 +135,12 @@ class KernelText:
                 yield from cuda_together.lines(s, self.spelling, self.thread, indent)
             case Barrier():
                 yield f"{indent}{'__syncwarp' if self.outer.over == 'warps' else '__syncthreads'}();"
-            case Tile() | Transpose():
+            case ir.Tile() | Transpose():
                 raise AssertionError("CUDA has no statement of a CPU")
             case _:
                 assert_never(s)
 
-    def _conditions(self, s: If) -> str:
+    def _conditions(self, s: ir.If) -> str:
         """The conditions of a statement; rows are aligned where the first one is, and all are so long."""
         words = [self.spelling.conditions(s.within)] if s.within else []
         for number in s.aligned:
@@ -163,7 +152,7 @@ class KernelText:
             words.append(f"(size_t){self._name(number)} % {bytes_} == 0")
         return " && ".join(dict.fromkeys(words))
 
-    def _opened(self, loop: For, indent: str) -> Iterator[str]:
+    def _opened(self, loop: ir.For, indent: str) -> Iterator[str]:
         spelling = self.spelling
         if loop.role == "u":
             yield "#pragma unroll"
@@ -304,7 +293,7 @@ class KernelText:
         yield from self._turns(s, others, indent) if others else self._unless_past(s, indent)
 
     def _turns(
-        self, s: Spread, loops: Sequence[For], indent: str, start: str = ""
+        self, s: Spread, loops: Sequence[ir.For], indent: str, start: str = ""
     ) -> Iterator[str]:
         """Iterations of which a worker has as many as come to its turn."""
         spelling, inside = self.spelling, indent + INDENT
@@ -367,7 +356,7 @@ class KernelText:
 
     def _variables(
         self,
-        loops: Sequence[For],
+        loops: Sequence[ir.For],
         at: str,
         body: Sequence[str],
         indent: str,
@@ -396,7 +385,7 @@ class KernelText:
             if name in words:
                 yield f"{indent}const {kind} {name} = {value};"
 
-    def _kind(self, loop: For) -> str:
+    def _kind(self, loop: ir.For) -> str:
         """The type of the variable of a loop: narrow where its iterations are known, and no index is large."""
         return (
             self.index
@@ -414,7 +403,7 @@ class KernelText:
         declares = bool(variables) or _declares(s)
         yield from _once(condition, [*variables, *body], indent, declares and not is_alone)
 
-    def _chunk(self, s: Spread, loop: For, indent: str, start: str) -> Iterator[str]:
+    def _chunk(self, s: Spread, loop: ir.For, indent: str, start: str) -> Iterator[str]:
         """The iterations of one chunk of a loop, shared out among the threads of a block."""
         first, end = self._ends(loop)
         first = start or first
@@ -427,7 +416,7 @@ class KernelText:
         yield from self._block(s.body, indent + INDENT)
         yield f"{indent}}}"
 
-    def _ends(self, loop: For) -> tuple[str, str]:
+    def _ends(self, loop: ir.For) -> tuple[str, str]:
         """The first iteration of those of a loop that run, and that after the last one."""
         size, chunk = self.spelling.size(loop.size), loop.chunk
         start, end = "0", size
@@ -477,8 +466,8 @@ class KernelText:
     def _memory(self, s: Spread, indent: str) -> Iterator[str]:
         """The private buffers of a thread, and those of a block or of its warps."""
         yield from self._scratch(f"(int64_t){GRID}", indent)
-        warp, inside = self._device().warp, list(statements_within(s.body))
-        touched = {x.buffer for x in inside if isinstance(x, Store)}
+        warp, inside = self._device().warp, list(ir.statements_within(s.body))
+        touched = {x.buffer for x in inside if isinstance(x, ir.Store)}
         swapped = {n for x in inside if isinstance(x, SwapBuffers) for n in (x.first, x.second)}
         for number in sorted(touched | swapped):
             buffer = self.program.buffers[number]
@@ -514,7 +503,7 @@ class KernelText:
 
 def _declares(s: Spread) -> bool:
     """Whether the text of what a worker does declares anything outside of braces."""
-    return any(isinstance(x, Define) or (isinstance(x, For) and x.wide) for x in s.body)
+    return any(isinstance(x, ir.Define) or (isinstance(x, ir.For) and x.wide) for x in s.body)
 
 
 def _once(condition: str, lines: Sequence[str], indent: str, scope: bool) -> Iterator[str]:

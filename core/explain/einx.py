@@ -15,22 +15,7 @@ from ilang.core.einx_ops import EINX_OPS
 from ilang.core.explain.expression import size_text
 from ilang.core.explain.reasons import formula
 from ilang.core.explain.story import StoryRow
-from ilang.core.ir.einx import (
-    Axis,
-    Bracket,
-    Composition,
-    Concatenation,
-    Expression,
-    Form,
-    Item,
-    Repetition,
-    UnnamedAxis,
-    expression_text,
-    form_text,
-    inside,
-    item_text,
-    places,
-)
+from ilang.core.ir import einx
 from ilang.core.ir.graph import Einx, Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ops import OPS
@@ -41,12 +26,12 @@ from ilang.core.record import record
 
 LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 WORDS = {
-    Axis: "axis",
-    UnnamedAxis: "number",
-    Composition: "composition",
-    Concatenation: "concatenation",
-    Bracket: "bracket",
-    Repetition: "ellipsis",
+    einx.Axis: "axis",
+    einx.UnnamedAxis: "number",
+    einx.Composition: "composition",
+    einx.Concatenation: "concatenation",
+    einx.Bracket: "bracket",
+    einx.Repetition: "ellipsis",
 }
 
 
@@ -79,22 +64,22 @@ def _stages(
     node: Einx, solved: FusedOperation, names: Sequence[str], shaped: Shaped, verbose: bool
 ) -> Iterator[StoryRow]:
     form = node.form
-    yield StoryRow("in full", form_text(form))
+    yield StoryRow("in full", einx.form_text(form))
     if verbose:
         for expression in form.expressions():
             for depth, item in _nodes(expression):
                 at = f"{item.span.start - form.span.start}..{item.span.end - form.span.start}"
-                words = f"{'  ' * depth}{item_text(item)}"
+                words = f"{'  ' * depth}{einx.item_text(item)}"
                 yield StoryRow("tree", f"{words:24}  {WORDS[type(item)]} {at}")
     for count in solved.repeated.counts:
         times = "one axis" if count.times is None else f"{count.times} times"
-        yield StoryRow("ellipsis", f"{item_text(count.ellipsis)} {times}: {count.because}")
+        yield StoryRow("ellipsis", f"{einx.item_text(count.ellipsis)} {times}: {count.because}")
     repeated = (*solved.repeated.inputs, *solved.repeated.outputs)
     if solved.repeated.counts:
         yield StoryRow("repeated", _sides(repeated, len(form.inputs)))
     whole = solved.expressions
-    if {_name(p.leaf) for each in repeated for p in places(each)} != {
-        _name(p.leaf) for each in whole for p in places(each)
+    if {_name(p.leaf) for each in repeated for p in einx.places(each)} != {
+        _name(p.leaf) for each in whole for p in einx.places(each)
     }:
         yield StoryRow("fused", _sides(whole, len(form.inputs)))
     yield StoryRow("equations", "; ".join(_equations(solved, names)) or "none")
@@ -109,31 +94,31 @@ def _stages(
         yield StoryRow("the same", index)
 
 
-def _along(expressions: Sequence[Expression]) -> str:
+def _along(expressions: Sequence[einx.Expression]) -> str:
     """The axes outside brackets."""
-    leaves = (p.leaf for each in expressions for p in places(each) if not p.marked)
+    leaves = (p.leaf for each in expressions for p in einx.places(each) if not p.marked)
     return " ".join(dict.fromkeys(map(_name, leaves)))
 
 
-def _nodes(expression: Expression) -> Iterator[tuple[int, Item]]:
+def _nodes(expression: einx.Expression) -> Iterator[tuple[int, einx.Item]]:
     """The items of an expression, each with how deep it stands."""
     todo = [(0, item) for item in reversed(expression.items)]
     while todo:
         depth, item = todo.pop()
         yield depth, item
-        todo += [(depth + 1, each) for each in reversed(inside(item))]
+        todo += [(depth + 1, each) for each in reversed(einx.inside(item))]
 
 
-def _sides(expressions: Sequence[Expression], inputs: int) -> str:
+def _sides(expressions: Sequence[einx.Expression], inputs: int) -> str:
     sides = (
-        ", ".join(map(expression_text, side))
+        ", ".join(map(einx.expression_text, side))
         for side in (expressions[:inputs], expressions[inputs:])
     )
     return " -> ".join(sides).strip()
 
 
-def _name(leaf: Axis | UnnamedAxis) -> str:
-    return leaf.name if isinstance(leaf, Axis) else str(leaf.size)
+def _name(leaf: einx.Axis | einx.UnnamedAxis) -> str:
+    return leaf.name if isinstance(leaf, einx.Axis) else str(leaf.size)
 
 
 def _equations(solved: FusedOperation, names: Sequence[str]) -> Iterator[str]:
@@ -145,25 +130,25 @@ def _equations(solved: FusedOperation, names: Sequence[str]) -> Iterator[str]:
         yield f"{name} = {size}"
 
 
-def _dimensions(items: Sequence[Item]) -> Iterator[Item]:
+def _dimensions(items: Sequence[einx.Item]) -> Iterator[einx.Item]:
     for item in items:
-        if isinstance(item, Bracket):
+        if isinstance(item, einx.Bracket):
             yield from _dimensions(item.items)
         else:
             yield item
 
 
-def _amount(item: Item) -> str:
+def _amount(item: einx.Item) -> str:
     """``b·c``, ``a + 1``."""
     match item:
-        case Axis():
+        case einx.Axis():
             return item.name
-        case UnnamedAxis():
+        case einx.UnnamedAxis():
             return str(item.size)
-        case Concatenation():
+        case einx.Concatenation():
             return " + ".join(map(_amount, item.parts))
         case _:
-            return "·".join(map(_amount, _dimensions(inside(item)))) or "1"
+            return "·".join(map(_amount, _dimensions(einx.inside(item)))) or "1"
 
 
 def _solution(solved: FusedOperation, shaped: Shaped) -> Iterator[str]:
@@ -174,8 +159,8 @@ def _solution(solved: FusedOperation, shaped: Shaped) -> Iterator[str]:
     axes = dict.fromkeys(
         place.leaf.name
         for each in solved.expressions
-        for place in places(each)
-        if isinstance(place.leaf, Axis)
+        for place in einx.places(each)
+        if isinstance(place.leaf, einx.Axis)
     )
     for axis in axes:
         size = number.get(axis)
@@ -191,7 +176,7 @@ def _solution(solved: FusedOperation, shaped: Shaped) -> Iterator[str]:
             yield f"{axis} is dimension {place.dim} of {names[place.number]}"
 
 
-def _index_expression(form: Form, solved: FusedOperation) -> str | None:
+def _index_expression(form: einx.Form, solved: FusedOperation) -> str | None:
     """The program in index expressions that means the same, where one is short."""
     op = EINX_OPS[form.op]
     if len(solved.outputs) != 1 or solved.sizes:
@@ -200,13 +185,13 @@ def _index_expression(form: Form, solved: FusedOperation) -> str | None:
     patterns = []
     for expression in solved.expressions:
         items = list(_dimensions(expression.items))
-        if not all(isinstance(item, Axis) for item in items):
+        if not all(isinstance(item, einx.Axis) for item in items):
             return None
         for item in items:
-            assert isinstance(item, Axis)
+            assert isinstance(item, einx.Axis)
             letters.setdefault(item.name, LETTERS[len(letters) % len(LETTERS)])
         patterns.append(
-            "".join(letters[item.name] for item in items if isinstance(item, Axis)) or "."
+            "".join(letters[item.name] for item in items if isinstance(item, einx.Axis)) or "."
         )
     if len(letters) > len(LETTERS):
         return None

@@ -15,6 +15,7 @@ from typing import assert_never
 
 from ilang.core.calculus.affine import Affine, Ceiling, Within, at_least_0, interval
 from ilang.core.explain.expression import INFIX, affine_text, scalar_text
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Fetch, Late, Outline, Sharing, Transpose
 from ilang.core.ir.gpu import (
     Barrier,
@@ -23,21 +24,6 @@ from ilang.core.ir.gpu import (
     Neighbors,
     Spread,
     SwapBuffers,
-)
-from ilang.core.ir.kernel import (
-    Buffer,
-    Call,
-    Change,
-    Define,
-    For,
-    HorizontalReduction,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    Tile,
-    statements_within,
 )
 from ilang.core.ir.rewriting import accesses
 from ilang.core.ir.scalar import (
@@ -54,14 +40,14 @@ ONCE = ", rounded once"
 """Of a sum that takes a product."""
 
 
-def loops_text(program: Program) -> str:
+def loops_text(program: ir.Program) -> str:
     """The loop nests of a program, kernel after kernel."""
     return _called(
         program, lambda kernel: list(KernelLoops(program, kernel).lines(kernel.body, ""))
     )
 
 
-def kernels_text(program: Program) -> str:
+def kernels_text(program: ir.Program) -> str:
     """The loop nests of a program, after the memory that each kernel has beside inputs and outputs."""
     return _called(
         program,
@@ -72,7 +58,7 @@ def kernels_text(program: Program) -> str:
     )
 
 
-def _called(program: Program, lines: Callable[[Kernel], list[str]]) -> str:
+def _called(program: ir.Program, lines: Callable[[ir.Kernel], list[str]]) -> str:
     """Each kernel where it is called first; later calls are a line each, and those of one kernel stand together."""
     nests: list[list[str]] = []
     known: set[int] = set()
@@ -90,9 +76,9 @@ def _called(program: Program, lines: Callable[[Kernel], list[str]]) -> str:
     return "\n\n".join("\n".join(nest) for nest in nests)
 
 
-def called_again(program: Program, kernel: Kernel, call: Call) -> str:
+def called_again(program: ir.Program, kernel: ir.Kernel, call: ir.Call) -> str:
     """A call of a kernel on other arrays: ``out2 as out, in1 for in0``."""
-    written = {s.buffer for s in statements_within(kernel.body) if isinstance(s, Store)}
+    written = {s.buffer for s in ir.statements_within(kernel.body) if isinstance(s, ir.Store)}
     names = [
         (program.buffers[array].name, program.buffers[other].name, array in written)
         for array, other in call.arrays
@@ -103,7 +89,7 @@ def called_again(program: Program, kernel: Kernel, call: Call) -> str:
     )
 
 
-def _memory_kind(buffer: Buffer) -> str | None:
+def _memory_kind(buffer: ir.Buffer) -> str | None:
     """The kind of a kernel's own memory; None for that of callers."""
     match buffer.role:
         case "input" | "output" | "inout":
@@ -133,7 +119,7 @@ def _role_text(role: Role) -> str:
             assert_never(role)
 
 
-def _declarations(program: Program, kernel: Kernel) -> Iterator[str]:
+def _declarations(program: ir.Program, kernel: ir.Kernel) -> Iterator[str]:
     """The line of the memory of a kernel: ``memory in1_copy f32[n_k,64] private padded; tile f32[6,64] registers``."""
     touched = {buffer for buffer, _ in accesses(kernel.body)}
     words = []
@@ -158,7 +144,7 @@ def _declarations(program: Program, kernel: Kernel) -> Iterator[str]:
         yield "indices of 32 bits where loops are known"
 
 
-def _extent(program: Program, number: int) -> str:
+def _extent(program: ir.Program, number: int) -> str:
     """A size in loops: its number, or its name as a variable."""
     size = program.sizes[number]
     return f"n_{size.name}" if size.fixed is None else str(size.fixed)
@@ -167,29 +153,29 @@ def _extent(program: Program, number: int) -> str:
 class KernelLoops:
     """The loops of one kernel as indented text."""
 
-    def __init__(self, program: Program, kernel: Kernel) -> None:
+    def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         self.program = program
         self.kernel = kernel
 
-    def lines(self, body: Sequence[Statement], indent: str) -> Iterator[str]:
+    def lines(self, body: Sequence[ir.Statement], indent: str) -> Iterator[str]:
         """The lines of statements."""
         for s in body:
             match s:
-                case For():
+                case ir.For():
                     yield f"{indent}{self._head(s)}{self._manner(s)}"
                     yield from (f"{indent}  {line}" for line in self._outlined(s.outline))
                     yield from self.lines(s.body, indent + "  ")
-                case If():
+                case ir.If():
                     yield from self._if(s, indent)
-                case Define():
+                case ir.Define():
                     yield f"{indent}{self._defined(s)}"
-                case HorizontalReduction():
+                case ir.HorizontalReduction():
                     name = self.kernel.locals[s.variable].name
                     yield f"{indent}{name} = reduce the {s.lanes} lanes of {name} with {s.primitive}"
-                case Change():
+                case ir.Change():
                     text = self._update(self.kernel.locals[s.variable].name, s.value)
                     yield indent + text + ONCE * s.contracts
-                case Tile():
+                case ir.Tile():
                     yield from self._tile(s, indent)
                 case Transpose():
                     yield from self._transpose(s, indent)
@@ -197,11 +183,11 @@ class KernelLoops:
                     yield from (indent + line for line in self._together(s))
                 case Spread():
                     yield from self._spread(s, indent)
-                case Store():
+                case ir.Store():
                     text = self._update(self._element(s.buffer, s.index), s.value)
                     yield indent + text + ONCE * s.contracts
 
-    def _tile(self, s: Tile, indent: str) -> Iterator[str]:
+    def _tile(self, s: ir.Tile, indent: str) -> Iterator[str]:
         """A register tile: how it is held, and the loops that fill it."""
         name = self.program.buffers[s.buffer].name
         yield f"{indent}tile {name} = {self._scalar(s.start)}{self._filling(s)}"
@@ -212,7 +198,7 @@ class KernelLoops:
             inside += "  "
         yield from self.lines(s.edge, inside)
 
-    def _if(self, s: If, indent: str) -> Iterator[str]:
+    def _if(self, s: ir.If, indent: str) -> Iterator[str]:
         """The statements where conditions hold, and the others."""
         word = "if" if s.body else "unless"
         rows = [self.program.buffers[number].name for number in s.aligned]
@@ -259,7 +245,7 @@ class KernelLoops:
             inside = f", inside {self._time(sharing.inside)} in {trips} iterations"
         return f"{'·'.join(words) or '1'}{inside}"
 
-    def _defined(self, s: Define) -> str:
+    def _defined(self, s: ir.Define) -> str:
         """The first value of a variable, and what C has to know of it."""
         variable = self.kernel.locals[s.variable]
         words = [f"in each of {variable.lanes} lanes"] if variable.lanes > 1 else []
@@ -325,12 +311,12 @@ class KernelLoops:
         names = " ".join(self.program.buffers[number].name for number in neighbors.moved)
         return f", {neighbors.count} of {names} together where rows are aligned"
 
-    def _shared_out(self, loop: For) -> str:
+    def _shared_out(self, loop: ir.For) -> str:
         """A loop whose iterations are shared out, and along which dimension."""
         along = f" along {loop.role}" if loop.role in (*BLOCK_ROLES, *THREAD_DIMENSIONS) else ""
         return f"{self._head(loop).removeprefix('for ')}{along}"
 
-    def _head(self, loop: For) -> str:
+    def _head(self, loop: ir.For) -> str:
         begin = ", ".join(["0", *map(self._bound, loop.begin)])
         begin = f"max({begin})" if loop.begin else begin
         end = ", ".join([self._end(loop.size), *map(self._bound, loop.end)])
@@ -346,7 +332,7 @@ class KernelLoops:
         parallel = "parallel " if loop.parallel else ""
         return f"{parallel}for {self.kernel.names[loop.variable]} in {begin}..{end}"
 
-    def _filling(self, tile: Tile) -> str:
+    def _filling(self, tile: ir.Tile) -> str:
         """The copy that a tile fills, and when."""
         if tile.fill is None:
             return ""
@@ -354,7 +340,7 @@ class KernelLoops:
         names = [f"{self.kernel.names[variable]} = 0" for variable in tile.first]
         return f" storing {copy}{' where ' if names else ''}{' and '.join(names)}"
 
-    def _manner(self, loop: For) -> str:
+    def _manner(self, loop: ir.For) -> str:
         """The manner in which a loop runs: in lanes, unrolled, fetching, or not at all where a tile does its work."""
         lanes = f" in {loop.lanes} lanes" if loop.lanes > 1 else ""
         role = _role_text(loop.role)
@@ -378,7 +364,7 @@ class KernelLoops:
         rows = [self._element(load.buffer, load.index) for load in loads]
         return f" fetching {' and '.join(rows)} by {fetch.chunk}"
 
-    def _cut(self, variable: int, cut: If) -> str:
+    def _cut(self, variable: int, cut: ir.If) -> str:
         """From where to where all conditions of a loop hold."""
         begin, end, within = interval(cut.within, variable)
         ends = " ".join(
@@ -395,7 +381,7 @@ class KernelLoops:
         words += [self._conditions(late.guards)] if late.guards else []
         return f" unless a tile does{' where ' if words else ''}{' and '.join(words)}"
 
-    def _held(self, tile: Tile) -> Iterator[str]:
+    def _held(self, tile: ir.Tile) -> Iterator[str]:
         """Lines on a tile: how registers hold it, how many terms it adds in a row, where it goes in the end."""
         held, into = tile.registers, tile.into
         if held is not None:

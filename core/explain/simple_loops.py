@@ -26,24 +26,10 @@ from ilang.core.explain.formulas import DEEPEST, fresh_letter
 from ilang.core.explain.kernel import KernelLoops, called_again
 from ilang.core.explain.meaning import LoopLine
 from ilang.core.explain.piece import ATOM, Piece, position_piece, scalar_piece
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.kernel import (
-    Block,
-    Change,
-    Define,
-    For,
-    HorizontalReduction,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    Store,
-    Tile,
-    blocks_of,
-    statements_within,
-)
 from ilang.core.ir.rewriting import accesses, named, parts_of
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Position, Scalar, Select
 from ilang.core.names import Names
@@ -57,7 +43,7 @@ MOST = 1000
 """Lines from which on further calls of a kernel are a line each."""
 
 
-def simple_loops(program: Program, names: Mapping[str, str]) -> tuple[LoopLine, ...]:
+def simple_loops(program: ir.Program, names: Mapping[str, str]) -> tuple[LoopLine, ...]:
     """The loops of each call; ``names`` has the name of each value on the page. Remarks are the definitions."""
     buffers = [replace(each, name=_on_page(each.name, names)) for each in program.buffers]
     program = replace(program, buffers=tuple(buffers))
@@ -67,7 +53,7 @@ def simple_loops(program: Program, names: Mapping[str, str]) -> tuple[LoopLine, 
     parts = program.parts()
     for call in program.launched():
         kernel = program.kernels[call.kernel]
-        stores = (s for s in statements_within(kernel.body) if isinstance(s, Store))
+        stores = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.Store))
         written = {call.array(s.buffer) for s in stores}
         touched = {call.array(buffer) for buffer, _ in accesses(kernel.body)}
         views = [n for n in sorted(touched) if program.buffers[n].owner is not None]
@@ -86,7 +72,7 @@ def simple_loops(program: Program, names: Mapping[str, str]) -> tuple[LoopLine, 
     return tuple(lines)
 
 
-def _view(program: Program, buffer: BufferId, written: bool) -> LoopLine:
+def _view(program: ir.Program, buffer: BufferId, written: bool) -> LoopLine:
     """An array under other dimensions: the view of its owner, or the owner of a view that was written."""
     buffers = (program.buffers[buffer], program.memory(buffer))
     view, owner = reversed(buffers) if written else buffers
@@ -109,8 +95,8 @@ class _Simple(KernelLoops):
 
     def __init__(
         self,
-        program: Program,
-        kernel: Kernel,
+        program: ir.Program,
+        kernel: ir.Kernel,
         names: Mapping[str, str],
         parts: Mapping[int, tuple[int, int]],
     ) -> None:
@@ -138,13 +124,13 @@ class _Simple(KernelLoops):
         self.uses = Counter(
             each.variable for s in shown for each in parts_of(s) if isinstance(each, Local)
         )
-        loops = [s for s in statements_within(kernel.body) if isinstance(s, For)]
+        loops = [s for s in ir.statements_within(kernel.body) if isinstance(s, ir.For)]
         split = [part for s in loops if (part := s.part())]
         self.whole: set[int] = set()
         """The loops that go over all of a dimension in steps."""
         self.split = {v: part for part in split for v in part[0].variables()}
         """The part of a dimension that begins where an iteration of a loop does."""
-        self.stores = Counter(s.buffer for s in shown if isinstance(s, Store))
+        self.stores = Counter(s.buffer for s in shown if isinstance(s, ir.Store))
         self.packing = False
         self.inner = set[str]() if program.machine.device is None else self._inner()
         """The names of loops of a GPU's tiles that are parts of an axis."""
@@ -155,58 +141,58 @@ class _Simple(KernelLoops):
 
     # -- statements --------------------------------------------------------------------------------------------------
 
-    def _shown_blocks(self, s: Statement) -> tuple[Block, ...]:
+    def _shown_blocks(self, s: ir.Statement) -> tuple[ir.Block, ...]:
         """The blocks of a statement that are shown: not those that only do the same faster."""
         match s:
-            case Tile():
+            case ir.Tile():
                 return (s.edge,)
-            case If() if s.aligned:
+            case ir.If() if s.aligned:
                 return (s.otherwise,)
-            case If() if s.stored is not None or not (s.otherwise or _is_a_test(s)):
+            case ir.If() if s.stored is not None or not (s.otherwise or _is_a_test(s)):
                 return (s.body,)
             case _:
-                return blocks_of(s)
+                return ir.blocks_of(s)
 
-    def _within(self, block: Block) -> Iterator[Statement]:
+    def _within(self, block: ir.Block) -> Iterator[ir.Statement]:
         """Every statement that is shown, at any depth."""
         for s in block:
             yield s
             for inner in self._shown_blocks(s):
                 yield from self._within(inner)
 
-    def shown(self, block: Block, depth: int, shared: bool = False) -> Iterator[LoopLine]:
+    def shown(self, block: ir.Block, depth: int, shared: bool = False) -> Iterator[LoopLine]:
         """The lines of statements; ``shared`` says that cores share a loop around them."""
         around, serial = len(self.variables), dict(self.unique.serial)
         ends = self._ends(block)
         for s, after in zip(block, (*block, None)[1:], strict=True):
             match s:
-                case For():
+                case ir.For():
                     yield from self._loop(s, depth, shared)
                 case Transpose():
                     yield from self._loop(s.loops, depth, shared, "in squares")
-                case If():
+                case ir.If():
                     yield from self._choice(s, depth, shared)
-                case Tile():
+                case ir.Tile():
                     yield from self._registers(s, depth, shared)
                 case Spread():
                     yield from self._shares(s, depth)
                 case CombineThreads() | MatrixProduct():
                     yield from (LoopLine(depth, line, "") for line in self._together(s))
-                case Define() if s.variable in self.values or self._is_placed(s, after):
+                case ir.Define() if s.variable in self.values or self._is_placed(s, after):
                     pass
-                case Define() | Change() | Store():
+                case ir.Define() | ir.Change() | ir.Store():
                     yield LoopLine(depth, self._step(s, ends), "")
-                case HorizontalReduction() | Barrier() | SwapBuffers():
+                case ir.HorizontalReduction() | Barrier() | SwapBuffers():
                     pass
         for _ in range(around, len(self.variables)):
             self.unique.given.discard(self.variables.popitem()[1])
         self.unique.serial = serial
 
-    def _step(self, s: Define | Change | Store, ends: Mapping[int, int]) -> str:
+    def _step(self, s: ir.Define | ir.Change | ir.Store, ends: Mapping[int, int]) -> str:
         """A value that is stored, or kept in a variable; what is stored is read from there."""
-        if isinstance(s, Change):
+        if isinstance(s, ir.Change):
             return self._update(self.variables[s.variable], s.value)
-        if isinstance(s, Define):
+        if isinstance(s, ir.Define):
             self.variables[s.variable] = self._called(ends.get(s.variable, s.variable))
             return f"{self.variables[s.variable]} = {self._scalar(s.value)}"
         text = self._update(self._element(s.buffer, s.index), s.value)
@@ -220,7 +206,7 @@ class _Simple(KernelLoops):
         every = "lanes" if self._is_for_warps() else "threads"
         return f"{name} = {word} of {name} over all {every}"
 
-    def _ends(self, block: Block) -> dict[int, int]:
+    def _ends(self, block: ir.Block) -> dict[int, int]:
         """The value that a variable of a block is in the end: it has no line, and gives the variable its name."""
         ends: dict[int, int] = {}
         starts: set[int] = set()
@@ -228,10 +214,10 @@ class _Simple(KernelLoops):
             e.variable: n
             for n, s in enumerate(block)
             for e in self._within((s,))
-            if isinstance(e, Change)
+            if isinstance(e, ir.Change)
         }
         for n, s in enumerate(block):
-            if not isinstance(s, Define):
+            if not isinstance(s, ir.Define):
                 continue
             value = _plain(s.value)
             if (
@@ -245,11 +231,11 @@ class _Simple(KernelLoops):
             starts.add(s.variable)
         return ends
 
-    def _is_placed(self, s: Define, after: Statement | None) -> bool:
+    def _is_placed(self, s: ir.Define, after: ir.Statement | None) -> bool:
         """Whether a value has no line of its own: the next one stores it, or alone uses it."""
-        if s.mutable or not isinstance(after, (Define, Change, Store)):
+        if s.mutable or not isinstance(after, (ir.Define, ir.Change, ir.Store)):
             return False
-        if isinstance(after, Store) and after.value == Local(s.variable, s.dtype):
+        if isinstance(after, ir.Store) and after.value == Local(s.variable, s.dtype):
             self.stored |= {s.variable} if self.stores[after.buffer] == 1 else set()
         uses = sum(isinstance(e, Local) and e.variable == s.variable for e in parts_of(after))
         inside = (self.depth[e.variable] for e in parts_of(s) if isinstance(e, Local))
@@ -270,7 +256,7 @@ class _Simple(KernelLoops):
 
     # -- loops -------------------------------------------------------------------------------------------------------
 
-    def _loop(self, s: For, depth: int, shared: bool, remark: str = "") -> Iterator[LoopLine]:
+    def _loop(self, s: ir.For, depth: int, shared: bool, remark: str = "") -> Iterator[LoopLine]:
         """A loop, with how it runs beside it."""
         head = f"for {self._opened(s, s.body)}"
         packed = "" if self.packing else self._packed(s)
@@ -286,7 +272,7 @@ class _Simple(KernelLoops):
             yield LoopLine(depth, head, ", ".join(remarks))
             yield from inner
 
-    def _opened(self, loop: For, body: Block) -> str:
+    def _opened(self, loop: ir.For, body: ir.Block) -> str:
         """The letter of a loop around a block, and how far it goes, edges apart: ``j in 0..n by 64``."""
         variable, split = loop.variable, self.split.get(loop.variable)
         part, size = self.parts.get(loop.size), self.program.sizes[loop.size]
@@ -347,7 +333,7 @@ class _Simple(KernelLoops):
             name += "'"
         return name
 
-    def _outer(self, loop: For, body: Block, whole: int) -> list[int]:
+    def _outer(self, loop: ir.For, body: ir.Block, whole: int) -> list[int]:
         """The loops in steps that a loop counts inside of: their letter is its own, but for a stroke."""
         inside = [part for _, index in accesses(body) for part in index]
         step = self.steps[loop.variable]
@@ -371,21 +357,21 @@ class _Simple(KernelLoops):
         known = size.fixed is None and size.name not in self.letters.values()
         return size.name if known else super()._end(number)
 
-    def _packed(self, s: For) -> str:
+    def _packed(self, s: ir.For) -> str:
         """The remark on loops that copy an array into memory of the program, and do nothing else."""
-        inside = [each for each in statements_within(s.body) if not isinstance(each, For)]
+        inside = [each for each in ir.statements_within(s.body) if not isinstance(each, ir.For)]
         match inside:
-            case [Store(value=Load() as load) as store]:
+            case [ir.Store(value=Load() as load) as store]:
                 into, source = (self.program.buffers[n] for n in (store.buffer, load.buffer))
                 word = "packs" if source.role == "input" else "copies"
                 return f"{word} {source.name}" if into.role == "temporary" else ""
             case _:
                 return ""
 
-    def _choice(self, s: If, depth: int, shared: bool) -> Iterator[LoopLine]:
+    def _choice(self, s: ir.If, depth: int, shared: bool) -> Iterator[LoopLine]:
         """The branches that differ; padding and faster copies of the same loops are left out."""
-        inside = [e for e in statements_within(s.otherwise) if not isinstance(e, For | If)]
-        pads = all(isinstance(e, Store) and isinstance(e.value, Constant) for e in inside)
+        inside = [e for e in ir.statements_within(s.otherwise) if not isinstance(e, ir.For | ir.If)]
+        pads = all(isinstance(e, ir.Store) and isinstance(e.value, Constant) for e in inside)
         only, *others = self._shown_blocks(s)
         if not others:
             yield from self.shown(only, depth, shared)
@@ -402,7 +388,7 @@ class _Simple(KernelLoops):
         yield from [LoopLine(depth, "else", "")] if first and second else []
         yield from second
 
-    def _registers(self, s: Tile, depth: int, shared: bool) -> Iterator[LoopLine]:
+    def _registers(self, s: ir.Tile, depth: int, shared: bool) -> Iterator[LoopLine]:
         buffer = self.program.buffers[s.buffer]
         extents = ",".join(self._end(size) for size in buffer.dims)
         lanes = f", {s.registers.lanes} lanes" if s.registers else ""
@@ -482,7 +468,7 @@ class _Simple(KernelLoops):
         return replace(index.looking(self._in_letters), terms=tuple(terms))
 
 
-def _is_a_test(s: If | Select) -> bool:
+def _is_a_test(s: ir.If | Select) -> bool:
     """Whether a condition says more than that some dimension has elements."""
     return any(each.size is None or each.index != Affine(()) for each in s.within)
 

@@ -11,20 +11,7 @@ from collections.abc import Callable, Collection, Container
 from typing import TypeVar
 
 from ilang.core.diagnostic import Error, ModuleError, NotationError, keep
-from ilang.core.ir.syntax import (
-    DISCARD,
-    Application,
-    Argument,
-    Binding,
-    Block,
-    Conversion,
-    Identity,
-    Name,
-    NamedInput,
-    Number,
-    Tree,
-    Value,
-)
+from ilang.core.ir import syntax
 from ilang.core.notation.combinator import (
     DEEPEST,
     no_component_word,
@@ -61,9 +48,9 @@ Result = TypeVar("Result")
 def read_body(
     reader: Reader,
     definitions: Collection[str],
-    parameters: tuple[NamedInput, ...],
+    parameters: tuple[syntax.NamedInput, ...],
     refused: list[Error],
-) -> Application | Block | None:
+) -> syntax.Application | syntax.Block | None:
     """The body over names that fills a reader.
 
     The errors of the body go to ``refused``, all of them; the body is then what can be read, or None.
@@ -77,7 +64,7 @@ def read_body(
             refused.append(error)
     reader.skip()
     end = reader.span(max(reader.pos, reader.end - 1), reader.end)
-    body: Application | Block | None
+    body: syntax.Application | syntax.Block | None
     if reader.peek() == "{":
         body = _statement(reader, scope, refused, lambda r, names: _block(r, names, refused))
     else:
@@ -87,7 +74,7 @@ def read_body(
     return body
 
 
-def read_whole(reader: Reader, scope: BodyNames, refused: list[Error]) -> Application | None:
+def read_whole(reader: Reader, scope: BodyNames, refused: list[Error]) -> syntax.Application | None:
     """The application that fills a reader; what is wrong goes to ``refused``."""
     return _statement(reader, scope, refused, read_application)
 
@@ -120,21 +107,21 @@ def _statement(
 class _Open:
     """An application whose arguments are being read."""
 
-    def __init__(self, start: int, component: Tree, bracket: Span) -> None:
+    def __init__(self, start: int, component: syntax.Tree, bracket: Span) -> None:
         self.start = start
         self.component = component
         self.bracket = bracket
-        self.arguments: list[Argument] = []
+        self.arguments: list[syntax.Argument] = []
 
 
-def read_application(reader: Reader, scope: BodyNames) -> Application:
+def read_application(reader: Reader, scope: BodyNames) -> syntax.Application:
     """One application, with those inside it."""
     argument = read_argument(reader, scope, only=True)
-    assert isinstance(argument, Application)
+    assert isinstance(argument, syntax.Application)
     return argument
 
 
-def read_argument(reader: Reader, scope: BodyNames, *, only: bool = False) -> Argument:
+def read_argument(reader: Reader, scope: BodyNames, *, only: bool = False) -> syntax.Argument:
     """An argument, or an output of a block; ``only`` an application is one at the top.
 
     Raises:
@@ -147,7 +134,7 @@ def read_argument(reader: Reader, scope: BodyNames, *, only: bool = False) -> Ar
             waiting.append(_opened(reader, scope, len(waiting)))
             if reader.skip() != ")":
                 continue
-            argument: Argument = _closed(reader, waiting.pop())
+            argument: syntax.Argument = _closed(reader, waiting.pop())
         elif only and not waiting:
             raise _no_application(reader)
         else:
@@ -176,15 +163,15 @@ def _opened(reader: Reader, scope: BodyNames, depth: int) -> _Open:
     return _Open(start, component, reader.take(reader.pos + 1))
 
 
-def _closed(reader: Reader, application: _Open) -> Application:
+def _closed(reader: Reader, application: _Open) -> syntax.Application:
     reader.take(reader.pos + 1)
     arguments = tuple(application.arguments)
-    return Application(application.component, arguments, reader.span(application.start))
+    return syntax.Application(application.component, arguments, reader.span(application.start))
 
 
 def read_component(
     reader: Reader, definitions: Container[str], unknown: Callable[[str, Span], Error]
-) -> Tree:
+) -> syntax.Tree:
     """The component that is applied, or told: a program in parentheses, which are closed, a quoted one, or a name.
 
     Args:
@@ -206,17 +193,17 @@ def read_component(
         return read_quoted(reader, definitions)
     span = reader.take(stop)
     if word in definitions:
-        return Name(word, span)
+        return syntax.Name(word, span)
     if word in TYPES:
-        return Conversion(word, span)
+        return syntax.Conversion(word, span)
     if word == "I":
-        return Identity(span)
+        return syntax.Identity(span)
     if word in LATER:
         raise no_component_word(word, span)
     raise unknown(word, span)
 
 
-def _leaf(reader: Reader, scope: BodyNames, inside: bool) -> Argument:
+def _leaf(reader: Reader, scope: BodyNames, inside: bool) -> syntax.Argument:
     """An argument that is no application; ``inside`` parentheses others may follow it."""
     c = reader.peek()
     stop = _past_argument(reader)
@@ -232,7 +219,7 @@ def _leaf(reader: Reader, scope: BodyNames, inside: bool) -> Argument:
     digit = reader.peek(1) if c == "-" else c
     if digit and digit in DIGITS:
         number = read_number(reader)
-        assert isinstance(number, Number)  # whatever else begins so is refused there
+        assert isinstance(number, syntax.Number)  # whatever else begins so is refused there
         return number
     if c and c in WORD_START:
         span = reader.take(reader.past(WORD, reader.pos))
@@ -290,7 +277,7 @@ def _no_application(reader: Reader) -> NotationError:
 # -- blocks --------------------------------------------------------------------------------------------------------
 
 
-def _block(reader: Reader, scope: BodyNames, refused: list[Error]) -> Block:
+def _block(reader: Reader, scope: BodyNames, refused: list[Error]) -> syntax.Block:
     """The statements of a block, without those that are refused."""
     start = reader.pos
     close = past_bracket(reader, start) - 1
@@ -309,7 +296,7 @@ def _block(reader: Reader, scope: BodyNames, refused: list[Error]) -> Block:
     bindings = [_binding(part, targets, scope, refused) for part, targets in heads]
     outputs = _statement(last, scope, refused, _outputs)
     read = tuple(binding for binding in bindings if binding is not None)
-    return Block(read, outputs or (), reader.span(start))
+    return syntax.Block(read, outputs or (), reader.span(start))
 
 
 def _statements(reader: Reader, close: int) -> list[tuple[int, int]]:
@@ -338,7 +325,9 @@ def _statements(reader: Reader, close: int) -> list[tuple[int, int]]:
     return bounds
 
 
-def _targets(part: Reader, scope: BodyNames, refused: list[Error]) -> tuple[Value, ...] | None:
+def _targets(
+    part: Reader, scope: BodyNames, refused: list[Error]
+) -> tuple[syntax.Value, ...] | None:
     """The names that a statement binds, which later statements may read; None where they cannot be told."""
     match = BINDS.match(part.text, part.pos, part.end)
     if match is None:
@@ -351,9 +340,9 @@ def _targets(part: Reader, scope: BodyNames, refused: list[Error]) -> tuple[Valu
             part.skip()
         span = part.take(part.past(WORD, part.pos))
         name = span.text()
-        targets.append(Value(name, span))
+        targets.append(syntax.Value(name, span))
         part.skip()
-        if name == DISCARD:
+        if name == syntax.DISCARD:
             continue
         try:
             scope.bind(name, span, part.end)
@@ -374,18 +363,18 @@ def _no_binding(part: Reader, scope: BodyNames) -> NotationError:
 
 
 def _binding(
-    part: Reader, targets: tuple[Value, ...] | None, scope: BodyNames, refused: list[Error]
-) -> Binding | None:
+    part: Reader, targets: tuple[syntax.Value, ...] | None, scope: BodyNames, refused: list[Error]
+) -> syntax.Binding | None:
     """A statement whose names are read already."""
     if targets is None:
         return None
     application = _statement(part, scope, refused, read_application)
     if application is None:
         return None
-    return Binding(targets, application, targets[0].span.to(application.span))
+    return syntax.Binding(targets, application, targets[0].span.to(application.span))
 
 
-def _outputs(reader: Reader, scope: BodyNames) -> tuple[Argument, ...]:
+def _outputs(reader: Reader, scope: BodyNames) -> tuple[syntax.Argument, ...]:
     """``y, f(x)``."""
     outputs = [read_argument(reader, scope)]
     while reader.skip() == ",":

@@ -8,25 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ilang.core.ir import syntax
 from ilang.core.ir.spec import ShapeSpec
-from ilang.core.ir.syntax import (
-    Application,
-    Block,
-    Combine,
-    Definition,
-    Einsum,
-    Einx,
-    ElementKernel,
-    Expression,
-    Name,
-    Number,
-    Swap,
-    Tree,
-    Value,
-    children,
-    over_names,
-    postorder,
-)
 from ilang.core.record import record, replace
 
 Ranks = tuple[int | None, ...]
@@ -112,26 +95,26 @@ def _limited(wires: Wires) -> Wires:
     return Wires(wires.inputs, wires.outputs, wires.leaves, None, None, wires.clash)
 
 
-def _leaf(tree: Tree) -> Wires:
+def _leaf(tree: syntax.Tree) -> Wires:
     """The wires of a tree without parts."""
     match tree:
-        case Expression():
+        case syntax.Expression():
             takes: Ranks = tuple(len(pattern.indices) for pattern in tree.inputs())
             return Wires(len(takes), 1, 1, takes, (len(tree.output.indices),))
-        case Einsum():
+        case syntax.Einsum():
             takes = tuple(_rank(shape) for shape in tree.spec.operands)
             return _limited(Wires(len(takes), 1, 1, takes, (_rank(tree.spec.result),)))
-        case ElementKernel():
+        case syntax.ElementKernel():
             takes = tuple(each.rank for each in tree.inputs)
             gives = tuple(tree.rank_of(output) for output in tree.outputs)
             return _limited(Wires(len(takes), len(gives), len(gives), takes, gives))
-        case Einx():
+        case syntax.Einx():
             from ilang.core.ir.einx import dimensions
 
             takes = tuple(map(dimensions, tree.form.inputs))
             gives = tuple(map(dimensions, tree.form.outputs))
             return _limited(Wires(len(takes), len(gives), 1, takes, gives))
-        case Number():
+        case syntax.Number():
             return Wires(0, 1, 1, (), (0,))
         case _:
             return Wires(1, 1, 1, (None,), (None,))
@@ -151,24 +134,24 @@ def swapped(f: Wires) -> Wires:
     return replace(f, gives=(second, first, *rest))
 
 
-def wires_of(tree: Tree, known: Mapping[str, Wires]) -> Wires:
+def wires_of(tree: syntax.Tree, known: Mapping[str, Wires]) -> Wires:
     """The wires of a tree; ``known`` has those of every name in it. Values are no inputs: a head says which are."""
     stack: list[Wires] = []
-    for node in postorder(tree):
+    for node in syntax.postorder(tree):
         match node:
-            case Combine():
+            case syntax.Combine():
                 right, left = stack.pop(), stack.pop()
                 stack.append(combined(node.symbol, left, right))
-            case Swap():
+            case syntax.Swap():
                 stack[-1] = swapped(stack[-1])
-            case Name():
+            case syntax.Name():
                 stack.append(known[node.name])
-            case Value():
+            case syntax.Value():
                 stack.append(Wires(0, 1, 0))
-            case Einx(body=body) if body is not None:
+            case syntax.Einx(body=body) if body is not None:
                 stack.append(replace(_leaf(node), leaves=stack.pop().leaves))
-            case Application() | Block():
-                count = len(children(node))
+            case syntax.Application() | syntax.Block():
+                count = len(syntax.children(node))
                 below, stack = stack[-count:], stack[:-count]
                 stack.append(_given(node, below))
             case _:
@@ -176,15 +159,15 @@ def wires_of(tree: Tree, known: Mapping[str, Wires]) -> Wires:
     return stack[0]
 
 
-def _given(node: Application | Block, below: Sequence[Wires]) -> Wires:
+def _given(node: syntax.Application | syntax.Block, below: Sequence[Wires]) -> Wires:
     """The wires of an application or a block, given those of its parts: every input has a value."""
-    giving = below[-1:] if isinstance(node, Application) else below[len(node.bindings) :]
+    giving = below[-1:] if isinstance(node, syntax.Application) else below[len(node.bindings) :]
     leaves = sum(wires.leaves for wires in below)
     clash = any(wires.clash for wires in below)
     return Wires(0, sum(wires.outputs for wires in giving), leaves, clash=clash)
 
 
-def wires_of_all(definitions: Mapping[str, Definition]) -> dict[str, Wires]:
+def wires_of_all(definitions: Mapping[str, syntax.Definition]) -> dict[str, Wires]:
     """The wires of every definition; they have no cycles. A definition that uses an unknown name is left out."""
     known: dict[str, Wires | None] = {}
     for start in definitions:
@@ -192,7 +175,7 @@ def wires_of_all(definitions: Mapping[str, Definition]) -> dict[str, Wires]:
         while todo:
             name = todo[-1]
             body = definitions[name].body
-            used = {node.name for node in postorder(body) if isinstance(node, Name)}
+            used = {node.name for node in syntax.postorder(body) if isinstance(node, syntax.Name)}
             missing = {other for other in used if other not in known and other in definitions}
             if missing and name not in known:
                 todo += sorted(missing)
@@ -204,10 +187,10 @@ def wires_of_all(definitions: Mapping[str, Definition]) -> dict[str, Wires]:
     return {name: wires for name, wires in known.items() if wires is not None}
 
 
-def _defined(definition: Definition, known: Mapping[str, Wires]) -> Wires:
+def _defined(definition: syntax.Definition, known: Mapping[str, Wires]) -> Wires:
     """The wires of a definition: one over names takes what its head says."""
     wires = wires_of(definition.body, known)
-    if not over_names(definition.body):
+    if not syntax.over_names(definition.body):
         return wires
     takes = tuple(None if p.dims is None else len(p.dims) for p in definition.parameters or ())
     return _limited(replace(wires, inputs=len(takes), takes=takes))

@@ -21,17 +21,7 @@ from typing import TypeVar
 
 from ilang.core import limits
 from ilang.core.diagnostic import Label, NotationError
-from ilang.core.ir.einx import (
-    HIDDEN,
-    Axis,
-    Bracket,
-    Composition,
-    Concatenation,
-    Expression,
-    Item,
-    Repetition,
-    UnnamedAxis,
-)
+from ilang.core.ir import einx
 from ilang.core.record import record
 from ilang.core.source import Source, Span
 
@@ -51,7 +41,7 @@ HELP = "axes are names or numbers with blanks between them: `b (s [r])... c -> b
 class Written:
     """An operation as it is written: the expressions of each side, one side where there is no `->`."""
 
-    sides: tuple[tuple[Expression, ...], ...]
+    sides: tuple[tuple[einx.Expression, ...], ...]
     span: Span
 
 
@@ -105,7 +95,7 @@ class _Repeated:
     span: Span
 
 
-_Item = Axis | UnnamedAxis | _Group | _Joined | _Repeated
+_Item = einx.Axis | einx.UnnamedAxis | _Group | _Joined | _Repeated
 
 
 def read_einx(source: Source, span: Span | None = None) -> Written:
@@ -210,7 +200,7 @@ class _Reader:
         start = self.peek().span
         dots = self.take("...")
         if dots is not None:
-            inner: _Item = Axis(HIDDEN, dots.span)
+            inner: _Item = einx.Axis(einx.HIDDEN, dots.span)
         else:
             inner = self._part()
             dots = self.take("...") if self._is_close() else None
@@ -230,14 +220,14 @@ class _Reader:
         token = self.peek()
         self.at += 1
         if token.kind == "word":
-            return Axis(token.text, token.span)
+            return einx.Axis(token.text, token.span)
         if token.kind == "number":
             digits = token.text.lstrip("0") or "0"
             if len(digits) > 20 or int(digits) >= LARGEST:
                 raise NotationError(
                     "E0160", "this size is too large", token.span, "no array is as long"
                 )
-            return UnnamedAxis(int(digits), self.at - 1, token.span)
+            return einx.UnnamedAxis(int(digits), self.at - 1, token.span)
         return self._group(token)
 
     def _group(self, opening: _Token) -> _Item:
@@ -351,7 +341,7 @@ def _alternatives(read: _List | _Divided, sign: str) -> list[_List | _Divided]:
             _Divided(read.sign, tuple(_chosen(part, n) for part in parts), read.span)
             for n in range(count)
         ]
-    if all(isinstance(item, (Axis, UnnamedAxis)) for item in read.items):
+    if all(isinstance(item, (einx.Axis, einx.UnnamedAxis)) for item in read.items):
         return [read]
     items = [_item_alternatives(item, sign) for item in read.items]
     count = _count(items, read.span, sign)
@@ -360,7 +350,7 @@ def _alternatives(read: _List | _Divided, sign: str) -> list[_List | _Divided]:
 
 def _item_alternatives(item: _Item, sign: str) -> list[_Item]:
     match item:
-        case Axis() | UnnamedAxis():
+        case einx.Axis() | einx.UnnamedAxis():
             return [item]
         case _Group():
             inner = _alternatives(item.inner, sign)
@@ -390,24 +380,24 @@ def _chosen(part: Sequence[T], number: int) -> T:
     return part[0] if len(part) == 1 else part[number]
 
 
-def _list(read: _List | _Divided) -> Expression:
+def _list(read: _List | _Divided) -> einx.Expression:
     assert isinstance(read, _List)
-    return Expression(tuple(each for item in read.items for each in _item(item)), read.span)
+    return einx.Expression(tuple(each for item in read.items for each in _item(item)), read.span)
 
 
-def _item(item: _Item) -> tuple[Item, ...]:
+def _item(item: _Item) -> tuple[einx.Item, ...]:
     """An item without alternatives; a bracket around nothing vanishes."""
     match item:
-        case Axis() | UnnamedAxis():
+        case einx.Axis() | einx.UnnamedAxis():
             return (item,)
         case _Group():
             items = _list(item.inner).items
             if item.opening == "(":
-                return (Composition(items, item.span),)
-            return (Bracket(items, item.span),) if items else ()
+                return (einx.Composition(items, item.span),)
+            return (einx.Bracket(items, item.span),) if items else ()
         case _Joined():
             parts = (_item(part)[0] for part in item.parts)
-            return (Concatenation(tuple(parts), item.span),)
+            return (einx.Concatenation(tuple(parts), item.span),)
         case _Repeated():
             inner = _item(item.inner)
-            return (Repetition(inner, item.place, item.span),) if inner else ()
+            return (einx.Repetition(inner, item.place, item.span),) if inner else ()

@@ -7,16 +7,7 @@ Out: ``Function(Head("layer", (x,), (hid,)), Body((), Unary("?/", ...)))``
 from __future__ import annotations
 
 from ilang.core.diagnostic import Label, ModuleError, NotationError
-from ilang.core.ir.functions import (
-    Body,
-    Configured,
-    CustomOperation,
-    Function,
-    Head,
-    Routine,
-    ShapeNote,
-    TensorParameter,
-)
+from ilang.core.ir import functions as ast
 from ilang.core.notation.annotations import read_shape
 from ilang.core.notation.blocks import read_block
 from ilang.core.notation.quotes import at_label, read_logic
@@ -49,7 +40,7 @@ SLOTS = {
 """Other spellings of the slots of an operation with its own gradient."""
 
 
-def read_head(reader: Reader) -> tuple[str, Head]:
+def read_head(reader: Reader) -> tuple[str, ast.Head]:
     """``op NAME(tensors; configuration)`` at the cursor: its first word, and what it says.
 
     Raises:
@@ -64,7 +55,7 @@ def read_head(reader: Reader) -> tuple[str, Head]:
         raise unexpected(reader, "E0190", f"`(` and the inputs of `{name.text()}`", help_line)
     bracket = take(reader, lexeme(reader))
     named: dict[str, Span] = {}
-    tensors: list[TensorParameter] = []
+    tensors: list[ast.TensorParameter] = []
     while sign(reader) not in (")", ";") or tensors:
         tensors.append(_tensor(reader, named))
         if sign(reader) != ",":
@@ -75,7 +66,7 @@ def read_head(reader: Reader) -> tuple[str, Head]:
     if lexeme(reader).kind != "end" and sign(reader) != ")":
         raise unexpected(reader, "E0190", wanted, HEAD_HELP)
     closing(reader, ")", bracket, "E0190", wanted)
-    return kind, Head(name.text(), tuple(tensors), configuration, reader.span(start))
+    return kind, ast.Head(name.text(), tuple(tensors), configuration, reader.span(start))
 
 
 def _named(reader: Reader, wanted: str, named: dict[str, Span]) -> Span:
@@ -94,7 +85,7 @@ def _named(reader: Reader, wanted: str, named: dict[str, Span]) -> Span:
     return span
 
 
-def _tensor(reader: Reader, named: dict[str, Span]) -> TensorParameter:
+def _tensor(reader: Reader, named: dict[str, Span]) -> ast.TensorParameter:
     """``x: i64[b|t]``."""
     span = _named(reader, "the name of a tensor", named)
     stop = reader.pos
@@ -103,11 +94,11 @@ def _tensor(reader: Reader, named: dict[str, Span]) -> TensorParameter:
         take(reader, lexeme(reader), right=True)
         dtype = _dtype(reader)
         stop = reader.pos
-    shape: ShapeNote | None = None
+    shape: ast.ShapeNote | None = None
     if sign(reader) in ("[", "[|"):
         shape = _shape(reader)
         stop = reader.pos
-    return TensorParameter(span.text(), dtype, shape, reader.span(span.start, stop))
+    return ast.TensorParameter(span.text(), dtype, shape, reader.span(span.start, stop))
 
 
 def _dtype(reader: Reader) -> str:
@@ -121,7 +112,7 @@ def _dtype(reader: Reader) -> str:
     return name
 
 
-def _shape(reader: Reader) -> ShapeNote:
+def _shape(reader: Reader) -> ast.ShapeNote:
     """``[b|i->o, p]``."""
     start = reader.pos
     close = reader.text.find("]", start, reader.end)
@@ -142,10 +133,10 @@ def _shape(reader: Reader) -> ShapeNote:
     return shape
 
 
-def _configuration(reader: Reader, named: dict[str, Span]) -> tuple[Configured, ...]:
+def _configuration(reader: Reader, named: dict[str, Span]) -> tuple[ast.Configured, ...]:
     """``; hid, out = 10``."""
     take(reader, lexeme(reader), right=True)
-    configured: list[Configured] = []
+    configured: list[ast.Configured] = []
     while sign(reader) != ")" or configured:
         span = _named(reader, "the name of a configuration value", named)
         stop, default = reader.pos, None
@@ -153,14 +144,16 @@ def _configuration(reader: Reader, named: dict[str, Span]) -> tuple[Configured, 
             take(reader, lexeme(reader), left=True, right=True)
             default = read_value(reader, Context(()))
             stop = reader.pos
-        configured.append(Configured(span.text(), default, reader.span(span.start, stop)))
+        configured.append(ast.Configured(span.text(), default, reader.span(span.start, stop)))
         if sign(reader) != ",":
             break
         take(reader, lexeme(reader), right=True)
     return tuple(configured)
 
 
-def read_definition(reader: Reader, kind: str, head: Head, context: Context) -> Function | Routine:
+def read_definition(
+    reader: Reader, kind: str, head: ast.Head, context: Context
+) -> ast.Function | ast.Routine:
     """The definition that follows a head.
 
     Raises:
@@ -172,28 +165,28 @@ def read_definition(reader: Reader, kind: str, head: Head, context: Context) -> 
         context.code = True
         statements = read_statements(reader, context)
         finished(reader, "E0190", "a routine ends with its brace")
-        return Routine(head, statements, reader.span(head.span.start))
+        return ast.Routine(head, statements, reader.span(head.span.start))
     if sign(reader) == "{":
         block = read_block(reader, context)
         finished(reader, "E0190", "a tensor function ends with its brace")
-        return Function(head, block, reader.span(head.span.start))
+        return ast.Function(head, block, reader.span(head.span.start))
     if sign(reader) != "=":
         raise unexpected(reader, "E0190", f"`=` or `{{` after the inputs of `{head.name}`", OP_HELP)
     take(reader, lexeme(reader), left=True, right=True)
     if sign(reader) == "{":
         help_line = f"leave out the `=`: `op {head.name}(…) {{ … }}`"
         raise unexpected(reader, "E0190", "an expression", help_line)
-    body: Body | CustomOperation
+    body: ast.Body | ast.CustomOperation
     if word(reader) == "prim":
         body = _primitive(reader, Context(context.definitions, True, dict(SLOTS)))
         finished(reader, "E0190", "an operation ends with its last brace")
     else:
         term = read_whole_term(reader, context)
-        body = Body((), term, term.span)
-    return Function(head, body, reader.span(head.span.start))
+        body = ast.Body((), term, term.span)
+    return ast.Function(head, body, reader.span(head.span.start))
 
 
-def _primitive(reader: Reader, context: Context) -> CustomOperation:
+def _primitive(reader: Reader, context: Context) -> ast.CustomOperation:
     """``prim ~logic:"." { ... } grad { ... }``."""
     help_line = 'it is written `prim ~logic:"." { v =: exp(v1) } grad { g1 =+ g * v }`'
     reader.skip()
@@ -211,4 +204,4 @@ def _primitive(reader: Reader, context: Context) -> CustomOperation:
         if sign(reader) != "{":
             raise unexpected(reader, "E0190", "`{` and the backward code", help_line)
         backward = read_statements(reader, context)
-    return CustomOperation(logic, forward, backward, reader.span(start))
+    return ast.CustomOperation(logic, forward, backward, reader.span(start))

@@ -21,23 +21,8 @@ import re
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import NotationError
+from ilang.core.ir import syntax
 from ilang.core.ir.spec import Fixed
-from ilang.core.ir.syntax import (
-    Axis,
-    Expression,
-    Extent,
-    Guard,
-    Index,
-    Leaf,
-    Linear,
-    Lookup,
-    Operand,
-    Pattern,
-    Position,
-    Relation,
-    Schedule,
-    Term,
-)
 from ilang.core.notation.expression_rules import check_expression
 from ilang.core.notation.lookahead import is_index, opens_argument, opens_schedule, past_leaf
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, TILDE_HELP, WORD, Reader
@@ -46,7 +31,7 @@ from ilang.core.ops import OPS
 if TYPE_CHECKING:  # few expressions have schedules
     from ilang.core.notation.schedule_rules import ScheduleTarget
 
-RELATIONS: tuple[Relation, ...] = ("<=", ">=", "==", "<", ">")
+RELATIONS: tuple[syntax.Relation, ...] = ("<=", ">=", "==", "<", ">")
 """Longest first."""
 NUMBER_LIMIT = 2**31
 PATTERN_HELP = "letters are the axes, one per dimension, and `.` is a scalar: `ij*j~ij`, `+i~.`"
@@ -58,7 +43,7 @@ NUMBER_DIGITS = 10
 """Numbers in an index are below the limit: no more digits than this can be."""
 
 
-def read_expression(reader: Reader) -> Expression:
+def read_expression(reader: Reader) -> syntax.Expression:
     """The expression at the cursor, with its schedule, checked."""
     form = read_form(reader)
     check_expression(form)
@@ -67,14 +52,14 @@ def read_expression(reader: Reader) -> Expression:
     from ilang.core.notation.schedule import parse_schedule
     from ilang.core.notation.schedule_rules import check_schedule
 
-    schedule: Schedule = parse_schedule(reader)
+    schedule: syntax.Schedule = parse_schedule(reader)
     span = form.span.to(schedule.span)
-    tree = Expression(form.op, form.left, form.right, form.output, schedule, span)
+    tree = syntax.Expression(form.op, form.left, form.right, form.output, schedule, span)
     check_schedule(schedule, _form(tree))
     return tree
 
 
-def _form(e: Expression) -> ScheduleTarget:
+def _form(e: syntax.Expression) -> ScheduleTarget:
     """The form that a schedule of an expression must fit."""
     from ilang.core.notation.schedule_rules import ScheduleTarget
 
@@ -84,11 +69,11 @@ def _form(e: Expression) -> ScheduleTarget:
     return ScheduleTarget(axes, frozenset(kept) - looked, len(leaves))
 
 
-def read_form(reader: Reader) -> Expression:
+def read_form(reader: Reader) -> syntax.Expression:
     """The expression at the cursor without its schedule, not checked."""
     reader.skip()
     start = reader.pos
-    right: Operand | None = None
+    right: syntax.Operand | None = None
     op: str | None = _take_prefix(reader) or None
     left = _read_operand(reader)
     reader.skip()
@@ -100,7 +85,7 @@ def read_form(reader: Reader) -> Expression:
         raise _no_tilde(reader)
     reader.take(reader.pos + 1)
     output = _read_indices(reader, "an output pattern (`.` for a scalar)")
-    return Expression(op, left, right, output, None, reader.span(start))
+    return syntax.Expression(op, left, right, output, None, reader.span(start))
 
 
 def _take_prefix(reader: Reader) -> str:
@@ -120,13 +105,13 @@ def _take_operator(reader: Reader) -> str:
     return symbol
 
 
-def _read_operand(reader: Reader) -> Operand:
+def _read_operand(reader: Reader) -> syntax.Operand:
     """The operand at the cursor: a pattern, a position, or one looked up in the other."""
     leaf = _read_leaf(reader)
     if reader.skip() != "@":
         return leaf
     at = reader.pos
-    if not isinstance(leaf, Pattern):
+    if not isinstance(leaf, syntax.Pattern):
         help_line = "read at a position by an index: `(i+1)j`, `0j`"
         message = f"`{leaf.span.text()}` is no input, and what is looked up is an array's element"
         raise NotationError("E0119", message, leaf.span, help_line)
@@ -135,10 +120,10 @@ def _read_operand(reader: Reader) -> Operand:
         wanted = "a pattern or a position that is looked up"
         raise reader.unexpected("E0119", wanted, "an embedding is `bt@vd~btd`")
     table = _read_leaf(reader)
-    return Lookup(leaf, table, reader.span(leaf.span.start, table.span.end))
+    return syntax.Lookup(leaf, table, reader.span(leaf.span.start, table.span.end))
 
 
-def _read_leaf(reader: Reader) -> Leaf:
+def _read_leaf(reader: Reader) -> syntax.Leaf:
     """The pattern, the position or the extent at the cursor."""
     c = reader.skip()
     if c == ":":
@@ -149,9 +134,9 @@ def _read_leaf(reader: Reader) -> Leaf:
     reader.take(start + 1)
     c = reader.peek()
     if c and c in LETTERS:
-        axis = Axis(c, reader.take(reader.pos + 1))
+        axis = syntax.Axis(c, reader.take(reader.pos + 1))
         _refuse_tail(reader, start)
-        return Position((Term(1, axis, None),), 0, reader.span(start))
+        return syntax.Position((syntax.Term(1, axis, None),), 0, reader.span(start))
     if c != "(":
         raise reader.unexpected(
             "E0118",
@@ -170,22 +155,22 @@ def _read_leaf(reader: Reader) -> Leaf:
         message = "a position is one along an axis"
         help_line = f"a constant is a component of its own: `(I | {offset}) >> ij*.~ij`"
         raise NotationError("E0118", message, reader.span(start), help_line)
-    return Position(tuple(terms.values()), offset, reader.span(start))
+    return syntax.Position(tuple(terms.values()), offset, reader.span(start))
 
 
-def _read_extent(reader: Reader) -> Extent:
+def _read_extent(reader: Reader) -> syntax.Extent:
     """``:j``."""
     start = reader.pos
     reader.take(start + 1)
     c = reader.peek()
     if not c or c not in LETTERS:
         raise reader.unexpected("E0124", "an axis after `:`", "the extent of axis j is `:j`")
-    axis = Axis(c, reader.take(reader.pos + 1))
+    axis = syntax.Axis(c, reader.take(reader.pos + 1))
     _refuse_tail(reader, start)
-    return Extent(axis, reader.span(start))
+    return syntax.Extent(axis, reader.span(start))
 
 
-def _operator_after(reader: Reader, left: Operand) -> str:
+def _operator_after(reader: Reader, left: syntax.Operand) -> str:
     """The operator between two inputs; an error if none stands there."""
     symbol = _take_operator(reader)
     if symbol:
@@ -214,7 +199,7 @@ def _joined(reader: Reader) -> str | None:
     return None
 
 
-def read_pattern(reader: Reader) -> Pattern:
+def read_pattern(reader: Reader) -> syntax.Pattern:
     """The pattern of an input at the cursor, with its guards."""
     pattern = _read_indices(reader, "a pattern")
     if reader.skip() != "[":
@@ -234,10 +219,10 @@ def read_pattern(reader: Reader) -> Pattern:
         message = "the guards of an input stand in one pair of brackets"
         help_line = "write a comma between them: `[i<2,j<i]`"
         raise NotationError("E0117", message, reader.here(), help_line)
-    return Pattern(pattern.indices, reader.span(pattern.span.start), tuple(guards))
+    return syntax.Pattern(pattern.indices, reader.span(pattern.span.start), tuple(guards))
 
 
-def _guard(reader: Reader) -> Guard:
+def _guard(reader: Reader) -> syntax.Guard:
     """``j<=i+3``; the cursor is then past the blanks that follow."""
     if reader.skip() == "]":
         empty = "brackets hold conditions, `ij[j<=i]`; where there is none, leave them out"
@@ -262,10 +247,10 @@ def _guard(reader: Reader) -> Guard:
         raise reader.unexpected("E0117", wanted, help_line)
     reader.take(reader.pos + len(relation))
     right = _linear(reader)
-    return Guard(left, relation, right, reader.span(start, right.span.end))
+    return syntax.Guard(left, relation, right, reader.span(start, right.span.end))
 
 
-def _linear(reader: Reader) -> Linear:
+def _linear(reader: Reader) -> syntax.Linear:
     """One side of a guard; the cursor is then past the blanks that follow."""
     reader.skip()
     start = reader.pos
@@ -276,17 +261,17 @@ def _linear(reader: Reader) -> Linear:
             help_line = f"write it in an index: `({term.axis.letter}:{term.extent}+0)`"
             raise NotationError("E0117", message, reader.span(start), help_line)
     text = reader.text[start : reader.pos].rstrip(BLANKS)
-    return Linear(tuple(terms.values()), offset, reader.span(start, start + len(text)))
+    return syntax.Linear(tuple(terms.values()), offset, reader.span(start, start + len(text)))
 
 
-def _read_indices(reader: Reader, wanted: str) -> Pattern:
+def _read_indices(reader: Reader, wanted: str) -> syntax.Pattern:
     c = reader.skip()
     start = reader.pos
     if c == ".":
         span = reader.take(start + 1)
         _refuse_tail(reader, start)
-        return Pattern((), span)
-    indices: list[Index] = []
+        return syntax.Pattern((), span)
+    indices: list[syntax.Index] = []
     while (c := reader.peek()) and (
         c in LETTERS + DIGITS or (c == "(" and is_index(reader, reader.pos))
     ):
@@ -300,16 +285,16 @@ def _read_indices(reader: Reader, wanted: str) -> Pattern:
             help_line = operator_help(alone)
         raise reader.unexpected("E0103", wanted, reader.hint() or help_line)
     _refuse_tail(reader, start)
-    return Pattern(tuple(indices), reader.span(start))
+    return syntax.Pattern(tuple(indices), reader.span(start))
 
 
-def _indices(reader: Reader, c: str) -> list[Index]:
+def _indices(reader: Reader, c: str) -> list[syntax.Index]:
     """The indices at the cursor: a letter, a group, a number, or a run of zeros, which is an index for each."""
     start = reader.pos
     if c == "(":
         return [_group(reader)]
     if c in LETTERS:
-        return [Axis(c, reader.take(start + 1))]
+        return [syntax.Axis(c, reader.take(start + 1))]
     stop = reader.past(DIGITS, start)
     if reader.past("0", start) < stop:
         return [Fixed(_whole(reader), reader.span(start))]
@@ -346,7 +331,7 @@ def _word(reader: Reader, start: int) -> str | None:
     return None if word is None else no_number(word[2], word[1])
 
 
-def _group(reader: Reader) -> Index:
+def _group(reader: Reader) -> syntax.Index:
     """``(2y+u:3-1)``: terms and numbers between signs, in parentheses; ``(0)`` is one position."""
     start = reader.pos
     reader.take(start + 1)
@@ -365,12 +350,12 @@ def _group(reader: Reader) -> Index:
             f"one position is written `{offset}`" if offset >= 0 else "positions count from 0"
         )
         raise NotationError("E0107", message, span, help_line)
-    return Linear(tuple(terms.values()), offset, span)
+    return syntax.Linear(tuple(terms.values()), offset, span)
 
 
-def _sum(reader: Reader) -> tuple[dict[str, Term], int, str]:
+def _sum(reader: Reader) -> tuple[dict[str, syntax.Term], int, str]:
     """Terms and numbers between signs: the terms by letter, the sum of the numbers, and the text of the last part."""
-    terms: dict[str, Term] = {}
+    terms: dict[str, syntax.Term] = {}
     offset = 0
     sign = -1 if reader.skip() == "-" else 1
     if reader.peek() in ("-", "+"):
@@ -387,7 +372,7 @@ def _sum(reader: Reader) -> tuple[dict[str, Term], int, str]:
         reader.take(reader.pos + 1)
 
 
-def _part(reader: Reader, sign: int, terms: dict[str, Term]) -> int:
+def _part(reader: Reader, sign: int, terms: dict[str, syntax.Term]) -> int:
     """One part of a group: a term, which goes into ``terms``, or a number, which is given back."""
     start = reader.pos
     c = reader.peek()
@@ -399,7 +384,7 @@ def _part(reader: Reader, sign: int, terms: dict[str, Term]) -> int:
                 "E0107", "an axis or a number in this affine index", reader.hint() or GROUP_HELP
             )
         return number
-    axis = Axis(c, reader.take(reader.pos + 1))
+    axis = syntax.Axis(c, reader.take(reader.pos + 1))
     extent = None
     if reader.skip() == ":":
         reader.take(reader.pos + 1)
@@ -421,7 +406,7 @@ def _part(reader: Reader, sign: int, terms: dict[str, Term]) -> int:
     if axis.letter in terms:
         message = f"axis {axis.letter} stands twice in one index"
         raise NotationError("E0107", message, span, "add its coefficients: `(2i)` for `(i+i)`")
-    terms[axis.letter] = Term(sign * (1 if number is None else number), axis, extent)
+    terms[axis.letter] = syntax.Term(sign * (1 if number is None else number), axis, extent)
     return 0
 
 

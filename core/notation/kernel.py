@@ -18,15 +18,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from ilang.core.diagnostic import NotationError
+from ilang.core.ir import syntax
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, operations, pointwise
-from ilang.core.ir.syntax import (
-    ElementKernel,
-    KernelInput,
-    KernelOrder,
-    KernelOutput,
-    NamedInput,
-    Tree,
-)
 from ilang.core.limits import check_expressions
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import replace
@@ -62,7 +55,7 @@ def too_deep(span: Span | None) -> NotationError:
     return NotationError("E0180", message, span, "give a part an output of its own")
 
 
-def parse_kernel(source: Source, span: Span | None = None) -> ElementKernel:
+def parse_kernel(source: Source, span: Span | None = None) -> syntax.ElementKernel:
     """A whole kernel; ``span`` is the part of the source that it is (default: all).
 
     Raises:
@@ -82,12 +75,12 @@ def parse_kernel(source: Source, span: Span | None = None) -> ElementKernel:
     while reader.take(";"):
         outputs.append(reader.output(names))
     reader.end()
-    return ElementKernel(order, tuple(inputs), tuple(outputs), whole.text(), whole)
+    return syntax.ElementKernel(order, tuple(inputs), tuple(outputs), whole.text(), whole)
 
 
-def with_ranks(body: Tree, parameters: Sequence[NamedInput] | None) -> Tree:
+def with_ranks(body: syntax.Tree, parameters: Sequence[syntax.NamedInput] | None) -> syntax.Tree:
     """The body of a definition; of a kernel the inputs have the ranks that the head of the definition writes."""
-    if not isinstance(body, ElementKernel) or len(parameters or ()) != len(body.inputs):
+    if not isinstance(body, syntax.ElementKernel) or len(parameters or ()) != len(body.inputs):
         return body
     heads = [None if p.dims is None else len(p.dims) for p in parameters or ()]
     return replace(
@@ -99,7 +92,7 @@ def with_ranks(body: Tree, parameters: Sequence[NamedInput] | None) -> Tree:
     )
 
 
-def order_of(text: object, span: Span | None = None) -> KernelOrder:
+def order_of(text: object, span: Span | None = None) -> syntax.KernelOrder:
     """``f`` or ``c``. Raises NotationError E0182."""
     if isinstance(text, str) and text == "f":
         return "f"
@@ -153,7 +146,7 @@ def _applied(name: str, operands: Sequence[Scalar], span: Span) -> Scalar:
     return pointwise(op.symbol, operands) if op is not None else Apply(name, tuple(operands))
 
 
-def _check_inputs(inputs: Sequence[KernelInput]) -> None:
+def _check_inputs(inputs: Sequence[syntax.KernelInput]) -> None:
     """Refuse two inputs of one name. Raises NotationError E0181."""
     names: set[str] = set()
     for each in inputs:
@@ -246,19 +239,19 @@ class _Reader:
         self.at += 1
         return text, span
 
-    def order(self) -> KernelOrder:
+    def order(self) -> syntax.KernelOrder:
         """``f:`` or ``c:``."""
         text, span = self.word("the order, `f:` or `c:`,")
         order = order_of(text, span)
         self.demand(":", "`:` after the order")
         return order
 
-    def input(self) -> KernelInput:
+    def input(self) -> syntax.KernelInput:
         """``x`` or ``x[i,j]``."""
         name, span = self.word("the name of an input")
         self._count()
         if not self.take("["):
-            return KernelInput(name, None, span)
+            return syntax.KernelInput(name, None, span)
         rank = 0
         while not self.take("]"):
             if rank:
@@ -267,9 +260,9 @@ class _Reader:
                 raise self.unexpected("the name of an axis, or `]`")
             self.at += 1
             rank += 1
-        return KernelInput(name, rank, span.to(self.tokens[self.at - 1][2]))
+        return syntax.KernelInput(name, rank, span.to(self.tokens[self.at - 1][2]))
 
-    def output(self, names: Mapping[str, int]) -> KernelOutput:
+    def output(self, names: Mapping[str, int]) -> syntax.KernelOutput:
         """``x + y``, ``sum: x + y``, ``max 1: x``."""
         start = self.at
         acc, rank = self._mode()
@@ -279,7 +272,7 @@ class _Reader:
         if self.expressions == before:
             self._count()
         span = self.tokens[start][2].to(self.tokens[self.at - 1][2])
-        return KernelOutput((*self.steps, scalar), acc, rank, span.text(), span)
+        return syntax.KernelOutput((*self.steps, scalar), acc, rank, span.text(), span)
 
     def _short(self, scalar: Scalar, names: Mapping[str, int]) -> Scalar:
         """A primitive of operands, with steps in place of its longest arguments while it has too many primitives."""

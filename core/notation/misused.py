@@ -9,27 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.diagnostic import Error, Label, ModuleError, counted
-from ilang.core.ir.functions import (
-    Access,
-    Assigned,
-    Commented,
-    Condition,
-    CustomOperation,
-    Declared,
-    ForEach,
-    Function,
-    Head,
-    NameBinding,
-    Reference,
-    Returned,
-    Routine,
-    Routined,
-    Single,
-    Statement,
-    TensorStatement,
-    Text,
-    nodes_within,
-)
+from ilang.core.ir import functions as ast
 from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.ir.spec import names_of
 from ilang.core.ir.syntax import DISCARD
@@ -41,7 +21,7 @@ from ilang.core.source import Span
 LOGIC_HELP = '`~logic:"@"` contracts, `~logic:"."` goes element by element'
 
 
-def misused(definitions: Sequence[Function | Routine], file: File) -> list[Error]:
+def misused(definitions: Sequence[ast.Function | ast.Routine], file: File) -> list[Error]:
     """Errors in how definitions use names."""
     refused: list[Error] = []
     for each in definitions:
@@ -53,7 +33,9 @@ def misused(definitions: Sequence[Function | Routine], file: File) -> list[Error
 class _Definition(Terms):
     """One tensor function or routine."""
 
-    def __init__(self, file: File, refused: list[Error], definition: Function | Routine) -> None:
+    def __init__(
+        self, file: File, refused: list[Error], definition: ast.Function | ast.Routine
+    ) -> None:
         super().__init__(file, refused)
         self.definition = definition
         self.in_primitive = False
@@ -63,12 +45,12 @@ class _Definition(Terms):
         definition = self.definition
         environment = self._head(definition.head)
         end = Span(definition.span.source, definition.span.end - 1, definition.span.end)
-        if isinstance(definition, Routine):
+        if isinstance(definition, ast.Routine):
             self._strings(definition.statements, environment)
             environment["ranks"] = (NameEntry("ranks", "number", definition.head.span),)
             self.statements(definition.statements, environment)
             self._returns(definition.statements)
-        elif isinstance(definition.body, CustomOperation):
+        elif isinstance(definition.body, ast.CustomOperation):
             self._primitive_body(definition.body, environment, len(definition.head.tensors))
             return
         else:
@@ -77,7 +59,7 @@ class _Definition(Terms):
             self.body(definition.body, environment)
         self.names.unused(end)
 
-    def _head(self, head: Head) -> Environment:
+    def _head(self, head: ast.Head) -> Environment:
         environment: Environment = {}
         for tensor in head.tensors:
             span = Span(tensor.span.source, tensor.span.start, tensor.span.start + len(tensor.name))
@@ -91,9 +73,9 @@ class _Definition(Terms):
 
     def _strings(self, node: object, environment: Environment) -> None:
         """Bind the names of strings, which hold in the whole definition."""
-        targets: dict[str, Declared] = {}
-        for each in nodes_within(node):
-            if not isinstance(each, Declared):
+        targets: dict[str, ast.Declared] = {}
+        for each in ast.nodes_within(node):
+            if not isinstance(each, ast.Declared):
                 continue
             name = each.name
             if each.kept and name in targets:
@@ -115,11 +97,13 @@ class _Definition(Terms):
 
     def _later(self, node: object) -> None:
         """Take note of every name that a statement binds."""
-        for each in nodes_within(node):
-            if isinstance(each, NameBinding) and each.name is not None:
+        for each in ast.nodes_within(node):
+            if isinstance(each, ast.NameBinding) and each.name is not None:
                 self.names.later.setdefault(each.name, each.place.span)
 
-    def _primitive_body(self, body: CustomOperation, environment: Environment, count: int) -> None:
+    def _primitive_body(
+        self, body: ast.CustomOperation, environment: Environment, count: int
+    ) -> None:
         """The forward and the backward code of an operation: its operands are slots, not the names of the head."""
         self.in_primitive = True
         span = self.definition.head.span
@@ -143,40 +127,40 @@ class _Definition(Terms):
 
     # -- statements --------------------------------------------------------------------------------------------------
 
-    def statements(self, statements: Sequence[Statement], environment: Environment) -> None:
+    def statements(self, statements: Sequence[ast.Statement], environment: Environment) -> None:
         """Statements in order; what they bind is added to the environment."""
         self._later(statements)
         for each in statements:
             self._statement(each, environment)
 
-    def _statement(self, each: Statement, environment: Environment) -> None:
+    def _statement(self, each: ast.Statement, environment: Environment) -> None:
         match each:
-            case Assigned():
+            case ast.Assigned():
                 self._assigned(each, environment)
-            case NameBinding():
+            case ast.NameBinding():
                 entry = NameEntry(each.name or DISCARD, "value", each.place.span)
                 self.bind(each.name, each.term, environment, entry)
-            case TensorStatement():
+            case ast.TensorStatement():
                 self.look(each.tensor, environment)
-            case ForEach():
+            case ast.ForEach():
                 self.look(each.tensor, environment)
                 inner = dict(environment)
                 self.names.bind(inner, NameEntry(each.variable, "value", each.place.span))
                 self.statements(each.statements, inner)
-            case Condition():
+            case ast.Condition():
                 self._condition(each, environment)
-            case Routined():
+            case ast.Routined():
                 self._routined(each, environment)
-            case Returned():
+            case ast.Returned():
                 for term in each.terms:
                     self.look(term, environment)
-            case Commented():
+            case ast.Commented():
                 for part in each.says:
-                    if not isinstance(part, Text):
+                    if not isinstance(part, ast.Text):
                         self.look(part, environment)
                 self.statements(each.statements, environment)
 
-    def _condition(self, each: Condition, environment: Environment) -> None:
+    def _condition(self, each: ast.Condition, environment: Environment) -> None:
         """Branches bind what they bind together."""
         self.look(each.test, environment, "a condition")
         branches = []
@@ -188,7 +172,7 @@ class _Definition(Terms):
                 known = environment.get(name, ())
                 environment[name] = known + tuple(e for e in entries if e not in known)
 
-    def _routined(self, each: Routined, environment: Environment) -> None:
+    def _routined(self, each: ast.Routined, environment: Environment) -> None:
         name, file = each.name.name, self.file
         for term in each.arguments:
             self.look(term, environment)
@@ -211,11 +195,11 @@ class _Definition(Terms):
         else:
             self.names.unknown_function(environment, name, each.name.span)
 
-    def _returns(self, statements: Sequence[Statement]) -> None:
+    def _returns(self, statements: Sequence[ast.Statement]) -> None:
         """`return` is the last statement of a routine."""
         last = statements[-1] if statements else None
-        for each in nodes_within(tuple(statements)):
-            if isinstance(each, Returned) and each is not last:
+        for each in ast.nodes_within(tuple(statements)):
+            if isinstance(each, ast.Returned) and each is not last:
                 message = "`return` is not the last statement of the routine"
                 place = Span(each.span.source, each.span.start, each.span.start + len("return"))
                 labels = [Label(place, "here")]
@@ -225,12 +209,12 @@ class _Definition(Terms):
 
     # -- assignments -------------------------------------------------------------------------------------------------
 
-    def _assigned(self, each: Assigned, environment: Environment) -> None:
-        target = each.target.tensor if isinstance(each.target, Access) else each.target
-        if isinstance(target, Reference):
+    def _assigned(self, each: ast.Assigned, environment: Environment) -> None:
+        target = each.target.tensor if isinstance(each.target, ast.Access) else each.target
+        if isinstance(target, ast.Reference):
             self._target(target, environment)
         right = each.right
-        if not isinstance(right, Single):
+        if not isinstance(right, ast.Single):
             self.look(right, environment)
             self._logic(each, 1)
             return
@@ -244,7 +228,7 @@ class _Definition(Terms):
                 help_line = 'say which: `~logic:"."` goes element by element'
             self.refused.append(ModuleError("E0446", message, right.span, help_line))
 
-    def _target(self, target: Reference, environment: Environment) -> None:
+    def _target(self, target: ast.Reference, environment: Environment) -> None:
         entry = self.names.read(environment, target.name, target.span)
         if entry is None:
             if target.name not in self.names.later and target.name not in self.file.names:
@@ -264,7 +248,7 @@ class _Definition(Terms):
             help_line = "a string declares a tensor: `" + f'"{target.name}_" =: ...`'
             self.refused.append(ModuleError("E0426", message, target.span, help_line, labels))
 
-    def _logic(self, each: Assigned, operands: int) -> None:
+    def _logic(self, each: ast.Assigned, operands: int) -> None:
         """The logic has as many operands, and `=:` drops no axis."""
         logic = each.logic
         if logic is None:
@@ -287,7 +271,7 @@ class _Definition(Terms):
             self.refused.append(ModuleError("E0447", message, each.sign.span, help_line, labels))
 
 
-def _dropped(each: Assigned) -> str:
+def _dropped(each: ast.Assigned) -> str:
     """The axes that the logic of an assignment drops, in words; empty where it drops none."""
     logic = each.logic
     if logic is None or logic.kind != "spec":

@@ -12,16 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import Error, Label, ModuleError, gathered, keep, place
-from ilang.core.ir.syntax import (
-    Definition,
-    ElementKernel,
-    Module,
-    Name,
-    NamedInput,
-    Tree,
-    over_names,
-    postorder,
-)
+from ilang.core.ir import syntax
 from ilang.core.notation.arity import wires_of_all
 from ilang.core.notation.combinator import read_program
 from ilang.core.notation.heads import read_parameters
@@ -43,7 +34,7 @@ if TYPE_CHECKING:
     from ilang.core.ir.functions import Function, Routine
     from ilang.core.ir.functions import Head as FunctionHead
 
-Head = tuple[str, Span, tuple[NamedInput, ...] | None]
+Head = tuple[str, Span, tuple[syntax.NamedInput, ...] | None]
 """Name of a definition, where it stands, and its inputs, if they are named."""
 Begun = tuple[Reader, str, "FunctionHead"]
 """A tensor function or a routine whose body follows: its first word, and its head."""
@@ -125,7 +116,7 @@ def comment_start(line: str) -> int:
     return -1
 
 
-def parse_module(source: Source) -> Module:
+def parse_module(source: Source) -> syntax.Module:
     """The definitions of a file."""
     return read_module(source, None)
 
@@ -135,7 +126,7 @@ def names_inputs(text: str) -> bool:
     return NAMES_INPUTS.search(without_comments(text)) is not None
 
 
-def read_module(source: Source, trace: list[list[Token]] | None) -> Module:
+def read_module(source: Source, trace: list[list[Token]] | None) -> syntax.Module:
     """The definitions of a file; ``trace`` receives the tokens of each, in order where nothing is wrong."""
     _refuse_controls(source)
     text = without_comments(source.text)
@@ -156,8 +147,8 @@ def read_module(source: Source, trace: list[list[Token]] | None) -> Module:
     if uses:
         _add_libraries(uses, text, (heads, begun, names), refused)
     functions, routines = _functions(begun, names, refused) if begun else ((), ())
-    definitions: list[Definition] = []
-    others: list[Definition] = []
+    definitions: list[syntax.Definition] = []
+    others: list[syntax.Definition] = []
     for reader, (name, span, parameters) in heads:
         wrong: list[Error] = []
         try:
@@ -166,11 +157,11 @@ def read_module(source: Source, trace: list[list[Token]] | None) -> Module:
             keep(refused, error)
             continue
         if body is not None:
-            if isinstance(body, ElementKernel):
+            if isinstance(body, syntax.ElementKernel):
                 from ilang.core.notation.kernel import with_ranks
 
                 body = with_ranks(body, parameters)
-            whole = Definition(name, parameters, body, reader.span(span.start))
+            whole = syntax.Definition(name, parameters, body, reader.span(span.start))
             (others if wrong else definitions).append(whole)
         refused += wrong
     refused += _wired([*definitions, *others], {head.name: kind for _, kind, head in begun})
@@ -179,7 +170,7 @@ def read_module(source: Source, trace: list[list[Token]] | None) -> Module:
         raise gathered(sorted(refused, key=place))
     for tokens in trace or ():  # the heads of all statements of a block are read first
         tokens.sort()
-    return Module(source, tuple(definitions), functions, routines)
+    return syntax.Module(source, tuple(definitions), functions, routines)
 
 
 def _add_libraries(
@@ -231,7 +222,7 @@ def _functions(
     return tuple(functions), tuple(routines)
 
 
-def _wired(definitions: list[Definition], kinds: dict[str, str]) -> list[Error]:
+def _wired(definitions: list[syntax.Definition], kinds: dict[str, str]) -> list[Error]:
     """The errors for components that use tensor functions or routines."""
     refused: list[Error] = []
     for definition in definitions if kinds else ():
@@ -248,8 +239,8 @@ def _wired(definitions: list[Definition], kinds: dict[str, str]) -> list[Error]:
 
 
 def _misused(
-    definitions: list[Definition],
-    others: list[Definition],
+    definitions: list[syntax.Definition],
+    others: list[syntax.Definition],
     begun: list[Begun],
     functions: Sequence[Function | Routine],
     names: dict[str, Span],
@@ -262,7 +253,7 @@ def _misused(
         _refuse_cycles([*definitions, *functions], names)
     except ModuleError as error:
         return [error]
-    bodies = [each.body for each in (*definitions, *others) if over_names(each.body)]
+    bodies = [each.body for each in (*definitions, *others) if syntax.over_names(each.body)]
     if not bodies and not functions:
         return []
     known = wires_of_all({each.name: each for each in definitions})
@@ -330,10 +321,10 @@ def _begun(reader: Reader) -> Begun:
 def _body(
     reader: Reader,
     name: str,
-    parameters: tuple[NamedInput, ...] | None,
+    parameters: tuple[syntax.NamedInput, ...] | None,
     names: dict[str, Span],
     refused: list[Error],
-) -> Tree | None:
+) -> syntax.Tree | None:
     """The tree of a definition. A body over names is what can be read of it; what is wrong goes to ``refused``."""
     if not reader.skip():
         help_line = "a definition is `name = program`: `total = +ij~i`"
@@ -430,12 +421,12 @@ def _no_definition(reader: Reader) -> ModuleError:
 
 
 def _refuse_cycles(
-    definitions: Sequence[Definition | Function | Routine], names: dict[str, Span]
+    definitions: Sequence[syntax.Definition | Function | Routine], names: dict[str, Span]
 ) -> None:
     """Refuse definitions that need themselves, with the whole circle named."""
-    uses: dict[str, tuple[Name, ...]] = {}
+    uses: dict[str, tuple[syntax.Name, ...]] = {}
     for each in definitions:
-        uses[each.name if isinstance(each, Definition) else each.head.name] = _uses(each)
+        uses[each.name if isinstance(each, syntax.Definition) else each.head.name] = _uses(each)
     done: set[str] = set()
     for root in uses:
         path: dict[str, None] = {}
@@ -457,7 +448,7 @@ def _refuse_cycles(
                 stack.append((used.name, 0))
 
 
-def _cycle(circle: list[str], last: Name, names: dict[str, Span]) -> ModuleError:
+def _cycle(circle: list[str], last: syntax.Name, names: dict[str, Span]) -> ModuleError:
     shown = [*circle, circle[0]] if len(circle) < 10 else [*circle[:8], "…", circle[0]]
     message = f"`{circle[0]}` is defined by itself: {' -> '.join(shown)}"
     labels = (Label(names[circle[0]], "needs itself"), Label(last.span, "here"))
@@ -465,10 +456,10 @@ def _cycle(circle: list[str], last: Name, names: dict[str, Span]) -> ModuleError
     return ModuleError("E0403", message, names[circle[0]], help_line, labels)
 
 
-def _uses(definition: Definition | Function | Routine) -> tuple[Name, ...]:
+def _uses(definition: syntax.Definition | Function | Routine) -> tuple[syntax.Name, ...]:
     """The names a definition uses, each once; not what a tensor function or a routine binds itself."""
-    uses: dict[str, Name] = {}
-    if not isinstance(definition, Definition):
+    uses: dict[str, syntax.Name] = {}
+    if not isinstance(definition, syntax.Definition):
         from ilang.core.ir.functions import Called, Reference, bound_names, nodes_within
 
         bound = bound_names(definition)
@@ -476,19 +467,19 @@ def _uses(definition: Definition | Function | Routine) -> tuple[Name, ...]:
             if isinstance(part, Reference):
                 if part.name in bound:
                     continue
-                uses.setdefault(part.name, Name(part.name, part.span))
+                uses.setdefault(part.name, syntax.Name(part.name, part.span))
             elif isinstance(part, Called) and not isinstance(part.component, Reference):
-                for node in postorder(part.component):
-                    if isinstance(node, Name):
+                for node in syntax.postorder(part.component):
+                    if isinstance(node, syntax.Name):
                         uses.setdefault(node.name, node)
         return tuple(uses.values())
-    for node in postorder(definition.body):
-        if isinstance(node, Name):
+    for node in syntax.postorder(definition.body):
+        if isinstance(node, syntax.Name):
             uses.setdefault(node.name, node)
     return tuple(uses.values())
 
 
-def only_export(module: Module) -> Definition:
+def only_export(module: syntax.Module) -> syntax.Definition:
     """The one definition that nothing else uses: what a text of definitions is.
 
     Raises:
@@ -507,7 +498,7 @@ def only_export(module: Module) -> Definition:
     raise ModuleError("E0430", message, others[0].span, help_line, labels)
 
 
-def no_component(module: Module, name: str | None = None) -> ModuleError:
+def no_component(module: syntax.Module, name: str | None = None) -> ModuleError:
     """The error for a file without a component of its own, or for a name that is none, where one is wanted."""
     heads = {each.head.name: each.head for each in module.functions}
     heads |= {each.head.name: each.head for each in module.routines}
@@ -529,7 +520,7 @@ def no_component(module: Module, name: str | None = None) -> ModuleError:
     return ModuleError("E0441", message, first.span, SESSION_HELP)
 
 
-def exports(module: Module) -> tuple[Definition, ...]:
+def exports(module: syntax.Module) -> tuple[syntax.Definition, ...]:
     """The definitions that nothing else uses: what a build makes."""
     used = {name.name for definition in module.definitions for name in _uses(definition)}
     for function in module.functions:

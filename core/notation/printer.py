@@ -10,42 +10,8 @@ import re
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
+from ilang.core.ir import syntax
 from ilang.core.ir.spec import Fixed
-from ilang.core.ir.syntax import (
-    Application,
-    Axis,
-    Binding,
-    Block,
-    Combine,
-    Conversion,
-    Definition,
-    Einsum,
-    Einx,
-    ElementKernel,
-    Expression,
-    Extent,
-    Guard,
-    Identity,
-    Index,
-    Linear,
-    Lookup,
-    LoopPart,
-    Module,
-    Name,
-    NamedInput,
-    Number,
-    Operand,
-    Pattern,
-    Schedule,
-    Site,
-    Start,
-    Swap,
-    Term,
-    Tree,
-    Value,
-    WrittenRole,
-    postorder,
-)
 from ilang.core.notation.reader import TYPES
 
 if TYPE_CHECKING:
@@ -63,119 +29,131 @@ class _Anything:
         return True
 
 
-def print_tree(tree: Tree, names: Container[str] | None = None) -> str:
+def print_tree(tree: syntax.Tree, names: Container[str] | None = None) -> str:
     """The text of a program; ``names`` are those defined where it will be read, by default those it uses."""
     known = _used(tree) if names is None else names
     pieces: list[str] = []
     closed: set[int] = set()
-    todo: list[Tree | str] = [tree]
+    todo: list[syntax.Tree | str] = [tree]
     while todo:
         node = todo.pop()
-        if isinstance(node, Number) and id(node) in closed:
+        if isinstance(node, syntax.Number) and id(node) in closed:
             pieces.append(f"({node.text})")
         elif isinstance(node, str):
             pieces.append(node)
-        elif isinstance(node, Swap):
+        elif isinstance(node, syntax.Swap):
             todo += reversed(["~", *_grouped(node.operand, TIGHTEST)])
-        elif isinstance(node, Combine):
+        elif isinstance(node, syntax.Combine):
             binding = BINDING[node.symbol]
             compared = _would_compare(node)
             closed |= set() if compared is None else {id(compared)}
             left, right = _grouped(node.left, binding), _grouped(node.right, binding + 1)
             todo += reversed([*left, f" {node.symbol} ", *right])
-        elif isinstance(node, Application):
+        elif isinstance(node, syntax.Application):
             todo += reversed([*_applied(node.component), "(", *_listed(node.arguments), ")"])
-        elif isinstance(node, Block):
+        elif isinstance(node, syntax.Block):
             statements = [part for binding in node.bindings for part in (*_bound(binding), "; ")]
             todo += reversed(["{ ", *statements, *_listed(node.outputs), " }"])
-        elif isinstance(node, Einx):
+        elif isinstance(node, syntax.Einx):
             todo += reversed(_operation(node))
         else:
             pieces.append(_leaf(node, known))
     return "".join(pieces)
 
 
-def print_anywhere(tree: Tree) -> str:
+def print_anywhere(tree: syntax.Tree) -> str:
     """The text of a program where any name may be defined."""
     return print_tree(tree, _Anything())
 
 
-def _used(tree: Tree) -> frozenset[str]:
-    return frozenset(node.name for node in postorder(tree) if isinstance(node, Name))
+def _used(tree: syntax.Tree) -> frozenset[str]:
+    return frozenset(node.name for node in syntax.postorder(tree) if isinstance(node, syntax.Name))
 
 
-def _grouped(tree: Tree, binding: int) -> list[Tree | str]:
+def _grouped(tree: syntax.Tree, binding: int) -> list[syntax.Tree | str]:
     """A subtree, in parentheses unless it binds at least as tightly as asked."""
-    if isinstance(tree, Combine):
+    if isinstance(tree, syntax.Combine):
         bare = BINDING[tree.symbol] >= binding
-    elif isinstance(tree, Expression | Einsum | Einx) and tree.schedule is not None:
+    elif (
+        isinstance(tree, syntax.Expression | syntax.Einsum | syntax.Einx)
+        and tree.schedule is not None
+    ):
         bare = bool(tree.schedule.order or tree.schedule.roles)
     else:
         bare = True
     return [tree] if bare else ["(", tree, ")"]
 
 
-def _applied(component: Tree) -> list[Tree | str]:
+def _applied(component: syntax.Tree) -> list[syntax.Tree | str]:
     """A component before its arguments: in parentheses unless it is a word, or a specification without a schedule."""
-    word = isinstance(component, Name | Conversion | Identity)
-    bare = word or isinstance(component, ElementKernel)
-    bare = bare or (isinstance(component, Einsum | Einx) and component.schedule is None)
+    word = isinstance(component, syntax.Name | syntax.Conversion | syntax.Identity)
+    bare = word or isinstance(component, syntax.ElementKernel)
+    bare = bare or (
+        isinstance(component, syntax.Einsum | syntax.Einx) and component.schedule is None
+    )
     return [component] if bare else ["(", component, ")"]
 
 
-def _listed(arguments: Sequence[Tree]) -> list[Tree | str]:
+def _listed(arguments: Sequence[syntax.Tree]) -> list[syntax.Tree | str]:
     """Arguments, or outputs of a block, with commas between them."""
     parts = [part for argument in arguments for part in (argument, ", ")]
     return parts[:-1]
 
 
-def _bound(binding: Binding) -> list[Tree | str]:
+def _bound(binding: syntax.Binding) -> list[syntax.Tree | str]:
     """``big, _ = f(x)``."""
     names = ", ".join(target.name for target in binding.targets)
     return [f"{names} = ", binding.application]
 
 
-def _would_compare(node: Combine) -> Number | None:
+def _would_compare(node: syntax.Combine) -> syntax.Number | None:
     """The number before ``>>`` or ``<<`` that, without parentheses, would be an operand of a comparison: `2 >> i~i`."""
     right = node.right
-    if node.symbol not in (">>", "<<") or not isinstance(right, Expression):
+    if node.symbol not in (">>", "<<") or not isinstance(right, syntax.Expression):
         return None
     left = node.left
-    if isinstance(left, Combine) and left.symbol in (">>", "<<"):
+    if isinstance(left, syntax.Combine) and left.symbol in (">>", "<<"):
         left = left.right
-    while isinstance(left, Swap):
+    while isinstance(left, syntax.Swap):
         left = left.operand
-    if not isinstance(left, Number) or not left.text.isalnum():
+    if not isinstance(left, syntax.Number) or not left.text.isalnum():
         return None
     return left if right.op is None and right.right is None else None
 
 
 def _leaf(
-    tree: Expression | Einsum | ElementKernel | Number | Identity | Conversion | Name | Value,
+    tree: syntax.Expression
+    | syntax.Einsum
+    | syntax.ElementKernel
+    | syntax.Number
+    | syntax.Identity
+    | syntax.Conversion
+    | syntax.Name
+    | syntax.Value,
     names: Container[str],
 ) -> str:
     match tree:
-        case Einsum():
+        case syntax.Einsum():
             text = f'einsum("{tree.spec.text}")'
             return text if tree.schedule is None else f"{text} {print_schedule(tree.schedule)}"
-        case ElementKernel():
+        case syntax.ElementKernel():
             return f'elementwise("{tree.text}")'
-        case Expression():
+        case syntax.Expression():
             text = print_expression(tree)
             shadowed = tree.right is not None and tree.op in (">>", "<<")
             first = _operand(tree.left)
             return f'i("{text}")' if shadowed and first != "i" and first in names else text
-        case Number():
+        case syntax.Number():
             return tree.text
-        case Identity():
+        case syntax.Identity():
             return "I"
-        case Conversion():
+        case syntax.Conversion():
             return tree.dtype
-        case Name() | Value():
+        case syntax.Name() | syntax.Value():
             return tree.name
 
 
-def _operation(tree: Einx) -> list[Tree | str]:
+def _operation(tree: syntax.Einx) -> list[syntax.Tree | str]:
     """``einx.mean("a (b [c])", c=2)``: the text between the quotes on one line, parameters as they are given."""
     form = tree.form
     given = "".join(f", {p.name}={print_sizes(p.value)}" for p in form.given)
@@ -192,7 +170,7 @@ def print_sizes(sizes: Sizes) -> str:
     return f"({inner},)" if len(sizes) == 1 else f"({inner})"
 
 
-def print_expression(e: Expression) -> str:
+def print_expression(e: syntax.Expression) -> str:
     """``ik*kj~ijk | i:4 | i i' j k``."""
     text = f"{_operand(e.left)}{e.op or ''}{_operand(e.right)}" if e.right is not None else ""
     text = text or f"{e.op or ''}{_operand(e.left)}"
@@ -200,19 +178,19 @@ def print_expression(e: Expression) -> str:
     return text if e.schedule is None else f"{text} {print_schedule(e.schedule)}"
 
 
-def _operand(operand: Operand) -> str:
+def _operand(operand: syntax.Operand) -> str:
     """The indices of an input, a position, an extent, or one looked up in the other."""
-    if isinstance(operand, Lookup):
+    if isinstance(operand, syntax.Lookup):
         return f"{_operand(operand.place)}@{_operand(operand.table)}"
-    if isinstance(operand, Pattern):
+    if isinstance(operand, syntax.Pattern):
         return _pattern(operand)
-    if isinstance(operand, Extent):
+    if isinstance(operand, syntax.Extent):
         return f":{operand.axis.letter}"
-    text = _linear(Linear(operand.terms, operand.offset, operand.span))
+    text = _linear(syntax.Linear(operand.terms, operand.offset, operand.span))
     return f"@{text}" if text.isalpha() else f"@({text})"
 
 
-def _pattern(pattern: Pattern) -> str:
+def _pattern(pattern: syntax.Pattern) -> str:
     """Numbers beside each other are told apart by parentheses, zeros need none; no pattern reads as a type."""
     text, digits = "", ""
     for index in pattern.indices:
@@ -229,24 +207,24 @@ def _pattern(pattern: Pattern) -> str:
     return (text or ".") + (f"[{guards}]" if guards else "")
 
 
-def print_guard(guard: Guard) -> str:
+def print_guard(guard: syntax.Guard) -> str:
     """``j<=i+3``."""
     return f"{_linear(guard.left)}{guard.relation}{_linear(guard.right)}"
 
 
-def _linear(part: Linear) -> str:
+def _linear(part: syntax.Linear) -> str:
     text = "".join(_term(term) for term in part.terms).removeprefix("+")
     return f"{text}{part.offset:+d}" if text and part.offset else text or str(part.offset)
 
 
-def print_index(index: Index) -> str:
+def print_index(index: syntax.Index) -> str:
     """``i``, ``(2y+u:3-1)`` or ``0``."""
     match index:
-        case Axis():
+        case syntax.Axis():
             return index.letter
         case Fixed():
             return str(index.position)
-        case Linear():
+        case syntax.Linear():
             text = "".join(_term(term) for term in index.terms).removeprefix("+")
             if re.fullmatch(
                 NUMERAL, f"{text}{index.offset:+d}"
@@ -256,13 +234,13 @@ def print_index(index: Index) -> str:
             return f"({text}{index.offset:+d})" if index.offset or bare else f"({text})"
 
 
-def _term(term: Term) -> str:
+def _term(term: syntax.Term) -> str:
     sign = "-" if term.coefficient < 0 else "+"
     times = "" if abs(term.coefficient) == 1 else str(abs(term.coefficient))
     return f"{sign}{times}{term.axis.letter}{'' if term.extent is None else f':{term.extent}'}"
 
 
-def print_schedule(schedule: Schedule) -> str:
+def print_schedule(schedule: syntax.Schedule) -> str:
     """``| i:2,k:4 | i i' k k' | i':u``, with its bars."""
     splits = ",".join(
         f"{split.axis}:{':'.join(str(factor) for factor in split.factors)}"
@@ -276,24 +254,24 @@ def print_schedule(schedule: Schedule) -> str:
     return text
 
 
-def _atom(atom: LoopPart | Site | Start) -> str:
+def _atom(atom: syntax.LoopPart | syntax.Site | syntax.Start) -> str:
     match atom:
-        case LoopPart():
+        case syntax.LoopPart():
             return atom.axis + "'" * atom.part
-        case Site():
+        case syntax.Site():
             return str(atom.operand)
-        case Start():
+        case syntax.Start():
             return "!"
 
 
-def _role(role: WrittenRole) -> str:
+def _role(role: syntax.WrittenRole) -> str:
     target = str(role.of) if isinstance(role.of, int) else _atom(role.of)
     return f"{target}:{role.role}"
 
 
-def print_program(program: Tree | Module) -> str:
+def print_program(program: syntax.Tree | syntax.Module) -> str:
     """A tree, or definitions, one a line."""
-    if isinstance(program, Module):
+    if isinstance(program, syntax.Module):
         names = frozenset(definition.name for definition in program.definitions)
         lines = [print_definition(each, names) for each in program.definitions]
         if program.functions or program.routines:
@@ -305,7 +283,7 @@ def print_program(program: Tree | Module) -> str:
     return print_tree(program)
 
 
-def print_definition(definition: Definition, names: Container[str] | None = None) -> str:
+def print_definition(definition: syntax.Definition, names: Container[str] | None = None) -> str:
     """``name(parameters) = body`` on one line; without ``names`` any name may be defined beside it."""
     head = definition.name
     if definition.parameters is not None:
@@ -316,7 +294,7 @@ def print_definition(definition: Definition, names: Container[str] | None = None
     return f"{head} = {body}"
 
 
-def _parameter(parameter: NamedInput) -> str:
+def _parameter(parameter: syntax.NamedInput) -> str:
     text = parameter.name
     if parameter.dtype is not None:
         text += f": {parameter.dtype}"

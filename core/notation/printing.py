@@ -8,55 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ilang.core.ir.functions import (
-    Access,
-    Assigned,
-    AxisNote,
-    Binary,
-    Body,
-    Called,
-    Commented,
-    Condition,
-    CustomOperation,
-    Declared,
-    EinsumOne,
-    EinsumTwo,
-    ForEach,
-    Function,
-    Head,
-    Listed,
-    Logic,
-    NameBinding,
-    Nested,
-    Number,
-    Reference,
-    Repeated,
-    Returned,
-    Routine,
-    Routined,
-    RowNote,
-    ScheduledExpression,
-    Setting,
-    ShapeNote,
-    Single,
-    Sliced,
-    Statement,
-    StateUpdate,
-    TensorStatement,
-    Term,
-    Text,
-    Unary,
-    Unit,
-)
-from ilang.core.ir.syntax import (
-    DISCARD,
-    Conversion,
-    Einsum,
-    Einx,
-    ElementKernel,
-    Identity,
-    Schedule,
-)
+from ilang.core.ir import functions as ast
+from ilang.core.ir import syntax
 from ilang.core.notation.blocks import BINDS
 from ilang.core.notation.printer import print_anywhere, print_schedule
 from ilang.core.notation.tokens import BINDING, CALL, COMPARISON, NEGATION, POWER, PREFIX, TAIL
@@ -65,11 +18,11 @@ BRACKETS = {2: ("[ ", "; ", " ]"), 1: ("(", ", ", ")"), 0: ("[| ", "; ", " |]")}
 """The brackets of a literal along an output, an input and a batch axis."""
 OPERAND = 10
 """Binds more tightly than every operator."""
-Piece = str | tuple[Term, int]
+Piece = str | tuple[ast.Term, int]
 """A text, or a term that must bind at least so tightly."""
 
 
-def print_term(term: Term, least: int = 0, *, guarded: bool = False) -> str:
+def print_term(term: ast.Term, least: int = 0, *, guarded: bool = False) -> str:
     """The text of an expression; ``guarded``: what has a schedule stands in parentheses."""
     pieces: list[str] = []
     todo: list[Piece] = [(term, least)]
@@ -79,119 +32,121 @@ def print_term(term: Term, least: int = 0, *, guarded: bool = False) -> str:
             pieces.append(piece)
             continue
         node, asked = piece
-        closed = _level(node) < asked or (guarded and isinstance(node, ScheduledExpression))
+        closed = _level(node) < asked or (guarded and isinstance(node, ast.ScheduledExpression))
         below = _pieces(node)
         todo += reversed(["(", *below, ")"] if closed else below)
     return "".join(pieces)
 
 
-def _level(term: Term) -> int:
+def _level(term: ast.Term) -> int:
     match term:
-        case Binary():
+        case ast.Binary():
             return BINDING[term.operator]
-        case EinsumOne():
+        case ast.EinsumOne():
             return BINDING["++"]
-        case EinsumTwo():
+        case ast.EinsumTwo():
             return BINDING["*+"]
-        case Unary():
+        case ast.Unary():
             return NEGATION if term.operator == "-" else PREFIX
-        case Sliced():
+        case ast.Sliced():
             return CALL
         case _:
             return OPERAND
 
 
-def _pieces(term: Term) -> list[Piece]:
+def _pieces(term: ast.Term) -> list[Piece]:
     """The text of one node, with what is below it."""
     match term:
-        case Unary():
+        case ast.Unary():
             return _unary(term)
-        case Binary():
+        case ast.Binary():
             return _binary(term)
-        case EinsumOne():
+        case ast.EinsumOne():
             return [(term.operand, BINDING["++"]), f' ++ "{term.spec.text}"']
-        case EinsumTwo():
+        case ast.EinsumTwo():
             level = BINDING["*+"]
             return [(term.left, level), f' *+ "{term.spec.text}" ', (term.right, level + 1)]
-        case Sliced():
+        case ast.Sliced():
             return [(term.operand, CALL), " @| ", (term.position, OPERAND)]
-        case Called():
+        case ast.Called():
             listed = _listed(term.arguments)
             return [_component(term), "(", *listed, *_settings(term.settings), ")"]
-        case Listed():
+        case ast.Listed():
             return ["[", *_listed(term.items), "]"]
-        case Declared():
+        case ast.Declared():
             return _declared(term)
-        case ScheduledExpression():
+        case ast.ScheduledExpression():
             return ["(", (term.term, 0), ")", _schedule(term.schedule)]
-        case Repeated():
+        case ast.Repeated():
             return _repeated(term)
         case _:
             return [_leaf(term)]
 
 
-def _leaf(term: Term) -> str:
+def _leaf(term: ast.Term) -> str:
     match term:
-        case Reference():
+        case ast.Reference():
             return term.name
-        case Access():
+        case ast.Access():
             return f"{print_term(term.tensor)}.{term.part}"
-        case Number():
+        case ast.Number():
             return term.text
-        case Unit():
+        case ast.Unit():
             return f"'{term.label}' {term.number!r}"
-        case Nested():
+        case ast.Nested():
             return print_nested(term)
-        case Text():
+        case ast.Text():
             return f'"{term.text}"'
         case _:
             return print_term(term)
 
 
-def _unary(term: Unary) -> list[Piece]:
+def _unary(term: ast.Unary) -> list[Piece]:
     """A prefix; a space keeps it apart from what would make another sign of it."""
     operand = term.operand
     first = operand
-    while isinstance(first, Sliced):
+    while isinstance(first, ast.Sliced):
         first = first.operand
-    number = term.operator.startswith("!") and isinstance(first, Number)
-    gate = term.operator == "-" and isinstance(operand, Unary) and operand.operator == "?/"
+    number = term.operator.startswith("!") and isinstance(first, ast.Number)
+    gate = term.operator == "-" and isinstance(operand, ast.Unary) and operand.operator == "?/"
     gap = " " if number or gate or term.operator == "not" else ""
     return [term.operator + gap, (operand, POWER if term.operator == "-" else CALL)]
 
 
-def _binary(term: Binary) -> list[Piece]:
+def _binary(term: ast.Binary) -> list[Piece]:
     level = BINDING[term.operator]
     sign = f" {term.operator} "
     if level == POWER:
         right = term.right
-        negative = isinstance(right, Unary) and right.operator == "-"
+        negative = isinstance(right, ast.Unary) and right.operator == "-"
         exponent: list[Piece] = [(right, OPERAND)]
-        if negative and isinstance(right, Unary):
+        if negative and isinstance(right, ast.Unary):
             exponent = ["-", (right.operand, OPERAND)]
         return [(term.left, PREFIX), sign, *exponent]
     return [(term.left, level + (level == COMPARISON)), sign, (term.right, level + 1)]
 
 
-def _component(term: Called) -> str:
+def _component(term: ast.Called) -> str:
     """The text of a called component: in parentheses unless it is a word, or in quotes without a schedule."""
     component = term.component
-    if isinstance(component, Reference):
+    if isinstance(component, ast.Reference):
         return component.name
-    bare = isinstance(component, Conversion | Identity | ElementKernel)
-    bare = bare or (isinstance(component, Einsum | Einx) and component.schedule is None)
+    bare = isinstance(component, syntax.Conversion | syntax.Identity | syntax.ElementKernel)
+    bare = bare or (
+        isinstance(component, syntax.Einsum | syntax.Einx) and component.schedule is None
+    )
     text = print_anywhere(component)
     return text if bare else f"({text})"
 
 
-def _listed(terms: Sequence[Term]) -> list[Piece]:
+def _listed(terms: Sequence[ast.Term]) -> list[Piece]:
     pieces: list[Piece] = []
     for each in terms:
         pieces += [", ", (each, 0)] if pieces else [(each, 0)]
     return pieces
 
 
-def _settings(settings: Sequence[Setting] | None) -> list[Piece]:
+def _settings(settings: Sequence[ast.Setting] | None) -> list[Piece]:
     """``; 64, momentum = 0.9``; what would read as a name and its value stands in parentheses."""
     if settings is None:
         return []
@@ -207,21 +162,21 @@ def _settings(settings: Sequence[Setting] | None) -> list[Piece]:
     return pieces
 
 
-def _declared(term: Declared) -> list[Piece]:
+def _declared(term: ast.Declared) -> list[Piece]:
     """``"b"``, ``"b" 16``, ``"b" (2, hid)``, ``"b" (-0.5)``, ``"b" [ 1; 2 ]``."""
     name = f'"{term.name}"'
-    if isinstance(term.initial, Number):
+    if isinstance(term.initial, ast.Number):
         text = term.initial.text
         return [f"{name} ({text})" if text.startswith("-") else f"{name} {text}"]
     if term.initial is not None:
         return [f"{name} {print_nested(term.initial)}"]
     if term.extents is None:
         return [name]
-    bare = len(term.extents) == 1 and isinstance(term.extents[0], Number | Reference)
+    bare = len(term.extents) == 1 and isinstance(term.extents[0], ast.Number | ast.Reference)
     return [f"{name} ", *(_listed(term.extents) if bare else ["(", *_listed(term.extents), ")"])]
 
 
-def print_nested(literal: Nested) -> str:
+def print_nested(literal: ast.Nested) -> str:
     """``[ (1, 2); (3, 4) ]``."""
     texts = [_number(number) for number in literal.numbers]
     for row, extent in reversed(literal.levels):
@@ -235,28 +190,28 @@ def _number(number: float) -> str:
     return f"{number:.0f}" if number.is_integer() and abs(number) < 1e15 else repr(number)
 
 
-def _repeated(term: Repeated) -> list[Piece]:
+def _repeated(term: ast.Repeated) -> list[Piece]:
     begins = term.carried
-    if not (isinstance(term.start, Reference) and term.start.name == term.carried):
+    if not (isinstance(term.start, ast.Reference) and term.start.name == term.carried):
         begins += f" = {print_term(term.start)}"
     over = print_term(term.over)
     return [f"repeat({begins}; {term.variable} in {over}) {_block(term.body)}"]
 
 
-def _schedule(schedule: Schedule | None) -> str:
+def _schedule(schedule: syntax.Schedule | None) -> str:
     return "" if schedule is None else f' ~schedule:"{print_schedule(schedule)}"'
 
 
 # -- definitions -----------------------------------------------------------------------------------------------------
 
 
-def print_function(definition: Function | Routine) -> str:
+def print_function(definition: ast.Function | ast.Routine) -> str:
     """One definition on one line."""
     head = _head(definition.head)
-    if isinstance(definition, Routine):
+    if isinstance(definition, ast.Routine):
         return f"cd {head} {_statements(definition.statements)}"
     body = definition.body
-    if isinstance(body, CustomOperation):
+    if isinstance(body, ast.CustomOperation):
         backward = "" if body.backward is None else f" grad {_statements(body.backward)}"
         return f"op {head} = prim{_logic(body.logic)} {_statements(body.forward)}{backward}"
     if body.bindings:
@@ -264,7 +219,7 @@ def print_function(definition: Function | Routine) -> str:
     return f"op {head} = {print_term(body.result)}"
 
 
-def _head(head: Head) -> str:
+def _head(head: ast.Head) -> str:
     tensors = []
     for each in head.tensors:
         dtype = "" if each.dtype is None else f": {each.dtype}"
@@ -280,27 +235,27 @@ def _head(head: Head) -> str:
     return f"{head.name}({text})"
 
 
-def print_shape(shape: ShapeNote) -> str:
+def print_shape(shape: ast.ShapeNote) -> str:
     """``b|i->o, p``."""
     batch, inner, output = (_row(row) for row in shape.rows)
     return (f"{batch}|" if batch else "") + (f"{inner}->" if inner else "") + output
 
 
-def _row(row: RowNote) -> str:
+def _row(row: ast.RowNote) -> str:
     items = [_axis(axis) for axis in row.leading]
     if row.variable is not None:
         items.append("..." if row.variable.startswith("...") else f"..{row.variable}..")
     return ", ".join([*items, *(_axis(axis) for axis in row.trailing)])
 
 
-def _axis(axis: AxisNote) -> str:
+def _axis(axis: ast.AxisNote) -> str:
     return f"{axis.size}" if axis.label is None else f"'{axis.label}' {axis.size}"
 
 
-def _block(body: Body) -> str:
+def _block(body: ast.Body) -> str:
     parts = [
         f"{print_term(each.target)} =: {print_term(each.term)}"
-        if isinstance(each, StateUpdate)
+        if isinstance(each, ast.StateUpdate)
         else _bound(each)
         for each in body.bindings
     ]
@@ -309,47 +264,47 @@ def _block(body: Body) -> str:
     return f"{{ {'; '.join(parts)} }}"
 
 
-def _bound(bound: NameBinding) -> str:
-    return f"{bound.name or DISCARD} = {print_term(bound.term)}"
+def _bound(bound: ast.NameBinding) -> str:
+    return f"{bound.name or syntax.DISCARD} = {print_term(bound.term)}"
 
 
 # -- statements ------------------------------------------------------------------------------------------------------
 
 
-def _statements(statements: Sequence[Statement]) -> str:
+def _statements(statements: Sequence[ast.Statement]) -> str:
     inner = "; ".join(print_statement(each) for each in statements)
     return f"{{ {inner} }}" if inner else "{ }"
 
 
-def print_statement(statement: Statement) -> str:
+def print_statement(statement: ast.Statement) -> str:
     """One statement on one line."""
     match statement:
-        case Assigned():
+        case ast.Assigned():
             return _assigned(statement)
-        case NameBinding():
+        case ast.NameBinding():
             return _bound(statement)
-        case TensorStatement():
+        case ast.TensorStatement():
             return f"{statement.word}({statement.tensor.name})"
-        case ForEach():
+        case ast.ForEach():
             head = f"for {statement.variable} in params({statement.tensor.name})"
             return f"{head} {_statements(statement.statements)}"
-        case Condition():
+        case ast.Condition():
             text = f"if {print_term(statement.test)} {_statements(statement.statements)}"
             other = statement.otherwise
             return f"{text} else {_statements(other)}" if other else text
-        case Routined():
+        case ast.Routined():
             pieces = [*_listed(statement.arguments), *_settings(statement.settings)]
             given = "".join(each if isinstance(each, str) else print_term(*each) for each in pieces)
             return f"{statement.name.name}({given})"
-        case Returned():
+        case ast.Returned():
             return f"return {', '.join(print_term(each) for each in statement.terms)}"
-        case Commented():
+        case ast.Commented():
             says = " ".join(print_term(each) for each in statement.says)
             inner = "; ".join(print_statement(each) for each in statement.statements)
             return f"~~({says}; {inner})" if inner else f"~~({says})"
 
 
-def _assigned(statement: Assigned) -> str:
+def _assigned(statement: ast.Assigned) -> str:
     accumulator = statement.accumulator
     sign = "=:" if accumulator is None else f"={':' if statement.fresh else ''}{accumulator}"
     right = _right(statement.right, guarded=False)
@@ -361,8 +316,8 @@ def _assigned(statement: Assigned) -> str:
     return f"{print_term(statement.target)} {sign} {right}{tail}"
 
 
-def _right(right: Single | Term, *, guarded: bool) -> str:
-    if not isinstance(right, Single):
+def _right(right: ast.Single | ast.Term, *, guarded: bool) -> str:
+    if not isinstance(right, ast.Single):
         return print_term(right, guarded=guarded)
     operator = right.operator
     if operator is not None and re.fullmatch(r"[a-z]\w*", operator) and operator != "not":
@@ -376,13 +331,15 @@ def _right(right: Single | Term, *, guarded: bool) -> str:
     return f" {operator} ".join(operands)
 
 
-def _operand(term: Term, guarded: bool) -> str:
+def _operand(term: ast.Term, guarded: bool) -> str:
     """An operand of an assignment: in parentheses unless it is a name, a part, a number or a call."""
     text = print_term(term, guarded=guarded)
-    bare = isinstance(term, Reference | Access | Number | Called | ScheduledExpression)
-    bare = bare or (isinstance(term, Unary) and term.operator.startswith("!"))
+    bare = isinstance(
+        term, ast.Reference | ast.Access | ast.Number | ast.Called | ast.ScheduledExpression
+    )
+    bare = bare or (isinstance(term, ast.Unary) and term.operator.startswith("!"))
     return text if bare else f"({text})"
 
 
-def _logic(logic: Logic) -> str:
+def _logic(logic: ast.Logic) -> str:
     return f' ~logic:"{logic.kind if logic.spec is None else logic.spec.text}"'

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ilang.core.ir.syntax import (
-    Application,
-    Block,
-    Combine,
-    Definition,
-    Einx,
-    Name,
-    Swap,
-    Tree,
-    children,
-)
+from ilang.core.ir import syntax
 from ilang.core.record import replace
 
 
 def merged(
-    first: Mapping[str, Definition], second: Mapping[str, Definition], tree: Tree
-) -> tuple[Mapping[str, Definition], Tree]:
+    first: Mapping[str, syntax.Definition],
+    second: Mapping[str, syntax.Definition],
+    tree: syntax.Tree,
+) -> tuple[Mapping[str, syntax.Definition], syntax.Tree]:
     """One set of definitions for two trees; ``tree`` is the one that uses ``second``.
 
     Where both define a name, that of ``second`` gets a new one: ``shift`` becomes ``shift_2``.
@@ -49,32 +41,32 @@ def merged(
     return {**first, **renamed}, _renamed(tree, names)
 
 
-def _renamed(tree: Tree, names: Mapping[str, str]) -> Tree:
+def _renamed(tree: syntax.Tree, names: Mapping[str, str]) -> syntax.Tree:
     """A tree with some names changed; subtrees that are shared stay shared."""
-    done: dict[int, Tree] = {}
+    done: dict[int, syntax.Tree] = {}
     todo = [tree]
     while todo:
         node = todo[-1]
-        below = children(node)
+        below = syntax.children(node)
         missing = [child for child in below if id(child) not in done]
         if missing and id(node) not in done:
             todo += missing
             continue
         todo.pop()
         match node:
-            case Name():
+            case syntax.Name():
                 done[id(node)] = replace(node, name=names.get(node.name, node.name))
-            case Combine():
+            case syntax.Combine():
                 done[id(node)] = replace(node, left=done[id(node.left)], right=done[id(node.right)])
-            case Swap():
+            case syntax.Swap():
                 done[id(node)] = replace(node, operand=done[id(node.operand)])
-            case Application():
+            case syntax.Application():
                 arguments = tuple(done[id(argument)] for argument in node.arguments)
                 component = done[id(node.component)]
                 done[id(node)] = replace(node, component=component, arguments=arguments)
-            case Einx(body=body) if body is not None:
+            case syntax.Einx(body=body) if body is not None:
                 done[id(node)] = replace(node, body=done[id(body)])
-            case Block():
+            case syntax.Block():
                 bindings = tuple(
                     replace(binding, application=done[id(binding.application)])
                     for binding in node.bindings

@@ -12,26 +12,7 @@ import re
 from collections.abc import Sequence
 
 from ilang.core.diagnostic import Error, Label, ModuleError, NotationError, counted
-from ilang.core.ir.functions import (
-    Access,
-    Binary,
-    Body,
-    Called,
-    Declared,
-    EinsumOne,
-    EinsumTwo,
-    Head,
-    Listed,
-    Reference,
-    Repeated,
-    ScheduledExpression,
-    Setting,
-    Sliced,
-    StateUpdate,
-    Term,
-    Text,
-    Unary,
-)
+from ilang.core.ir import functions as ast
 from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import Name, Tree, postorder
@@ -51,26 +32,26 @@ class Due:
     ``alone``: it is all of what is bound, or an argument, where several outputs or none may stand.
     """
 
-    term: Term
+    term: ast.Term
     environment: Environment
     wanted: str
     alone: bool = False
 
 
-def _below(term: Term) -> Sequence[Term]:
+def _below(term: ast.Term) -> Sequence[ast.Term]:
     """The operands of a node that binds no name and calls nothing."""
     match term:
-        case Access():
+        case ast.Access():
             return (term.tensor,)
-        case Unary() | EinsumOne():
+        case ast.Unary() | ast.EinsumOne():
             return (term.operand,)
-        case Binary() | EinsumTwo():
+        case ast.Binary() | ast.EinsumTwo():
             return (term.left, term.right)
-        case Sliced():
+        case ast.Sliced():
             return (term.operand, term.position)
-        case Listed():
+        case ast.Listed():
             return term.items
-        case ScheduledExpression():
+        case ast.ScheduledExpression():
             return (term.term,)
         case _:
             return ()
@@ -84,7 +65,7 @@ class Terms:
         self.refused = refused
         self.names = DefinitionNames(file, refused)
 
-    def look(self, term: Term, environment: Environment, wanted: str = VALUE) -> None:
+    def look(self, term: ast.Term, environment: Environment, wanted: str = VALUE) -> None:
         """Note what is wrong with a term; ``wanted`` names what is configuration alone: `a condition`."""
         todo = [Due(term, environment, wanted)]
         while todo:
@@ -94,28 +75,28 @@ class Terms:
         """Note what is wrong with one node; give what is below it."""
         term = due.term
         match term:
-            case Reference():
+            case ast.Reference():
                 self._reference(term, due)
-            case Declared():
+            case ast.Declared():
                 self._declared(term, due)
-            case Called():
+            case ast.Called():
                 return self._called(term, due)
-            case Repeated():
+            case ast.Repeated():
                 self._repeated(term, due.environment)
-            case Binary(operator="**."):
+            case ast.Binary(operator="**."):
                 self.look(term.right, due.environment, "an exponent")
                 return [Due(term.left, due.environment, due.wanted)]
-            case Binary():
+            case ast.Binary():
                 self._operands(term, due.environment)
-            case EinsumOne():
+            case ast.EinsumOne():
                 self.operands_of(term.spec, 1)
-            case EinsumTwo():
+            case ast.EinsumTwo():
                 self.operands_of(term.spec, 2)
             case _:
                 pass
         return [Due(each, due.environment, due.wanted) for each in _below(term)]
 
-    def _reference(self, term: Reference, due: Due) -> None:
+    def _reference(self, term: ast.Reference, due: Due) -> None:
         entry = self.names.read(due.environment, term.name, term.span)
         if entry is None:
             if term.name in self.file.names and not due.wanted:
@@ -133,7 +114,7 @@ class Terms:
             help_line = f"call it: `{term.name}(x)`"
             self.refused.append(ModuleError("E0426", message, term.span, help_line, labels))
 
-    def _definition(self, term: Reference) -> None:
+    def _definition(self, term: ast.Reference) -> None:
         """A definition where a value belongs: a component without inputs alone is one."""
         name = term.name
         wires = self.file.wires.get(name)
@@ -146,19 +127,19 @@ class Terms:
         message = f"`{name}` is {takes}, and a value belongs here"
         self.refused.append(ModuleError("E0426", message, term.span, f"call it: `{name}(x)`"))
 
-    def _declared(self, term: Declared, due: Due) -> None:
+    def _declared(self, term: ast.Declared, due: Due) -> None:
         if due.wanted:
             message = f"{due.wanted} is on configuration, and a string declares a tensor"
             self.refused.append(ModuleError("E0445", message, term.span, "write a number"))
         for each in term.extents or ():
             self.look(each, due.environment, "an extent")
 
-    def _operands(self, term: Binary, environment: Environment) -> None:
+    def _operands(self, term: ast.Binary, environment: Environment) -> None:
         """Refuse configuration beside a contraction."""
         if term.operator not in ("*", "/"):
             return
         for each in (term.left, term.right):
-            entries = environment.get(each.name, ()) if isinstance(each, Reference) else ()
+            entries = environment.get(each.name, ()) if isinstance(each, ast.Reference) else ()
             if entries and entries[0].kind in ("configuration", "number"):
                 effect = "contracts axes" if term.operator == "*" else "divides along axes"
                 message = f"`{term.operator}` {effect}, and `{entries[0].name}` is a number"
@@ -179,15 +160,15 @@ class Terms:
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
-    def _called(self, term: Called, due: Due) -> list[Due]:
+    def _called(self, term: ast.Called, due: Due) -> list[Due]:
         """Note what is wrong with a call; give its arguments, and its settings."""
         component = term.component
-        name = component.name if isinstance(component, Reference) else ""
+        name = component.name if isinstance(component, ast.Reference) else ""
         if due.wanted and name != "dim":
             message = f"{due.wanted} is on configuration, and a call gives a tensor"
             help_line = 'the size of an axis is a number: `dim(x, "n")`'
             self.refused.append(ModuleError("E0445", message, term.span, help_line))
-        if isinstance(component, Reference):
+        if isinstance(component, ast.Reference):
             self._function(term, component, due)
         else:
             self._component(term, due)
@@ -196,15 +177,15 @@ class Terms:
         return [
             Due(each, due.environment, VALUE, alone=True)
             for each in term.arguments
-            if not isinstance(each, Text)
+            if not isinstance(each, ast.Text)
         ]
 
-    def setting(self, setting: Setting, environment: Environment) -> None:
+    def setting(self, setting: ast.Setting, environment: Environment) -> None:
         """A configuration value that is given."""
-        if not isinstance(setting.value, Text):
+        if not isinstance(setting.value, ast.Text):
             self.look(setting.value, environment, "a configuration value")
 
-    def _function(self, term: Called, component: Reference, due: Due) -> None:
+    def _function(self, term: ast.Called, component: ast.Reference, due: Due) -> None:
         name, file = component.name, self.file
         entries = due.environment.get(name, ())
         if entries and entries[0].kind == "instance":
@@ -229,7 +210,7 @@ class Terms:
         else:
             self._primitive(term, name)
 
-    def _of_instance(self, term: Called, entry: NameEntry) -> None:
+    def _of_instance(self, term: ast.Called, entry: NameEntry) -> None:
         if term.settings is not None:
             message = f"`{entry.name}` has its configuration already"
             labels = (Label(term.span, "called here"), Label(entry.span, "made here"))
@@ -239,7 +220,7 @@ class Terms:
             shown = f"`{entry.name}`"
             self.refused += misgiven(shown, entry.head, term.arguments, term.span, self.file)
 
-    def _primitive(self, term: Called, name: str) -> None:
+    def _primitive(self, term: ast.Called, name: str) -> None:
         takes = PRIMITIVES[name]
         if term.settings is not None:
             message = f"`{name}` has no configuration"
@@ -248,12 +229,12 @@ class Terms:
         if takes is not None:
             shown = f"`{name}`"
             self.refused += misgiven(shown, takes, term.arguments, term.span, self.file, "argument")
-        if name == "einmax" and term.arguments and not isinstance(term.arguments[0], Text):
+        if name == "einmax" and term.arguments and not isinstance(term.arguments[0], ast.Text):
             message = "the first argument of `einmax` is a specification in quotes"
             help_line = '`einmax("b|i => b|0", x)`'
             self.refused.append(ModuleError("E0442", message, term.arguments[0].span, help_line))
 
-    def _component(self, term: Called, due: Due) -> None:
+    def _component(self, term: ast.Called, due: Due) -> None:
         shown = shown_component(term.component)
         if term.settings is not None:
             message = f"{shown} is a component, and has no configuration"
@@ -269,9 +250,9 @@ class Terms:
             help_line = "a call takes all of them as arguments: `max(f(x))`"
             self.refused.append(ModuleError("E0443", message, term.span, help_line))
 
-    def _wired(self, component: Reference | Tree) -> None:
+    def _wired(self, component: ast.Reference | Tree) -> None:
         """Refuse a component that is wired of tensor functions or routines, or told one."""
-        if isinstance(component, Reference):
+        if isinstance(component, ast.Reference):
             return
         for node in postorder(component):
             if not isinstance(node, Name):
@@ -289,7 +270,7 @@ class Terms:
 
     # -- repeat and blocks -------------------------------------------------------------------------------------------
 
-    def _repeated(self, term: Repeated, environment: Environment) -> None:
+    def _repeated(self, term: ast.Repeated, environment: Environment) -> None:
         self.look(term.start, environment)
         self.look(term.over, environment, "what is repeated")
         inner = dict(environment)
@@ -303,10 +284,10 @@ class Terms:
             span = term.start.span
             self.refused.append(ModuleError("E0422", message, span, help_line))
 
-    def body(self, body: Body, environment: Environment) -> None:
+    def body(self, body: ast.Body, environment: Environment) -> None:
         """The bindings of a block in order, and its value."""
         for bound in body.bindings:
-            if isinstance(bound, StateUpdate):
+            if isinstance(bound, ast.StateUpdate):
                 self.look(bound.target, environment)
                 self.look(bound.term, environment)
                 continue
@@ -319,13 +300,13 @@ class Terms:
         self.look(body.result, environment)
 
     def bind(
-        self, name: str | None, term: Term, environment: Environment, entry: NameEntry
+        self, name: str | None, term: ast.Term, environment: Environment, entry: NameEntry
     ) -> None:
         """``name = EXPR``: an instance, where a tensor function is given its configuration alone."""
         head = self._made(term, environment)
         if head is None:
             self.look(term, environment)
-        elif isinstance(term, Called):
+        elif isinstance(term, ast.Called):
             self.refused += misconfigured(head, term.settings, term.span, labelled=True)
             for each in term.settings or ():
                 self.setting(each, environment)
@@ -333,12 +314,12 @@ class Terms:
         if name is not None:
             self.names.bind(environment, entry)
 
-    def _made(self, term: Term, environment: Environment) -> Head | None:
+    def _made(self, term: ast.Term, environment: Environment) -> ast.Head | None:
         """The head of the tensor function that a term makes an instance of."""
-        if not isinstance(term, Called) or term.arguments or term.settings is None:
+        if not isinstance(term, ast.Called) or term.arguments or term.settings is None:
             return None
         component = term.component
-        if not isinstance(component, Reference) or component.name in environment:
+        if not isinstance(component, ast.Reference) or component.name in environment:
             return None
         head = self.file.functions.get(component.name)
         return head if head is not None and head.tensors else None

@@ -12,25 +12,7 @@ from __future__ import annotations
 from typing import cast, get_args
 
 from ilang.core.diagnostic import Error, NotationError, gathered
-from ilang.core.ir.functions import (
-    Access,
-    Accumulator,
-    Assigned,
-    Commented,
-    Condition,
-    Declared,
-    ForEach,
-    Logic,
-    Mark,
-    Reference,
-    Returned,
-    Routined,
-    Statement,
-    TensorStatement,
-    TensorWord,
-    Term,
-    Text,
-)
+from ilang.core.ir import functions as ast
 from ilang.core.ir.syntax import Schedule
 from ilang.core.notation.blocks import (
     ASSIGN,
@@ -64,10 +46,10 @@ STATEMENT_HELP = (
     "a statement is an assignment, `c =: a + b`, a binding, `y = f(x)`, a call, `sgd(p; 0.1)`, or one of "
     "`forward(t)`, `backprop(t)`, `for`, `if`, `return`"
 )
-TENSOR_STATEMENTS: tuple[TensorWord, ...] = get_args(TensorWord)
+TENSOR_STATEMENTS: tuple[ast.TensorWord, ...] = get_args(ast.TensorWord)
 
 
-def read_statements(reader: Reader, context: Context) -> tuple[Statement, ...]:
+def read_statements(reader: Reader, context: Context) -> tuple[ast.Statement, ...]:
     """The statements of the block at the cursor.
 
     Raises:
@@ -83,13 +65,13 @@ def read_statements(reader: Reader, context: Context) -> tuple[Statement, ...]:
     return tuple(collected_statements)
 
 
-def _statement(part: Reader, context: Context) -> Statement:
+def _statement(part: Reader, context: Context) -> ast.Statement:
     token = lexeme(part)
     start = part.pos
     follows = lexeme_at(part, token.end)
     if token.text == "~~":
         return _commented(part, context)
-    statement: Statement | None = None
+    statement: ast.Statement | None = None
     if token.kind == "word" and follows.text == "(":
         statement = _begins_with_call(part, context, token.text)
     elif token.text == "for":
@@ -114,7 +96,7 @@ def _statement(part: Reader, context: Context) -> Statement:
     return _assigned(part, context)
 
 
-def _begins_with_call(part: Reader, context: Context, name: str) -> Statement | None:
+def _begins_with_call(part: Reader, context: Context, name: str) -> ast.Statement | None:
     """``forward(t)`` and its like, or the call of a routine; None where the call is a target."""
     at = part.past(BLANKS, lexeme(part).end)
     stop = past_bracket(part, at)
@@ -123,9 +105,9 @@ def _begins_with_call(part: Reader, context: Context, name: str) -> Statement | 
     if name in WORDS or (stop > 0 and lexeme_at(part, stop).kind != "end"):
         return None
     start = part.pos
-    reference = Reference(name, take(part, lexeme(part)))
+    reference = ast.Reference(name, take(part, lexeme(part)))
     bracket = take(part, lexeme(part))
-    arguments: list[Term] = []
+    arguments: list[ast.Term] = []
     while sign(part) not in (")", ";") or arguments:
         arguments.append(read_term(part, context))
         if sign(part) != ",":
@@ -133,19 +115,19 @@ def _begins_with_call(part: Reader, context: Context, name: str) -> Statement | 
         take(part, lexeme(part), right=True)
     settings = read_settings(part, context) if sign(part) == ";" else None
     closing(part, ")", bracket, "E0191", "`,`, `;` or `)`" if settings is None else "`,` or `)`")
-    return Routined(reference, tuple(arguments), settings, part.span(start))
+    return ast.Routined(reference, tuple(arguments), settings, part.span(start))
 
 
-def _of_tensor(part: Reader, name: str) -> Statement:
+def _of_tensor(part: Reader, name: str) -> ast.Statement:
     """``forward(t)``, ``backprop(t)``, ``zero_grads(t)``."""
     start = part.pos
     take(part, lexeme(part))
     tensor = _tensor_in_parentheses(part, name)
     word = next(each for each in TENSOR_STATEMENTS if each == name)
-    return TensorStatement(word, tensor, part.span(start))
+    return ast.TensorStatement(word, tensor, part.span(start))
 
 
-def _tensor_in_parentheses(part: Reader, name: str) -> Reference:
+def _tensor_in_parentheses(part: Reader, name: str) -> ast.Reference:
     """``(t)``."""
     help_line = f"give the tensor a name: `loss = ...`, then `{name}(loss)`"
     bracket = expect(part, "(", f"`(` after `{name}`", "E0197")
@@ -155,10 +137,10 @@ def _tensor_in_parentheses(part: Reader, name: str) -> Reference:
     if sign(part) != ")" and lexeme(part).kind != "end":
         raise unexpected(part, "E0197", "`)`", help_line)
     closing(part, ")", bracket, "E0197", "`)`")
-    return Reference(span.text(), span)
+    return ast.Reference(span.text(), span)
 
 
-def _for(part: Reader, context: Context) -> ForEach:
+def _for(part: Reader, context: Context) -> ast.ForEach:
     """``for p in params(t) { ... }``."""
     help_line = "it is written `for p in params(loss) { sgd(p; 0.1) }`"
     start = part.pos
@@ -173,10 +155,10 @@ def _for(part: Reader, context: Context) -> ForEach:
     tensor = _tensor_in_parentheses(part, "params")
     refuse_brace(part, "`{` and the statements", help_line)
     inside = read_statements(part, context)
-    return ForEach(variable.text(), tensor, inside, Mark(variable), part.span(start))
+    return ast.ForEach(variable.text(), tensor, inside, ast.Mark(variable), part.span(start))
 
 
-def _condition(part: Reader, context: Context) -> Condition:
+def _condition(part: Reader, context: Context) -> ast.Condition:
     """``if CONDITION { ... } else { ... }``."""
     help_line = "it is written `if momentum > 0 { ... } else { ... }`"
     start = part.pos
@@ -184,7 +166,7 @@ def _condition(part: Reader, context: Context) -> Condition:
     test = read_term(part, context)
     refuse_brace(part, "`{` and the statements", help_line)
     then = read_statements(part, context)
-    otherwise: tuple[Statement, ...] = ()
+    otherwise: tuple[ast.Statement, ...] = ()
     if lexeme(part).text == "else":
         take(part, lexeme(part), left=True)
         if lexeme(part).text == "if":
@@ -196,7 +178,7 @@ def _condition(part: Reader, context: Context) -> Condition:
             refuse_brace(part, "`{` and the statements", help_line)
             otherwise = read_statements(part, context)
     context.leave()
-    return Condition(test, then, otherwise, part.span(start))
+    return ast.Condition(test, then, otherwise, part.span(start))
 
 
 def _space_before(part: Reader, number: int) -> None:
@@ -206,25 +188,25 @@ def _space_before(part: Reader, number: int) -> None:
         part.trace[number] = (start, end, True, right)
 
 
-def _returned(part: Reader, context: Context) -> Returned:
+def _returned(part: Reader, context: Context) -> ast.Returned:
     """``return a, b``."""
     start = part.pos
     take(part, lexeme(part), right=True)
-    terms: list[Term] = [_output(part, context)]
+    terms: list[ast.Term] = [_output(part, context)]
     while sign(part) == ",":
         take(part, lexeme(part), right=True)
         terms.append(_output(part, context))
     finished(part, "E0197", "give it a name above: `y = ...`, then `return y`")
-    return Returned(tuple(terms), part.span(start))
+    return ast.Returned(tuple(terms), part.span(start))
 
 
-def _output(part: Reader, context: Context) -> Term:
+def _output(part: Reader, context: Context) -> ast.Term:
     if not word(part):
         raise unexpected(part, "E0197", "the name of a tensor", "it is written `return a, b`")
     return read_tensor(part, context)
 
 
-def _commented(part: Reader, context: Context) -> Commented:
+def _commented(part: Reader, context: Context) -> ast.Commented:
     """``~~("text" tensor "text"; statements)``."""
     start = part.pos
     take(part, lexeme(part))
@@ -237,21 +219,21 @@ def _commented(part: Reader, context: Context) -> Commented:
         message = "this parenthesis is never closed"
         raise NotationError("E0110", message, bracket, "close it with `)`")
     context.enter(bracket)
-    says: list[Text | Reference | Access] = []
+    says: list[ast.Text | ast.Reference | ast.Access] = []
     while sign(part) not in (";", ")"):
         token = lexeme(part)
         if token.kind == "string":
             span = take(part, token, left=bool(says))
-            says.append(Text(token.text[1:-1], span))
+            says.append(ast.Text(token.text[1:-1], span))
         elif token.kind == "word":
             begins = len(part.trace or ())
             tensor = read_tensor(part, context)
             if says:
                 _space_before(part, begins)
-            says.append(cast("Reference | Access", tensor))
+            says.append(cast("ast.Reference | ast.Access", tensor))
         else:
             raise unexpected(part, "E0197", "a string, a tensor, or `;`", help_line)
-    found_statements: tuple[Statement, ...] = ()
+    found_statements: tuple[ast.Statement, ...] = ()
     if sign(part) == ";":
         take(part, lexeme(part), right=True)
         refused: list[Error] = []
@@ -262,13 +244,13 @@ def _commented(part: Reader, context: Context) -> Commented:
     closing(part, ")", bracket, "E0197", "`)`")
     context.leave()
     finished(part, "E0197", help_line)
-    return Commented(tuple(says), found_statements, part.span(start))
+    return ast.Commented(tuple(says), found_statements, part.span(start))
 
 
 # -- assignments -----------------------------------------------------------------------------------------------------
 
 
-def _assigned(part: Reader, context: Context) -> Assigned:
+def _assigned(part: Reader, context: Context) -> ast.Assigned:
     """``LHS ASSIGN RHS [~logic] [~schedule]``, which fills a reader."""
     start = part.pos
     target = _target(part, context)
@@ -278,7 +260,7 @@ def _assigned(part: Reader, context: Context) -> Assigned:
         raise _no_assignment(part, target)
     place = part.take(match.end(), left=True, right=True)
     fresh = match.group(1) is not None and match.group(2) is not None
-    accumulator = cast("Accumulator | None", match.group(2) or match.group(3))
+    accumulator = cast("ast.Accumulator | None", match.group(2) or match.group(3))
     end = _before_tail(part)
     inner = part.part(part.pos, end, "statement")
     right = read_right(inner, context)
@@ -286,12 +268,12 @@ def _assigned(part: Reader, context: Context) -> Assigned:
     logic, schedule = read_tail(part)
     finished(part, "E0197", usual=STATEMENT_HELP)
     span = part.span(start)
-    return Assigned(target, accumulator, fresh, right, logic, schedule, Mark(place), span)
+    return ast.Assigned(target, accumulator, fresh, right, logic, schedule, ast.Mark(place), span)
 
 
-def _no_assignment(part: Reader, target: Term) -> NotationError:
+def _no_assignment(part: Reader, target: ast.Term) -> NotationError:
     """The error for a target without an operator of assignment."""
-    if isinstance(target, Declared) and sign(part) == "=":
+    if isinstance(target, ast.Declared) and sign(part) == "=":
         help_line = f'`"{target.name}" =: ...` assigns; a name is bound without quotes: `{target.name} = ...`'
         return unexpected(part, "E0197", "an operator of assignment", help_line)
     if lexeme(part).kind == "end":
@@ -302,7 +284,7 @@ def _no_assignment(part: Reader, target: Term) -> NotationError:
     return unexpected(part, "E0197", wanted, usual=usual)
 
 
-def _target(part: Reader, context: Context) -> Reference | Access | Declared:
+def _target(part: Reader, context: Context) -> ast.Reference | ast.Access | ast.Declared:
     """The target of an assignment: a name, ``x.grad``, or a string."""
     token = lexeme(part)
     if token.kind not in ("word", "string") or (token.kind == "word" and token.text in WORDS):
@@ -322,7 +304,7 @@ def _before_tail(part: Reader) -> int:
         end = match.start()
 
 
-def read_tail(part: Reader) -> tuple[Logic | None, Schedule | None]:
+def read_tail(part: Reader) -> tuple[ast.Logic | None, Schedule | None]:
     """``[~logic] [~schedule]`` at the cursor."""
     logic = read_logic(part) if at_label(part, "logic") else None
     schedule = read_schedule(part) if at_label(part, "schedule") else None

@@ -12,29 +12,7 @@ from __future__ import annotations
 from typing import cast
 
 from ilang.core.diagnostic import NotationError
-from ilang.core.ir.functions import (
-    Access,
-    Binary,
-    Called,
-    Declared,
-    EinsumOne,
-    EinsumTwo,
-    Infix,
-    Listed,
-    Mark,
-    Nested,
-    Number,
-    Part,
-    Prefix,
-    Reference,
-    Repeated,
-    ScheduledExpression,
-    Setting,
-    Sliced,
-    Term,
-    Text,
-    Unary,
-)
+from ilang.core.ir import functions as ast
 from ilang.core.ir.primitives import TEXTS
 from ilang.core.ir.syntax import Conversion, Identity, Tree
 from ilang.core.notation.lookahead import matches_form, past_bracket
@@ -73,7 +51,7 @@ STRING_HELP = (
 )
 
 
-def read_whole_term(reader: Reader, context: Context) -> Term:
+def read_whole_term(reader: Reader, context: Context) -> ast.Term:
     """The expression that fills a reader.
 
     Raises:
@@ -84,7 +62,7 @@ def read_whole_term(reader: Reader, context: Context) -> Term:
     return term
 
 
-def read_term(reader: Reader, context: Context, least: int = 0) -> Term:
+def read_term(reader: Reader, context: Context, least: int = 0) -> ast.Term:
     """An expression of operators that bind at least so tightly."""
     start = reader.pos = reader.past(BLANKS, reader.pos)
     left = _prefixed(reader, context)
@@ -103,32 +81,32 @@ def read_term(reader: Reader, context: Context, least: int = 0) -> Term:
         if token.text in ("++", "*+"):
             left = _einsum(reader, context, left, token.text, start)
         elif token.text == "@|":
-            left = Sliced(left, _position(reader, context), reader.span(start))
+            left = ast.Sliced(left, _position(reader, context), reader.span(start))
         else:
             right = (
                 _exponent(reader, context)
                 if level == POWER
                 else read_term(reader, context, level + 1)
             )
-            operator = cast("Infix", token.text)
+            operator = cast("ast.Infix", token.text)
             refuse_number(operator, left, right, place)
-            left = Binary(operator, left, right, Mark(place), reader.span(start))
+            left = ast.Binary(operator, left, right, ast.Mark(place), reader.span(start))
 
 
-def _chained(reader: Reader, token: Lexeme, left: Term) -> NotationError:
+def _chained(reader: Reader, token: Lexeme, left: ast.Term) -> NotationError:
     """The error for a second comparison, or a second power."""
     span = reader.span(reader.pos, token.end)
     if token.text == "**.":
         help_line = "group with parentheses: `(x **. 2) **. 3`"
         return NotationError("E0194", "powers do not chain", span, help_line)
-    shown = left.right.span.text() if isinstance(left, Binary) else "b"
+    shown = left.right.span.text() if isinstance(left, ast.Binary) else "b"
     shown = " ".join(shown.split())
     shown = shown if len(shown) < 40 else "b"
     help_line = f"compare twice: `… && {shown} {token.text} …`; or group with parentheses"
     return NotationError("E0194", "comparisons do not chain", span, help_line)
 
 
-def refuse_number(operator: str, left: Term, right: Term, place: Span) -> None:
+def refuse_number(operator: str, left: ast.Term, right: ast.Term, place: Span) -> None:
     """Refuse a number beside a contraction.
 
     Raises:
@@ -137,7 +115,7 @@ def refuse_number(operator: str, left: Term, right: Term, place: Span) -> None:
     if operator not in ("*", "/"):
         return
     for each in (left, right):
-        if isinstance(each, Number | Unary) and _is_number(each):
+        if isinstance(each, ast.Number | ast.Unary) and _is_number(each):
             effect = "contracts axes" if operator == "*" else "divides along axes"
             message = f"`{operator}` {effect}, and {each.span.text()} is a number"
             texts = [side.span.text().strip() for side in (left, right)]
@@ -147,19 +125,19 @@ def refuse_number(operator: str, left: Term, right: Term, place: Span) -> None:
             raise NotationError("E0192", message, place, help_line)
 
 
-def _is_number(term: Term) -> bool:
-    while isinstance(term, Unary) and term.operator in ("-", "!.", "!.."):
+def _is_number(term: ast.Term) -> bool:
+    while isinstance(term, ast.Unary) and term.operator in ("-", "!.", "!.."):
         term = term.operand
-    return isinstance(term, Number)
+    return isinstance(term, ast.Number)
 
 
-def _prefixed(reader: Reader, context: Context) -> Term:
+def _prefixed(reader: Reader, context: Context) -> ast.Term:
     token = lexeme(reader)
     is_prefix = token.text in ("-", "?/", "!.", "!..") and token.kind == "sign"
     if not is_prefix and token.text != "not":
         return _primary(reader, context)
     start = reader.pos
-    operator = cast("Prefix", token.text)
+    operator = cast("ast.Prefix", token.text)
     follows = lexeme_at(reader, token.end)
     apart = operator == "not" or (operator.startswith("!") and follows.kind == "number")
     apart = apart or (operator == "-" and follows.text == "?/")
@@ -168,20 +146,20 @@ def _prefixed(reader: Reader, context: Context) -> Term:
     context.enter(span)
     operand = read_term(reader, context, POWER if operator == "-" else CALL)
     context.leave()
-    return Unary(operator, operand, reader.span(start))
+    return ast.Unary(operator, operand, reader.span(start))
 
 
-def _exponent(reader: Reader, context: Context) -> Term:
+def _exponent(reader: Reader, context: Context) -> ast.Term:
     """The term right of ``**.``: a number, perhaps with a sign, or configuration."""
     token = lexeme(reader)
     if token.text != "-":
         return _primary(reader, context)
     start = reader.pos
     take(reader, token)
-    return Unary("-", _primary(reader, context), reader.span(start))
+    return ast.Unary("-", _primary(reader, context), reader.span(start))
 
 
-def _position(reader: Reader, context: Context) -> Term:
+def _position(reader: Reader, context: Context) -> ast.Term:
     """The term right of ``@|``."""
     if sign(reader) == "-":
         help_line = "positions count from 0: `x @| 0` is the first"
@@ -189,20 +167,20 @@ def _position(reader: Reader, context: Context) -> Term:
     return _primary(reader, context)
 
 
-def _einsum(reader: Reader, context: Context, left: Term, text: str, start: int) -> Term:
+def _einsum(reader: Reader, context: Context, left: ast.Term, text: str, start: int) -> ast.Term:
     """The term that ``++`` or ``*+`` makes of the one before it and of what follows."""
     help_line = f'`{text}` is followed by a specification: `x {text} "..."`'
     spec = read_spec(reader, help_line, text == "*+")
     if text == "++":
-        return EinsumOne(left, spec, reader.span(start))
+        return ast.EinsumOne(left, spec, reader.span(start))
     right = read_term(reader, context, BINDING["*+"] + 1)
-    return EinsumTwo(left, spec, right, reader.span(start))
+    return ast.EinsumTwo(left, spec, right, reader.span(start))
 
 
 # -- operands --------------------------------------------------------------------------------------------------------
 
 
-def _primary(reader: Reader, context: Context) -> Term:
+def _primary(reader: Reader, context: Context) -> ast.Term:
     """A name, a number, a string, a literal, a call, or an expression in parentheses."""
     token = lexeme(reader)
     match token.kind:
@@ -218,7 +196,7 @@ def _primary(reader: Reader, context: Context) -> Term:
             return _bracketed(reader, context, token)
 
 
-def _bracketed(reader: Reader, context: Context, token: Lexeme) -> Term:
+def _bracketed(reader: Reader, context: Context, token: Lexeme) -> ast.Term:
     if token.text == "(":
         return _parenthesis(reader, context)
     if token.text in ("[", "[|"):
@@ -243,12 +221,12 @@ def _no_operand(reader: Reader) -> NotationError:
     return unexpected(reader, "E0191", "an operand", usual=TERM_HELP)
 
 
-def _word(reader: Reader, context: Context, token: Lexeme) -> Term:
+def _word(reader: Reader, context: Context, token: Lexeme) -> ast.Term:
     start = reader.pos
     text = token.text
     follows = lexeme_at(reader, token.end).text
     if text in CONSTANTS:
-        return Number(text, CONSTANTS[text], True, take(reader, token))
+        return ast.Number(text, CONSTANTS[text], True, take(reader, token))
     if text == "repeat":
         return _repeat(reader, context)
     if text in QUOTED and follows in ("(", "."):
@@ -263,20 +241,20 @@ def _word(reader: Reader, context: Context, token: Lexeme) -> Term:
         message = f"`{text}` is a word of the language, and an operand belongs here"
         span = reader.span(start, token.end)
         raise NotationError("E0191", message, span, WORDS_INSTEAD.get(text, TERM_HELP))
-    name = Reference(context.slots.get(text, text), take(reader, token))
+    name = ast.Reference(context.slots.get(text, text), take(reader, token))
     return _call(reader, context, name, start) if follows == "(" else _part(reader, context, name)
 
 
-def read_tensor(reader: Reader, context: Context) -> Reference | Access | Declared:
+def read_tensor(reader: Reader, context: Context) -> ast.Reference | ast.Access | ast.Declared:
     """A name, or a string that declares one, and perhaps a part of it; a word or a string stands at the cursor."""
     token = lexeme(reader)
     span = take(reader, token)
     if token.kind == "string":
-        return _part(reader, context, Declared(token.text[1:-1], None, None, span))
-    return _part(reader, context, Reference(context.slots.get(token.text, token.text), span))
+        return _part(reader, context, ast.Declared(token.text[1:-1], None, None, span))
+    return _part(reader, context, ast.Reference(context.slots.get(token.text, token.text), span))
 
 
-def read_operand(reader: Reader, context: Context, signed: bool = False) -> Term | None:
+def read_operand(reader: Reader, context: Context, signed: bool = False) -> ast.Term | None:
     """An operand of an assignment: a name, a part, a number, a call, or an expression in parentheses; else None.
 
     ``signed``: a number may have a minus.
@@ -293,8 +271,8 @@ def read_operand(reader: Reader, context: Context, signed: bool = False) -> Term
 
 
 def _part(
-    reader: Reader, context: Context, tensor: Reference | Declared
-) -> Reference | Access | Declared:
+    reader: Reader, context: Context, tensor: ast.Reference | ast.Declared
+) -> ast.Reference | ast.Access | ast.Declared:
     """A tensor, or a part of it: ``x.grad``."""
     if not reader.at(".") or lexeme(reader).text != ".":
         return tensor
@@ -312,7 +290,7 @@ def _part(
         message = f"a tensor has no part `.{'.'.join(parts)}`"
         help_line = "the parts are `.value`, `.grad`, `.merge` and `.grad.merge`"
         raise NotationError("E0198", message, span, help_line)
-    return Access(tensor, cast("Part", text), span)
+    return ast.Access(tensor, cast("ast.Part", text), span)
 
 
 def _part_name(reader: Reader, dot: Span) -> str:
@@ -326,7 +304,7 @@ def _part_name(reader: Reader, dot: Span) -> str:
     return take(reader, token).text()
 
 
-def _parenthesis(reader: Reader, context: Context) -> Term:
+def _parenthesis(reader: Reader, context: Context) -> ast.Term:
     """A program before its arguments, numbers along an input axis, or an expression."""
     start = reader.pos
     stop = past_bracket(reader, start)
@@ -346,7 +324,7 @@ def _parenthesis(reader: Reader, context: Context) -> Term:
         raise NotationError("E0191", message, reader.here(), help_line)
     closing(reader, ")", bracket, "E0191")
     if at_label(reader, "schedule"):
-        return ScheduledExpression(term, read_schedule(reader), reader.span(start))
+        return ast.ScheduledExpression(term, read_schedule(reader), reader.span(start))
     return term
 
 
@@ -362,29 +340,31 @@ def _program(reader: Reader, context: Context, stop: int) -> Tree:
     return tree
 
 
-def read_declared(reader: Reader, context: Context) -> Declared:
+def read_declared(reader: Reader, context: Context) -> ast.Declared:
     """A string, and what follows it."""
     start = reader.pos
     span = take(reader, lexeme(reader))
     name = span.text()[1:-1]
     token = lexeme(reader)
-    extents: tuple[Term, ...] | None = None
-    initial: Number | Nested | None = None
+    extents: tuple[ast.Term, ...] | None = None
+    initial: ast.Number | ast.Nested | None = None
     if token.kind == "number":
         number = take_number(reader, left=True)
         extents, initial = ((number,), None) if number.whole else (None, number)
     elif token.kind == "word" and token.text not in WORDS and token.text != "not":
-        extents = (Reference(token.text, take(reader, token, left=True)),)
+        extents = (ast.Reference(token.text, take(reader, token, left=True)),)
     elif token.text == "(":
         extents, initial = _extents(reader, context)
     elif token.text in ("[", "[|"):
         initial = read_literal(reader, reader.pos, left=True)
     end = span.end if extents is None and initial is None else reader.pos
     reader.pos = end
-    return Declared(name, extents, initial, reader.span(start, end))
+    return ast.Declared(name, extents, initial, reader.span(start, end))
 
 
-def _extents(reader: Reader, context: Context) -> tuple[tuple[Term, ...] | None, Number | None]:
+def _extents(
+    reader: Reader, context: Context
+) -> tuple[tuple[ast.Term, ...] | None, ast.Number | None]:
     """``(2, hid)``, ``(2 *. hid)``, or one number that a parameter starts from: ``(-0.5)``."""
     bracket = take(reader, lexeme(reader), left=True)
     context.enter(bracket)
@@ -401,7 +381,7 @@ def _extents(reader: Reader, context: Context) -> tuple[tuple[Term, ...] | None,
         if len(terms) == 1 and not number.whole:
             value = -number.value if negative else number.value
             text = f"-{number.text}" if negative else number.text
-            return None, Number(text, value, False, each.span)
+            return None, ast.Number(text, value, False, each.span)
         message = f"the extent of an axis is a whole number, and this is {each.span.text()}"
         raise NotationError("E0196", message, each.span, STRING_HELP)
     return tuple(terms), None
@@ -410,16 +390,18 @@ def _extents(reader: Reader, context: Context) -> tuple[tuple[Term, ...] | None,
 # -- calls -----------------------------------------------------------------------------------------------------------
 
 
-def _call(reader: Reader, context: Context, component: Reference | Tree, start: int) -> Called:
+def _call(
+    reader: Reader, context: Context, component: ast.Reference | Tree, start: int
+) -> ast.Called:
     """A component whose arguments follow: ``layer(x; 64)``."""
     if sign(reader) != "(":
         help_line = "a component is applied to its arguments: `(+ij~i)(x)`"
         raise unexpected(reader, "E0191", "`(` and the arguments", help_line)
     bracket = take(reader, lexeme(reader))
     context.enter(bracket)
-    name = component.name if isinstance(component, Reference) else ""
+    name = component.name if isinstance(component, ast.Reference) else ""
     text_at = -1 if name in context.definitions else TEXTS.get(name, -1)
-    arguments: list[Term] = []
+    arguments: list[ast.Term] = []
     while sign(reader) not in (")", ";") or (arguments and _after_comma(reader)):
         arguments.append(_argument(reader, context, len(arguments) == text_at))
         if sign(reader) != ",":
@@ -430,7 +412,7 @@ def _call(reader: Reader, context: Context, component: Reference | Tree, start: 
     closing(reader, ")", bracket, "E0191", wanted)
     context.leave()
     reader.count(reader.span(start))
-    return Called(component, tuple(arguments), settings, reader.span(start))
+    return ast.Called(component, tuple(arguments), settings, reader.span(start))
 
 
 def _after_comma(reader: Reader) -> bool:
@@ -440,17 +422,17 @@ def _after_comma(reader: Reader) -> bool:
     return 0 <= last and reader.text[last] == ","
 
 
-def _argument(reader: Reader, context: Context, is_text: bool) -> Term:
+def _argument(reader: Reader, context: Context, is_text: bool) -> ast.Term:
     token = lexeme(reader)
     if is_text and token.kind == "string":
-        return Text(token.text[1:-1], take(reader, token))
+        return ast.Text(token.text[1:-1], take(reader, token))
     return read_term(reader, context)
 
 
-def read_settings(reader: Reader, context: Context) -> tuple[Setting, ...]:
+def read_settings(reader: Reader, context: Context) -> tuple[ast.Setting, ...]:
     """``; 64, momentum = 0.9`` at the cursor."""
     take(reader, lexeme(reader), right=True)
-    settings: list[Setting] = []
+    settings: list[ast.Setting] = []
     while sign(reader) != ")" or settings:
         start = reader.pos = reader.past(BLANKS, reader.pos)
         token = lexeme(reader)
@@ -461,14 +443,14 @@ def read_settings(reader: Reader, context: Context) -> tuple[Setting, ...]:
             take(reader, lexeme(reader), left=True, right=True)
         value = _argument(reader, context, True) if name == "label" else None
         value = read_value(reader, context) if value is None else value
-        settings.append(Setting(name, value, reader.span(start)))
+        settings.append(ast.Setting(name, value, reader.span(start)))
         if sign(reader) != ",":
             break
         take(reader, lexeme(reader), right=True)
     return tuple(settings)
 
 
-def read_value(reader: Reader, context: Context) -> Term:
+def read_value(reader: Reader, context: Context) -> ast.Term:
     """A configuration value: an expression, or a list of them."""
     if sign(reader) != "[":
         return read_term(reader, context)
@@ -479,7 +461,7 @@ def read_value(reader: Reader, context: Context) -> Term:
         raise NotationError("E0191", message, reader.span(start, stop), "for example `[64, 32]`")
     bracket = take(reader, lexeme(reader))
     context.enter(bracket)
-    items: list[Term] = []
+    items: list[ast.Term] = []
     while sign(reader) != "]" or items:
         items.append(read_term(reader, context))
         if sign(reader) != ",":
@@ -487,10 +469,10 @@ def read_value(reader: Reader, context: Context) -> Term:
         take(reader, lexeme(reader), right=True)
     closing(reader, "]", bracket, "E0191", "`,` or `]`")
     context.leave()
-    return Listed(tuple(items), reader.span(start))
+    return ast.Listed(tuple(items), reader.span(start))
 
 
-def _repeat(reader: Reader, context: Context) -> Repeated:
+def _repeat(reader: Reader, context: Context) -> ast.Repeated:
     """``repeat(x; h in hids) { ... }``."""
     from ilang.core.notation.blocks import read_block
 
@@ -499,7 +481,7 @@ def _repeat(reader: Reader, context: Context) -> Repeated:
     take(reader, lexeme(reader))
     bracket = expect(reader, "(", "`(` after `repeat`", "E0191")
     carried = _name(reader, "the name of what each turn takes", help_line)
-    begins: Term = Reference(carried.text(), carried)
+    begins: ast.Term = ast.Reference(carried.text(), carried)
     if sign(reader) == "=":
         take(reader, lexeme(reader), left=True, right=True)
         begins = read_term(reader, context)
@@ -513,8 +495,8 @@ def _repeat(reader: Reader, context: Context) -> Repeated:
         raise unexpected(reader, "E0191", "`{` and what each turn computes", help_line)
     body = read_block(reader, context)
     context.leave()
-    place, span = Mark(variable), reader.span(start)
-    return Repeated(carried.text(), begins, variable.text(), over, body, place, span)
+    place, span = ast.Mark(variable), reader.span(start)
+    return ast.Repeated(carried.text(), begins, variable.text(), over, body, place, span)
 
 
 def _name(reader: Reader, wanted: str, help_line: str) -> Span:

@@ -19,18 +19,7 @@ from ilang.core.calculus.affine import variables_of
 from ilang.core.diagnostic import Label, MeaningError, ScheduleError, ShapeError, counted
 from ilang.core.einx_ops import EINX_OPS, EinxOp
 from ilang.core.infer.ranks import infer_ranks, input_ranks, undetermined
-from ilang.core.ir.einx import (
-    Axis,
-    Concatenation,
-    Expression,
-    Form,
-    Item,
-    Occurrence,
-    UnnamedAxis,
-    expression_text,
-    inside,
-    places,
-)
+from ilang.core.ir import einx
 from ilang.core.ir.graph import (
     OPEN,
     Annotation,
@@ -83,7 +72,7 @@ def operations(
     return run.told
 
 
-def expanded(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> FusedOperation:
+def expanded(form: einx.Form, ranks: Sequence[int | None], names: Sequence[str]) -> FusedOperation:
     """The expressions of an operation over tensors of these ranks; ``names`` are what messages call them."""
     repeated = repeat(form, ranks, names)
     sizes = repeated.written()
@@ -99,19 +88,19 @@ def expanded(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> F
     return FusedOperation(fused[:count], fused[count:], sizes, repeated)
 
 
-def _marked(expression: Expression) -> list[Occurrence]:
-    return [place for place in places(expression) if place.marked]
+def _marked(expression: einx.Expression) -> list[einx.Occurrence]:
+    return [place for place in einx.places(expression) if place.marked]
 
 
-def _marked_names(expressions: Sequence[Expression]) -> set[str]:
+def _marked_names(expressions: Sequence[einx.Expression]) -> set[str]:
     leaves = (place.leaf for each in expressions for place in _marked(each))
-    return {leaf.name for leaf in leaves if isinstance(leaf, Axis)}
+    return {leaf.name for leaf in leaves if isinstance(leaf, einx.Axis)}
 
 
-def _check_numbers(inputs: Sequence[Expression]) -> None:
+def _check_numbers(inputs: Sequence[einx.Expression]) -> None:
     """Refuse a number that a dot sums in one operand alone: it may be meant for one of another. MeaningError E0226."""
     leaves = [place.leaf for each in inputs for place in _marked(each)]
-    numbers = [leaf for leaf in leaves if isinstance(leaf, UnnamedAxis) and leaf.size != 1]
+    numbers = [leaf for leaf in leaves if isinstance(leaf, einx.UnnamedAxis) and leaf.size != 1]
     met = Counter((leaf.place, leaf.at) for leaf in numbers)
     for leaf in numbers:
         if met[leaf.place, leaf.at] == 1:
@@ -122,8 +111,8 @@ def _check_numbers(inputs: Sequence[Expression]) -> None:
 
 def _count_coordinates(
     op: EinxOp,
-    inputs: Sequence[Expression],
-    outputs: Sequence[Expression],
+    inputs: Sequence[einx.Expression],
+    outputs: Sequence[einx.Expression],
     sizes: dict[str, int],
 ) -> None:
     """Coordinates are as many as the axes they are of; their number becomes a size. Raises MeaningError E0228."""
@@ -143,14 +132,14 @@ def _count_coordinates(
 
 def _check_coordinates(
     op: EinxOp,
-    target: Expression,
-    axes: Sequence[Occurrence],
-    given: Sequence[Sequence[Occurrence]],
+    target: einx.Expression,
+    axes: Sequence[einx.Occurrence],
+    given: Sequence[Sequence[einx.Occurrence]],
     sizes: dict[str, int],
 ) -> None:
     """The coordinates of all tensors together are those of the axes in brackets; one length may be implied."""
     total = 0
-    opened: list[Axis] = []
+    opened: list[einx.Axis] = []
     for along in given:
         if len(along) > 1:
             labels = [Label(place.leaf.span, "") for place in along]
@@ -163,8 +152,8 @@ def _check_coordinates(
             total += 1
             continue
         leaf = along[0].leaf
-        size = leaf.size if isinstance(leaf, UnnamedAxis) else sizes.get(leaf.name)
-        if size is None and isinstance(leaf, Axis):
+        size = leaf.size if isinstance(leaf, einx.UnnamedAxis) else sizes.get(leaf.name)
+        if size is None and isinstance(leaf, einx.Axis):
             opened.append(leaf)
         total += size or 0
     if len(opened) == 1 and total <= len(axes):
@@ -172,7 +161,7 @@ def _check_coordinates(
         return
     if opened or total != len(axes):
         wanted = counted(len(axes), "coordinate")
-        message = f"{op.name} has {wanted}, one an axis in brackets of `{expression_text(target)}`, not {total}"
+        message = f"{op.name} has {wanted}, one an axis in brackets of `{einx.expression_text(target)}`, not {total}"
         if opened:
             names = " and ".join(leaf.name for leaf in opened)
             message = f"nothing says how many of {wanted} of {op.name} are along {names} each"
@@ -374,11 +363,11 @@ class _Expanding:
 
 
 def _wrong_rank(
-    told: Told, verb: str, rank: int, given: int, expression: Expression
+    told: Told, verb: str, rank: int, given: int, expression: einx.Expression
 ) -> tuple[str, Span, str, list[Label]]:
     """The words of an error of a component that takes, or gives, another rank than there are axes in brackets."""
     are = "axis is" if given == 1 else "axes are"
-    text = expression_text(expression)
+    text = einx.expression_text(expression)
     message = f"`{told.text}` {verb} rank {rank}, and {given} {are} in brackets in `{text}`"
     labels = [
         Label(expression.span, f"{given} in brackets"),
@@ -419,7 +408,7 @@ def _identity(b: EinxBuilding, solved: FusedOperation, values: Sequence[int], ou
     )
 
 
-def _pieces(expression: Expression) -> int:
+def _pieces(expression: einx.Expression) -> int:
     """The number of parts that concatenations make of a tensor."""
     count = 1
     for item in expression.items:
@@ -427,10 +416,10 @@ def _pieces(expression: Expression) -> int:
     return count
 
 
-def _item_pieces(item: Item) -> int:
-    if isinstance(item, Concatenation):
+def _item_pieces(item: einx.Item) -> int:
+    if isinstance(item, einx.Concatenation):
         return sum(map(_item_pieces, item.parts))
     count = 1
-    for each in inside(item):
+    for each in einx.inside(item):
         count *= _item_pieces(each)
     return count

@@ -14,31 +14,21 @@ from collections.abc import Mapping
 from functools import partial
 
 from ilang.core.calculus.affine import Affine, Within
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import Spread
-from ilang.core.ir.kernel import (
-    Block,
-    For,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    blocks_of,
-    map_blocks,
-    statements_within,
-)
 from ilang.core.ir.rewriting import unless_same, with_body
 from ilang.core.passes.needs import NOTHING, Sizes, needs_of
 from ilang.core.record import replace
 
 
-def kernel_to_guarded(program: Program) -> Program:
+def kernel_to_guarded(program: ir.Program) -> ir.Program:
     """The program whose loops are left at once where they would do nothing."""
     kernels = tuple(_guarded(program, kernel) for kernel in program.kernels)
     same = all(a is b for a, b in zip(kernels, program.kernels, strict=True))
     return program if same else replace(program, kernels=kernels)
 
 
-def _guarded(program: Program, kernel: Kernel) -> Kernel:
+def _guarded(program: ir.Program, kernel: ir.Kernel) -> ir.Kernel:
     """A kernel with guards in it, which says what it needs as a whole."""
     needs, of_loops = needs_of(program, kernel)
     if needs:
@@ -46,28 +36,30 @@ def _guarded(program: Program, kernel: Kernel) -> Kernel:
     return with_body(kernel, _block(of_loops, needs, kernel.body)) if of_loops else kernel
 
 
-def _block(needs: Mapping[int, Sizes], met: Sizes, block: Block) -> Block:
+def _block(needs: Mapping[int, Sizes], met: Sizes, block: ir.Block) -> ir.Block:
     """A block where some sizes are known not to be 0."""
-    out: list[Statement] = []
+    out: list[ir.Statement] = []
     guard: tuple[Within, ...] = ()
     for s in block:
-        is_late = isinstance(s, For) and s.late is not None  # what fills its copy asks for it
+        is_late = isinstance(s, ir.For) and s.late is not None  # what fills its copy asks for it
         further = NOTHING if is_late else needs.get(id(s), met) - met
-        opened = {s.size} if isinstance(s, For) else set()
+        opened = {s.size} if isinstance(s, ir.For) else set()
         inner = s
         if isinstance(s, Spread) and s.neighbors is not None:  # its loops stand in it twice
             further |= _all_needs(needs, s) - met
         else:
-            inner = map_blocks(s, partial(_block, needs, met | further | opened))
+            inner = ir.map_blocks(s, partial(_block, needs, met | further | opened))
         within = tuple(Within(Affine(()), size) for size in sorted(further))
         if within and within == guard:
-            out[-1] = If(within, (*blocks_of(out[-1])[0], inner))
+            out[-1] = ir.If(within, (*ir.blocks_of(out[-1])[0], inner))
         else:
-            out.append(If(within, (inner,)) if within else inner)
+            out.append(ir.If(within, (inner,)) if within else inner)
         guard = within
     return unless_same(block, out)
 
 
 def _all_needs(needs: Mapping[int, Sizes], spread: Spread) -> Sizes:
     """The needs of the loops of a nest, all of whose statements are in the innermost one."""
-    return NOTHING.union(*(needs.get(id(loop), NOTHING) for loop in statements_within((spread,))))
+    return NOTHING.union(
+        *(needs.get(id(loop), NOTHING) for loop in ir.statements_within((spread,)))
+    )

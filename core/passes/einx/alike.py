@@ -16,25 +16,14 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ilang.core.infer.unionfind import UnionFind
-from ilang.core.ir.einx import (
-    Axis,
-    Bracket,
-    Composition,
-    Concatenation,
-    Expression,
-    Item,
-    Occurrence,
-    UnnamedAxis,
-    inside,
-    places,
-)
+from ilang.core.ir import einx
 from ilang.core.record import replace
 
 Runs = list[list[tuple[int, int]]]
 """Runs of one length that stand in several places: the compositions of each, and where it begins in them."""
 
 
-def with_alike(flat: Sequence[Expression], inputs: int) -> tuple[Expression, ...]:
+def with_alike(flat: Sequence[einx.Expression], inputs: int) -> tuple[einx.Expression, ...]:
     """Expressions of flat compositions, ``inputs`` of them first, in which numbers that are one axis have one place."""
     numbers = _Numbers(flat, inputs)
     same = numbers.joined()
@@ -50,9 +39,9 @@ class _Numbers:
     the compositions and outputs of each number: two numbers of one of them are two axes.
     """
 
-    def __init__(self, flat: Sequence[Expression], inputs: int) -> None:
+    def __init__(self, flat: Sequence[einx.Expression], inputs: int) -> None:
         """Number them, from the first expression on."""
-        self.leaves: list[UnnamedAxis] = []
+        self.leaves: list[einx.UnnamedAxis] = []
         self.keys: list[list[Hashable]] = []
         self.rows: list[list[int | None]] = []
         self.meets: list[set[int]] = []
@@ -64,7 +53,7 @@ class _Numbers:
                 self.rows.append([])
                 for each in composition:
                     number = None
-                    if isinstance(each.leaf, UnnamedAxis):
+                    if isinstance(each.leaf, einx.UnnamedAxis):
                         number = known.setdefault(_place(each.leaf), len(known))
                         if number == len(self.leaves):
                             self.leaves.append(each.leaf)
@@ -121,39 +110,41 @@ def _runs(keys: Sequence[Sequence[Hashable]]) -> Iterator[tuple[int, Runs]]:
         length += 1
 
 
-def _compositions(items: Sequence[Item], marked: bool) -> Iterator[list[Occurrence]]:
+def _compositions(items: Sequence[einx.Item], marked: bool) -> Iterator[list[einx.Occurrence]]:
     """The axes of each composition; ``marked``: brackets are around all of them."""
     for item in items:
-        if isinstance(item, Composition):
-            yield [replace(each, marked=marked or each.marked) for each in places(item)]
+        if isinstance(item, einx.Composition):
+            yield [replace(each, marked=marked or each.marked) for each in einx.places(item)]
         else:
-            yield from _compositions(inside(item), marked or isinstance(item, Bracket))
+            yield from _compositions(einx.inside(item), marked or isinstance(item, einx.Bracket))
 
 
-def _key(each: Occurrence) -> Hashable:
+def _key(each: einx.Occurrence) -> Hashable:
     """The parts of an axis that are compared: two with the same may be one."""
     leaf = each.leaf
-    return each.marked, leaf.name if isinstance(leaf, Axis) else (leaf.size, leaf.at)
+    return each.marked, leaf.name if isinstance(leaf, einx.Axis) else (leaf.size, leaf.at)
 
 
-def _place(leaf: UnnamedAxis) -> Hashable:
+def _place(leaf: einx.UnnamedAxis) -> Hashable:
     return leaf.place, leaf.at
 
 
-def _replaced(items: Sequence[Item], one: Mapping[Hashable, UnnamedAxis]) -> tuple[Item, ...]:
+def _replaced(
+    items: Sequence[einx.Item], one: Mapping[Hashable, einx.UnnamedAxis]
+) -> tuple[einx.Item, ...]:
     """Items with one place for numbers that are one axis; a composition of a number is the number."""
-    replaced: list[Item] = []
+    replaced: list[einx.Item] = []
     for item in items:
         match item:
-            case UnnamedAxis():
+            case einx.UnnamedAxis():
                 axis = one.get(_place(item), item)
                 replaced.append(replace(item, place=axis.place, at=axis.at))
-            case Composition():
+            case einx.Composition():
                 inner = _replaced(item.items, one)
                 replaced.append(inner[0] if len(inner) == 1 else replace(item, items=inner))
-            case Concatenation():
+            case einx.Concatenation():
                 replaced.append(replace(item, parts=_replaced(item.parts, one)))
-            case Bracket():
+            case einx.Bracket():
                 replaced.append(replace(item, items=_replaced(item.items, one)))
             case _:
                 replaced.append(item)

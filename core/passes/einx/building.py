@@ -15,18 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.diagnostic import MeaningError, ShapeError
-from ilang.core.ir import graph
-from ilang.core.ir.einx import (
-    Axis,
-    Bracket,
-    Composition,
-    Concatenation,
-    Expression,
-    Item,
-    UnnamedAxis,
-    item_text,
-    named,
-)
+from ilang.core.ir import einx, graph
 from ilang.core.ir.operation import Amount, Einsum, Operation, Sized
 from ilang.core.ir.scalar import Operand, Scalar, folded
 from ilang.core.ir.spec import AxisLabel as SpecLabel
@@ -73,7 +62,7 @@ class Fold:
 class _Dim:
     """A dimension that is still a tree."""
 
-    item: Item
+    item: einx.Item
     marked: bool
 
 
@@ -86,7 +75,7 @@ class EinxBuilding:
         sized: list[Sized],
         scope: int,
         node: graph.Einx,
-        expressions: Sequence[Expression],
+        expressions: Sequence[einx.Expression],
         sizes: Mapping[str, int],
     ) -> None:
         """Add to nodes and to constraints.
@@ -105,7 +94,7 @@ class EinxBuilding:
         self.text = node.text
         self.span = node.span
         self.sizes = sizes
-        self.keys = Names({name for each in expressions for name in named(each)})
+        self.keys = Names({name for each in expressions for name in einx.named(each)})
         self.marked: set[str] = set()
         self.numbers: dict[tuple[int, tuple[int, ...]], str] = {}
 
@@ -120,7 +109,7 @@ class EinxBuilding:
 
     # -- dimensions --------------------------------------------------------------------------------------------------
 
-    def taken(self, value: int, expression: Expression) -> LeafTensor:
+    def taken(self, value: int, expression: einx.Expression) -> LeafTensor:
         """An operand whose dimensions have become leaves; its compositions are views.
 
         Raises:
@@ -143,14 +132,14 @@ class EinxBuilding:
         self.note(value, leaves)
         return LeafTensor(value, leaves)
 
-    def dims(self, expression: Expression) -> list[_Dim]:
+    def dims(self, expression: einx.Expression) -> list[_Dim]:
         """The dimensions of an expression, brackets noted."""
         dims: list[_Dim] = []
         for item in expression.items:
             dims += _marked(item, False)
         return dims
 
-    def noted(self, value: int, expression: Expression) -> None:
+    def noted(self, value: int, expression: einx.Expression) -> None:
         """Add the constraints that an expression has on the dimensions of a value that is not read."""
         amounts = tuple(self._amount(dim.item) for dim in self.dims(expression))
         spans = tuple(dim.item.span for dim in self.dims(expression))
@@ -159,10 +148,10 @@ class EinxBuilding:
     def _leaf(self, dim: _Dim) -> LeafDimension:
         item = dim.item
         match item:
-            case Axis():
+            case einx.Axis():
                 key = self._again(item.name) if dim.marked else item.name
                 return LeafDimension(key, item.name, None, dim.marked, item.span)
-            case UnnamedAxis():
+            case einx.UnnamedAxis():
                 return LeafDimension(self._number(item), None, item.size, dim.marked, item.span)
             case _:
                 raise MeaningError(
@@ -179,7 +168,7 @@ class EinxBuilding:
         self.marked.add(name)
         return name
 
-    def _number(self, item: UnnamedAxis) -> str:
+    def _number(self, item: einx.UnnamedAxis) -> str:
         """The key of a number: the same for one that is written once, wherever it stands."""
         place = (item.place, item.at)
         if place not in self.numbers:
@@ -196,7 +185,7 @@ class EinxBuilding:
     ) -> int:
         axes = tuple(graph.Axis(leaf.key, self.size(leaf), leaf.span) for leaf in leaves)
         span = dims[0].item.span.to(dims[-1].item.span) if dims else self.span
-        text = " ".join(item_text(dim.item) for dim in dims)
+        text = " ".join(einx.item_text(dim.item) for dim in dims)
         return self.add(graph.View(value, axes, source, target, text, span))
 
     def note(self, value: int, leaves: Sequence[LeafDimension]) -> None:
@@ -386,11 +375,13 @@ class EinxBuilding:
     def parts(self, value: int, dims: list[_Dim]) -> list[LeafTensor]:
         """The parts of a tensor, in order, all of whose dimensions are leaves."""
         value, dims = self._opened(value, dims)
-        place = next((n for n, dim in enumerate(dims) if isinstance(dim.item, Concatenation)), None)
+        place = next(
+            (n for n, dim in enumerate(dims) if isinstance(dim.item, einx.Concatenation)), None
+        )
         if place is None:
             return [self.split(value, dims)]
         joined = dims[place].item
-        assert isinstance(joined, Concatenation)
+        assert isinstance(joined, einx.Concatenation)
         parts: list[LeafTensor] = []
         for number, part in enumerate(joined.parts):
             sliced = self._slice(value, dims, place, number)
@@ -403,7 +394,7 @@ class EinxBuilding:
             dim
             for dim in dims
             if len(members := _members(dim)) > 1
-            and any(isinstance(each.item, Concatenation) for each in members)
+            and any(isinstance(each.item, einx.Concatenation) for each in members)
         ]
         if not holding:
             return value, dims
@@ -419,13 +410,13 @@ class EinxBuilding:
 
     def _whole(self, dim: _Dim) -> LeafDimension:
         """A dimension as one axis, whatever it is made of."""
-        if isinstance(dim.item, Axis | UnnamedAxis):
+        if isinstance(dim.item, einx.Axis | einx.UnnamedAxis):
             return self._leaf(dim)
         return LeafDimension(self.keys.fresh("joined"), None, None, dim.marked, dim.item.span)
 
     def _slice(self, value: int, dims: Sequence[_Dim], place: int, part: int) -> int:
         joined = dims[place].item
-        assert isinstance(joined, Concatenation)
+        assert isinstance(joined, einx.Concatenation)
         labels, names = self._labels(dims, joined)
         given: list[str | tuple[str, ...]] = [*labels]
         given[place] = tuple(names)
@@ -440,24 +431,24 @@ class EinxBuilding:
         return slice_
 
     @staticmethod
-    def _labels(dims: Sequence[_Dim], joined: Concatenation) -> tuple[list[str], list[str]]:
+    def _labels(dims: Sequence[_Dim], joined: einx.Concatenation) -> tuple[list[str], list[str]]:
         """Names for dimensions, and for the parts of one that is a concatenation."""
         unique = Names()
 
-        def label(item: Item, other: str) -> str:
-            return unique.fresh(item.name if isinstance(item, Axis) else other)
+        def label(item: einx.Item, other: str) -> str:
+            return unique.fresh(item.name if isinstance(item, einx.Axis) else other)
 
         names = [label(part, "part") for part in joined.parts]
         return [label(dim.item, "d") for dim in dims], names
 
-    def _amount(self, item: Item) -> Amount:
+    def _amount(self, item: einx.Item) -> Amount:
         """The size of a dimension or of a part of one, over names; None where it is found from others."""
         match item:
-            case Axis():
+            case einx.Axis():
                 return self.sizes.get(item.name, item.name)
-            case UnnamedAxis():
+            case einx.UnnamedAxis():
                 return item.size
-            case Composition():
+            case einx.Composition():
                 parts = tuple(self._amount(each) for each in item.items)
                 known = tuple(part for part in parts if isinstance(part, str | int))
                 return known if len(known) == len(parts) else None
@@ -467,11 +458,13 @@ class EinxBuilding:
     def joined(self, dims: list[_Dim], piece: Callable[[list[_Dim]], int]) -> int:
         """A tensor of these dimensions, concatenations put together from pieces; ``piece`` gives the next."""
         flat = [each for dim in dims for each in _members(dim)] if _holds(dims) else dims
-        place = next((n for n, dim in enumerate(flat) if isinstance(dim.item, Concatenation)), None)
+        place = next(
+            (n for n, dim in enumerate(flat) if isinstance(dim.item, einx.Concatenation)), None
+        )
         if place is None:
             return piece(dims)
         item = flat[place].item
-        assert isinstance(item, Concatenation)
+        assert isinstance(item, einx.Concatenation)
         values = [
             self.joined([*flat[:place], _Dim(part, False), *flat[place + 1 :]], piece)
             for part in item.parts
@@ -504,27 +497,27 @@ def _first(count: int) -> Scalar:
 def _holds(dims: Sequence[_Dim]) -> bool:
     """Whether a concatenation stands inside a composition."""
     return any(
-        isinstance(dim.item, Composition)
-        and any(isinstance(each.item, Concatenation) for each in _members(dim))
+        isinstance(dim.item, einx.Composition)
+        and any(isinstance(each.item, einx.Concatenation) for each in _members(dim))
         for dim in dims
     )
 
 
-def _marked(item: Item, marked: bool) -> list[_Dim]:
-    if isinstance(item, Bracket):
+def _marked(item: einx.Item, marked: bool) -> list[_Dim]:
+    if isinstance(item, einx.Bracket):
         return [dim for each in item.items for dim in _marked(each, True)]
     return [_Dim(item, marked)]
 
 
 def _members(dim: _Dim) -> list[_Dim]:
     """The axes that a dimension is the product of; none of size 1 inside a composition."""
-    if not isinstance(dim.item, Composition):
+    if not isinstance(dim.item, einx.Composition):
         return [dim]
     return [each for item in dim.item.items for each in _marked(item, dim.marked)]
 
 
 def _spans(
-    dims: Sequence[_Dim], joined: Concatenation, labels: Sequence[str], names: Sequence[str]
+    dims: Sequence[_Dim], joined: einx.Concatenation, labels: Sequence[str], names: Sequence[str]
 ) -> dict[str | tuple[str, ...], Span]:
     """The places in the text of what labels stand for."""
     spans: dict[str | tuple[str, ...], Span] = {tuple(names): joined.span}

@@ -15,24 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from ilang.core.diagnostic import Label, ShapeError, counted
 from ilang.core.einx_ops import EINX_OPS
-from ilang.core.ir.einx import (
-    HIDDEN,
-    Axis,
-    Bracket,
-    Composition,
-    Concatenation,
-    Expression,
-    Form,
-    Item,
-    Parameter,
-    Repetition,
-    Sizes,
-    UnnamedAxis,
-    expression_text,
-    inside,
-    item_text,
-    places,
-)
+from ilang.core.ir import einx
 from ilang.core.names import Names
 from ilang.core.record import record, replace
 from ilang.core.source import Span
@@ -47,7 +30,7 @@ Monomial = tuple[int, ...]
 class Repetitions:
     """The number of repetitions of an ellipsis; ``because`` says what gives it. None: it stands for one axis."""
 
-    ellipsis: Repetition
+    ellipsis: einx.Repetition
     times: int | None
     because: str
 
@@ -59,9 +42,9 @@ class RepeatedForm:
     ``names`` has the repetitions of every axis as it was written, and how many ellipses are around it.
     """
 
-    inputs: tuple[Expression, ...]
-    outputs: tuple[Expression, ...]
-    sizes: dict[str, Parameter]
+    inputs: tuple[einx.Expression, ...]
+    outputs: tuple[einx.Expression, ...]
+    sizes: dict[str, einx.Parameter]
     counts: tuple[Repetitions, ...]
     names: dict[str, tuple[dict[tuple[int, ...], str], int]]
 
@@ -74,7 +57,7 @@ class RepeatedForm:
         return sizes
 
 
-def repeat(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> RepeatedForm:
+def repeat(form: einx.Form, ranks: Sequence[int | None], names: Sequence[str]) -> RepeatedForm:
     """Repeat what stands under the ellipses of a form.
 
     Args:
@@ -94,20 +77,20 @@ def repeat(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> Rep
 class _Counts:
     """The counts of the ellipses of a form, by number; those that must be the same have one."""
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: einx.Form) -> None:
         self.form = form
         self.parent: list[int] = []
-        self.ellipses: dict[int, Repetition] = {}
+        self.ellipses: dict[int, einx.Repetition] = {}
         self.known: dict[int, tuple[int, str, Span]] = {}
         self._by_place: dict[int, int] = {}
-        self._paths: dict[str, tuple[tuple[int, ...], Axis]] = {}
-        self.places = [place for each in form.expressions() for place in places(each)]
+        self._paths: dict[str, tuple[tuple[int, ...], einx.Axis]] = {}
+        self.places = [place for each in form.expressions() for place in einx.places(each)]
         for place in self.places:
             path = tuple(map(self._number, place.around))
-            if isinstance(place.leaf, Axis):
+            if isinstance(place.leaf, einx.Axis):
                 self._join(place.leaf, path)
 
-    def _number(self, ellipsis: Repetition) -> int:
+    def _number(self, ellipsis: einx.Repetition) -> int:
         if ellipsis.place not in self._by_place:
             self._by_place[ellipsis.place] = len(self.parent)
             self.ellipses[len(self.parent)] = ellipsis
@@ -120,7 +103,7 @@ class _Counts:
             number = self.parent[number]
         return number
 
-    def of(self, ellipsis: Repetition) -> int:
+    def of(self, ellipsis: einx.Repetition) -> int:
         """The number of the count of an ellipsis."""
         return self.find(self._number(ellipsis))
 
@@ -128,11 +111,11 @@ class _Counts:
         """The counts around an axis, the outermost first."""
         return self._paths[name][0]
 
-    def _join(self, axis: Axis, path: tuple[int, ...]) -> None:
+    def _join(self, axis: einx.Axis, path: tuple[int, ...]) -> None:
         """The repetitions of an axis are the same wherever it stands. Raises ShapeError E0541."""
         known, first = self._paths.setdefault(axis.name, (path, axis))
         if len(known) != len(path):
-            says = f"axis {axis.name}" if axis.name != HIDDEN else "`...`"
+            says = f"axis {axis.name}" if axis.name != einx.HIDDEN else "`...`"
             labels = [
                 Label(
                     item.span,
@@ -149,7 +132,7 @@ class _Counts:
             a, b = self.find(one), self.find(other)
             self.parent[max(a, b)] = min(a, b)
 
-    def take_parameters(self, parameters: Sequence[Parameter]) -> None:
+    def take_parameters(self, parameters: Sequence[einx.Parameter]) -> None:
         """Sizes that are tuples say how often an axis is repeated.
 
         Raises:
@@ -176,18 +159,18 @@ class _Counts:
     def _give(self, number: int, times: int, because: str, span: Span) -> None:
         before = self.known.setdefault(number, (times, because, span))
         if before[0] != times:
-            text = item_text(self.ellipses[number])
+            text = einx.item_text(self.ellipses[number])
             message = f"`{text}` stands for {before[0]} repetitions ({before[1]}) and for {times} ({because})"
             labels = [Label(before[2], str(before[0])), Label(span, str(times))]
             labels += [Label(ellipsis.span, "") for ellipsis in self._alike(number)]
             help_line = "axes of one name are repeated equally often wherever they stand"
             raise ShapeError("E0542", message, self.ellipses[number].span, help_line, labels)
 
-    def _alike(self, number: int) -> Iterator[Repetition]:
+    def _alike(self, number: int) -> Iterator[einx.Repetition]:
         return (e for n, e in self.ellipses.items() if self.find(n) == number)
 
     def take_ranks(
-        self, inputs: Sequence[Expression], ranks: Sequence[int | None], names: Sequence[str]
+        self, inputs: Sequence[einx.Expression], ranks: Sequence[int | None], names: Sequence[str]
     ) -> None:
         """The rank of each tensor is the number of its dimensions.
 
@@ -210,16 +193,16 @@ class _Counts:
             pending = rest
         for given, rank, name in pending:
             opened = [item for item in _rooted(given.items) if self.of(item) not in self.known]
-            texts = " and ".join(f"`{item_text(item)}`" for item in opened)
+            texts = " and ".join(f"`{einx.item_text(item)}`" for item in opened)
             message = f"{name} has rank {rank}, and nothing says how it is divided among {texts}"
-            inner = next((axis for axis in _axes(opened) if axis.name != HIDDEN), None)
+            inner = next((axis for axis in _axes(opened) if axis.name != einx.HIDDEN), None)
             help_line = (
                 f"give the sizes of one: `{inner.name}=(2, 3)`" if inner else "name its axes"
             )
             labels = [Label(item.span, "") for item in opened]
             raise ShapeError("E0540", message, opened[0].span, help_line, labels)
 
-    def _settle(self, given: Expression, rank: int, name: str) -> bool:
+    def _settle(self, given: einx.Expression, rank: int, name: str) -> bool:
         """Whether the equation of one tensor is settled; one unknown count is found."""
         total = self._width(given.items)
         sure = total.pop((), 0)
@@ -231,22 +214,22 @@ class _Counts:
         ((monomial, factor),) = total.items()
         if (rank - sure) % factor:
             raise self._misfit(given, rank, sure + factor * ((rank - sure) // factor), name, False)
-        text = expression_text(given)
+        text = einx.expression_text(given)
         because = f"{name} has rank {rank}, and `{text}` {counted(sure, 'dimension')} beside it"
         self._give(monomial[0], (rank - sure) // factor, because, given.span)
         return True
 
-    def _width(self, items: Sequence[Item]) -> dict[Monomial, int]:
+    def _width(self, items: Sequence[einx.Item]) -> dict[Monomial, int]:
         """The number of dimensions of some items: a sum of products of counts that are not known."""
         total: dict[Monomial, int] = {}
         for item in items:
-            if isinstance(item, Repetition):
+            if isinstance(item, einx.Repetition):
                 number = self.of(item)
                 times = self.known.get(number)
                 for monomial, factor in self._width(item.items).items():
                     held = monomial if times else tuple(sorted((*monomial, number)))
                     total[held] = total.get(held, 0) + factor * (times[0] if times else 1)
-            elif isinstance(item, Bracket):
+            elif isinstance(item, einx.Bracket):
                 for monomial, factor in self._width(item.items).items():
                     total[monomial] = total.get(monomial, 0) + factor
             else:
@@ -254,10 +237,10 @@ class _Counts:
         return total
 
     def _misfit(
-        self, given: Expression, rank: int, wanted: int, name: str, more: bool
+        self, given: einx.Expression, rank: int, wanted: int, name: str, more: bool
     ) -> ShapeError:
         """A tensor of another rank than its expression has."""
-        text = expression_text(given)
+        text = einx.expression_text(given)
         takes = f"at least {wanted}" if more else f"{wanted}"
         message = f"{name} has rank {rank}, but `{text}` has rank {takes}"
         labels = [Label(given.span, f"rank {takes}")]
@@ -265,26 +248,24 @@ class _Counts:
         for item in _rooted(given.items):
             if self.of(item) in self.known:
                 times, because, span = self.known[self.of(item)]
-                message += (
-                    f": `{item_text(item)}` stands for {counted(times, 'repetition')} ({because})"
-                )
+                message += f": `{einx.item_text(item)}` stands for {counted(times, 'repetition')} ({because})"
                 labels.append(Label(span, because))
                 break
         return ShapeError("E0503", message, given.span, help_line, labels)
 
 
-def _axes(items: Sequence[Item]) -> Iterator[Axis]:
+def _axes(items: Sequence[einx.Item]) -> Iterator[einx.Axis]:
     for item in items:
-        if isinstance(item, Axis):
+        if isinstance(item, einx.Axis):
             yield item
-        yield from _axes(inside(item))
+        yield from _axes(einx.inside(item))
 
 
-def _shown(value: Sizes) -> str:
+def _shown(value: einx.Sizes) -> str:
     return repr(value)
 
 
-def _lengths(parameter: Parameter, value: Sizes) -> list[int]:
+def _lengths(parameter: einx.Parameter, value: einx.Sizes) -> list[int]:
     """The lengths of nested tuples, the outermost first. Raises ShapeError E0542."""
     if not isinstance(value, tuple):
         return []
@@ -298,13 +279,13 @@ def _lengths(parameter: Parameter, value: Sizes) -> list[int]:
 class _Repeating:
     """Expressions under construction, and the names of the axes of their repetitions."""
 
-    def __init__(self, form: Form, counts: _Counts) -> None:
+    def __init__(self, form: einx.Form, counts: _Counts) -> None:
         self.form = form
         self.counts = counts
         plain = {
             place.leaf.name
             for place in counts.places
-            if isinstance(place.leaf, Axis) and not place.around
+            if isinstance(place.leaf, einx.Axis) and not place.around
         }
         self.unique = Names(plain)
         self.names: dict[tuple[str, tuple[int, ...]], str] = {}
@@ -320,11 +301,11 @@ class _Repeating:
     def run(self) -> RepeatedForm:
         """Every expression, and the sizes that are given."""
         inputs, outputs = (
-            tuple(Expression(self._items(each.items, ()), each.span) for each in side)
+            tuple(einx.Expression(self._items(each.items, ()), each.span) for each in side)
             for side in (self.form.inputs, self.form.outputs)
         )
         sizes = {
-            name: Parameter(parameter.name, _at(parameter.value, at), parameter.span)
+            name: einx.Parameter(parameter.name, _at(parameter.value, at), parameter.span)
             for parameter in self.form.parameters
             for (axis, at), name in (
                 *self.names.items(),
@@ -344,7 +325,7 @@ class _Repeating:
         """The axes as they are written, each with its repetitions by their places."""
         written: dict[str, tuple[dict[tuple[int, ...], str], int]] = {}
         for place in self.counts.places:
-            if isinstance(place.leaf, Axis) and place.leaf.name != HIDDEN:
+            if isinstance(place.leaf, einx.Axis) and place.leaf.name != einx.HIDDEN:
                 name, depth = place.leaf.name, len(place.around)
                 alone: dict[tuple[int, ...], str] = {} if depth else {(): name}
                 written[name] = (alone, depth)
@@ -353,55 +334,59 @@ class _Repeating:
                 written[name][0][at] = axis
         return written
 
-    def _items(self, items: Sequence[Item], at: tuple[int, ...]) -> tuple[Item, ...]:
+    def _items(self, items: Sequence[einx.Item], at: tuple[int, ...]) -> tuple[einx.Item, ...]:
         return tuple(each for item in items for each in self._item(item, at))
 
-    def _item(self, item: Item, at: tuple[int, ...]) -> tuple[Item, ...]:
+    def _item(self, item: einx.Item, at: tuple[int, ...]) -> tuple[einx.Item, ...]:
         """An item in repetition ``at`` of the ellipses around it."""
         match item:
-            case Axis():
-                return (Axis(self._name(item.name, at), item.span),) if at else (item,)
-            case UnnamedAxis():
+            case einx.Axis():
+                return (einx.Axis(self._name(item.name, at), item.span),) if at else (item,)
+            case einx.UnnamedAxis():
                 return (replace(item, at=at),)
-            case Composition():
-                return (Composition(self._items(item.items, at), item.span),)
-            case Concatenation():
+            case einx.Composition():
+                return (einx.Composition(self._items(item.items, at), item.span),)
+            case einx.Concatenation():
                 parts = (self._item(part, at)[0] for part in item.parts)
-                return (Concatenation(tuple(parts), item.span),)
-            case Bracket():
-                return (Bracket(self._items(item.items, at), item.span),)
-            case Repetition():
+                return (einx.Concatenation(tuple(parts), item.span),)
+            case einx.Bracket():
+                return (einx.Bracket(self._items(item.items, at), item.span),)
+            case einx.Repetition():
                 return self._repeated(item, at)
 
-    def _repeated(self, item: Repetition, at: tuple[int, ...]) -> tuple[Item, ...]:
+    def _repeated(self, item: einx.Repetition, at: tuple[int, ...]) -> tuple[einx.Item, ...]:
         known = self.counts.known.get(self.counts.of(item))
         if known is None:
             return self._whole(item, at)
         return tuple(each for n in range(known[0]) for each in self._items(item.items, (*at, n)))
 
-    def _whole(self, item: Repetition, at: tuple[int, ...]) -> tuple[Item, ...]:
+    def _whole(self, item: einx.Repetition, at: tuple[int, ...]) -> tuple[einx.Item, ...]:
         """An ellipsis that nothing counts, as one axis, or none where it repeats 1. Raises ShapeError E0540."""
-        if all(isinstance(p.leaf, UnnamedAxis) and p.leaf.size == 1 for p in places(item)):
+        if all(
+            isinstance(p.leaf, einx.UnnamedAxis) and p.leaf.size == 1 for p in einx.places(item)
+        ):
             return ()
-        marks = {place.marked for place in places(item)}
+        marks = {place.marked for place in einx.places(item)}
         given = {parameter.name for parameter in self.form.parameters}
         held = next((axis for axis in _axes(item.items) if axis.name in given), None)
         apart = item.place in self.apart
         if held is not None or apart or len(marks) != 1 or not self._hides(item):
-            message = f"nothing says how often `{item_text(item)}` is repeated"
+            message = f"nothing says how often `{einx.item_text(item)}` is repeated"
             name = held.name if held else next((a.name for a in _axes(item.items)), "s")
             help_line = f"give the size of each repetition: `{name}=(2, 3)`"
-            if name == HIDDEN:
+            if name == einx.HIDDEN:
                 help_line = "give it a name, `s...`, and the size of each repetition: `s=(2, 3)`"
             raise ShapeError("E0540", message, item.span, help_line)
-        text = item_text(item).translate(UNMARKED)
-        word = "_".join(axis.name for axis in _axes(item.items) if axis.name != HIDDEN) or "dims"
+        text = einx.item_text(item).translate(UNMARKED)
+        word = (
+            "_".join(axis.name for axis in _axes(item.items) if axis.name != einx.HIDDEN) or "dims"
+        )
         name = self.opaque.setdefault(f"{text} {at}", "") or self.unique.fresh(word)
         self.opaque[f"{text} {at}"] = name
-        axis = Axis(name, item.span)
-        return (Bracket((axis,), item.span),) if marks == {True} else (axis,)
+        axis = einx.Axis(name, item.span)
+        return (einx.Bracket((axis,), item.span),) if marks == {True} else (axis,)
 
-    def _hides(self, item: Repetition) -> bool:
+    def _hides(self, item: einx.Repetition) -> bool:
         """Whether an ellipsis stands inside compositions wherever it stands."""
         number = self.counts.of(item)
         return not any(
@@ -412,21 +397,21 @@ class _Repeating:
 
     def _name(self, name: str, at: tuple[int, ...]) -> str:
         if (name, at) not in self.names:
-            word = "dim" if name == HIDDEN else name
+            word = "dim" if name == einx.HIDDEN else name
             self.names[name, at] = self.unique.fresh("_".join((word, *map(str, at))))
         return self.names[name, at]
 
 
-def _rooted(items: Sequence[Item]) -> Iterator[Repetition]:
+def _rooted(items: Sequence[einx.Item]) -> Iterator[einx.Repetition]:
     """The ellipses that repeat dimensions."""
     for item in items:
-        if isinstance(item, Repetition):
+        if isinstance(item, einx.Repetition):
             yield item
-        if isinstance(item, Repetition | Bracket):
+        if isinstance(item, einx.Repetition | einx.Bracket):
             yield from _rooted(item.items)
 
 
-def _at(value: Sizes, at: tuple[int, ...]) -> Sizes:
+def _at(value: einx.Sizes, at: tuple[int, ...]) -> einx.Sizes:
     """The size of a repetition: that of its place in the tuples, or one number for all."""
     for place in at:
         value = value[place] if isinstance(value, tuple) else value

@@ -13,17 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from ilang.core.ir.einx import (
-    Axis,
-    Bracket,
-    Composition,
-    Concatenation,
-    Expression,
-    Item,
-    Repetition,
-    UnnamedAxis,
-    places,
-)
+from ilang.core.ir import einx
 from ilang.core.names import Names
 from ilang.core.passes.einx.alike import with_alike
 from ilang.core.passes.einx.ellipses import RepeatedForm
@@ -34,20 +24,20 @@ from ilang.core.record import record, replace
 class FusedOperation:
     """An operation whose ellipses are repeated and whose axes are fused, with ``sizes`` of axes by name."""
 
-    inputs: tuple[Expression, ...]
-    outputs: tuple[Expression, ...]
+    inputs: tuple[einx.Expression, ...]
+    outputs: tuple[einx.Expression, ...]
     sizes: dict[str, int]
     repeated: RepeatedForm
 
     @property
-    def expressions(self) -> tuple[Expression, ...]:
+    def expressions(self) -> tuple[einx.Expression, ...]:
         """All expressions, those of inputs first."""
         return (*self.inputs, *self.outputs)
 
 
 def fuse(
-    inputs: Sequence[Expression], outputs: Sequence[Expression], kept: Collection[str]
-) -> tuple[Expression, ...]:
+    inputs: Sequence[einx.Expression], outputs: Sequence[einx.Expression], kept: Collection[str]
+) -> tuple[einx.Expression, ...]:
     """Expressions without ellipses whose compositions are flat, those of inputs first.
 
     Args:
@@ -60,7 +50,9 @@ def fuse(
     pair = _pair(flat, kept)
     if pair is None:
         return flat
-    unique = Names({p.leaf.name for each in flat for p in places(each) if isinstance(p.leaf, Axis)})
+    unique = Names(
+        {p.leaf.name for each in flat for p in einx.places(each) if isinstance(p.leaf, einx.Axis)}
+    )
     while pair is not None:
         name = unique.fresh("_".join(pair))
         flat = tuple(replace(each, items=_joined(each.items, pair, name)) for each in flat)
@@ -68,42 +60,42 @@ def fuse(
     return flat
 
 
-def _flat(items: Sequence[Item]) -> tuple[Item, ...]:
+def _flat(items: Sequence[einx.Item]) -> tuple[einx.Item, ...]:
     """Items whose compositions hold no compositions, and no axis of size 1."""
-    flat: list[Item] = []
+    flat: list[einx.Item] = []
     for item in items:
         match item:
-            case Composition():
+            case einx.Composition():
                 inner = tuple(_leaves(_flat(item.items)))
-                flat.append(Composition(inner, item.span))
-            case Concatenation():
+                flat.append(einx.Composition(inner, item.span))
+            case einx.Concatenation():
                 parts = tuple(part for each in item.parts for part in _flat((each,)))
-                flat.append(Concatenation(parts, item.span))
-            case Bracket():
-                flat.append(Bracket(_flat(item.items), item.span))
-            case Repetition():
+                flat.append(einx.Concatenation(parts, item.span))
+            case einx.Bracket():
+                flat.append(einx.Bracket(_flat(item.items), item.span))
+            case einx.Repetition():
                 raise AssertionError(item)
             case _:
                 flat.append(item)
     return tuple(flat)
 
 
-def _leaves(items: Sequence[Item]) -> Iterator[Item]:
+def _leaves(items: Sequence[einx.Item]) -> Iterator[einx.Item]:
     """The items of a composition, those of compositions among them one by one; brackets around each."""
     for item in items:
         match item:
-            case Composition():
+            case einx.Composition():
                 yield from item.items
-            case Bracket():
+            case einx.Bracket():
                 for each in _leaves(item.items):
-                    yield Bracket((each,), each.span)
-            case UnnamedAxis(size=1):
+                    yield einx.Bracket((each,), each.span)
+            case einx.UnnamedAxis(size=1):
                 pass
             case _:
                 yield item
 
 
-def _pair(expressions: Sequence[Expression], kept: Collection[str]) -> tuple[str, str] | None:
+def _pair(expressions: Sequence[einx.Expression], kept: Collection[str]) -> tuple[str, str] | None:
     """Two axes that follow each other in compositions wherever either of them stands."""
     after: dict[str, str | None] = {}
     before: dict[str, str | None] = {}
@@ -121,24 +113,24 @@ def _pair(expressions: Sequence[Expression], kept: Collection[str]) -> tuple[str
     return None
 
 
-def _runs(items: Sequence[Item], composed: bool = False) -> Iterator[list[str]]:
+def _runs(items: Sequence[einx.Item], composed: bool = False) -> Iterator[list[str]]:
     """Axes that stand next to each other in one composition; any other axis alone."""
     run: list[str] = []
     for item in items:
-        if isinstance(item, Axis) and composed:
+        if isinstance(item, einx.Axis) and composed:
             run.append(item.name)
             continue
         if run:
             yield run
             run = []
         match item:
-            case Axis():
+            case einx.Axis():
                 yield [item.name]
-            case Composition():
+            case einx.Composition():
                 yield from _runs(item.items, True)
-            case Concatenation():
+            case einx.Concatenation():
                 yield from _runs(item.parts)
-            case Bracket():
+            case einx.Bracket():
                 yield from _runs(item.items)
             case _:
                 pass
@@ -146,25 +138,25 @@ def _runs(items: Sequence[Item], composed: bool = False) -> Iterator[list[str]]:
         yield run
 
 
-def _joined(items: Sequence[Item], pair: tuple[str, str], name: str) -> tuple[Item, ...]:
+def _joined(items: Sequence[einx.Item], pair: tuple[str, str], name: str) -> tuple[einx.Item, ...]:
     """Items with one axis in place of two."""
-    joined: list[Item] = []
+    joined: list[einx.Item] = []
     skipped = False
     for n, item in enumerate(items):
         if skipped:
             skipped = False
             continue
         match item:
-            case Axis() if item.name == pair[0]:
-                joined.append(Axis(name, item.span.to(items[n + 1].span)))
+            case einx.Axis() if item.name == pair[0]:
+                joined.append(einx.Axis(name, item.span.to(items[n + 1].span)))
                 skipped = True
-            case Composition():
+            case einx.Composition():
                 inner = _joined(item.items, pair, name)
-                joined.append(inner[0] if len(inner) == 1 else Composition(inner, item.span))
-            case Concatenation():
-                joined.append(Concatenation(_joined(item.parts, pair, name), item.span))
-            case Bracket():
-                joined.append(Bracket(_joined(item.items, pair, name), item.span))
+                joined.append(inner[0] if len(inner) == 1 else einx.Composition(inner, item.span))
+            case einx.Concatenation():
+                joined.append(einx.Concatenation(_joined(item.parts, pair, name), item.span))
+            case einx.Bracket():
+                joined.append(einx.Bracket(_joined(item.items, pair, name), item.span))
             case _:
                 joined.append(item)
     return tuple(joined)

@@ -14,16 +14,7 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations, product
 
 from ilang.core.diagnostic import Error, ShapeError
-from ilang.core.ir.einx import (
-    Axis,
-    Composition,
-    Concatenation,
-    Expression,
-    Form,
-    Item,
-    expression_text,
-    inside,
-)
+from ilang.core.ir import einx
 from ilang.core.ir.graph import Einx, Graph
 from ilang.core.passes.einx.solving import solve_sizes
 from ilang.core.record import replace
@@ -57,7 +48,7 @@ def with_order(error: ShapeError, graph: Graph, shapes: Sequence[Shape] | None) 
     return error
 
 
-def order_of_pieces(form: Form) -> str | None:
+def order_of_pieces(form: einx.Form) -> str | None:
     """The text to write where the pieces of ``einx.id`` have the names of its outputs, in another order."""
     if form.op != "id" or len(form.outputs) < 2:
         return None
@@ -73,28 +64,28 @@ def order_of_pieces(form: Form) -> str | None:
     for names in given:
         match = next(each for each in left if next(_pieces(each)) == names)
         left.remove(match)
-        order.append(expression_text(match))
+        order.append(einx.expression_text(match))
     return f"pieces go by position, and their names suggest `-> {', '.join(order)}`"
 
 
-def _pieces(expression: Expression) -> Iterator[frozenset[str]]:
+def _pieces(expression: einx.Expression) -> Iterator[frozenset[str]]:
     for items in product(*map(_parts, expression.items)):
         yield frozenset(name for names in items for name in names)
 
 
-def _parts(item: Item) -> Iterator[frozenset[str]]:
-    if isinstance(item, Concatenation):
+def _parts(item: einx.Item) -> Iterator[frozenset[str]]:
+    if isinstance(item, einx.Concatenation):
         for part in item.parts:
             yield from _parts(part)
-    elif isinstance(item, Composition):
+    elif isinstance(item, einx.Composition):
         for parts in product(*map(_parts, item.items)):
             yield frozenset().union(*parts)
     else:
-        leaves = (each for each in (item, *inside(item)) if isinstance(each, Axis))
+        leaves = (each for each in (item, *einx.inside(item)) if isinstance(each, einx.Axis))
         yield frozenset(leaf.name for leaf in leaves)
 
 
-def _order_of_arrays(form: Form, shapes: Sequence[Shape], names: Sequence[str]) -> str | None:
+def _order_of_arrays(form: einx.Form, shapes: Sequence[Shape], names: Sequence[str]) -> str | None:
     """The one other order in which arrays would fit."""
     if not 1 < len(shapes) <= MOST_ARRAYS:
         return None

@@ -16,19 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ilang.core.diagnostic import DataError, Label, ShapeError, counted
 from ilang.core.infer.scopes import Scopes
 from ilang.core.infer.solver import solve
-from ilang.core.ir.einx import (
-    HIDDEN,
-    Axis,
-    Bracket,
-    Concatenation,
-    Expression,
-    Form,
-    Item,
-    Parameter,
-    UnnamedAxis,
-    inside,
-    places,
-)
+from ilang.core.ir import einx
 from ilang.core.ir.rows import (
     Composed,
     Constraint,
@@ -54,15 +42,15 @@ Fresh = Callable[[str], Var]
 
 
 def form_of(
-    expressions: tuple[Expression, ...], parameters: Sequence[Parameter], span: Span
-) -> Form:
+    expressions: tuple[einx.Expression, ...], parameters: Sequence[einx.Parameter], span: Span
+) -> einx.Form:
     """Expressions alone, as a form without an operation."""
     given = tuple(parameters)
-    return Form("solve", span.text(), expressions, (), given, given, (), span)
+    return einx.Form("solve", span.text(), expressions, (), given, given, (), span)
 
 
 def solve_sizes(
-    form: Form,
+    form: einx.Form,
     shapes: Sequence[Shape | None],
     names: Sequence[str],
     fused: bool,
@@ -95,20 +83,20 @@ def solve_sizes(
     return FusedOperation(every[:count], every[count:], system.solved(any_will_do), repeated)
 
 
-def shape_of(expression: Expression, sizes: Mapping[str, int]) -> Shape:
+def shape_of(expression: einx.Expression, sizes: Mapping[str, int]) -> Shape:
     """The shape of a tensor whose axes have these sizes."""
     return tuple(_size(item, sizes) for item in _dimensions(expression.items))
 
 
-def _size(item: Item, sizes: Mapping[str, int]) -> int:
-    if isinstance(item, Axis):
+def _size(item: einx.Item, sizes: Mapping[str, int]) -> int:
+    if isinstance(item, einx.Axis):
         return sizes[item.name]
-    if isinstance(item, UnnamedAxis):
+    if isinstance(item, einx.UnnamedAxis):
         return item.size
-    if isinstance(item, Concatenation):
+    if isinstance(item, einx.Concatenation):
         return sum(_size(part, sizes) for part in item.parts)
     total = 1
-    for each in inside(item):
+    for each in einx.inside(item):
         total *= _size(each, sizes)
     return total
 
@@ -118,7 +106,7 @@ class _System:
 
     def __init__(
         self,
-        expressions: Sequence[Expression],
+        expressions: Sequence[einx.Expression],
         shapes: Sequence[Shape | None],
         names: Sequence[str],
         sizes: Mapping[str, int],
@@ -132,8 +120,8 @@ class _System:
         self.axes = {
             place.leaf.name: place.leaf
             for each in expressions
-            for place in places(each)
-            if isinstance(place.leaf, Axis)
+            for place in einx.places(each)
+            if isinstance(place.leaf, einx.Axis)
         }
 
     def solved(self, any_will_do: bool) -> dict[str, int]:
@@ -181,7 +169,7 @@ class _System:
             name: solution.size(scopes.name(0, name, axis.span)) for name, axis in self.axes.items()
         }
 
-    def _known(self) -> Iterator[tuple[Item, Known]]:
+    def _known(self) -> Iterator[tuple[einx.Item, Known]]:
         """The dimensions of tensors whose shapes are known, and what they are made of."""
         tensors = zip(self.expressions, self.shapes, self.names, strict=False)
         for expression, shape, tensor in tensors:
@@ -215,7 +203,9 @@ class _System:
         """No sizes make the shapes."""
         known = [(item, extent_of(size)) for item, size in self._known()]
         composed = [
-            (item, size) for item, size in known if not isinstance(item, Axis | UnnamedAxis)
+            (item, size)
+            for item, size in known
+            if not isinstance(item, einx.Axis | einx.UnnamedAxis)
         ]
         says = " and ".join(f"`{item.span.text()}` be {size}" for item, size in composed)
         labels = [Label(item.span, str(size)) for item, size in known]
@@ -229,10 +219,10 @@ class _System:
         best: list[int] = []
         for item, known in self._known():
             within = list(_within(item))
-            if not any(isinstance(each, Axis) and each.name == name for each in within):
+            if not any(isinstance(each, einx.Axis) and each.name == name for each in within):
                 continue
             size = extent_of(known)
-            if any(isinstance(each, Concatenation) for each in within):
+            if any(isinstance(each, einx.Concatenation) for each in within):
                 sizes = list(range(min(size, MOST_TRIED) + 1))
             elif size == 0:
                 continue
@@ -243,16 +233,16 @@ class _System:
         return best
 
 
-def _within(item: Item) -> Iterator[Item]:
+def _within(item: einx.Item) -> Iterator[einx.Item]:
     yield item
-    for each in inside(item):
+    for each in einx.inside(item):
         yield from _within(each)
 
 
-def _dimensions(items: Sequence[Item]) -> Iterator[Item]:
+def _dimensions(items: Sequence[einx.Item]) -> Iterator[einx.Item]:
     """The dimensions of a tensor, brackets aside."""
     for item in items:
-        if isinstance(item, Bracket):
+        if isinstance(item, einx.Bracket):
             yield from _dimensions(item.items)
         else:
             yield item
@@ -260,11 +250,11 @@ def _dimensions(items: Sequence[Item]) -> Iterator[Item]:
 
 def _named(scopes: Scopes) -> Iterator[tuple[int, str]]:
     for (_, name), var in scopes.names.items():
-        yield var.number, "the axes of `...`" if name == HIDDEN else f"axis {name}"
+        yield var.number, "the axes of `...`" if name == einx.HIDDEN else f"axis {name}"
 
 
 def _equation(
-    item: Item, known: Dim, says: Origin, scopes: Scopes, fresh: Fresh
+    item: einx.Item, known: Dim, says: Origin, scopes: Scopes, fresh: Fresh
 ) -> list[Constraint]:
     """The constraint that a dimension has the size of what it is made of."""
     constraints: list[Constraint] = []
@@ -272,26 +262,28 @@ def _equation(
     return [*constraints, DimEqual(dim, known, says)]
 
 
-def _word(item: Item) -> str:
+def _word(item: einx.Item) -> str:
     """The name of a part in messages: an axis by its name, which says of which repetition it is."""
-    return item.name if isinstance(item, Axis) and item.name != HIDDEN else item.span.text()
+    return (
+        item.name if isinstance(item, einx.Axis) and item.name != einx.HIDDEN else item.span.text()
+    )
 
 
 def _made(
-    item: Item, says: Origin, scopes: Scopes, fresh: Fresh, constraints: list[Constraint]
+    item: einx.Item, says: Origin, scopes: Scopes, fresh: Fresh, constraints: list[Constraint]
 ) -> Dim:
     """The size of an item; products are constraints of their own."""
     match item:
-        case Axis():
+        case einx.Axis():
             return scopes.name(0, item.name, item.span)
-        case UnnamedAxis():
+        case einx.UnnamedAxis():
             written = Origin(f"`{item.span.text()}`", item.span, "", "written")
             return Known(item.size, False, None, written)
-        case Concatenation():
+        case einx.Concatenation():
             parts = [(1, _made(part, says, scopes, fresh, constraints)) for part in item.parts]
             return weighted(parts, 0, says)
         case _:
-            inner = [each for part in inside(item) for each in _dimensions((part,))]
+            inner = [each for part in einx.inside(item) for each in _dimensions((part,))]
             dims = tuple(_made(each, says, scopes, fresh, constraints) for each in inner)
             whole = fresh(item.span.text())
             words = tuple(_word(each) for each in inner)
