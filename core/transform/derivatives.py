@@ -153,7 +153,7 @@ def _worse(one: Factors, other: Factors) -> Factors:
 
 
 _BY_HARM: tuple[Factors, ...] = ("singular", "product")
-PASSING = frozenset(("copy", "add", "sub", "neg", "max", "min", "where", "tf32", "bf16", "tanh"))
+PASSING = frozenset(("copy", "add", "sub", "neg", "max", "min", "where", "tf32", "bf16"))
 """Primitives whose derivative is finite wherever they are."""
 CHOICES = frozenset(("max", "min", "pow", "where"))
 """Primitives that pass something back to one argument or the other."""

@@ -45,6 +45,7 @@ SLOPES: dict[str, Any] = {
     "recip": lambda _, z: -z * z,
     "neg": lambda x, _: -np.ones_like(x),
     "square": lambda x, _: 2 * x,
+    "tanh": lambda _, z: 1 - z * z,
 }
 MEANING: dict[str, Any] = {
     "exp": np.exp,
@@ -53,6 +54,7 @@ MEANING: dict[str, Any] = {
     "recip": np.reciprocal,
     "neg": np.negative,
     "square": np.square,
+    "tanh": np.tanh,
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -63,7 +65,7 @@ MEANING: dict[str, Any] = {
     "gt": np.greater,
     "gte": np.greater_equal,
 }
-SINGULAR = ("exp", "ln", "sqrt", "recip")
+SINGULAR = ("exp", "ln", "sqrt", "recip", "tanh")
 BINARY = ("add", "sub", "mul", "mul", "max", "min")
 
 
@@ -264,6 +266,7 @@ INDEX = {
     "recip": "(/i~i)({})",
     "neg": "(-i~i)({})",
     "square": "(i*i~i)({0}, {0})",
+    "tanh": '(elementwise("f: x[i] -> tanh(x)"))({})',
     "add": "(i+i~i)({}, {})",
     "sub": "(i-i~i)({}, {})",
     "mul": "(i*i~i)({}, {})",

@@ -7,7 +7,7 @@ import pytest
 
 from ilang import i
 from tests.property import selections
-from tests.property.selections import FIRST, Function, Step, checked, derivatives, drawn
+from tests.property.selections import FIRST, INPUTS, Function, Step, checked, derivatives, drawn
 
 BATCH = 60
 PRODUCT = Function(
@@ -40,6 +40,22 @@ def test_a_product_that_is_0_stays_0_behind_a_choice(notation: str) -> None:
     np.testing.assert_array_equal(found, [[0, 0, 2, 0], [0, 0, 0.25, np.inf], [0, 1, 0, 0]])
     if moved is not None:
         np.testing.assert_array_equal(moved, [0, 1, 2.25, np.inf])
+
+
+@pytest.mark.parametrize("notation", selections.NOTATIONS)
+def test_nothing_flows_to_what_is_not_a_number_behind_a_choice(notation: str) -> None:
+    """``where(a > 0, tanh(ln(a)), b) + c``: of -1 tanh(ln(a)) is not a number."""
+    steps = (
+        Step("ln", (0,)),
+        Step("tanh", (FIRST,)),
+        Step("where", (0, INPUTS, FIRST + 1, 1), "gt"),
+    )
+    function = Function((*steps, Step("add", (FIRST + 2, 2))))
+    arrays = [np.array([-1.0, 0, 1, -np.inf]), np.arange(4.0), np.zeros(4)]
+    found, moved = derivatives(function, notation, arrays, "numpy")
+    np.testing.assert_array_equal(found, [[0, 0, 1, 0], [1, 1, 0, 1], [1, 1, 1, 1]])
+    if moved is not None:
+        np.testing.assert_array_equal(moved, [2, 2, 2, 2])
 
 
 SQUARED = Function((Step("sqrt", (0,)), Step("max", (FIRST, 1)), Step("square", (FIRST + 1,))))
