@@ -44,7 +44,7 @@ Factors = Literal["", "product", "singular"]
 class Flow:
     """The cotangent of an operand along one way through an expression: ``part`` where its choices are, else 0.
 
-    Where ``nothing`` holds, nothing flows back at all.
+    Where ``nothing`` holds, nothing flows back, whatever the derivative is.
     """
 
     part: Scalar
@@ -57,7 +57,7 @@ class Flow:
         part, zero = self.part, constant(0.0, self.part)
         for condition, holds in self.choices:
             part = chosen(condition, part, zero) if holds else chosen(condition, zero, part)
-        return part if self.nothing is None else chosen(self.nothing, zero, part)
+        return part if self.nothing is None else unless(self.nothing, part)
 
 
 Reached = tuple[dict[int, list[Flow]], list[tuple[Apply, Flow]]]
@@ -99,7 +99,7 @@ def flowing_back(
                     if not isinstance(flow.part, Operand | Constant):
                         parts.append((part, flow))
                         continue
-                    flow = replace(flow, choices=(*flow.choices, *_zero(flow.part)))
+                    flow = replace(flow, nothing=_zero(flow))
                 ways = _ways(part, flow, known, alike)
                 todo += [(argument, way, argument) for argument, way in reversed(ways)]
             case _:
@@ -128,11 +128,14 @@ def _ways(
     return ways
 
 
-def _zero(part: Scalar) -> tuple[Choice, ...]:
-    """The choice by which nothing flows back where a product is 0."""
-    if isinstance(part, Constant):
-        return ()
-    return ((compared("eq", part, constant(0.0, part)), False),)
+def _zero(flow: Flow) -> Scalar | None:
+    """The condition by which nothing flows back where a product is 0, or where nothing did before."""
+    if isinstance(flow.part, Constant):
+        return flow.nothing
+    nothing = compared("eq", flow.part, constant(0.0, flow.part))
+    if flow.nothing in (None, nothing):
+        return nothing
+    return Apply("or", (flow.nothing, nothing), "bool")
 
 
 def factors_of(applied: Apply, alike: Container[int] = ()) -> Factors:
@@ -234,6 +237,15 @@ def over(one: Scalar, other: Scalar) -> Scalar:
 def chosen(condition: Scalar, then: Scalar, otherwise: Scalar) -> Scalar:
     """``then`` where the condition holds."""
     return Apply("where", (condition, then, otherwise), then.dtype)
+
+
+def unless(nothing: Scalar, part: Scalar) -> Scalar:
+    """A cotangent, and 0 where ``nothing`` holds and the derivative is infinite: 0 · ∞ is not a number.
+
+    Where it is finite the product stays, which is 0, too, and has a derivative of its own.
+    """
+    lost = Apply("and", (nothing, compared("neq", part, part)), "bool")
+    return chosen(lost, constant(0.0, part), part)
 
 
 def compared(primitive: str, one: Scalar, other: Scalar) -> Scalar:

@@ -37,7 +37,6 @@ from ilang.core.transform.building import Building, reading
 from ilang.core.transform.derivatives import (
     CHOICES,
     Flow,
-    chosen,
     compared,
     constant,
     converted,
@@ -45,6 +44,7 @@ from ilang.core.transform.derivatives import (
     flowing_back,
     summed,
     times,
+    unless,
 )
 from ilang.core.transform.left_out import LASTING, leaves_out, levels, sums
 from ilang.core.transform.simplified import simplified
@@ -215,7 +215,7 @@ class _Forward:
         if read.value not in self.singular or not behind or _is_summed(node, read, flow):
             return moving
         zero = constant(0.0, flow.part)
-        return chosen(compared("eq", flow.part, zero), constant(0.0, moving), moving)
+        return unless(compared("eq", flow.part, zero), moving)
 
     def _store(
         self, value: ValueId, node: Assignment, reads: tuple[Read, ...], moving: Scalar

@@ -41,7 +41,6 @@ from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
 from ilang.core.transform.building import Building, reading
 from ilang.core.transform.derivatives import (
     Flow,
-    chosen,
     compared,
     constant,
     converted,
@@ -49,6 +48,7 @@ from ilang.core.transform.derivatives import (
     gathered,
     reads_value,
     summed,
+    unless,
 )
 from ilang.core.transform.left_out import leaves_out, passed_on, sums
 from ilang.core.transform.shifts import cancelled
@@ -330,7 +330,7 @@ class Reverse:
         else:
             part = gathered([replace(flow, nothing=None) for flow in flows])
             if nothing is not None:
-                part = chosen(nothing, constant(0.0, part), part)
+                part = unless(nothing, part)
         used = operands_of(part)
         place = {number: n for n, number in enumerate(used)}
         moved = replace(

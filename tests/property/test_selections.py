@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ilang import i
+from ilang import elementwise, i
 from tests.property import selections
 from tests.property.selections import FIRST, INPUTS, Function, Step, checked, derivatives, drawn
 
@@ -56,6 +56,27 @@ def test_nothing_flows_to_what_is_not_a_number_behind_a_choice(notation: str) ->
     np.testing.assert_array_equal(found, [[0, 0, 1, 0], [1, 1, 0, 1], [1, 1, 1, 1]])
     if moved is not None:
         np.testing.assert_array_equal(moved, [2, 2, 2, 2])
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+@pytest.mark.parametrize("target", ["numpy", "c", "cuda-emulated"])
+@pytest.mark.parametrize(
+    ("text", "at", "second"),
+    [
+        ("square(max(tanh(x), ln(x)))", [0.0, 0.5], [2.0, 0.56520929]),
+        ("square(max(exp(x) - 1, ln(x)))", [0.0, 0.5], [2.0, 7.57568477]),
+        ("min(ln(x) * exp(x), x)", [1.0, 0.5], [np.e, -1.14280650]),
+        ("square(where(gt(x, 2), 1, sqrt(x) - 1))", [1.0, 0.25, 0], [0.5, 4.0, np.inf]),
+    ],
+)
+def test_second_derivatives_where_the_first_is_0(
+    text: str, at: list[float], second: list[float], target: str
+) -> None:
+    """What is 0 behind a choice is multiplied with a finite derivative, so that it has one of its own."""
+    kernel = elementwise("f", [text], inputs=["x"]).ranked(1)
+    one = np.ones(len(at))
+    found = kernel.grad().grad(wrt="in0")(np.array(at), one, one, target=target)
+    np.testing.assert_allclose(found, second, rtol=1e-6)
 
 
 SQUARED = Function((Step("sqrt", (0,)), Step("max", (FIRST, 1)), Step("square", (FIRST + 1,))))
