@@ -93,15 +93,15 @@ def text_component(text: str, name: str = "<text>") -> Tree:
     return parse_program(Source(name, text))
 
 
-def text_program(text: str, name: str = "<text>") -> Tree | Module:
+def text_program(text: str) -> Tree | Module:
     """The program of a text: definitions, where one of them names its inputs (``f(x) = ...``), else a tree."""
     from ilang.core.source import Source
 
     if "=" not in text:  # few programs at a prompt define anything
-        return text_component(text, name)
+        return text_component(text)
     from ilang.core.notation.module import names_inputs, parse_module
 
-    return parse_module(Source(name, text)) if names_inputs(text) else text_component(text, name)
+    return parse_module(Source("<text>", text)) if names_inputs(text) else text_component(text)
 
 
 def program_graph(program: Tree | Module) -> Graph:

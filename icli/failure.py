@@ -49,7 +49,7 @@ def as_error(failure: BaseException) -> Error:
             message = "the program is nested too deeply"
             return NotationError("E0114", message, help="name a part of it, or group less")
         case OSError():
-            return system_error("", failure)
+            return system_error(failure)
         case SystemExit():
             return CommandError("E0801", "the command ended early", help="run it again")
         case _:
@@ -62,17 +62,13 @@ def internal_error(failure: BaseException) -> InternalError:
     return InternalError("E9900", f"internal error: {type(failure).__name__}: {words}")
 
 
-def system_error(doing: str, trouble: OSError) -> DataError:
-    """The diagnostic for a call that the operating system refused, after what it was asked to do."""
+def system_error(trouble: OSError) -> DataError:
+    """The diagnostic for a call that the operating system refused."""
     reason = trouble.strerror or str(trouble) or type(trouble).__name__
     named = trouble.filename
-    if not doing and isinstance(named, str | bytes):
-        doing = f"{os.fsdecode(named)} cannot be used"
-    return DataError(
-        "E0739",
-        f"{doing or 'the system refused a request'}: {reason}",
-        help="try again when the system can do it",
-    )
+    known = isinstance(named, str | bytes)
+    subject = f"{os.fsdecode(named)} cannot be used" if known else "the system refused a request"
+    return DataError("E0739", f"{subject}: {reason}", help="try again when the system can do it")
 
 
 def _abandon_output() -> None:

@@ -17,7 +17,7 @@ from ilang.codegen.project.extents import ExportedFunction, extents_of
 from ilang.codegen.project.render import render
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.runtime.folders import temporary_folder, temporary_parent
-from ilang.codegen.runtime.toolchain import build_program
+from ilang.codegen.runtime.toolchain import build_test
 from ilang.core.diagnostic import DataError, InternalError, ToolError
 from ilang.core.ir.shaped import Shaped
 from ilang.core.pipeline import lower
@@ -55,10 +55,10 @@ def compare(shaped: Shaped) -> tuple[int, bool]:
         for name in (f"{NAME}.h", f"{NAME}.c", f"{NAME}_test.c"):
             (folder / name).write_text(files[name], "utf-8")
         sources = f"{NAME}.c", f"{NAME}_test.c"
-        sanitized = build_program(folder, sources, "test")
+        sanitized = build_test(folder, sources)
         trouble = _trouble(folder)
         if sanitized and _is_out_of_memory(trouble):  # sanitizers take several times as much
-            sanitized = build_program(folder, sources, "test", sanitize=False)
+            sanitized = build_test(folder, sources, sanitize=False)
             trouble = _trouble(folder)
     if _is_out_of_memory(trouble):
         raise _no_memory(function, runs, shaped.name, trouble)

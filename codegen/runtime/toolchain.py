@@ -101,10 +101,8 @@ def build(text: str, folder: Path, recipe: Recipe) -> bytes:
         _refused.update((compiler, flag) for flag in dropped)
 
 
-def build_program(
-    folder: Path, sources: Sequence[str], name: str, *, sanitize: bool = True
-) -> bool:
-    """Compile C files of a folder to a program; whether it has sanitizers, which it gets where the compiler has them.
+def build_test(folder: Path, sources: Sequence[str], *, sanitize: bool = True) -> bool:
+    """Compile C files of a folder to the program ``test``; whether it has sanitizers, as where the compiler has them.
 
     Raises:
         ToolError: E0901 to E0905, E0907, E0909.
@@ -114,7 +112,7 @@ def build_program(
     status, output = 0, ""
     checked = (*SANITIZED, "-fno-sanitize-recover=all")
     for speed in (checked, FAST[:1]) if sanitize else (FAST[:1],):
-        command = [*compiler.command, *standard, *speed, *sources, "-o", name, "-lm"]
+        command = [*compiler.command, *standard, *speed, *sources, "-o", "test", "-lm"]
         status, output = run_compiler(command, folder, C)
         if status == 0:
             return speed == checked

@@ -427,7 +427,7 @@ def _nest(loop: ir.For, depth: int) -> Iterator[ir.For]:
 
 def _in_lane(loop: ir.For, spelling: Spelling, indent: str) -> Iterator[str]:
     """The statements of an iteration of a loop in lanes, in the lane of its number."""
-    lane = InLane(spelling, "lane")
+    lane = InLane(spelling)
     for s in loop.body:
         assert isinstance(s, (ir.Define, ir.Change, ir.Store)), (
             "a loop in lanes has no loops inside"

@@ -300,15 +300,7 @@ def _fill(struct: Struct, each: KeptTensor) -> Iterator[str]:
 
 
 def _run_function(session: EmittedSession) -> Iterator[str]:
-    yield from work_function(session)
-    yield signature(session, "run")
-    yield "{"
-    yield f"{INDENT}if ({missing(session)}) return 1;"
-    read = {name for stage in session.stages for name in stage.arguments}
-    yield from (f"{INDENT}(void){each};" for each in session.inputs if each not in read)
-    several = session.waits()
-    yield from counted_ranks() if several else ()
-    yield f"{INDENT}int status = 0;"
+    yield from begun(session, signature(session, "run"))
     yield from _room_for_sums(session)
     going = 0
     for number, stage in enumerate(session.stages, 1):
@@ -320,7 +312,7 @@ def _run_function(session: EmittedSession) -> Iterator[str]:
             going = 0
         yield sizes_of(stage, number)
         yield wrapped(f"{INDENT}status = {program}(", [*words, work_of(stage)], ");")
-        if several:
+        if session.waits():
             yield f"{INDENT}status = status_of_ranks(status, all_ranks);"
         if going:
             yield f"{INDENT}if (status != 0) end_sums(begun_sums, {going});"
@@ -337,6 +329,18 @@ def _room_for_sums(session: EmittedSession) -> Iterator[str]:
     count = sum(each.goes_on for stage in session.stages for each in stage.sums)
     if count:
         yield f"{INDENT}struct begun_sum begun_sums[{count}];"
+
+
+def begun(session: EmittedSession, head: str) -> Iterator[str]:
+    """The function that counts the workspace of a run, and the beginning of the one that runs it."""
+    yield from work_function(session)
+    yield head
+    yield "{"
+    yield f"{INDENT}if ({missing(session)}) return 1;"
+    read = {name for stage in session.stages for name in stage.arguments}
+    yield from (f"{INDENT}(void){each};" for each in session.inputs if each not in read)
+    yield from counted_ranks() if session.waits() else ()
+    yield f"{INDENT}int status = 0;"
 
 
 def missing(session: EmittedSession) -> str:

@@ -418,15 +418,14 @@ class Spelling:
 class InLane(Spelling):
     """The names of a kernel where a variable with lanes means the one of a lane."""
 
-    def __init__(self, plain: Spelling, lane: str) -> None:
+    def __init__(self, plain: Spelling) -> None:
         """Names as ``plain`` has them, but for variables that have lanes."""
         super().__init__(plain.program, plain.kernel)
-        self.lane = lane
 
     def local(self, number: int) -> str:
-        """A scalar variable; of one with lanes, the one of the lane."""
+        """A scalar variable; of one with lanes, that of the loop over ``lane``."""
         name = self.name(number)
-        return f"{name}[{self.lane}]" if self.scalar(number).lanes > 1 else name
+        return f"{name}[lane]" if self.scalar(number).lanes > 1 else name
 
 
 def combined(primitive: str, dtype: str, target: str, other: str) -> str:

@@ -25,6 +25,7 @@ from ilang.codegen.targets.c_session import (
     STATUS,
     argument,
     beginning,
+    begun,
     copies,
     counted_ranks,
     end_lines,
@@ -41,7 +42,6 @@ from ilang.codegen.targets.c_session import (
     struct_lines,
     summed,
     table_name,
-    work_function,
     work_of,
 )
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, literal
@@ -216,15 +216,7 @@ def _fill(struct: Struct, each: KeptTensor) -> Iterator[str]:
 
 def _run_function(session: EmittedSession) -> Iterator[str]:
     settings = _settings(session)
-    read = {name for stage in session.stages for name in stage.arguments}
-    yield from work_function(session)
-    yield _signature(session, "run")
-    yield "{"
-    yield f"{INDENT}if ({missing(session)}) return 1;"
-    yield from (f"{INDENT}(void){each};" for each in session.inputs if each not in read)
-    several = session.waits()
-    yield from counted_ranks() if several else ()
-    yield f"{INDENT}int status = 0;"
+    yield from begun(session, _signature(session, "run"))
     if settings:
         yield _tried(session, "cudaPeekAtLastError()")
         given = [f"model->{each.place}" for each in settings]

@@ -149,7 +149,7 @@ def read_binding(part: Reader, context: Context) -> NameBinding:
     return NameBinding(name, term, Mark(place), part.span(start))
 
 
-def refuse_brace(reader: Reader, wanted: str, help_line: str) -> None:
+def refuse_brace(reader: Reader, help_line: str) -> None:
     """Refuse what is no brace, where a block begins."""
     if lexeme(reader).text != "{":
-        raise unexpected(reader, "E0197", wanted, help_line)
+        raise unexpected(reader, "E0197", "`{` and the statements", help_line)

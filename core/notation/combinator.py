@@ -59,11 +59,9 @@ OUTPUT = re.compile(r"[\w)\]]\s*~")
 """The ``~`` of an index expression, which stands after an operand; that of a swap stands before one."""
 
 
-def parse_program(
-    source: Source, names: Container[str] = (), *, start: int = 0, end: int | None = None
-) -> Tree:
+def parse_program(source: Source, names: Container[str] = ()) -> Tree:
     """The tree of a program text; ``names`` are the definitions it may use."""
-    return read_program(Reader(source, start, end), names)
+    return read_program(Reader(source), names)
 
 
 def read_program(reader: Reader, names: Container[str]) -> Tree:

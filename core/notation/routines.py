@@ -153,7 +153,7 @@ def _for(part: Reader, context: Context) -> ast.ForEach:
             raise unexpected(part, "E0197", f"`{each}`", help_line)
         take(part, lexeme(part), left=True, right=each == "in")
     tensor = _tensor_in_parentheses(part, "params")
-    refuse_brace(part, "`{` and the statements", help_line)
+    refuse_brace(part, help_line)
     inside = read_statements(part, context)
     return ast.ForEach(variable.text(), tensor, inside, ast.Mark(variable), part.span(start))
 
@@ -164,7 +164,7 @@ def _condition(part: Reader, context: Context) -> ast.Condition:
     start = part.pos
     context.enter(take(part, lexeme(part), right=True))
     test = read_term(part, context)
-    refuse_brace(part, "`{` and the statements", help_line)
+    refuse_brace(part, help_line)
     then = read_statements(part, context)
     otherwise: tuple[ast.Statement, ...] = ()
     if lexeme(part).text == "else":
@@ -175,7 +175,7 @@ def _condition(part: Reader, context: Context) -> ast.Condition:
             otherwise = (_condition(part, context),)
             _space_before(part, begins)
         else:
-            refuse_brace(part, "`{` and the statements", help_line)
+            refuse_brace(part, help_line)
             otherwise = read_statements(part, context)
     context.leave()
     return ast.Condition(test, then, otherwise, part.span(start))

@@ -11,23 +11,15 @@ from typing import cast, get_args
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.functions import Called, Operator, Reference, Single, Term
 from ilang.core.ir.primitives import ELEMENTWISE
+from ilang.core.notation import tokens
 from ilang.core.notation.reader import Reader
 from ilang.core.notation.terms import read_operand, read_whole_term
-from ilang.core.notation.tokens import (
-    BINDING,
-    Context,
-    Lexeme,
-    lexeme,
-    lexeme_at,
-    refuse_joined,
-    take,
-)
 
 OPERATORS = get_args(Operator)
 PREFIXES = ("-", "?/", "not")
 
 
-def read_right(reader: Reader, context: Context) -> Single | Term:
+def read_right(reader: Reader, context: tokens.Context) -> Single | Term:
     """The right side that fills a reader.
 
     Raises:
@@ -44,38 +36,38 @@ def read_right(reader: Reader, context: Context) -> Single | Term:
     return read_whole_term(reader, context)
 
 
-def _single(reader: Reader, context: Context) -> Single | None:
+def _single(reader: Reader, context: tokens.Context) -> Single | None:
     """``r1 OP r2``, ``OP r``, ``r`` or a primitive of operands; None where more stands there."""
     start = reader.pos
-    prefix = lexeme(reader)
+    prefix = tokens.lexeme(reader)
     if prefix.text in PREFIXES and prefix.kind in ("sign", "word"):
-        apart = prefix.text == "not" or lexeme_at(reader, prefix.end).text == "?/"
-        refuse_joined(reader, prefix.text, take(reader, prefix, right=apart))
+        apart = prefix.text == "not" or tokens.lexeme_at(reader, prefix.end).text == "?/"
+        tokens.refuse_joined(reader, prefix.text, tokens.take(reader, prefix, right=apart))
         operand = read_operand(reader, context)
-        if operand is None or lexeme(reader).kind != "end":
+        if operand is None or tokens.lexeme(reader).kind != "end":
             return None
         return Single(prefix.text, (operand,), reader.span(start))
     left = read_operand(reader, context)
     if left is None:
         return None
-    between = lexeme(reader)
+    between = tokens.lexeme(reader)
     if between.kind == "end":
         return _alone(left, context, reader)
     if between.text not in OPERATORS or between.kind != "sign":
         return None
-    place = take(reader, between, left=True, right=True)
-    refuse_joined(reader, between.text, place)
+    place = tokens.take(reader, between, left=True, right=True)
+    tokens.refuse_joined(reader, between.text, place)
     right = read_operand(reader, context, signed=True)
-    end = lexeme(reader)
+    end = tokens.lexeme(reader)
     if right is None or end.kind != "end":
-        if between.text == "**" and (end.text in BINDING or right is None):
+        if between.text == "**" and (end.text in tokens.BINDING or right is None):
             raise _no_power(reader, place.start, between)
         return None
     operator = cast("Operator", between.text)
     return Single(operator, (left, right), reader.span(start))
 
 
-def _alone(term: Term, context: Context, reader: Reader) -> Single:
+def _alone(term: Term, context: tokens.Context, reader: Reader) -> Single:
     """One operand: a primitive of elements is an operation of its own operands."""
     if isinstance(term, Called) and isinstance(term.component, Reference):
         name = term.component.name
@@ -85,7 +77,7 @@ def _alone(term: Term, context: Context, reader: Reader) -> Single:
     return Single(None, (term,), reader.span(term.span.start))
 
 
-def _no_power(reader: Reader, start: int, token: Lexeme) -> NotationError:
+def _no_power(reader: Reader, start: int, token: tokens.Lexeme) -> NotationError:
     span = reader.span(start, start + len(token.text))
     message = "`**` stands between the two operands of an assignment alone"
     return NotationError("E0199", message, span, "the pointwise power of an expression is `**.`")

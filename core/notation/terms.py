@@ -15,34 +15,11 @@ from ilang.core.diagnostic import NotationError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.primitives import TEXTS
 from ilang.core.ir.syntax import Conversion, Identity, Tree
+from ilang.core.notation import tokens
 from ilang.core.notation.lookahead import matches_form, past_bracket
 from ilang.core.notation.numbers import is_literal, number_of, read_literal, read_unit
 from ilang.core.notation.quotes import at_label, read_schedule, read_spec
 from ilang.core.notation.reader import BLANKS, QUOTED, TYPES, Reader
-from ilang.core.notation.tokens import (
-    BINDING,
-    CALL,
-    COMPARISON,
-    CONSTANTS,
-    PARTS,
-    POWER,
-    WORDS,
-    WORDS_INSTEAD,
-    Context,
-    Lexeme,
-    closing,
-    expect,
-    finished,
-    lexeme,
-    lexeme_at,
-    part_instead,
-    refuse_joined,
-    sign,
-    take,
-    take_number,
-    unexpected,
-    word,
-)
 from ilang.core.source import Span
 
 TERM_HELP = "an expression is like `?/(w * x + b)`, and every operator has its operands"
@@ -51,32 +28,32 @@ STRING_HELP = (
 )
 
 
-def read_whole_term(reader: Reader, context: Context) -> ast.Term:
+def read_whole_term(reader: Reader, context: tokens.Context) -> ast.Term:
     """The expression that fills a reader.
 
     Raises:
         NotationError: E0102, E0110, E0112, E0114, E0116, E0191 to E0194, E0196, those of components.
     """
     term = read_term(reader, context)
-    finished(reader, "E0191", usual=TERM_HELP)
+    tokens.finished(reader, "E0191", usual=TERM_HELP)
     return term
 
 
-def read_term(reader: Reader, context: Context, least: int = 0) -> ast.Term:
+def read_term(reader: Reader, context: tokens.Context, least: int = 0) -> ast.Term:
     """An expression of operators that bind at least so tightly."""
     start = reader.pos = reader.past(BLANKS, reader.pos)
     left = _prefixed(reader, context)
     compared = powered = False
     while True:
-        token = lexeme(reader)
-        level = BINDING.get(token.text, -1) if token.kind == "sign" else -1
+        token = tokens.lexeme(reader)
+        level = tokens.BINDING.get(token.text, -1) if token.kind == "sign" else -1
         if level < least or level < 0:
             return left
-        if (level == COMPARISON and compared) or (level == POWER and powered):
+        if (level == tokens.COMPARISON and compared) or (level == tokens.POWER and powered):
             raise _chained(reader, token, left)
-        compared, powered = level == COMPARISON, level == POWER
-        place = take(reader, token, left=True, right=True)
-        refuse_joined(reader, token.text, place)
+        compared, powered = level == tokens.COMPARISON, level == tokens.POWER
+        place = tokens.take(reader, token, left=True, right=True)
+        tokens.refuse_joined(reader, token.text, place)
         reader.count(place)
         if token.text in ("++", "*+"):
             left = _einsum(reader, context, left, token.text, start)
@@ -85,7 +62,7 @@ def read_term(reader: Reader, context: Context, least: int = 0) -> ast.Term:
         else:
             right = (
                 _exponent(reader, context)
-                if level == POWER
+                if level == tokens.POWER
                 else read_term(reader, context, level + 1)
             )
             operator = cast("ast.Infix", token.text)
@@ -93,7 +70,7 @@ def read_term(reader: Reader, context: Context, least: int = 0) -> ast.Term:
             left = ast.Binary(operator, left, right, ast.Mark(place), reader.span(start))
 
 
-def _chained(reader: Reader, token: Lexeme, left: ast.Term) -> NotationError:
+def _chained(reader: Reader, token: tokens.Lexeme, left: ast.Term) -> NotationError:
     """The error for a second comparison, or a second power."""
     span = reader.span(reader.pos, token.end)
     if token.text == "**.":
@@ -131,61 +108,63 @@ def _is_number(term: ast.Term) -> bool:
     return isinstance(term, ast.Number)
 
 
-def _prefixed(reader: Reader, context: Context) -> ast.Term:
-    token = lexeme(reader)
+def _prefixed(reader: Reader, context: tokens.Context) -> ast.Term:
+    token = tokens.lexeme(reader)
     is_prefix = token.text in ("-", "?/", "!.", "!..") and token.kind == "sign"
     if not is_prefix and token.text != "not":
         return _primary(reader, context)
     start = reader.pos
     operator = cast("ast.Prefix", token.text)
-    follows = lexeme_at(reader, token.end)
+    follows = tokens.lexeme_at(reader, token.end)
     apart = operator == "not" or (operator.startswith("!") and follows.kind == "number")
     apart = apart or (operator == "-" and follows.text == "?/")
-    span = take(reader, token, right=apart)
-    refuse_joined(reader, token.text, span)
+    span = tokens.take(reader, token, right=apart)
+    tokens.refuse_joined(reader, token.text, span)
     context.enter(span)
-    operand = read_term(reader, context, POWER if operator == "-" else CALL)
+    operand = read_term(reader, context, tokens.POWER if operator == "-" else tokens.CALL)
     context.leave()
     return ast.Unary(operator, operand, reader.span(start))
 
 
-def _exponent(reader: Reader, context: Context) -> ast.Term:
+def _exponent(reader: Reader, context: tokens.Context) -> ast.Term:
     """The term right of ``**.``: a number, perhaps with a sign, or configuration."""
-    token = lexeme(reader)
+    token = tokens.lexeme(reader)
     if token.text != "-":
         return _primary(reader, context)
     start = reader.pos
-    take(reader, token)
+    tokens.take(reader, token)
     return ast.Unary("-", _primary(reader, context), reader.span(start))
 
 
-def _position(reader: Reader, context: Context) -> ast.Term:
+def _position(reader: Reader, context: tokens.Context) -> ast.Term:
     """The term right of ``@|``."""
-    if sign(reader) == "-":
+    if tokens.sign(reader) == "-":
         help_line = "positions count from 0: `x @| 0` is the first"
-        raise unexpected(reader, "E0191", "a position", help_line)
+        raise tokens.unexpected(reader, "E0191", "a position", help_line)
     return _primary(reader, context)
 
 
-def _einsum(reader: Reader, context: Context, left: ast.Term, text: str, start: int) -> ast.Term:
+def _einsum(
+    reader: Reader, context: tokens.Context, left: ast.Term, text: str, start: int
+) -> ast.Term:
     """The term that ``++`` or ``*+`` makes of the one before it and of what follows."""
     help_line = f'`{text}` is followed by a specification: `x {text} "..."`'
     spec = read_spec(reader, help_line, text == "*+")
     if text == "++":
         return ast.EinsumOne(left, spec, reader.span(start))
-    right = read_term(reader, context, BINDING["*+"] + 1)
+    right = read_term(reader, context, tokens.BINDING["*+"] + 1)
     return ast.EinsumTwo(left, spec, right, reader.span(start))
 
 
 # -- operands --------------------------------------------------------------------------------------------------------
 
 
-def _primary(reader: Reader, context: Context) -> ast.Term:
+def _primary(reader: Reader, context: tokens.Context) -> ast.Term:
     """A name, a number, a string, a literal, a call, or an expression in parentheses."""
-    token = lexeme(reader)
+    token = tokens.lexeme(reader)
     match token.kind:
         case "number":
-            return take_number(reader)
+            return tokens.take_number(reader)
         case "string":
             return _part(reader, context, read_declared(reader, context))
         case "label":
@@ -196,16 +175,16 @@ def _primary(reader: Reader, context: Context) -> ast.Term:
             return _bracketed(reader, context, token)
 
 
-def _bracketed(reader: Reader, context: Context, token: Lexeme) -> ast.Term:
+def _bracketed(reader: Reader, context: tokens.Context, token: tokens.Lexeme) -> ast.Term:
     if token.text == "(":
         return _parenthesis(reader, context)
     if token.text in ("[", "[|"):
         return read_literal(reader, reader.pos)
     if token.text == "**":
-        raise unexpected(reader, "E0191", "an operand", "the pointwise power is `**.`")
+        raise tokens.unexpected(reader, "E0191", "an operand", "the pointwise power is `**.`")
     if token.text == ".":
         help_line = "a number begins with a digit: `0.5`"
-        raise unexpected(reader, "E0191", "an operand", help_line)
+        raise tokens.unexpected(reader, "E0191", "an operand", help_line)
     raise _no_operand(reader)
 
 
@@ -218,15 +197,15 @@ def _no_operand(reader: Reader) -> NotationError:
         shown = reader.span(reader.pos, stop)
         message = "a program stands where a value belongs"
         return NotationError("E0191", message, shown, f"apply it: `({shown.text()})(x)`")
-    return unexpected(reader, "E0191", "an operand", usual=TERM_HELP)
+    return tokens.unexpected(reader, "E0191", "an operand", usual=TERM_HELP)
 
 
-def _word(reader: Reader, context: Context, token: Lexeme) -> ast.Term:
+def _word(reader: Reader, context: tokens.Context, token: tokens.Lexeme) -> ast.Term:
     start = reader.pos
     text = token.text
-    follows = lexeme_at(reader, token.end).text
-    if text in CONSTANTS:
-        return ast.Number(text, CONSTANTS[text], True, take(reader, token))
+    follows = tokens.lexeme_at(reader, token.end).text
+    if text in tokens.CONSTANTS:
+        return ast.Number(text, tokens.CONSTANTS[text], True, tokens.take(reader, token))
     if text == "repeat":
         return _repeat(reader, context)
     if text in QUOTED and follows in ("(", "."):
@@ -234,33 +213,35 @@ def _word(reader: Reader, context: Context, token: Lexeme) -> ast.Term:
 
         return _call(reader, context, read_quoted(reader, context.definitions), start)
     if text in TYPES or text == "I":
-        span = take(reader, token)
+        span = tokens.take(reader, token)
         tree: Tree = Identity(span) if text == "I" else Conversion(text, span)
         return _call(reader, context, tree, start)
-    if text in WORDS or text == "not":
+    if text in tokens.WORDS or text == "not":
         message = f"`{text}` is a word of the language, and an operand belongs here"
         span = reader.span(start, token.end)
-        raise NotationError("E0191", message, span, WORDS_INSTEAD.get(text, TERM_HELP))
-    name = ast.Reference(context.slots.get(text, text), take(reader, token))
+        raise NotationError("E0191", message, span, tokens.WORDS_INSTEAD.get(text, TERM_HELP))
+    name = ast.Reference(context.slots.get(text, text), tokens.take(reader, token))
     return _call(reader, context, name, start) if follows == "(" else _part(reader, context, name)
 
 
-def read_tensor(reader: Reader, context: Context) -> ast.Reference | ast.Access | ast.Declared:
+def read_tensor(
+    reader: Reader, context: tokens.Context
+) -> ast.Reference | ast.Access | ast.Declared:
     """A name, or a string that declares one, and perhaps a part of it; a word or a string stands at the cursor."""
-    token = lexeme(reader)
-    span = take(reader, token)
+    token = tokens.lexeme(reader)
+    span = tokens.take(reader, token)
     if token.kind == "string":
         return _part(reader, context, ast.Declared(token.text[1:-1], None, None, span))
     return _part(reader, context, ast.Reference(context.slots.get(token.text, token.text), span))
 
 
-def read_operand(reader: Reader, context: Context, signed: bool = False) -> ast.Term | None:
+def read_operand(reader: Reader, context: tokens.Context, signed: bool = False) -> ast.Term | None:
     """An operand of an assignment: a name, a part, a number, a call, or an expression in parentheses; else None.
 
     ``signed``: a number may have a minus.
     """
-    token = lexeme(reader)
-    follows = lexeme_at(reader, token.end)
+    token = tokens.lexeme(reader)
+    follows = tokens.lexeme_at(reader, token.end)
     if token.text in ("!.", "!..") or (signed and token.text == "-" and follows.kind == "number"):
         return _prefixed(reader, context)
     if token.text in ("repeat", "not") or (
@@ -271,15 +252,15 @@ def read_operand(reader: Reader, context: Context, signed: bool = False) -> ast.
 
 
 def _part(
-    reader: Reader, context: Context, tensor: ast.Reference | ast.Declared
+    reader: Reader, context: tokens.Context, tensor: ast.Reference | ast.Declared
 ) -> ast.Reference | ast.Access | ast.Declared:
     """A tensor, or a part of it: ``x.grad``."""
-    if not reader.at(".") or lexeme(reader).text != ".":
+    if not reader.at(".") or tokens.lexeme(reader).text != ".":
         return tensor
-    dot = take(reader, lexeme(reader))
+    dot = tokens.take(reader, tokens.lexeme(reader))
     parts = [_part_name(reader, dot)]
     while reader.at("."):
-        dot = take(reader, lexeme(reader))
+        dot = tokens.take(reader, tokens.lexeme(reader))
         parts.append(_part_name(reader, dot))
     span = reader.span(tensor.span.start)
     if not context.code:
@@ -294,41 +275,41 @@ def _part(
 
 
 def _part_name(reader: Reader, dot: Span) -> str:
-    token = lexeme(reader)
-    if token.text not in PARTS:
+    token = tokens.lexeme(reader)
+    if token.text not in tokens.PARTS:
         span = dot.to(reader.span(reader.pos, token.end))
         message = f"a tensor has no part `{span.text()}`"
         help_line = "the parts are `.value`, `.grad`, `.merge` and `.grad.merge`"
-        help_line = part_instead(token.text) or help_line
+        help_line = tokens.part_instead(token.text) or help_line
         raise NotationError("E0198", message, span, help_line)
-    return take(reader, token).text()
+    return tokens.take(reader, token).text()
 
 
-def _parenthesis(reader: Reader, context: Context) -> ast.Term:
+def _parenthesis(reader: Reader, context: tokens.Context) -> ast.Term:
     """A program before its arguments, numbers along an input axis, or an expression."""
     start = reader.pos
     stop = past_bracket(reader, start)
-    if stop > 0 and lexeme_at(reader, stop).text == "(":
+    if stop > 0 and tokens.lexeme_at(reader, stop).text == "(":
         return _call(reader, context, _program(reader, context, stop), start)
     if stop > 0 and is_literal(reader.text[start:stop]):
         return read_literal(reader, start)
-    bracket = take(reader, lexeme(reader))
+    bracket = tokens.take(reader, tokens.lexeme(reader))
     context.enter(bracket)
     term = read_term(reader, context)
     context.leave()
-    if sign(reader) == ",":
+    if tokens.sign(reader) == ",":
         message = "an expression in parentheses is one value"
         help_line = (
             "numbers in parentheses have an input axis: `(1, 2)`; `[ 1; 2 ]` has an output axis"
         )
         raise NotationError("E0191", message, reader.here(), help_line)
-    closing(reader, ")", bracket, "E0191")
+    tokens.closing(reader, ")", bracket, "E0191")
     if at_label(reader, "schedule"):
         return ast.ScheduledExpression(term, read_schedule(reader), reader.span(start))
     return term
 
 
-def _program(reader: Reader, context: Context, stop: int) -> Tree:
+def _program(reader: Reader, context: tokens.Context, stop: int) -> Tree:
     """The program in a parenthesis that ends at ``stop``."""
     from ilang.core.notation.combinator import read_program
 
@@ -340,19 +321,19 @@ def _program(reader: Reader, context: Context, stop: int) -> Tree:
     return tree
 
 
-def read_declared(reader: Reader, context: Context) -> ast.Declared:
+def read_declared(reader: Reader, context: tokens.Context) -> ast.Declared:
     """A string, and what follows it."""
     start = reader.pos
-    span = take(reader, lexeme(reader))
+    span = tokens.take(reader, tokens.lexeme(reader))
     name = span.text()[1:-1]
-    token = lexeme(reader)
+    token = tokens.lexeme(reader)
     extents: tuple[ast.Term, ...] | None = None
     initial: ast.Number | ast.Nested | None = None
     if token.kind == "number":
-        number = take_number(reader, left=True)
+        number = tokens.take_number(reader, left=True)
         extents, initial = ((number,), None) if number.whole else (None, number)
-    elif token.kind == "word" and token.text not in WORDS and token.text != "not":
-        extents = (ast.Reference(token.text, take(reader, token, left=True)),)
+    elif token.kind == "word" and token.text not in tokens.WORDS and token.text != "not":
+        extents = (ast.Reference(token.text, tokens.take(reader, token, left=True)),)
     elif token.text == "(":
         extents, initial = _extents(reader, context)
     elif token.text in ("[", "[|"):
@@ -363,17 +344,17 @@ def read_declared(reader: Reader, context: Context) -> ast.Declared:
 
 
 def _extents(
-    reader: Reader, context: Context
+    reader: Reader, context: tokens.Context
 ) -> tuple[tuple[ast.Term, ...] | None, ast.Number | None]:
     """``(2, hid)``, ``(2 *. hid)``, or one number that a parameter starts from: ``(-0.5)``."""
-    bracket = take(reader, lexeme(reader), left=True)
+    bracket = tokens.take(reader, tokens.lexeme(reader), left=True)
     context.enter(bracket)
     terms = [read_term(reader, context)]
-    while sign(reader) == ",":
-        take(reader, lexeme(reader), right=True)
+    while tokens.sign(reader) == ",":
+        tokens.take(reader, tokens.lexeme(reader), right=True)
         terms.append(read_term(reader, context))
     context.leave()
-    closing(reader, ")", bracket, "E0196", "`,` or `)`")
+    tokens.closing(reader, ")", bracket, "E0196", "`,` or `)`")
     for each in terms:
         number, negative = number_of(each)
         if number is None or (number.whole and not negative):
@@ -391,25 +372,25 @@ def _extents(
 
 
 def _call(
-    reader: Reader, context: Context, component: ast.Reference | Tree, start: int
+    reader: Reader, context: tokens.Context, component: ast.Reference | Tree, start: int
 ) -> ast.Called:
     """A component whose arguments follow: ``layer(x; 64)``."""
-    if sign(reader) != "(":
+    if tokens.sign(reader) != "(":
         help_line = "a component is applied to its arguments: `(+ij~i)(x)`"
-        raise unexpected(reader, "E0191", "`(` and the arguments", help_line)
-    bracket = take(reader, lexeme(reader))
+        raise tokens.unexpected(reader, "E0191", "`(` and the arguments", help_line)
+    bracket = tokens.take(reader, tokens.lexeme(reader))
     context.enter(bracket)
     name = component.name if isinstance(component, ast.Reference) else ""
     text_at = -1 if name in context.definitions else TEXTS.get(name, -1)
     arguments: list[ast.Term] = []
-    while sign(reader) not in (")", ";") or (arguments and _after_comma(reader)):
+    while tokens.sign(reader) not in (")", ";") or (arguments and _after_comma(reader)):
         arguments.append(_argument(reader, context, len(arguments) == text_at))
-        if sign(reader) != ",":
+        if tokens.sign(reader) != ",":
             break
-        take(reader, lexeme(reader), right=True)
-    settings = read_settings(reader, context) if sign(reader) == ";" else None
+        tokens.take(reader, tokens.lexeme(reader), right=True)
+    settings = read_settings(reader, context) if tokens.sign(reader) == ";" else None
     wanted = "`,`, `;` or `)`" if settings is None else "`,` or `)`"
-    closing(reader, ")", bracket, "E0191", wanted)
+    tokens.closing(reader, ")", bracket, "E0191", wanted)
     context.leave()
     reader.count(reader.span(start))
     return ast.Called(component, tuple(arguments), settings, reader.span(start))
@@ -422,77 +403,77 @@ def _after_comma(reader: Reader) -> bool:
     return 0 <= last and reader.text[last] == ","
 
 
-def _argument(reader: Reader, context: Context, is_text: bool) -> ast.Term:
-    token = lexeme(reader)
+def _argument(reader: Reader, context: tokens.Context, is_text: bool) -> ast.Term:
+    token = tokens.lexeme(reader)
     if is_text and token.kind == "string":
-        return ast.Text(token.text[1:-1], take(reader, token))
+        return ast.Text(token.text[1:-1], tokens.take(reader, token))
     return read_term(reader, context)
 
 
-def read_settings(reader: Reader, context: Context) -> tuple[ast.Setting, ...]:
+def read_settings(reader: Reader, context: tokens.Context) -> tuple[ast.Setting, ...]:
     """``; 64, momentum = 0.9`` at the cursor."""
-    take(reader, lexeme(reader), right=True)
+    tokens.take(reader, tokens.lexeme(reader), right=True)
     settings: list[ast.Setting] = []
-    while sign(reader) != ")" or settings:
+    while tokens.sign(reader) != ")" or settings:
         start = reader.pos = reader.past(BLANKS, reader.pos)
-        token = lexeme(reader)
+        token = tokens.lexeme(reader)
         name: str | None = None
-        follows = lexeme_at(reader, token.end)
+        follows = tokens.lexeme_at(reader, token.end)
         if token.kind == "word" and follows.text == "=":
-            name = take(reader, token).text()
-            take(reader, lexeme(reader), left=True, right=True)
+            name = tokens.take(reader, token).text()
+            tokens.take(reader, tokens.lexeme(reader), left=True, right=True)
         value = _argument(reader, context, True) if name == "label" else None
         value = read_value(reader, context) if value is None else value
         settings.append(ast.Setting(name, value, reader.span(start)))
-        if sign(reader) != ",":
+        if tokens.sign(reader) != ",":
             break
-        take(reader, lexeme(reader), right=True)
+        tokens.take(reader, tokens.lexeme(reader), right=True)
     return tuple(settings)
 
 
-def read_value(reader: Reader, context: Context) -> ast.Term:
+def read_value(reader: Reader, context: tokens.Context) -> ast.Term:
     """A configuration value: an expression, or a list of them."""
-    if sign(reader) != "[":
+    if tokens.sign(reader) != "[":
         return read_term(reader, context)
     start = reader.pos
     stop = past_bracket(reader, start)
     if stop > 0 and ";" in reader.text[start:stop]:
         message = "a list of numbers is divided by commas"
         raise NotationError("E0191", message, reader.span(start, stop), "for example `[64, 32]`")
-    bracket = take(reader, lexeme(reader))
+    bracket = tokens.take(reader, tokens.lexeme(reader))
     context.enter(bracket)
     items: list[ast.Term] = []
-    while sign(reader) != "]" or items:
+    while tokens.sign(reader) != "]" or items:
         items.append(read_term(reader, context))
-        if sign(reader) != ",":
+        if tokens.sign(reader) != ",":
             break
-        take(reader, lexeme(reader), right=True)
-    closing(reader, "]", bracket, "E0191", "`,` or `]`")
+        tokens.take(reader, tokens.lexeme(reader), right=True)
+    tokens.closing(reader, "]", bracket, "E0191", "`,` or `]`")
     context.leave()
     return ast.Listed(tuple(items), reader.span(start))
 
 
-def _repeat(reader: Reader, context: Context) -> ast.Repeated:
+def _repeat(reader: Reader, context: tokens.Context) -> ast.Repeated:
     """``repeat(x; h in hids) { ... }``."""
     from ilang.core.notation.blocks import read_block
 
     help_line = "it is written `repeat(x; h in hids) { layer(x; h) }`"
     start = reader.pos
-    take(reader, lexeme(reader))
-    bracket = expect(reader, "(", "`(` after `repeat`", "E0191")
+    tokens.take(reader, tokens.lexeme(reader))
+    bracket = tokens.expect(reader, "(", "`(` after `repeat`", "E0191")
     carried = _name(reader, "the name of what each turn takes", help_line)
     begins: ast.Term = ast.Reference(carried.text(), carried)
-    if sign(reader) == "=":
-        take(reader, lexeme(reader), left=True, right=True)
+    if tokens.sign(reader) == "=":
+        tokens.take(reader, tokens.lexeme(reader), left=True, right=True)
         begins = read_term(reader, context)
-    expect(reader, ";", "`;` after what each turn takes", "E0191", right=True)
+    tokens.expect(reader, ";", "`;` after what each turn takes", "E0191", right=True)
     variable = _name(reader, "a name for the number of each turn", help_line)
-    expect(reader, "in", "`in`", "E0191", left=True, right=True)
+    tokens.expect(reader, "in", "`in`", "E0191", left=True, right=True)
     over = read_value(reader, context)
-    closing(reader, ")", bracket, "E0191")
+    tokens.closing(reader, ")", bracket, "E0191")
     context.enter(bracket)
-    if sign(reader) != "{":
-        raise unexpected(reader, "E0191", "`{` and what each turn computes", help_line)
+    if tokens.sign(reader) != "{":
+        raise tokens.unexpected(reader, "E0191", "`{` and what each turn computes", help_line)
     body = read_block(reader, context)
     context.leave()
     place, span = ast.Mark(variable), reader.span(start)
@@ -500,6 +481,6 @@ def _repeat(reader: Reader, context: Context) -> ast.Repeated:
 
 
 def _name(reader: Reader, wanted: str, help_line: str) -> Span:
-    if not word(reader):
-        raise unexpected(reader, "E0191", wanted, help_line)
-    return take(reader, lexeme(reader))
+    if not tokens.word(reader):
+        raise tokens.unexpected(reader, "E0191", wanted, help_line)
+    return tokens.take(reader, tokens.lexeme(reader))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, counted
+from ilang.icli import definitions
 from ilang.icli.command import (
     CONFIG,
     EMULATE,
@@ -17,16 +18,6 @@ from ilang.icli.command import (
     Request,
     seed_of,
     target_of,
-)
-from ilang.icli.definitions import (
-    NOTHING_RETURNED,
-    config_of,
-    files_read,
-    functions_of,
-    head_of,
-    named_results,
-    one_function,
-    shapes_of,
 )
 from ilang.icli.programs import Subject, one_subject, open_program
 from ilang.icli.screen import Screen
@@ -48,9 +39,9 @@ def run(request: Request, screen: Screen) -> int:
     text, *operands = request.operands
     program, name = open_program(text), request.one("--def")
     _check_files(request, program, operands)
-    functions = functions_of(program, name)
+    functions = definitions.functions_of(program, name)
     if functions:
-        named = _function(one_function(functions), request, operands, target, screen)
+        named = _function(definitions.one_function(functions), request, operands, target, screen)
     else:
         _refuse_settings(request)
         named = _component(one_subject(program, name), operands, target, place)
@@ -87,9 +78,9 @@ def _function(
     from ilang.codegen.runtime.given_shapes import batch_remark
     from ilang.icli.arrays import arrays_of
 
-    head = head_of(function)
-    shapes = shapes_of(request.all("--shape"), [function])
-    config = config_of(request.all("--config"), [head])
+    head = definitions.head_of(function)
+    shapes = definitions.shapes_of(request.all("--shape"), [function])
+    config = definitions.config_of(request.all("--config"), [head])
     seed = seed_of(request)
     arrays = arrays_of([each.dtype for each in head.tensors], operands)
     session = function.session(shapes, config, seed=seed, target=target)
@@ -102,7 +93,7 @@ def _function(
         screen.complain(note)
     _check_place(request.one("-o"), len(session.outputs))
     if not session.outputs:
-        screen.note(NOTHING_RETURNED)
+        screen.note(definitions.NOTHING_RETURNED)
     checkpoint = request.one("--load")
     if checkpoint is not None:
         session.load(checkpoint)
@@ -111,7 +102,7 @@ def _function(
         screen.note(
             f"{count} of {function.name} with random values: --load FILE takes trained ones"
         )
-    return named_results(session, session(*arrays))
+    return definitions.named_results(session, session(*arrays))
 
 
 def _refuse_settings(request: Request) -> None:
@@ -136,7 +127,7 @@ def _check_files(request: Request, program: Tree | Module, operands: Sequence[st
     from ilang.icli.arrays import files_of, kind_of_results
 
     loaded = [InputFile("--load", each) for each in request.all("--load")]
-    inputs = [*files_read(program), *files_of(operands), *loaded]
+    inputs = [*definitions.files_read(program), *files_of(operands), *loaded]
     check_outputs([OutputFile("-o", place, kind_of_results(place))], inputs)
 
 

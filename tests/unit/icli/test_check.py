@@ -33,12 +33,12 @@ def broken_compiler(*_: object) -> bool:
 
 
 def test_what_has_no_schedule_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "build_program", broken_compiler)
+    monkeypatch.setattr(comparison, "build_test", broken_compiler)
     assert check_schedules(shaped("-i~i")) is None
 
 
 def test_without_a_compiler_only_legality_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "build_program", no_compiler)
+    monkeypatch.setattr(comparison, "build_test", no_compiler)
     found = check_schedules(shaped(TEXT))
     assert found is not None
     assert found.runs == 0
@@ -46,13 +46,13 @@ def test_without_a_compiler_only_legality_is_checked(monkeypatch: pytest.MonkeyP
 
 
 def test_a_compiler_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "build_program", broken_compiler)
+    monkeypatch.setattr(comparison, "build_test", broken_compiler)
     with pytest.raises(ToolError, match="E0903"):
         check_schedules(shaped(TEXT))
 
 
 def test_large_programs_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "build_program", broken_compiler)
+    monkeypatch.setattr(comparison, "build_test", broken_compiler)
     checked = check_schedules(shaped(" >> ".join(["-i~i"] * 1000 + [TEXT])))
     assert checked is not None
     assert checked.says == "schedule legal; not run: 1,001 expressions, more than 1,000"
@@ -103,7 +103,7 @@ def test_memory_that_ran_out_is_no_fault_of_the_compiler(
         tried.append(sanitize)
         return sanitize
 
-    monkeypatch.setattr(comparison, "build_program", build)
+    monkeypatch.setattr(comparison, "build_test", build)
     monkeypatch.setattr(comparison, "_trouble", lambda _folder: said)
     with pytest.raises(DataError) as caught:
         check_schedules(shaped(TEXT))
