@@ -215,7 +215,7 @@ class _Forward:
         if read.value not in self.singular or not behind or _is_summed(node, read, flow):
             return moving
         zero = constant(0.0, flow.part)
-        return unless(compared("eq", flow.part, zero), moving)
+        return unless(compared("eq", flow.part, zero), moving, last=False)
 
     def _store(
         self, value: ValueId, node: Assignment, reads: tuple[Read, ...], moving: Scalar

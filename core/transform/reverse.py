@@ -80,7 +80,12 @@ def gradient(
 
 
 class Reverse:
-    """One run over a program, from its last value to its first."""
+    """One run over a program, from its last value to its first.
+
+    ``last``: nothing differentiates the result again.
+    """
+
+    last = False
 
     def __init__(
         self,
@@ -238,7 +243,7 @@ class Reverse:
         guards = self._guards(node, total)
         nothing = compared("eq", given, constant(0.0, given)) if _is_sparse(node, level) else None
         for read, flows in self._met(
-            node, Flow(back, nothing=nothing), known, guards, reads
+            node, Flow(back, nothing=nothing, last=self.last), known, guards, reads
         ).items():
             part = self._part(node, read, flows, guards, reads)
             leaves = leaves_out(node, read, flows, self.new.tensors, self.new.sizes)
@@ -270,7 +275,7 @@ class Reverse:
                     cut = Operand(len(reads), part.dtype)
                     reads.append(self._cut(node, reaching, guards, reads))
                     nothing = compared("eq", cut, constant(0.0, cut))
-                    todo.append((part, Flow(cut, nothing=nothing), None))
+                    todo.append((part, Flow(cut, nothing=nothing, last=self.last), None))
                     sparse = True
         return met
 
@@ -330,7 +335,7 @@ class Reverse:
         else:
             part = gathered([replace(flow, nothing=None) for flow in flows])
             if nothing is not None:
-                part = unless(nothing, part)
+                part = unless(nothing, part, self.last)
         used = operands_of(part)
         place = {number: n for n, number in enumerate(used)}
         moved = replace(
