@@ -12,7 +12,7 @@ from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, CombineThreads, Neighbors, Spread, SwapBuffers
+from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Neighbors, Spread, SwapBuffers
 from ilang.core.ir.ids import LocalId
 from ilang.core.ir.rewriting import accesses, chosen_loads, named, strides, substituted
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
@@ -109,12 +109,13 @@ def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
     _demand(program, kernel, few, "a block has as many threads as it may")
     alone = spread.blocks == 1 or (1 < spread.blocks and spread.over == "blocks")
     _demand(program, kernel, alone, "blocks alone are several at a time")
-    _shaped(program, kernel, spread)
+    _shaped(program, kernel, spread, inside)
     _together(program, kernel, kernel.body, frozenset())
     others = any(isinstance(s, (ir.Tile, Transpose)) for s in every)
     _demand(program, kernel, not others, "what only a CPU has is not on a GPU")
     _independent(program, kernel, spread, every, set())
-    matrices.verify(program, kernel, _demand)
+    if any(isinstance(s, MatrixProduct) for s in every):
+        matrices.verify(program, kernel, _demand)
 
 
 def _turns(program: ir.Program, kernel: ir.Kernel, s: Spread) -> None:
@@ -127,12 +128,14 @@ def _turns(program: ir.Program, kernel: ir.Kernel, s: Spread) -> None:
         _demand(program, kernel, enough, "threads have turns for all iterations")
 
 
-def _shaped(program: ir.Program, kernel: ir.Kernel, spread: Spread) -> None:
+def _shaped(
+    program: ir.Program, kernel: ir.Kernel, spread: Spread, inside: Sequence[ir.Statement]
+) -> None:
     """A block has the threads of its dimensions, and loops along these no more iterations."""
     shape = spread.shape
     whole = not shape or (spread.over == "blocks" and prod(shape) == spread.threads)
     _demand(program, kernel, whole, "a block has as many threads as its dimensions say")
-    for s in ir.statements_within(spread.body):
+    for s in inside:
         named = [x for x in s.loops if x.role in THREAD_DIMENSIONS] if isinstance(s, Spread) else []
         if isinstance(s, Spread) and named:
             _demand(
