@@ -345,7 +345,7 @@ class KernelLoops:
         lanes = f" in {loop.lanes} lanes" if loop.lanes > 1 else ""
         role = _role_text(loop.role)
         if loop.copies == 1 and not role:
-            role = " without copies"
+            role = " not unrolled"
         elif loop.copies not in (None, self.program.sizes[loop.size].fixed):
             role += f" by {loop.copies}"
         fetch = "" if loop.fetch is None else self._fetch(loop.fetch)

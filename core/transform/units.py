@@ -4,7 +4,8 @@ Example, a convolution of 1 x 1 whose r and s have one element each:
     in:   t1[n,k,h,w,c,r,s] = x[n,c,h + r,w + s] * weights[k,c,r,s];  out = sum t1[n,k,h,w,c,r,s] over c r s
     out:  t1[n,k,h,w,c] = x[n,c,h,w] * weights[k,c,0,0];              out = sum t1[n,k,h,w,c] over c
 
-Arrays of a caller keep their dimensions. A reduction keeps an axis to reduce, and what has a written schedule its axes.
+Arrays of a caller keep their dimensions, and what has a written schedule its axes. A reduction of one element is that
+element; a sum adds 0 to it, so that -0 becomes 0.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ilang.core.calculus.affine import Affine
+from ilang.core.dtype import FLOATS
 from ilang.core.ir.assignments import fixed_values
-from ilang.core.ir.scalar import Position, scalars_within
+from ilang.core.ir.scalar import Apply, Constant, Position, scalars_within
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped
 from ilang.core.record import mapped, replace
 
@@ -99,9 +101,9 @@ def _over_longer(shaped: Shaped, kept: dict[int, list[int]], value: int, node: N
     reads = tuple(_narrowed(read, kept) for read in node.reads)
     units = {axis for axis, size in enumerate(node.sizes) if shaped.sizes[size].fixed == 1}
     units -= _told(node)
-    reduced = node.reduced_axes()
-    if node.acc is not None and units.issuperset(reduced):
-        units -= {*reduced[:1]}
+    is_one = node.acc is not None and units.issuperset(node.reduced_axes())
+    if is_one and node.guards:  # an iteration that they leave out keeps the neutral element
+        is_one, units = False, units - {*node.reduced_axes()[:1]}
     if not units and target == node.target and reads == node.reads:
         return node
     left = [axis for axis in range(len(node.axes)) if axis not in units]
@@ -110,6 +112,7 @@ def _over_longer(shaped: Shaped, kept: dict[int, list[int]], value: int, node: N
     def over_left(value: T) -> T:
         return mapped(value, Affine, lambda part: part.without(units).renamed(numbers))
 
+    node = _of_one(node) if is_one else node
     return replace(
         node,
         axes=_at(node.axes, left),
@@ -119,6 +122,14 @@ def _over_longer(shaped: Shaped, kept: dict[int, list[int]], value: int, node: N
         scalar=over_left(node.scalar),
         guards=over_left(node.guards),
     )
+
+
+def _of_one(node: Assignment) -> Assignment:
+    """A reduction of one element as pointwise work."""
+    scalar, dtype = node.scalar, node.scalar.dtype
+    if node.acc == "+" and dtype in FLOATS:
+        scalar = Apply("add", (scalar, Constant(0, dtype)), dtype)
+    return replace(node, acc=None, scalar=scalar)
 
 
 def _narrowed(read: Read, kept: dict[int, list[int]]) -> Read:

@@ -85,7 +85,9 @@ def test_the_parts_of_a_full_sum_are_parts_of_all_extents() -> None:
             ["k hw c"] * 2,
         ),
         ("bik*bkj~bikj >> +bikj~bij", [(1, 40, 80), (1, 80, 40)], ["i k j", "i j k"]),
-        ("+ij~i", [(50, 1)], ["i j"]),
+        ("+ij~i", [(50, 1)], ["i"]),
+        ("+ij~i", [(1, 50)], ["j"]),
+        ("ik*kj~ijk >> +ijk~ij", [(70, 1), (1, 50)], ["i j"] * 2),
         ("-ij~ij >> (I & +ij~i) >> ij-i~ij", [(1, 70)], ["j", "j", "j"]),
         ("+i(j+u:3)~ij", [(70, 3)], ["i u"]),
         ("(i+1)j~ij", [(2, 70)], ["j"]),
@@ -116,6 +118,10 @@ def test_an_axis_over_one_element_is_left_out(
         ("+ij~ji >> (I & (i+1)j~ij)", [(3, 1)]),
         ("ij[i<j]~ij >> +ij~j", [(1, 6)]),
         ("+ij~.", [(1, 1)]),
+        ("+ij~i", [(7, 1)]),
+        (">ij~i & <ij~i & *ij~i", [(7, 1)]),
+        ("(>>ij~ij >> &&ij~i) & (>>ij~ij >> ||ij~i) & (i32 >> +ij~i)", [(7, 1)]),
+        ("ik*kj~ijk >> +ijk~ij", [(3, 1), (1, 5)]),
         ("i(0)~i", [(1, 3)]),
         ("(0)(0)~.", [(1, 3)]),
         ("-ij~ij >> (0)(1)~.", [(1, 3)]),
@@ -126,10 +132,12 @@ def test_values_are_those_of_the_evaluator(
 ) -> None:
     numbers = np.random.default_rng(1)
     arrays = [numbers.integers(-9, 9, shape).astype(np.float32) for shape in shapes]
+    arrays = [np.where(array == 0, np.float32(-0.0), array) for array in arrays]
     open_extents = i(text).dynamic()(*arrays, target="numpy")
     known = i(text)(*arrays, target=target)
     for one, other in zip(_several(open_extents), _several(known), strict=True):
         np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(np.signbit(one), np.signbit(other))
 
 
 def _several(result: object) -> tuple[object, ...]:
