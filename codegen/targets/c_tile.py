@@ -461,19 +461,45 @@ class TileText:
             yield f"{inside}{INDENT}{self.name}_filling({given});"
             otherwise = "else "
         if len(self.dims) == 2:
+            less = "0"
             for height in (f"{self.name}_few", f"{self.name}_some"):
-                yield f"{inside}{otherwise}if (tile_rows - row <= {height})"
+                known = "".join(f"({word}) && " for word in self._left(0, most, less, height))
+                yield f"{inside}{otherwise}if ({known}tile_rows - row <= {height})"
                 part = f"{self.name}_part({height}, {wide} / lanes_{kind}, {filled}{given});"
                 yield f"{inside}{INDENT}{part}"
-                otherwise = "else "
+                otherwise, less = "else ", height
         if otherwise:
             yield f"{inside}else"
         yield f"{inside}{INDENT}{self.name}_whole({given});"
         yield f"{deeper}}}"
+        for word in self._left(-1, wide, "0", f"{wide} / 2"):
+            yield f"{deeper}if ({word})"
+            deeper = inside
         yield f"{deeper}for (; lane < tile_lanes; lane += lanes_{kind})"
         rows = f"{self.name}_most" if len(self.dims) == 2 else str(prod(self.dims[:-1]))
-        yield f"{inside}{self.name}_part({rows}, 1, {filled}{given});"
+        yield f"{deeper}{INDENT}{self.name}_part({rows}, 1, {filled}{given});"
         yield f"{indent}}}"
+
+    def _left(self, dimension: int, step: str, more: str, most: str) -> list[str]:
+        """The constant condition that steps along a dimension leave so much over; none where no length is known.
+
+        A compiler leaves out what computes such a part where the condition does not hold.
+        """
+        lengths = self._lengths(dimension)
+        words = [f"LEAVES({length}, {step}, {more}, {most})" for length in lengths]
+        return [" || ".join(words)] if words else []
+
+    def _lengths(self, dimension: int) -> list[int]:
+        """The numbers of rows or lanes that a block may have; none where they are not known."""
+        extent = self.dims[dimension]
+        lengths = {extent}
+        for part in (end.left() for end in self.ends[dimension]):
+            whole = None if part is None else self.program.sizes[part[1]].fixed
+            if part is None or whole is None or not part[0].is_multiple(extent):
+                return []
+            lengths |= {whole % extent} - {0}
+            lengths -= {extent} if whole < extent else set()
+        return sorted(lengths)
 
     def _most_parts(self) -> int:
         """Vectors of a row where they are shortest."""

@@ -76,6 +76,8 @@ def cells() -> Iterator[Cell]:
             text = f"(I & {op}ijk~ik) >> ijk*ik~ijk"
             yield Cell(text, (dtype,), ((shape,),), fixed=True)
     yield from nested()
+    for rows, terms, lanes in itertools.product(range(5, 17), (3, 5), (40, 72, 76, 104)):
+        yield product((rows, terms), (terms, lanes))
     counted = ("", "i32", "i64", "f64")
     for dtype, op, to in itertools.product(DTYPES, COMPARISONS, counted):
         into = f"{to} >> " if to else ""
@@ -94,6 +96,11 @@ def nested() -> Iterator[Cell]:
             yield Cell(text, (dtype, dtype), ((shape, shape[-len(lesser.split(",")) :]),), True)
     product = "i32 >> (I & *mnopq~mopq) >> mnopq*mopq~mnopq"
     yield Cell(product, ("i64",), (((16, 8, 8, 8, 8),),), fixed=True)
+
+
+def product(left: tuple[int, int], right: tuple[int, int]) -> Cell:
+    """A product of matrices whose extents are known."""
+    return Cell("ik*kj~ijk >> +ijk~ij", ("f32", "f32"), ((left, right),), fixed=True)
 
 
 def _reduced(before: str, op: str, dtypes: tuple[str, ...], vector: bool = False) -> Iterator[Cell]:

@@ -70,6 +70,9 @@ typedef int64_t i64x8 __attribute__((vector_size((VECTOR < 64 ? VECTOR : 64))));
 typedef int64_t i64x8u __attribute__((vector_size((VECTOR < 64 ? VECTOR : 64)), aligned(8), may_alias));
 typedef int64_t i64x8m __attribute__((vector_size((VECTOR < 64 ? VECTOR : 64))));
 
+/* whether steps along a length leave over more than one number, and at most another */
+#define LEAVES(length, step, more, most) ((length) % (step) > (more) && (length) % (step) <= (most))
+
 /* a vector that was read is in a register: for some processors GCC would read it again for each use, which takes longer */
 #if defined(__SSE2__)
 #define IN_REGISTER(vector) __asm__("" : "+v"(vector))

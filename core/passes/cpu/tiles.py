@@ -50,7 +50,21 @@ def with_tiles(body: ir.Block, tiles: dict[BufferId, ir.Tile]) -> ir.Block:
 
 def _described(program: ir.Program, tile: ir.Tile, number: int) -> ir.Tile:
     registers = _registers(program, tile, number)
-    return tile if registers is None else captured(program, replace(tile, registers=registers))
+    if registers is None:
+        return tile
+    edge = ir.map_statements(tile.edge, _left_a_loop)
+    return captured(program, replace(tile, registers=registers, edge=edge))
+
+
+def _left_a_loop(s: ir.Statement) -> ir.Statement:
+    """An innermost loop of what stands beside registers, not written out.
+
+    Where GCC 12 writes out the last lanes and all rows and makes vectors of the loop around, it reads a vector for one
+    element of a row: past the end of the array.
+    """
+    if not isinstance(s, ir.For) or any(isinstance(inner, ir.For) for inner in s.body):
+        return s
+    return replace(s, copies=1)
 
 
 def _registers(program: ir.Program, tile: ir.Tile, number: int) -> Registers | None:

@@ -24,7 +24,7 @@ from ilang.core.pipeline import (
 )
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from tests.conftest import QUICK
-from tests.property import native
+from tests.property import matrix, native
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
 
@@ -249,3 +249,35 @@ def test_windows_of_known_extents_have_rows_of_equal_parts(
         for name, tensor in sessions[0].inputs.items()
     }
     assert np.array_equal(*(session(**arrays) for session in sessions))
+
+
+LEFT_OVER = (
+    *(
+        (1, 5, 33),
+        (2, 5, 58),
+        (3, 5, 16),
+        (4, 5, 65),
+        (5, 5, 130),
+        (7, 5, 5),
+        (8, 5, 63),
+        (9, 5, 64),
+    ),
+    *((10, 5, 97), (14, 5, 41), (23, 5, 100), (11, 5, 72), (10, 5, 104), (7, 3, 76), (15, 5, 72)),
+)
+"""Rows, terms and lanes: of some only few registers or narrow vectors leave any over; the last four crashed."""
+
+
+@pytest.mark.parametrize("mode", [mode for mode in matrix.modes() if mode != "neon"])
+def test_tiles_of_known_extents_compute_what_is_left_over(mode: str) -> None:
+    cells = [matrix.product((rows, terms), (terms, lanes)) for rows, terms, lanes in LEFT_OVER]
+    compared, wrong = matrix.check(cells, mode)
+    assert not wrong, wrong
+    assert compared == 2 * len(cells)
+
+
+def test_what_never_is_left_over_is_not_compiled() -> None:
+    product = graph_of(text_component("ik*kj~ijk >> +ijk~ij"), "f")
+    known = c.emit(lower(infer(product, shapes=[(200, 300), (300, 250)])))
+    assert "LEAVES(2, f_k0_tile0_most, 0, f_k0_tile0_few)" in known
+    assert "LEAVES(58, f_k0_tile0_lanes, 0, f_k0_tile0_lanes / 2)" in known
+    assert "LEAVES" not in c.emit(lower(infer(product)))

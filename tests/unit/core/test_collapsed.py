@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -140,7 +142,7 @@ def test_values_are_those_of_the_evaluator(
         np.testing.assert_array_equal(np.signbit(one), np.signbit(other))
 
 
-def _several(result: object) -> tuple[object, ...]:
+def _several(result: Any) -> tuple[Any, ...]:
     return result if isinstance(result, tuple) else (result,)
 
 
