@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -71,3 +72,9 @@ def test_windows_stay_in_registers() -> None:
     for text in (">(i+u:3)(j+v:3)~ij", "(i+u)(j+v)*uv~ijuv >> +ijuv~ij"):
         shapes = [(40, 90), (3, 3)][: 1 + text.count("*")]
         assert "registers" in i(text).loops(*shapes), text
+
+
+@pytest.mark.parametrize(("columns", "loops"), [(29, "i v j j"), (15, "i j v")])
+def test_short_rows_of_windows_in_steps_are_loops(columns: int, loops: str) -> None:
+    text = i(">i(2j+v:3)~ij").loops((50, columns)).split("out[")[0]
+    assert " ".join(re.findall(r"for (\w) in", text)) == loops

@@ -1,7 +1,9 @@
 """Strips of results that a reduction accumulates into side by side: rules 6 and 10 of the choice.
 
 Where few terms meet each result, and are known, a strip stays in registers until all of them have met it. So do results
-of windows: lanes go along a row of them, and read side by side for one place of the window after the other.
+of windows: lanes go along a row of them, and read side by side for one place of the window after the other. A row
+shorter than a vector, which lanes walk in steps, is a loop inside those of the window, or around few terms where it is
+much shorter.
 
 Examples, a sum of three rows and columns, and a sum of columns:
     in:   out = sum in0[i+u,j+v] over u, v, 3 each       out = sum in0[i,j] over i
@@ -65,8 +67,11 @@ def in_registers(
             )
             inner.append(replace(rows, part=1))
         return tuple(factors), (*outer, *inner, Loop(lanes))
-    if count and count < machine.vector_lanes("f32"):
-        return None
+    vector = machine.vector_lanes("f32")
+    if count and count < vector:
+        is_outside = 4 * count < 3 * vector and prod(n or 1 for n in terms) <= vector
+        loops = (Loop(lanes), *inner) if is_outside else (*inner, Loop(lanes))
+        return None if is_sum else (tuple(factors), (*outer, *loops))
     factors[lanes] = (narrowed(count, machine.tiles.lanes, machine),)
     return tuple(factors), (*outer, Loop(lanes), *inner, Loop(lanes, 1))
 
