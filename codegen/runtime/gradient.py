@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 from ilang.codegen.runtime.component import MOST_SPECIALIZATIONS, Component
@@ -30,7 +31,7 @@ def gradient_of(component: Component, wrt: object, values: bool) -> Gradient:
     """
     names = component.input_names()
     chosen = list(range(len(names))) if wrt is None else _chosen(wrt, names)
-    return Gradient(component, tuple(chosen), values)
+    return Gradient(_differentiable(component), tuple(chosen), values)
 
 
 def tangent_of(component: Component, wrt: object) -> Tangent:
@@ -41,7 +42,15 @@ def tangent_of(component: Component, wrt: object) -> Tangent:
     """
     names = component.input_names()
     chosen = list(range(len(names))) if wrt is None else _chosen(wrt, names)
-    return Tangent(component, tuple(chosen))
+    return Tangent(_differentiable(component), tuple(chosen))
+
+
+def _differentiable(component: Component) -> Component:
+    """A component as what is differentiated: a derivative has one of its own where it is 0, too."""
+    if isinstance(component, DerivedComponent):
+        component = copy(component)
+        component.again = True
+    return component
 
 
 def _chosen(wrt: object, names: Sequence[str]) -> list[int]:
@@ -73,10 +82,11 @@ def refusal() -> DataError:
 class DerivedComponent(Component):
     """A component made of another: for the types and ranks of its arrays, once, and compiled once.
 
-    The derived component takes the inputs of the other, then more: cotangents or tangents.
+    The derived component takes the inputs of the other, then more: cotangents or tangents. ``again``: it is
+    differentiated, too.
     """
 
-    __slots__ = ("_more", "_of", "_outputs", "_wrt")
+    __slots__ = ("_more", "_of", "_outputs", "_wrt", "again")
 
     def __init__(
         self, of: Component, wrt: tuple[int, ...], more: Sequence[str], outputs: Sequence[str]
@@ -94,6 +104,7 @@ class DerivedComponent(Component):
         self._wrt = wrt
         self._more = tuple(more)
         self._outputs = tuple(outputs)
+        self.again = False
 
     @abstractmethod
     def derived(self, shaped: Shaped, dtypes: Sequence[str | None]) -> Shaped:
@@ -168,6 +179,10 @@ class DerivedComponent(Component):
         """Refuse to combine a derivative. Raises DataError E0716."""
         raise refusal()
 
+    def _kept(self) -> tuple[None, dict[str, Any]]:
+        nothing, slots = super()._kept()
+        return nothing, {**slots, "again": self.again}
+
 
 class Gradient(DerivedComponent):
     """The gradient of a component: its inputs and a cotangent for each output in, a gradient for each input out."""
@@ -184,7 +199,7 @@ class Gradient(DerivedComponent):
 
     def derived(self, shaped: Shaped, dtypes: Sequence[str | None]) -> Shaped:
         """The gradient program."""
-        return gradient(shaped, self._wrt, self._values, dtypes)
+        return gradient(shaped, self._wrt, self._values, dtypes, again=self.again)
 
     def __call__(
         self, *arrays: Any, out: Any = None, threads: int = 1, target: str = "c", **named: Any
@@ -232,7 +247,7 @@ class Tangent(DerivedComponent):
     def derived(self, shaped: Shaped, dtypes: Sequence[str | None]) -> Shaped:
         """The program with tangents."""
         del dtypes  # those of tangents are those of their inputs
-        return directional(shaped, self._wrt)
+        return directional(shaped, self._wrt, self.again)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as what it is the derivative of."""

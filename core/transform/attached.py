@@ -35,9 +35,7 @@ def attached(shaped: Shaped) -> Shaped:
 
 
 class _Attaching(Reverse):
-    """One run over a program, value after value as they are needed; no routine has gradients of gradients."""
-
-    last = True
+    """One run over a program, value after value as they are needed."""
 
     def __init__(self, shaped: Shaped) -> None:
         self.shaped = shaped

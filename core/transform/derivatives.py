@@ -44,21 +44,21 @@ Factors = Literal["", "product", "singular"]
 class Flow:
     """The cotangent of an operand along one way through an expression: ``part`` where its choices are, else 0.
 
-    Where ``nothing`` holds, nothing flows back, whatever the derivative is. ``last``: no further derivative is taken.
+    Where ``nothing`` holds, nothing flows back, whatever the derivative is. ``again``: a further derivative follows.
     """
 
     part: Scalar
     choices: tuple[Choice, ...] = ()
     factors: Factors = ""
     nothing: Scalar | None = None
-    last: bool = False
+    again: bool = False
 
     def selected(self) -> Scalar:
         """The cotangent: 0 where a choice leaves it out, or where nothing flows back."""
         part, zero = self.part, constant(0.0, self.part)
         for condition, holds in self.choices:
             part = chosen(condition, part, zero) if holds else chosen(condition, zero, part)
-        return part if self.nothing is None else unless(self.nothing, part, self.last)
+        return part if self.nothing is None else unless(self.nothing, part, self.again)
 
 
 Reached = tuple[dict[int, list[Flow]], list[tuple[Apply, Flow]]]
@@ -240,14 +240,14 @@ def chosen(condition: Scalar, then: Scalar, otherwise: Scalar) -> Scalar:
     return Apply("where", (condition, then, otherwise), then.dtype)
 
 
-def unless(nothing: Scalar, part: Scalar, last: bool) -> Scalar:
+def unless(nothing: Scalar, part: Scalar, again: bool) -> Scalar:
     """A cotangent, and 0 where ``nothing`` holds and the derivative is infinite: 0 · ∞ is not a number.
 
-    Where the derivative is finite, the product is 0 as well: unless this is the ``last`` derivative, the product stays,
-    which has one of its own.
+    Where the derivative is finite, the product is 0 as well. If it is differentiated ``again``, the product stays: it
+    has a derivative of its own.
     """
     left = chosen(nothing, constant(0.0, part), part)
-    return left if last else chosen(compared("neq", part, part), left, part)
+    return chosen(compared("neq", part, part), left, part) if again else left
 
 
 def compared(primitive: str, one: Scalar, other: Scalar) -> Scalar:

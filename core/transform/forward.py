@@ -50,17 +50,18 @@ from ilang.core.transform.left_out import LASTING, leaves_out, levels, sums
 from ilang.core.transform.simplified import simplified
 
 
-def directional(shaped: Shaped, wrt: Sequence[int]) -> Shaped:
+def directional(shaped: Shaped, wrt: Sequence[int], again: bool = False) -> Shaped:
     """The program that takes the inputs, then a tangent for each of ``wrt``, and gives outputs, then their tangents.
 
     Args:
         shaped: the program.
         wrt: positions of inputs of floats.
+        again: the tangents are differentiated, too.
 
     Raises:
         MeaningError: E0260 (an assignment that has no derivative).
     """
-    derived = _Forward(shaped, wrt).run()
+    derived = _Forward(shaped, wrt, again).run()
     verify(derived)
     return derived
 
@@ -68,8 +69,9 @@ def directional(shaped: Shaped, wrt: Sequence[int]) -> Shaped:
 class _Forward:
     """One run over a program, from its first value to its last."""
 
-    def __init__(self, shaped: Shaped, wrt: Sequence[int]) -> None:
+    def __init__(self, shaped: Shaped, wrt: Sequence[int], again: bool) -> None:
         self.shaped = shaped
+        self.again = again
         self.new = Building(shaped.sizes)
         self.number: dict[ValueId, ValueId] = {}
         self.tangents: dict[ValueId, ValueId] = {}
@@ -181,7 +183,9 @@ class _Forward:
             return
         dtype = node.scalar.dtype or ""
         reads, moving = list(node.reads), list[Scalar]()
-        for number, flows in flowing_back(node.scalar, Flow(Constant(1.0, dtype)))[0].items():
+        for number, flows in flowing_back(
+            node.scalar, Flow(Constant(1.0, dtype), again=self.again)
+        )[0].items():
             read = node.reads[number]
             if read.value in self.tangents:
                 reads.append(replace(read, value=self.tangents[read.value]))
@@ -215,7 +219,7 @@ class _Forward:
         if read.value not in self.singular or not behind or _is_summed(node, read, flow):
             return moving
         zero = constant(0.0, flow.part)
-        return unless(compared("eq", flow.part, zero), moving, last=False)
+        return unless(compared("eq", flow.part, zero), moving, self.again)
 
     def _store(
         self, value: ValueId, node: Assignment, reads: tuple[Read, ...], moving: Scalar

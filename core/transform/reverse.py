@@ -61,6 +61,7 @@ def gradient(
     values: bool = False,
     dtypes: Sequence[str | None] = (),
     ones: bool = False,
+    again: bool = False,
 ) -> Shaped:
     """The program that takes the inputs, then a cotangent for each output, and gives a gradient for each of ``wrt``.
 
@@ -70,22 +71,22 @@ def gradient(
         values: give the outputs of the program too, before the gradients.
         dtypes: of the cotangents of outputs that are whole numbers or booleans: from those nothing flows back.
         ones: cotangents are ones, and no inputs: the gradients are those of the sum of all elements of the outputs.
+        again: the gradients are differentiated, too.
 
     Raises:
         MeaningError: E0260 (an assignment through which nothing can flow back).
     """
-    derived = Reverse(shaped, wrt, values, dtypes, ones).run()
+    run = Reverse(shaped, wrt, values, dtypes, ones)
+    run.again = again
+    derived = run.run()
     verify(derived)
     return derived
 
 
 class Reverse:
-    """One run over a program, from its last value to its first.
+    """One run over a program, from its last value to its first; its gradients may be differentiated ``again``."""
 
-    ``last``: nothing differentiates the result again.
-    """
-
-    last = False
+    again = False
 
     def __init__(
         self,
@@ -243,7 +244,7 @@ class Reverse:
         guards = self._guards(node, total)
         nothing = compared("eq", given, constant(0.0, given)) if _is_sparse(node, level) else None
         for read, flows in self._met(
-            node, Flow(back, nothing=nothing, last=self.last), known, guards, reads
+            node, Flow(back, nothing=nothing, again=self.again), known, guards, reads
         ).items():
             part = self._part(node, read, flows, guards, reads)
             leaves = leaves_out(node, read, flows, self.new.tensors, self.new.sizes)
@@ -275,7 +276,7 @@ class Reverse:
                     cut = Operand(len(reads), part.dtype)
                     reads.append(self._cut(node, reaching, guards, reads))
                     nothing = compared("eq", cut, constant(0.0, cut))
-                    todo.append((part, Flow(cut, nothing=nothing, last=self.last), None))
+                    todo.append((part, Flow(cut, nothing=nothing, again=self.again), None))
                     sparse = True
         return met
 
@@ -335,7 +336,7 @@ class Reverse:
         else:
             part = gathered([replace(flow, nothing=None) for flow in flows])
             if nothing is not None:
-                part = unless(nothing, part, self.last)
+                part = unless(nothing, part, self.again)
         used = operands_of(part)
         place = {number: n for n, number in enumerate(used)}
         moved = replace(
