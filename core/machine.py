@@ -81,7 +81,7 @@ class Core:
         cache_bytes: of each cache, the nearest first.
         way_bytes: of a way of the nearest cache: lines so far apart stand at one place of all its ways.
         line_cycles: of a line that comes into each of them, in the order of memory.
-        waiting: times as many, of a line out of order.
+        waiting: times as many of each of them, of a line out of order.
     """
 
     multiply_adds: float
@@ -95,7 +95,7 @@ class Core:
     cache_bytes: tuple[int, ...]
     way_bytes: int
     line_cycles: tuple[float, ...]
-    waiting: float
+    waiting: tuple[float, ...]
 
 
 @record
@@ -404,7 +404,7 @@ CPU = Machine(
     strides=Strides(unit=1.0, wide=8.0, dependent_sum=0.5, written=1.25),
     core=Core(  # of the last years: one multiply-add of 512 bits a cycle, or two of 256
         multiply_adds=1.0,
-        loads=1.0,
+        loads=0.5,
         latency=4.0,
         stored=2.0,
         merged=6.0,
@@ -413,8 +413,8 @@ CPU = Machine(
         transposed=0.6,
         cache_bytes=(32 << 10, 512 << 10, 4 << 20),  # a core's part of the last one
         way_bytes=4096,
-        line_cycles=(0.7, 3.0, 18.0),
-        waiting=2.0,
+        line_cycles=(0.35, 1.5, 4.5),
+        waiting=(4.0, 4.0, 8.0),
     ),
     bucket_bytes=25 << 20,  # as PyTorch has it: Li et al., PyTorch Distributed, VLDB 2020
 )

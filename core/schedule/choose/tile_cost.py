@@ -225,23 +225,30 @@ class TilePrice:
         order = self.nest.order
         streamed, waited = ([0.0] * len(self.core.cache_bytes) for _ in range(2))
         depths = range(len(order) + 1)
+        registers = len(order) - 2  # they hold what rows and lanes of a tile share in one term
         near = 0  # lines that are neighbors come in order where loops that fit the nearest cache walk them
-        lines = [[self._lines(dims, d, packed) for d in depths] for dims, _, packed in arrays]
-        near_lines = [
-            [self._kept_lines(dims, d, packed) for d in depths] for dims, _, packed in arrays
-        ]
+        # A tile is stored after its terms: until then registers have it.
+        stored = next((n for n, loop in enumerate(order) if loop.axis in self.reduced), registers)
+        lines, near_lines = (
+            [
+                [0 if written and stored < d else count(dims, d, packed) for d in depths]
+                for dims, written, packed in arrays
+            ]
+            for count in (self._lines, self._kept_lines)
+        )
         costs = zip(self.core.cache_bytes, self.core.line_cycles, strict=True)
         for cache, (held_bytes, cost) in enumerate(costs):
             most = held_bytes // self.line_bytes
             kept = lines if cache else near_lines
-            held = next(d for d in depths if d == len(order) or sum(n[d] for n in kept) <= most)
+            held = next(d for d in depths if d == registers or sum(n[d] for n in kept) <= most)
             near = near or held
             if not held:  # all of it stays there, whatever the order is
                 continue
             for (dims, is_written, is_packed), each, stay in zip(arrays, lines, kept, strict=True):
-                moved, is_kept = float(each[held]), True
-                for depth in reversed(range(held)):
-                    is_shared = is_kept or depth == held - 1  # the lines of two iterations that fit
+                inside = min(held, stored) if is_written else held
+                moved, is_kept = float(each[inside]), True
+                for depth in reversed(range(inside)):
+                    is_shared = is_kept or depth == inside - 1  # of two iterations that fit
                     is_kept &= 2 * stay[depth] <= most
                     if order[depth].axis in dims and is_shared:
                         moved *= each[depth] / each[depth + 1]
@@ -252,7 +259,7 @@ class TilePrice:
                 if in_order:
                     streamed[cache] += moved
                 else:
-                    waited[cache] += self.core.waiting * moved
+                    waited[cache] += self.core.waiting[cache] * moved
         return tuple(streamed), tuple(waited)
 
 
