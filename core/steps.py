@@ -90,103 +90,86 @@ GRADIENTS = Step(
 """The step to a routine in which gradients are in the place of what stood for them."""
 
 
-def _kernel_pass(module: str, name: str, stage: str, says: str) -> Step:
-    """The step from kernels to kernels of a module of ``core/passes``."""
+def _kernel_pass(module: str, says: str) -> Step:
+    """The step from kernels to kernels of a module of ``core/passes``, which has the name of the stage."""
+    stage = module.rpartition(".")[2]
     return Step(
         f"core/passes/{module.replace('.', '/')}.py",
         "kernel",
         "core/ir/kernel.py",
         says,
-        taking(f"passes.{module}", name),
+        taking(f"passes.{module}", f"kernel_to_{stage}"),
         later("check.kernel", "verify"),
         stage,
         loops_text,
     )
 
 
-def _gpu_pass(name: str, function: str, says: str, verify: str = "verify") -> Step:
-    """The step of a module of ``core/passes/gpu``, whose stage has its name."""
-    step = _kernel_pass(f"gpu.{name}", function, name, says)
+def _gpu_pass(stage: str, says: str, verify: str = "verify") -> Step:
+    """The step of a module of ``core/passes/gpu``."""
+    step = _kernel_pass(f"gpu.{stage}", says)
     return replace(step, gives="core/ir/gpu.py", verify=later("check.gpu", verify))
 
 
-GUARDS = _kernel_pass(
-    "guards", "kernel_to_guarded", "guarded", "loops skipped where an extent inside is 0"
-)
+GUARDS = _kernel_pass("guarded", "loops skipped where an extent inside is 0")
 
 CPU_PASSES = (
-    _kernel_pass("cpu.trims", "kernel_to_trimmed", "trimmed", "loop bounds tightened from guards"),
-    _kernel_pass(
-        "cpu.transposes",
-        "kernel_to_transposes",
-        "transposes",
-        "transposing copies, by squares of vectors",
-    ),
-    _kernel_pass("cpu.merge", "kernel_to_merged", "merged", "loops over the same elements fused"),
-    _kernel_pass("cpu.lanes", "kernel_to_lanes", "lanes", "reductions in vector lanes"),
-    _kernel_pass(
-        "cpu.threads", "kernel_to_threads", "threads", "independent loops marked parallel"
-    ),
-    _kernel_pass("cpu.unroll", "kernel_to_unrolled", "unrolled", "loops unrolled"),
-    _kernel_pass("cpu.tiles", "kernel_to_tiles", "tiles", "vector registers assigned to tiles"),
-    _kernel_pass(
-        "cpu.fill", "kernel_to_fills", "fills", "packing fused into the first micro-kernel"
-    ),
-    _kernel_pass("cpu.pad", "kernel_to_padded", "padded", "packed panels padded with zeros"),
-    _kernel_pass("cpu.direct", "kernel_to_direct", "direct", "full tiles stored from registers"),
-    _kernel_pass("cpu.fetch", "kernel_to_fetches", "fetches", "software prefetch"),
-    _kernel_pass(
-        "cpu.quotients",
-        "kernel_to_quotients",
-        "quotients",
-        "loop-invariant divisors as reciprocals",
-    ),
-    _kernel_pass("cpu.outline", "kernel_to_outlined", "outlined", "functions of parallel loops"),
-    _kernel_pass("cpu.cuts", "kernel_to_cuts", "cuts", "loops split at boundaries"),
+    _kernel_pass("cpu.tightened", "loop bounds tightened from guards"),
+    _kernel_pass("cpu.transposes", "transposing copies, by squares of vectors"),
+    _kernel_pass("cpu.fused", "loops over the same elements fused"),
+    _kernel_pass("cpu.lanes", "reductions in vector lanes"),
+    _kernel_pass("cpu.threads", "independent loops marked parallel"),
+    _kernel_pass("cpu.unrolled", "loops unrolled"),
+    _kernel_pass("cpu.tiles", "vector registers assigned to tiles"),
+    _kernel_pass("cpu.packed", "packing fused into the first micro-kernel"),
+    _kernel_pass("cpu.padded", "packed panels padded with zeros"),
+    _kernel_pass("cpu.stored", "full tiles stored from registers"),
+    _kernel_pass("cpu.prefetch", "software prefetch"),
+    _kernel_pass("cpu.reciprocals", "loop-invariant divisors as reciprocals"),
+    _kernel_pass("cpu.outlined", "functions of parallel loops"),
+    _kernel_pass("cpu.splits", "loops split at boundaries"),
     GUARDS,
 )
 """The passes of a processor over loops: vectors, threads, copies."""
 
 GPU_PASSES = (
-    _kernel_pass(
-        "gpu.launches",
-        "kernel_to_launches",
-        "launches",
-        "kernels divided into launches",
-    ),
-    _kernel_pass(
-        "gpu.fragments",
-        "kernel_to_fragments",
-        "fragments",
-        "tiles of matrix units as fragments of warps",
-    ),
-    _gpu_pass("bind", "kernel_to_bound", "loops mapped to blocks and threads"),
-    _gpu_pass("spaces", "kernel_to_spaces", "memory spaces of private buffers"),
-    _gpu_pass("contractions", "kernel_to_contractions", "contraction to fused multiply-adds"),
-    _gpu_pass(
-        "trims",
-        "kernel_to_trimmed",
-        "loop bounds tightened from guards",
-        "verify_trimmed",
-    ),
-    _gpu_pass("interiors", "kernel_to_interiors", "full tiles split from boundary tiles"),
-    _gpu_pass("sectors", "kernel_to_sectors", "transposing copies without bank conflicts"),
-    _gpu_pass("operands", "kernel_to_operands", "operands of shared memory held in registers"),
-    _gpu_pass("vectors", "kernel_to_vectors", "vectorized loads and stores"),
-    _gpu_pass("stores", "kernel_to_stores", "coalesced stores through shared memory"),
-    _gpu_pass("buffers", "kernel_to_buffers", "double buffering"),
-    _gpu_pass("turns", "kernel_to_turns", "iterations per thread"),
-    _gpu_pass("matrices", "kernel_to_matrices", "matrix instructions"),
-    _gpu_pass("indices", "kernel_to_indices", "indices narrowed to 32 bits"),
-    _gpu_pass(
-        "barriers",
-        "kernel_to_barriers",
-        "barriers between threads of a block",
-        "verify_ordered",
-    ),
+    _kernel_pass("gpu.launches", "kernels divided into launches"),
+    _kernel_pass("gpu.fragments", "tiles of matrix units as fragments of warps"),
+    _gpu_pass("bind", "loops mapped to blocks and threads"),
+    _gpu_pass("spaces", "memory spaces of private buffers"),
+    _gpu_pass("fma", "contraction to fused multiply-adds"),
+    _gpu_pass("tightened", "loop bounds tightened from guards", "verify_tightened"),
+    _gpu_pass("full_tiles", "full tiles split from boundary tiles"),
+    _gpu_pass("transposes", "transposing copies without bank conflicts"),
+    _gpu_pass("operands", "operands of shared memory held in registers"),
+    _gpu_pass("vectorized", "vectorized loads and stores"),
+    _gpu_pass("coalesced", "coalesced stores through shared memory"),
+    _gpu_pass("buffers", "double buffering"),
+    _gpu_pass("iterations", "iterations per thread"),
+    _gpu_pass("matrices", "matrix instructions"),
+    _gpu_pass("indices", "indices narrowed to 32 bits"),
+    _gpu_pass("barriers", "barriers between threads of a block", "verify_ordered"),
     replace(GUARDS, gives="core/ir/gpu.py", verify=later("check.gpu", "verify_ordered")),
 )
 """The passes of a GPU over loops: launches, grids and threads."""
+
+RENAMED = {
+    "contractions": "fma",
+    "cuts": "splits",
+    "direct": "stored",
+    "fetches": "prefetch",
+    "fills": "packed",
+    "interiors": "full_tiles",
+    "merged": "fused",
+    "quotients": "reciprocals",
+    "sectors": "transposes",
+    "stores": "coalesced",
+    "trimmed": "tightened",
+    "trims": "tightened",
+    "turns": "iterations",
+    "vectors": "vectorized",
+}
+"""Names that stages had before, with those that they have."""
 
 PASSES: dict[Kind, tuple[Step, ...]] = {"cpu": CPU_PASSES, "gpu": GPU_PASSES}
 """The passes of each kind of machine over loops; ``codegen/targets`` takes it from there."""

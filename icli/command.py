@@ -13,7 +13,7 @@ An option or an operand is declared once, for the reader, for the help page and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import click
@@ -55,9 +55,13 @@ class Option(click.Option):
         takes: Takes = "word",
         **attributes: Any,
     ) -> None:
-        """``many`` in ``attributes`` says that it may be repeated; the others are click's."""
+        """``attributes`` are click's, but for two.
+
+        With ``many`` the option may be repeated; ``renamed`` gives the words of now for words that it took before.
+        """
         self.takes = takes
         self.many = attributes.pop("many", False)
+        self.renamed: Mapping[str, str] = attributes.pop("renamed", {})
         is_flag = metavar is None
         if not is_flag:
             attributes |= {"multiple": True, "type": click.UNPROCESSED, "shell_complete": _offered}
@@ -78,7 +82,7 @@ class Option(click.Option):
                 if isinstance(self.takes, tuple) and each not in self.takes:
                     from ilang.icli.refusals import no_choice
 
-                    raise no_choice(self.opts[-1], each, self.takes)
+                    raise no_choice(self.opts[-1], each, self.takes, self.renamed)
         if 1 < times and not self.many:
             raise CommandError("E0807", f"{self.opts[-1]} is given twice", help="give it once")
         return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ilang.core.diagnostic import CommandError
 from ilang.core.suggestion import did_you_mean, nearest
@@ -37,14 +37,15 @@ def unknown_option(command: str, name: str, known: Sequence[str]) -> CommandErro
     )
 
 
-def no_choice(option: str, value: str, choices: Sequence[str]) -> CommandError:
-    """The error for a value that is none of the words that an option takes."""
+def no_choice(
+    option: str, value: str, choices: Sequence[str], renamed: Mapping[str, str]
+) -> CommandError:
+    """The error for a value that is none of the words that an option takes; ``renamed`` are words that it took."""
     listed = " or ".join((", ".join(choices[:-1]), choices[-1]))
-    return CommandError(
-        "E0804",
-        f"{option} cannot be {value or 'empty'}",
-        help=did_you_mean(value, choices, f"it is {listed}"),
-    )
+    hint = did_you_mean(value, choices, f"it is {listed}")
+    if value in renamed:
+        hint = f"{value} is named {renamed[value]} now"
+    return CommandError("E0804", f"{option} cannot be {value or 'empty'}", help=hint)
 
 
 def too_few(command: str, operands: str) -> CommandError:

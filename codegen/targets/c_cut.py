@@ -1,4 +1,4 @@
-"""Loops cut where their conditions begin and cease to hold (``core/passes/cpu/cuts.py``).
+"""Loops cut where their conditions begin and cease to hold (``core/passes/cpu/splits.py``).
 
     int64_t x = 0;
     const int64_t start_x = min_i64(max_i64(x, 1), n_x);

@@ -2,7 +2,7 @@
 
     static void f_k0_loop0(int64_t first, int64_t last, ...);     iterations first to last - 1 of loop i
 
-``core/passes/cpu/outline.py`` says which there are, and what each takes.
+``core/passes/cpu/outlined.py`` says which there are, and what each takes.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from ilang.core.ir.rewriting import accesses, chosen_loads, named, strides, subs
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.passes.gpu.barriers import kernel_to_barriers
 from ilang.core.passes.gpu.neighbors import each_of, innermost, leaves_some
-from ilang.core.passes.gpu.trims import tightened
+from ilang.core.passes.gpu.tightened import tightened
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
 
@@ -33,7 +33,7 @@ def verify(program: ir.Program, before: ir.Program | None = None) -> None:
         _kernel(program, kernel)
 
 
-def verify_trimmed(program: ir.Program, before: ir.Program | None = None) -> None:
+def verify_tightened(program: ir.Program, before: ir.Program | None = None) -> None:
     """Check kernels of a GPU, and that iterations which loops leave out do nothing."""
     verify(program, before)
     for kernel in program.kernels if before is None else kernels.changed(program, before):

@@ -10,6 +10,7 @@ from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Module
 from ilang.core.machine import MACHINES, Machine
 from ilang.core.pipeline import GRADIENTS, STAGES, stages_of
+from ilang.core.steps import RENAMED
 from ilang.icli.codes import answer, is_code
 from ilang.icli.command import (
     CONFIG,
@@ -265,7 +266,13 @@ COMMAND = Command(
         CONFIG,
         Option(("--target",), "TARGET", "The machine to compile for", tuple(MACHINES)),
         Option(("--loops",), None, "Print how the program runs: its loops, tiles and vectors"),
-        Option(("--emit",), "STAGE", "Print one stage of the compiler instead", EMITTED),
+        Option(
+            ("--emit",),
+            "STAGE",
+            "Print one stage of the compiler instead",
+            EMITTED,
+            renamed=RENAMED,
+        ),
         Option(("--schedule",), None, "Print the schedule, as it can be written in the program"),
         Option(
             ("--why",),

@@ -9,7 +9,7 @@ that is meant shows in its commit which programs it touched, and from where on (
     python tests/replay/replay.py --against ../main     what differs from another checkout, with the first difference
     python tests/replay/replay.py samples --only conv   of one group alone, and of programs with a word in their lines
     python tests/replay/replay.py --deep                of all groups
-    python tests/replay/replay.py samples --only conv --texts c/merged    a text itself
+    python tests/replay/replay.py samples --only conv --texts c/fused    a text itself
 """
 
 from __future__ import annotations

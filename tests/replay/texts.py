@@ -1,6 +1,6 @@
 """What the compiler writes of a program, from its syntax down to C and CUDA: text by text, in order, each by its name.
 
-Names of stages are those of ``i explain --emit``; before those of a machine stands its target: ``c/merged``. Beside
+Names of stages are those of ``i explain --emit``; before those of a machine stands its target: ``c/fused``. Beside
 them there is what is no stage: ``fit`` is what extents of arrays come to, ``c/header`` how a caller sees the functions,
 ``cuda/calls`` what the host does at some sizes, and ``project/c/Makefile`` a file of a project. Where a program is
 refused, the diagnostic stands in place of all that would follow.

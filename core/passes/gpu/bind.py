@@ -36,7 +36,7 @@ MOST_PADDED = 1 << 24
 """Iterations of a grid for each element, at most: 64 bits then count all iterations for arrays that fit memory."""
 
 
-def kernel_to_bound(program: Program) -> Program:
+def kernel_to_bind(program: Program) -> Program:
     """The program with its loops bound."""
     return with_bodies(program, lambda kernel: _bound(program, kernel))
 

@@ -24,7 +24,7 @@ from ilang.core.record import replace
 
 
 def kernel_to_operands(program: ir.Program) -> ir.Program:
-    """The program with operands that threads hold."""
+    """The program with operands of shared memory held in registers."""
     holding = _Holding(program)
     kernels = tuple(holding.kernel(kernel) for kernel in program.kernels)
     if len(holding.buffers) == len(program.buffers):

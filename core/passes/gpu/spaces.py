@@ -24,7 +24,7 @@ from ilang.core.ir.rewriting import Access, accesses, replaced_loads
 from ilang.core.ir.scalar import Load
 from ilang.core.ir.shaped import Size
 from ilang.core.passes.gpu.banks import rows_of
-from ilang.core.passes.gpu.sectors import rows_for, sector_of
+from ilang.core.passes.gpu.transposes import rows_for, sector_of
 from ilang.core.record import record, replace
 
 
@@ -88,8 +88,8 @@ def _extents(program: ir.Program, number: int, place: Placement) -> list[int] | 
     """The extents of what a buffer keeps; None where one is known at run time only.
 
     Rows of memory that a block shares are longer by as many elements as threads read at a time where threads that step
-    from row to row would all meet in one bank. Where threads write down columns, ``sectors.py`` says how long rows are,
-    and where a buffer has several dimensions ``banks.py``.
+    from row to row would all meet in one bank. Where threads write down columns, ``transposes.py`` says how long rows
+    are, and where a buffer has several dimensions ``banks.py``.
     """
     buffer, device = program.buffers[number], program.machine.device
     assert device is not None

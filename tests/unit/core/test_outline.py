@@ -15,7 +15,7 @@ from ilang.core.ir.ids import LocalId
 from ilang.core.ir.kernel import For, Kernel, Program, map_statements, statements_within
 from ilang.core.ir.scalar import Local
 from ilang.core.lower.host import kernel_to_host
-from ilang.core.passes.cpu.outline import kernel_to_outlined
+from ilang.core.passes.cpu.outlined import kernel_to_outlined
 from ilang.core.record import replace
 
 MATMUL = "ik*kj~ijk >> +ijk~ij"

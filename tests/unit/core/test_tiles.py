@@ -14,8 +14,8 @@ from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import For, If, Program, Statement, Store, Tile, statements_within
 from ilang.core.ir.scalar import Constant, Load
 from ilang.core.machine import CPU
-from ilang.core.passes.cpu.direct import kernel_to_direct
-from ilang.core.passes.cpu.pad import kernel_to_padded
+from ilang.core.passes.cpu.padded import kernel_to_padded
+from ilang.core.passes.cpu.stored import kernel_to_stored
 from ilang.core.pipeline import LOWERING, graph_of, infer, loops_text, lower, text_component
 from ilang.core.record import replace
 from ilang.core.steps import PASSES
@@ -153,7 +153,7 @@ def test_what_copies_a_tile_says_that_it_may_be_left_out() -> None:
     assert tile.into is not None
     assert stored == {tile.into.buffer}
     assert "unless tile is stored\n" in loops_text(program)
-    assert kernel_to_direct(program) is program
+    assert kernel_to_stored(program) is program
 
 
 def test_what_is_left_out_stands_after_its_tile() -> None:

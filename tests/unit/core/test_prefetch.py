@@ -13,7 +13,7 @@ from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import For, Program, map_statements, statements_within
 from ilang.core.ir.scalar import Load
 from ilang.core.machine import CPU
-from ilang.core.passes.cpu.fetch import kernel_to_fetches
+from ilang.core.passes.cpu.prefetch import kernel_to_prefetch
 from ilang.core.record import replace
 
 SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
@@ -70,7 +70,7 @@ def test_the_distances_are_of_the_machine() -> None:
 def test_the_pass_stands() -> None:
     """A program whose loops fetch already stays what it is."""
     program = program_of(SOFTMAX)
-    assert kernel_to_fetches(program) is program
+    assert kernel_to_prefetch(program) is program
 
 
 OUT = BufferId(2)

@@ -16,8 +16,8 @@ from ilang.core.ir.scalar import Apply, Load, Local, Scalar
 from ilang.core.record import replace
 
 
-def kernel_to_contractions(program: ir.Program) -> ir.Program:
-    """The program with sums that take products."""
+def kernel_to_fma(program: ir.Program) -> ir.Program:
+    """The program with products contracted to fused multiply-adds."""
     return with_bodies(program, lambda kernel: _contracted(kernel.body))
 
 

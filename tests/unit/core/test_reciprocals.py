@@ -10,7 +10,7 @@ from ilang.core.diagnostic import InternalError
 from ilang.core.ir.kernel import For, Program, Statement, Store, map_statements, statements_within
 from ilang.core.ir.scalar import Apply, Load
 from ilang.core.machine import CPU
-from ilang.core.passes.cpu.quotients import kernel_to_quotients
+from ilang.core.passes.cpu.reciprocals import kernel_to_reciprocals
 from ilang.core.record import replace
 
 ROWS = "(I & >ij~i) >> ij/i~ij"
@@ -67,7 +67,7 @@ def test_the_shortest_loop_is_of_the_machine() -> None:
 def test_the_pass_stands() -> None:
     """A program whose loops are marked already gets the same marks."""
     program = program_of(ROWS)
-    assert kernel_to_quotients(program) == program
+    assert kernel_to_reciprocals(program) == program
 
 
 def changed(program: Program, **fields: object) -> Program:

@@ -1,4 +1,4 @@
-"""Whole blocks without conditions (``passes/gpu/interiors.py``): what they ask, and what they do not."""
+"""Full tiles without conditions (``passes/gpu/full_tiles.py``): what they ask, and what they do not."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ A loop that only fills a buffer of its own kernel ends, too, where all that read
     out:  for j in 0..min(n_j, i+1): t[j] = exp(x[j]);  the others as they are
 
 What remains is done without a test, so that it can have lanes. A condition that several loops away decides is of a
-loop around as well, and one loop takes one condition: any other stays a test, and ``cuts.py`` sees to it.
+loop around as well, and one loop takes one condition: any other stays a test, and ``splits.py`` sees to it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ SHORT = 8
 """A loop that is known to have no more iterations stays whole: a compiler writes each of them out."""
 
 
-def kernel_to_trimmed(program: ir.Program) -> ir.Program:
-    """The program with loops that begin and end where conditions do."""
+def kernel_to_tightened(program: ir.Program) -> ir.Program:
+    """The program with loop bounds tightened from guards."""
     return with_bodies(program, lambda kernel: _wanted(program, _block(program, kernel.body)))
 
 

@@ -23,8 +23,8 @@ from ilang.core.passes.cpu.tiles import captured, chain_of, with_tiles
 from ilang.core.record import replace
 
 
-def kernel_to_fills(program: ir.Program) -> ir.Program:
-    """The program with tiles that fill the copies that they read."""
+def kernel_to_packed(program: ir.Program) -> ir.Program:
+    """The program with packing fused into the first micro-kernel that reads each copy."""
     return with_bodies(program, lambda kernel: _filled_copies(program, kernel))
 
 

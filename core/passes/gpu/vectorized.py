@@ -31,8 +31,8 @@ from ilang.core.record import replace
 Index = tuple[Affine, ...]
 
 
-def kernel_to_vectors(program: ir.Program) -> ir.Program:
-    """The program with loops that move neighbors together."""
+def kernel_to_vectorized(program: ir.Program) -> ir.Program:
+    """The program with vectorized loads and stores."""
     sizes = list(program.sizes)
     kernels = tuple(_Moving(program, kernel, sizes).run() for kernel in program.kernels)
     moving = replace(program, kernels=kernels, sizes=tuple(sizes))

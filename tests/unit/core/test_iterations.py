@@ -1,4 +1,4 @@
-"""How often each thread of a block comes to its turn, and how many turns it takes at a time."""
+"""Iterations of each thread of a block, and how many of them are in flight at a time."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import replace
 
 
-def kernel_to_sectors(program: Program) -> Program:
-    """The program with copies that are shared out sector by sector."""
+def kernel_to_transposes(program: Program) -> Program:
+    """The program with transposing copies without bank conflicts."""
     sizes = list(program.sizes)
     kernels = tuple(_Sharing(program, kernel, sizes).run() for kernel in program.kernels)
     if all(a is b for a, b in zip(kernels, program.kernels, strict=True)):

@@ -15,7 +15,7 @@ from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.targets import cuda
 from ilang.core import pipeline
 from ilang.core.calculus.affine import Ceiling
-from ilang.core.check.gpu import verify_trimmed
+from ilang.core.check.gpu import verify_tightened
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.kernel import For, Program, Statement, map_statements, statements_within
 from ilang.core.ir.rewriting import with_bodies
@@ -42,7 +42,7 @@ def shaped_of(text: str, name: str = "f") -> Shaped:
 
 def ends(text: str) -> list[str]:
     """Where the trimmed loops of a text begin and end."""
-    lines = pipeline.shaped_stage_text(shaped_of(text), "trims", GPU).splitlines()
+    lines = pipeline.shaped_stage_text(shaped_of(text), "tightened", GPU).splitlines()
     heads = [line.strip() for line in lines if line.lstrip().startswith("for ")]
     return [line.partition(" in ")[2] for line in heads if "ceil" in line]
 
@@ -75,7 +75,7 @@ def test_a_factor_that_is_0_is_left_out_where_the_other_one_is_finite() -> None:
     assert ends(product("k<=i", "a")) == ["0..min(n_k_4, ceil((8i+8) / 4)), if in1 are finite"]
     assert ends(product("k>=j", "b")) == ["max(0, ceil((4j-3) / 4))..n_k_4, if in0 are finite"]
     whole = infer(graph_of(text_component(product("k<=i", "a")), "f"), ["i32", "i32"])
-    text = pipeline.shaped_stage_text(whole, "trims", GPU)
+    text = pipeline.shaped_stage_text(whole, "tightened", GPU)
     assert "ceil((8i+8) / 4))\n" in text, "whole numbers are finite"
 
 
@@ -123,11 +123,11 @@ def test_a_loop_that_leaves_out_too_much_is_an_error() -> None:
     value: Any = shaped_of(product("k<=i"))
     for step in (*pipeline.LOWERING, *GPU_PASSES):
         value = step.run(value, GPU)
-        if step.stage == "trims":
+        if step.stage == "tightened":
             break
-    verify_trimmed(value)
+    verify_tightened(value)
     with pytest.raises(InternalError, match="a loop leaves out what does nothing"):
-        verify_trimmed(_ending_early(value))
+        verify_tightened(_ending_early(value))
 
 
 def _ending_early(program: Program) -> Program:

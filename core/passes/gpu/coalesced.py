@@ -56,8 +56,8 @@ class _Results:
         return (store,) if self.test is None else (replace(self.test, body=(store,)),)
 
 
-def kernel_to_stores(program: ir.Program) -> ir.Program:
-    """The program with results that go through shared memory."""
+def kernel_to_coalesced(program: ir.Program) -> ir.Program:
+    """The program with stores coalesced through shared memory."""
     storing = _Storing(program)
     kernels = tuple(storing.kernel(kernel) for kernel in program.kernels)
     if len(storing.buffers) == len(program.buffers):

@@ -17,7 +17,7 @@ from ilang.core.ir.kernel import For, If, Program, Store, statements_within
 from ilang.core.ir.rewriting import is_guarded
 from ilang.core.ir.scalar import Constant, Load, Select
 from ilang.core.ir.shaped import Size
-from ilang.core.passes.cpu.cuts import cut
+from ilang.core.passes.cpu.splits import cut
 from ilang.core.record import replace
 from tests.shares import one_in
 

@@ -67,7 +67,7 @@ Update = tuple[ir.Store | ir.Change | ir.Define | CombineThreads, Conditions]
 """A statement that gives a buffer, or a scalar variable, a value, and the conditions that it is behind."""
 
 
-def kernel_to_trimmed(program: ir.Program) -> ir.Program:
+def kernel_to_tightened(program: ir.Program) -> ir.Program:
     """The program with loops that begin and end where conditions hold for any element."""
     return with_bodies(program, lambda kernel: _block(program, kernel, kernel.body))
 

@@ -20,8 +20,8 @@ from ilang.core.ops import SLOW
 from ilang.core.record import replace
 
 
-def kernel_to_fetches(program: ir.Program) -> ir.Program:
-    """The program whose loops fetch what they store next, where that pays."""
+def kernel_to_prefetch(program: ir.Program) -> ir.Program:
+    """The program with software prefetches of what loops store next, where that pays."""
     fetched = frozenset(
         load.buffer
         for kernel in program.kernels

@@ -7,7 +7,7 @@ import pytest
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import Program, statements_within
 from ilang.core.machine import GPU
-from ilang.core.passes.gpu.sectors import rows_for
+from ilang.core.passes.gpu.transposes import rows_for
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 
 TILES = (

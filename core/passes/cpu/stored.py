@@ -20,8 +20,8 @@ from ilang.core.ir.scalar import Load
 from ilang.core.record import replace
 
 
-def kernel_to_direct(program: Program) -> Program:
-    """The program whose tiles know where they go."""
+def kernel_to_stored(program: Program) -> Program:
+    """The program with full tiles stored from registers."""
     return with_bodies(program, lambda kernel: _block(program, kernel.body))
 
 

@@ -1,4 +1,4 @@
-"""Which loops are merged, what then needs no memory, and what a loop in lanes sums and fetches."""
+"""Which loops are fused, what then needs no memory, and what a loop in lanes sums and fetches."""
 
 import pytest
 

@@ -16,8 +16,8 @@ from ilang.core.ir.scalar import Apply, Load, Local, scalars_within
 from ilang.core.record import replace
 
 
-def kernel_to_quotients(program: Program) -> Program:
-    """The program whose loops know by which number they divide."""
+def kernel_to_reciprocals(program: Program) -> Program:
+    """The program whose loops have the reciprocals of their invariant divisors."""
     return with_bodies(program, lambda kernel: _block(program, kernel.body))
 
 
@@ -40,7 +40,7 @@ def _statement(program: Program, s: Statement) -> Statement:
 def quotient(program: Program, loop: For) -> Apply | None:
     """The one division of a loop by what the loop does not change, where the loop may run twice; else None.
 
-    A loop that reads under a condition runs in parts (``cuts.py``), and may not.
+    A loop that reads under a condition runs in parts (``splits.py``), and may not.
     """
     if loop.parallel or loop.role or loop.lanes > 1 or is_guarded(loop.body):
         return None

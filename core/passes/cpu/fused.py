@@ -34,8 +34,8 @@ from ilang.core.record import mapped, replace
 Index = tuple[Affine, ...]
 
 
-def kernel_to_merged(program: ir.Program) -> ir.Program:
-    """The program with loops merged, and without temporaries that need no memory."""
+def kernel_to_fused(program: ir.Program) -> ir.Program:
+    """The program with loops fused, and without temporaries that need no memory."""
     short = short_sizes(program)
     names = frozenset(buffer.name for buffer in program.buffers)
     kernels = [_Merging(program, kernel, short, names).run() for kernel in program.kernels]

@@ -28,8 +28,8 @@ Guard = tuple[Within, ...]
 """The conditions of one read or step: all of them hold where it is done."""
 
 
-def kernel_to_cuts(program: ir.Program) -> ir.Program:
-    """The program whose loops know where to be cut, and what still tests where it reads."""
+def kernel_to_splits(program: ir.Program) -> ir.Program:
+    """The program with loops split at boundaries; what is left of conditions tests where it reads."""
     return with_bodies(program, lambda kernel: _block(program, kernel.body))
 
 

@@ -35,8 +35,8 @@ Free = Callable[[Within, Extents], tuple[Within, ...]]
 """A function that gives what is left of a condition."""
 
 
-def kernel_to_interiors(program: ir.Program) -> ir.Program:
-    """The program with conditions for blocks in place of those for elements, where all elements are inside."""
+def kernel_to_full_tiles(program: ir.Program) -> ir.Program:
+    """The program with full tiles split from boundary tiles: one condition for each block, none for its elements."""
     return with_bodies(program, lambda kernel: _freed(program, kernel))
 
 

@@ -8,7 +8,7 @@ from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import Program, Store, statements_within
 from ilang.core.machine import GPU, MULTIPROCESSORS
 from ilang.core.occupancy import resources_of
-from ilang.core.passes.gpu.stores import kernel_to_stores
+from ilang.core.passes.gpu.coalesced import kernel_to_coalesced
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 
 PRODUCT = "ik*kj~ijk >> +ijk~ij"
@@ -66,7 +66,7 @@ def test_rows_of_what_is_held_have_banks_of_their_own() -> None:
 
 def test_nothing_is_done_twice() -> None:
     program = lowered(PRODUCT)
-    assert kernel_to_stores(program) == program
+    assert kernel_to_coalesced(program) == program
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from ilang.core.machine import DeviceLimits
 from ilang.core.record import replace
 
 
-def kernel_to_turns(program: Program) -> Program:
-    """The program whose spreads over threads say how often each thread comes to its turn."""
+def kernel_to_iterations(program: Program) -> Program:
+    """The program whose thread-mapped loops have a number of iterations per thread."""
     device = program.machine.device
     assert device is not None
 
