@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from ilang.core.dtype import BYTES
-from ilang.core.ir.gpu import CombineThreads, Spread
+from ilang.core.ir.gpu import CombineThreads, ThreadLoop
 from ilang.core.ir.kernel import Block, Define, For, Kernel, Program, blocks_of, statements_within
 from ilang.core.ir.rewriting import accesses, named
 from ilang.core.machine import DeviceLimits, Multiprocessor
@@ -51,7 +51,7 @@ def resources_of(program: Program, kernel: Kernel, registers: int | None = None)
     """The resources that a block of a kernel takes; registers are guessed where they are not given."""
     (spread,) = kernel.body
     device = program.machine.device
-    assert isinstance(spread, Spread)
+    assert isinstance(spread, ThreadLoop)
     assert device is not None
     guessed = registers is None
     if registers is None:
@@ -91,7 +91,7 @@ def _rounded(count: int, unit: int) -> int:
     return -(-count // unit) * unit
 
 
-def _shared(program: Program, kernel: Kernel, spread: Spread, device: DeviceLimits) -> int:
+def _shared(program: Program, kernel: Kernel, spread: ThreadLoop, device: DeviceLimits) -> int:
     """The bytes that a block shares: its buffers, those of its warps, and what is combined from warp to warp."""
     parts = spread.threads // device.warp if spread.over == "warps" else 1
     sizes = [
@@ -132,7 +132,7 @@ def _open(body: Block, word: int) -> int:
     for s in body:
         if isinstance(s, Define):
             defined += BYTES[s.dtype] // word or 1
-        around = EACH * len(s.loops) if isinstance(s, Spread) else 0
+        around = EACH * len(s.loops) if isinstance(s, ThreadLoop) else 0
         around += EACH if isinstance(s, For) and s.role != "u" else 0
         most = max(
             most, defined, *(defined + around + _open(block, word) for block in blocks_of(s))

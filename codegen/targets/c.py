@@ -26,14 +26,14 @@ from ilang.codegen.targets.cfamily import (
     InLane,
     Spelling,
     comment,
-    late_name,
+    deferred_name,
     stored_name,
 )
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.library import PREFIX, linked, prefixed
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Late, Transpose
-from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
+from ilang.core.ir.cpu import DeferredPacking, Transpose
+from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.rewriting import is_guarded
 from ilang.core.pipeline import host_of
 
@@ -158,13 +158,13 @@ class _Emission:
         for s in body:
             yield from self._statement(s, functions, indent)
 
-    def _late(
-        self, loop: ir.For, late: Late, functions: KernelFunctions, indent: str
+    def _deferred(
+        self, loop: ir.For, deferred: DeferredPacking, functions: KernelFunctions, indent: str
     ) -> Iterator[str]:
         """A loop that fills a copy, unless a tile does so later in the block, which threads may share."""
-        name, spelling = late_name(self.program, late.copy), functions.spelling
-        words = ["team < 2"] if late.alone else []
-        words += [spelling.conditions(late.guards) or "1"]
+        name, spelling = deferred_name(self.program, deferred.copy), functions.spelling
+        words = ["team < 2"] if deferred.alone else []
+        words += [spelling.conditions(deferred.guards) or "1"]
         yield "#ifdef __GNUC__"
         yield f"{indent}const int {name} = {' && '.join(words)};"
         yield "#else"
@@ -177,8 +177,8 @@ class _Emission:
     def _statement(self, s: ir.Statement, functions: KernelFunctions, indent: str) -> Iterator[str]:
         spelling = functions.spelling
         match s:
-            case ir.For() if s.late is not None:
-                yield from self._late(s, s.late, functions, indent)
+            case ir.For() if s.deferred is not None:
+                yield from self._deferred(s, s.deferred, functions, indent)
             case ir.For():
                 yield from self._for(s, functions, indent)
             case ir.If():
@@ -200,7 +200,7 @@ class _Emission:
                 from ilang.codegen.targets.c_transpose import call
 
                 yield indent + call(s, spelling)
-            case Spread() | Barrier() | CombineThreads() | SwapBuffers() | MatrixProduct():
+            case ThreadLoop() | Barrier() | CombineThreads() | SwapBuffers() | MatrixProduct():
                 raise AssertionError("C has no grid")
             case _:
                 assert_never(s)
@@ -291,8 +291,8 @@ class _Emission:
             words = f"{ends.end}, {spelling.size(count)}, {loop.chunk.multiple}, {spelling.variable(block)}"
             start, whole = f"start_of({words})", f"start_of({words} + 1)"
             ends = Ends(start, f"end_{name}", whole)
-        if loop.outline is not None and loop.outline.sharing is not None:
-            yield from functions.call(loop.outline, loop.outline.sharing, indent)
+        if loop.outline is not None and loop.outline.estimate is not None:
+            yield from functions.call(loop.outline, loop.outline.estimate, indent)
         elif loop.lanes > 1:
             yield f"{indent}{{"
             if start:
@@ -316,14 +316,14 @@ class _Emission:
         self, loop: ir.For, ends: Ends, functions: KernelFunctions, indent: str
     ) -> Iterator[str]:
         """A loop one iteration after the other, a chunk at a time where it fetches."""
-        if loop.fetch is None:
+        if loop.prefetch is None:
             yield from self._divided(loop, ends, functions, indent)
             return
-        from ilang.codegen.targets import c_fetch
+        from ilang.codegen.targets import c_prefetch
 
         spelling = functions.spelling
-        yield from c_fetch.opened(loop, loop.fetch, ends, spelling, indent)
-        chunk = c_fetch.chunk(loop, spelling)
+        yield from c_prefetch.opened(loop, loop.prefetch, ends, spelling, indent)
+        chunk = c_prefetch.chunk(loop, spelling)
         yield from self._divided(loop, chunk, functions, indent + INDENT)
         yield f"{indent}}}"
 
@@ -385,11 +385,11 @@ class _Emission:
             start = f"start_{name}"
             whole = f"({start} + ({size} - {start}) / {lanes} * {lanes})"
         outer, ends = indent, Ends(start, whole)
-        if loop.fetch is not None:
-            from ilang.codegen.targets import c_fetch
+        if loop.prefetch is not None:
+            from ilang.codegen.targets import c_prefetch
 
-            yield from c_fetch.opened(loop, loop.fetch, ends, spelling, indent)
-            outer, ends = indent + INDENT, c_fetch.chunk(loop, spelling)
+            yield from c_prefetch.opened(loop, loop.prefetch, ends, spelling, indent)
+            outer, ends = indent + INDENT, c_prefetch.chunk(loop, spelling)
         deeper, inside = outer + INDENT, outer + INDENT + INDENT
         yield f"{outer}for (int64_t {name}_block = {ends.start}; {name}_block < {ends.end}; {name}_block += {lanes}) {{"
         if lanes > self.program.machine.sum_lanes:  # GCC writes out shorter loops
@@ -399,7 +399,7 @@ class _Emission:
         yield from _in_lane(loop, spelling, inside)
         yield f"{deeper}}}"
         yield f"{outer}}}"
-        if loop.fetch is not None:
+        if loop.prefetch is not None:
             yield f"{indent}}}"
         deeper = indent + INDENT
         yield LEFT_SMALL

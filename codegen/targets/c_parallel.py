@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.c_entry import WIDEST, wrapped
 from ilang.codegen.targets.c_stop import shared
-from ilang.codegen.targets.cfamily import INDENT, Spelling, late_name
+from ilang.codegen.targets.cfamily import INDENT, Spelling, deferred_name
 from ilang.codegen.targets.identifiers import identifier
-from ilang.core.ir.cpu import Outline, Sharing
+from ilang.core.ir.cpu import Outline, ThreadEstimate
 from ilang.core.ir.kernel import For, Kernel, Program, Statement, blocks_of
 
 Parameter = tuple[str, str]
@@ -61,7 +61,7 @@ class KernelFunctions:
             kind = f"const {kind} *" if lanes > 1 else f"{kind} "
             words.append((f"{kind}{name}", name))
         for copy in outline.fills:
-            name = late_name(self.program, copy)
+            name = deferred_name(self.program, copy)
             words.append((f"int {name}", name))
         for number in captured.buffers:
             buffer = self.program.buffers[number]
@@ -102,7 +102,7 @@ class KernelFunctions:
             given = "scratch_bytes" if outline.divided else "0"
             yield f"{INDENT}const int team = threads({given});"
 
-    def call(self, outline: Outline, sharing: Sharing, indent: str) -> Iterator[str]:
+    def call(self, outline: Outline, estimate: ThreadEstimate, indent: str) -> Iterator[str]:
         """Parallel loops where they stand: by one thread, or by several."""
         name, inside = self.name_of(outline), indent + INDENT
         words = [argument for _, argument in self.parameters(outline)]
@@ -112,8 +112,8 @@ class KernelFunctions:
         arguments = {"scratch": "scratch + (size_t)thread() * scratch_bytes", "team": "1"}
         parts = [arguments.get(word, word) for word in parts]
         yield f"{indent}{{"
-        yield f"{inside}const int64_t iterations = {self._iterations(sharing)};"
-        yield f"{inside}const int sharing = {self._shares(sharing, 'iterations')};"
+        yield f"{inside}const int64_t iterations = {self._iterations(estimate)};"
+        yield f"{inside}const int sharing = {self._shares(estimate, 'iterations')};"
         yield f"{inside}if (sharing < 2) {{"
         yield filled(f"{inside}{INDENT}{name}(", alone, ");")
         yield f"{inside}}} else {{"
@@ -151,21 +151,21 @@ class KernelFunctions:
         yield f"{indent}{INDENT}{text}"
         yield f"{indent}}}"
 
-    def _iterations(self, sharing: Sharing) -> str:
-        loops = zip(sharing.sizes, sharing.ends, strict=True)
+    def _iterations(self, estimate: ThreadEstimate) -> str:
+        loops = zip(estimate.sizes, estimate.ends, strict=True)
         return " * ".join(itertools.starmap(self.spelling.trips, loops))
 
-    def _shares(self, sharing: Sharing, iterations: str) -> str:
+    def _shares(self, estimate: ThreadEstimate, iterations: str) -> str:
         """The number of threads that are to share loops: a test of their work, and of the largest loop inside."""
         better = "0"
-        if sharing.inside is not None:
-            better = f"1 < {self._shares(sharing.inside, self._iterations(sharing.inside))}"
-        return f"shares(team, {iterations}, {self._time(sharing)}, {better})"
+        if estimate.inside is not None:
+            better = f"1 < {self._shares(estimate.inside, self._iterations(estimate.inside))}"
+        return f"shares(team, {iterations}, {self._time(estimate)}, {better})"
 
-    def _time(self, sharing: Sharing) -> str:
+    def _time(self, estimate: ThreadEstimate) -> str:
         """The time of all iterations, as a product of doubles."""
-        words = [f"(double){self.spelling.size(n)}" for n in sharing.times]
-        words += [f"{sharing.time:.15g}"] if sharing.time != 1 or not words else []
+        words = [f"(double){self.spelling.size(n)}" for n in estimate.times]
+        words += [f"{estimate.time:.15g}"] if estimate.time != 1 or not words else []
         return " * ".join(words)
 
 

@@ -16,7 +16,7 @@ from ilang.codegen.targets import c_terms
 from ilang.codegen.targets.c_entry import FORMULAS, wrapped
 from ilang.codegen.targets.c_terms import COUNT, RUNS
 from ilang.codegen.targets.c_vector import ACC, LOADED, VectorSpelling, vector_type
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, late_name, stored_name
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, deferred_name, stored_name
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.core.calculus.affine import variables_of
 from ilang.core.ir.cpu import Into
@@ -90,7 +90,10 @@ class TileText:
         """The call of the function; a tile that is ``stored`` by it goes where it belongs."""
         parameters, arguments = self._parameters()
         if self.tile.fill is not None:
-            words = [self.late_name(), *(f"{self.plain.variable(v)} == 0" for v in self.tile.first)]
+            words = [
+                self.deferred_name(),
+                *(f"{self.plain.variable(v)} == 0" for v in self.tile.first),
+            ]
             arguments[parameters.index("int fills")] = " && ".join(words)
         if self.tile.into is not None:
             stored, into = self.stored_name(), self.tile.into
@@ -104,10 +107,10 @@ class TileText:
         """The number of elements between rows where a whole tile belongs."""
         return into.stride.text(self.plain.size, FORMULAS)
 
-    def late_name(self) -> str:
+    def deferred_name(self) -> str:
         """The name of what says that the tile fills the copy that it reads."""
         assert self.tile.fill is not None
-        return late_name(self.program, self.tile.fill.buffer)
+        return deferred_name(self.program, self.tile.fill.buffer)
 
     def stored_name(self) -> str:
         """The name of what says that the function stores the tile where it belongs."""

@@ -104,7 +104,7 @@ def affine(
     return text
 
 
-def late_name(program: Program, copy: int) -> str:
+def deferred_name(program: Program, copy: int) -> str:
     """The name of what says that a tile fills a copy, and no loop before it."""
     return f"late_{identifier(program.buffers[copy].name)}"
 

@@ -13,7 +13,14 @@ from ilang.codegen.targets.cfamily import INDENT, Spelling, comment, product
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Neighbors, Spread, SwapBuffers
+from ilang.core.ir.gpu import (
+    Barrier,
+    CombineThreads,
+    MatrixProduct,
+    Neighbors,
+    SwapBuffers,
+    ThreadLoop,
+)
 from ilang.core.ir.host import Host, Launch
 from ilang.core.ir.scalar import Apply
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
@@ -42,7 +49,7 @@ class KernelText:
         self.private = self._private(host)
         self.looks = bool(host.ranges)
         (spread,) = self.kernel.body
-        assert isinstance(spread, Spread)
+        assert isinstance(spread, ThreadLoop)
         self.outer = spread
         self.thread, self.threads = self._numbers()
         self.ends: set[tuple[str, str]] = set()
@@ -129,7 +136,7 @@ class KernelText:
                 yield f"{indent}{target} = {cuda_vectors.contracted(s, self.spelling)};"
             case ir.Define() | ir.Change() | ir.Store() | ir.HorizontalReduction():
                 yield from c_scalar.lines(s, self.spelling, indent)
-            case Spread():
+            case ThreadLoop():
                 yield from self._spread(s, indent, is_alone)
             case CombineThreads() | SwapBuffers() | MatrixProduct():
                 yield from cuda_together.lines(s, self.spelling, self.thread, indent)
@@ -173,7 +180,7 @@ class KernelText:
         assert device is not None
         return device
 
-    def _spread(self, s: Spread, indent: str, is_alone: bool) -> Iterator[str]:
+    def _spread(self, s: ThreadLoop, indent: str, is_alone: bool) -> Iterator[str]:
         """Iterations that are shared out among blocks or threads."""
         if s.over != "threads":
             yield from self._memory(s, indent)
@@ -194,22 +201,24 @@ class KernelText:
             self.ends.add((ends, indent))
             yield from self._one_by_one(s, indent, is_alone)
 
-    def _named_ends(self, s: Spread) -> str:
+    def _named_ends(self, s: ThreadLoop) -> str:
         """The loop of whose iterations the first or the last are variables of the block around; "" of none."""
         last = s.loops[-1]
         is_left = s.neighbors is not None and s.neighbors.leaves
         return self.spelling.variable(last.variable) if is_left or last.chunk is not None else ""
 
-    def _one_by_one(self, s: Spread, indent: str, is_alone: bool, start: str = "") -> Iterator[str]:
+    def _one_by_one(
+        self, s: ThreadLoop, indent: str, is_alone: bool, start: str = ""
+    ) -> Iterator[str]:
         """Iterations of loops that are counted together, those from ``start`` on where one loop has some before."""
         if s.loops[0].chunk is not None:
             yield from self._chunk(s, s.loops[0], indent, start)
-        elif s.turns == 1 and not start:
+        elif s.iterations == 1 and not start:
             yield from self._once(s, indent, is_alone)
         else:
             yield from self._turns(s, s.loops, indent, start)
 
-    def _several(self, s: Spread, neighbors: Neighbors, indent: str) -> Iterator[str]:
+    def _several(self, s: ThreadLoop, neighbors: Neighbors, indent: str) -> Iterator[str]:
         """Iterations several at a time; one by one those that are left over, or all where the others cannot be."""
         spelling, last = self.spelling, s.loops[-1]
         name, size = spelling.variable(last.variable), spelling.size(last.size)
@@ -243,7 +252,9 @@ class KernelText:
             inside = inside.removesuffix(INDENT)
             yield f"{inside}}}"
 
-    def _groups(self, s: Spread, neighbors: Neighbors, first: str, indent: str) -> Iterator[str]:
+    def _groups(
+        self, s: ThreadLoop, neighbors: Neighbors, first: str, indent: str
+    ) -> Iterator[str]:
         """Iterations several at a time, of those that are whole groups; of a chunk from the ``first`` one on."""
         inside, last = indent + INDENT, s.loops[-1]
         body = [*self._past(s, inside), *self._neighbors(neighbors, inside)]
@@ -275,7 +286,7 @@ class KernelText:
         yield from body
         yield f"{indent}}}"
 
-    def _across(self, s: Spread, dimensions: Sequence[str], indent: str) -> Iterator[str]:
+    def _across(self, s: ThreadLoop, dimensions: Sequence[str], indent: str) -> Iterator[str]:
         """Iterations of loops along the further dimensions of a grid, then those of all others."""
         spelling = self.spelling
         for n, dimension in enumerate(dimensions):
@@ -293,14 +304,14 @@ class KernelText:
         yield from self._turns(s, others, indent) if others else self._unless_past(s, indent)
 
     def _turns(
-        self, s: Spread, loops: Sequence[ir.For], indent: str, start: str = ""
+        self, s: ThreadLoop, loops: Sequence[ir.For], indent: str, start: str = ""
     ) -> Iterator[str]:
         """Iterations of which a worker has as many as come to its turn."""
         spelling, inside = self.spelling, indent + INDENT
         sizes = [spelling.size(loop.size) for loop in loops]
         body = [*self._past(s, inside), *self._block(s.body, inside)]
-        if s.at_a_time is not None:
-            yield f"#pragma unroll {s.at_a_time}"
+        if s.in_flight is not None:
+            yield f"#pragma unroll {s.in_flight}"
         if len(loops) == 1:
             at = spelling.variable(loops[0].variable)
             kind = self._kind(loops[0]) if s.over == "threads" else self.index
@@ -312,14 +323,14 @@ class KernelText:
         yield from body
         yield f"{indent}}}"
 
-    def _past(self, s: Spread, indent: str) -> Iterator[str]:
+    def _past(self, s: ThreadLoop, indent: str) -> Iterator[str]:
         """Statements that pass over iterations past the end of a dimension, where a worker has several."""
         for loop in s.loops:
             name = self.spelling.variable(loop.variable)
             for end in loop.end:
                 yield f"{indent}if ({name} >= {self.spelling.bound(end)}) continue;"
 
-    def _along(self, s: Spread, indent: str, is_alone: bool) -> Iterator[str]:
+    def _along(self, s: ThreadLoop, indent: str, is_alone: bool) -> Iterator[str]:
         """Iterations of loops along the dimensions of a block: each thread has one at most."""
         spelling, inside = self.spelling, indent + INDENT
         loops = {loop.role: loop for loop in s.loops}
@@ -339,7 +350,7 @@ class KernelText:
         condition = " && ".join(conditions)
         yield from _once(condition, [*variables, *body], indent, declares and not is_alone)
 
-    def _unless_past(self, s: Spread, indent: str) -> Iterator[str]:
+    def _unless_past(self, s: ThreadLoop, indent: str) -> Iterator[str]:
         """The statements of a worker for its one iteration, unless that is past the end of a dimension."""
         spelling = self.spelling
         ends = [
@@ -393,7 +404,7 @@ class KernelText:
             else "int"
         )
 
-    def _once(self, s: Spread, indent: str, is_alone: bool) -> Iterator[str]:
+    def _once(self, s: ThreadLoop, indent: str, is_alone: bool) -> Iterator[str]:
         """Iterations of which each thread has one at most."""
         count = prod(self.program.sizes[loop.size].fixed or 0 for loop in s.loops)
         inside = indent + INDENT
@@ -403,7 +414,7 @@ class KernelText:
         declares = bool(variables) or _declares(s)
         yield from _once(condition, [*variables, *body], indent, declares and not is_alone)
 
-    def _chunk(self, s: Spread, loop: ir.For, indent: str, start: str) -> Iterator[str]:
+    def _chunk(self, s: ThreadLoop, loop: ir.For, indent: str, start: str) -> Iterator[str]:
         """The iterations of one chunk of a loop, shared out among the threads of a block."""
         first, end = self._ends(loop)
         first = start or first
@@ -430,7 +441,7 @@ class KernelText:
             last = last if end == last else f"(*infinite ? {end} : {last})"
         return first, last
 
-    def _alone(self, s: Spread, indent: str) -> Iterator[str]:
+    def _alone(self, s: ThreadLoop, indent: str) -> Iterator[str]:
         """The one iteration of no loops: the first thread's."""
         if s.over != "threads":
             yield from self._block(s.body, indent)
@@ -439,12 +450,12 @@ class KernelText:
         yield from self._block(s.body, indent + INDENT)
         yield f"{indent}}}"
 
-    def _counter(self, s: Spread) -> str:
+    def _counter(self, s: ThreadLoop) -> str:
         """The type of what counts iterations of several loops; unsigned ones are divided in fewer instructions."""
         narrow = s.over == "threads" and all(self._kind(loop) == "int" for loop in s.loops)
         return "unsigned" if narrow else self.index
 
-    def _counted(self, s: Spread, kind: str, at: str, iterations: str, start: str = "") -> str:
+    def _counted(self, s: ThreadLoop, kind: str, at: str, iterations: str, start: str = "") -> str:
         """The head of the loop over the iterations of one worker."""
         match s.over:
             case "grid":
@@ -463,7 +474,7 @@ class KernelText:
         first = f"{start} + {first}" if start else first
         return f"{kind} {at} = {first}; {at} < {iterations}; {at} += {step}"
 
-    def _memory(self, s: Spread, indent: str) -> Iterator[str]:
+    def _memory(self, s: ThreadLoop, indent: str) -> Iterator[str]:
         """The private buffers of a thread, and those of a block or of its warps."""
         yield from self._scratch(f"(int64_t){GRID}", indent)
         warp, inside = self._device().warp, list(ir.statements_within(s.body))
@@ -501,7 +512,7 @@ class KernelText:
                 yield f"{indent}own += padded(sizeof({c_type}){product});"
 
 
-def _declares(s: Spread) -> bool:
+def _declares(s: ThreadLoop) -> bool:
     """Whether the text of what a worker does declares anything outside of braces."""
     return any(isinstance(x, ir.Define) or (isinstance(x, ir.For) and x.wide) for x in s.body)
 

@@ -38,7 +38,7 @@ def transpose(s: Transpose, demand: Demand) -> None:
 def tiles(
     program: ir.Program, kernel: ir.Kernel, inside: Sequence[ir.Statement], demand: Demand
 ) -> None:
-    """The tiles of a kernel: each has a buffer and a number of its own; what one fills, a late loop fills otherwise."""
+    """The tiles of a kernel: each has a buffer and a number of its own, and a deferred loop where one fills a copy."""
     by_buffer: dict[int, ir.Tile] = {}
     for s in inside:
         if isinstance(
@@ -52,8 +52,8 @@ def tiles(
     numbers = [s.registers.number for s in held if s.registers is not None]
     demand(len(set(numbers)) == len(numbers), "a tile in registers has a number of its own")
     filled = [s.fill.buffer for s in held if s.fill is not None]
-    late = [s.late.copy for s in inside if isinstance(s, ir.For) and s.late is not None]
-    demand(sorted(filled) == sorted(late), "a copy that a tile fills has a late loop")
+    deferred = [s.deferred.copy for s in inside if isinstance(s, ir.For) and s.deferred is not None]
+    demand(sorted(filled) == sorted(deferred), "a copy that a tile fills has a deferred loop")
     blocks: list[Sequence[ir.Statement]] = [kernel.body]
     for s in inside:
         if isinstance(s, ir.Tile):
@@ -66,15 +66,15 @@ def tiles(
 
 def _block(block: Sequence[ir.Statement], demand: Demand) -> None:
     """Verify what statements of a block say of those after them."""
-    late: set[int] = set()
+    deferred: set[int] = set()
     for n, s in enumerate(block):
-        if late:
+        if deferred:
             tiles_inside = (x for x in ir.statements_within((s,)) if isinstance(x, ir.Tile))
-            late -= {x.fill.buffer for x in tiles_inside if x.fill is not None}
-        if isinstance(s, ir.For) and s.late is not None:
-            late.add(s.late.copy)
+            deferred -= {x.fill.buffer for x in tiles_inside if x.fill is not None}
+        if isinstance(s, ir.For) and s.deferred is not None:
+            deferred.add(s.deferred.copy)
             stored = {x.buffer for x in ir.statements_within((s,)) if isinstance(x, ir.Store)}
-            demand(stored == {s.late.copy}, "a late loop does nothing but fill its copy")
+            demand(stored == {s.deferred.copy}, "a deferred loop does nothing but fill its copy")
         if isinstance(s, ir.Tile) and s.into is not None:
             demand(s.registers is not None, "a tile that is stored at once is in registers")
             after = block[n + 1] if n + 1 < len(block) else None
@@ -86,7 +86,7 @@ def _block(block: Sequence[ir.Statement], demand: Demand) -> None:
             tile = block[n - 1] if 0 < n else None
             goes = isinstance(tile, ir.Tile) and tile.into is not None and tile.buffer == s.stored
             demand(goes, "what a stored tile leaves out stands after it")
-    demand(not late, "a tile further down fills what a late loop leaves out")
+    demand(not deferred, "a tile further down fills what a deferred loop leaves out")
 
 
 def _copies(after: ir.If, into: Into) -> bool:
@@ -146,16 +146,16 @@ def _reads(program: ir.Program, held: Registers, tile: int, demand: Demand) -> N
     demand(held.past or guarded, "lanes end with their row")
 
 
-def fetch(program: ir.Program, loop: ir.For, demand: Demand) -> None:
+def prefetch(program: ir.Program, loop: ir.For, demand: Demand) -> None:
     """Verify that a loop fetches whole lines of rows that the loop walks element by element."""
-    if loop.fetch is None:
+    if loop.prefetch is None:
         return
     demand(loop.copies is None and loop.role != "u", "a loop in copies fetches nothing")
-    demand(bool(loop.fetch.lines), "a loop that fetches says what")
-    for lines in loop.fetch.lines:
+    demand(bool(loop.prefetch.lines), "a loop that fetches says what")
+    for lines in loop.prefetch.lines:
         demand(0 < lines.step, "a loop fetches a line at every so many iterations")
-        whole = loop.fetch.chunk % lines.step == 0
-        demand(0 < loop.fetch.chunk and whole, "a loop fetches whole lines at a time")
+        whole = loop.prefetch.chunk % lines.step == 0
+        demand(0 < loop.prefetch.chunk and whole, "a loop fetches whole lines at a time")
         for load in lines.loads:
             steps = [part.coefficient(loop.variable) for part in load.index]
             along = steps == [0] * (len(steps) - 1) + [1]

@@ -12,7 +12,14 @@ from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Neighbors, Spread, SwapBuffers
+from ilang.core.ir.gpu import (
+    Barrier,
+    CombineThreads,
+    MatrixProduct,
+    Neighbors,
+    SwapBuffers,
+    ThreadLoop,
+)
 from ilang.core.ir.ids import LocalId
 from ilang.core.ir.rewriting import accesses, chosen_loads, named, strides, substituted
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
@@ -27,7 +34,7 @@ def verify(program: ir.Program, before: ir.Program | None = None) -> None:
     """Raise an InternalError (E9905) naming the first invariant that does not hold; ``before`` as for kernels."""
     kernels.verify(program, before)
     for kernel in program.kernels:
-        whole = len(kernel.body) == 1 and isinstance(kernel.body[0], Spread)
+        whole = len(kernel.body) == 1 and isinstance(kernel.body[0], ThreadLoop)
         _demand(program, kernel, whole, "a kernel is one spread")
     for kernel in program.kernels if before is None else kernels.changed(program, before):
         _kernel(program, kernel)
@@ -52,7 +59,7 @@ def verify_ordered(program: ir.Program, before: ir.Program | None = None) -> Non
         _demand(program, kernel, ordered == kernel, "threads of a block wait before they meet")
         within = named(kernel.body)
         spread, device = kernel.body[0], program.machine.device
-        assert isinstance(spread, Spread)
+        assert isinstance(spread, ThreadLoop)
         assert device is not None
         parts = spread.threads // device.warp if spread.over == "warps" else 1
         room = (
@@ -70,9 +77,9 @@ def _bytes(program: ir.Program, buffer: ir.Buffer) -> int:
 
 def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
     spread = kernel.body[0]
-    assert isinstance(spread, Spread)
+    assert isinstance(spread, ThreadLoop)
     every = list(ir.statements_within(spread.body))
-    inside = [s for s in every if isinstance(s, (Spread, Barrier, SwapBuffers))]
+    inside = [s for s in every if isinstance(s, (ThreadLoop, Barrier, SwapBuffers))]
     combined = {s.variable for s in every if isinstance(s, CombineThreads)}
     blocks = spread.over in ("blocks", "warps")
     device = program.machine.device
@@ -90,8 +97,8 @@ def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
         steps = all(0 < bound.step for bound in (*loop.begin, *loop.end))
         _demand(program, kernel, steps, "loops begin and end in steps")
     for s in inside:
-        if isinstance(s, Spread):
-            together = (Spread, Barrier, SwapBuffers)
+        if isinstance(s, ThreadLoop):
+            together = (ThreadLoop, Barrier, SwapBuffers)
             of_threads = list(ir.statements_within(s.body))
             alone = not any(isinstance(x, together) for x in of_threads)
             right = alone and s.over == "threads" and s.threads == threads
@@ -118,26 +125,33 @@ def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
         matrices.verify(program, kernel, _demand)
 
 
-def _turns(program: ir.Program, kernel: ir.Kernel, s: Spread) -> None:
-    """Verify that the turns of threads agree with the iterations that they share."""
-    _demand(program, kernel, s.turns is not None or s.at_a_time is None, "turns are known")
-    if s.turns is not None:
+def _turns(program: ir.Program, kernel: ir.Kernel, s: ThreadLoop) -> None:
+    """Verify that iterations per thread agree with the iterations that threads share."""
+    _demand(
+        program,
+        kernel,
+        s.iterations is not None or s.in_flight is None,
+        "iterations per thread are known",
+    )
+    if s.iterations is not None:
         extents = [program.sizes[loop.size].fixed for loop in s.loops]
         count = prod(extent or 0 for extent in extents)
-        enough = None not in extents and count <= s.turns * s.threads
-        _demand(program, kernel, enough, "threads have turns for all iterations")
+        enough = None not in extents and count <= s.iterations * s.threads
+        _demand(program, kernel, enough, "threads have iterations for all")
 
 
 def _shaped(
-    program: ir.Program, kernel: ir.Kernel, spread: Spread, inside: Sequence[ir.Statement]
+    program: ir.Program, kernel: ir.Kernel, spread: ThreadLoop, inside: Sequence[ir.Statement]
 ) -> None:
     """A block has the threads of its dimensions, and loops along these no more iterations."""
     shape = spread.shape
     whole = not shape or (spread.over == "blocks" and prod(shape) == spread.threads)
     _demand(program, kernel, whole, "a block has as many threads as its dimensions say")
     for s in inside:
-        named = [x for x in s.loops if x.role in THREAD_DIMENSIONS] if isinstance(s, Spread) else []
-        if isinstance(s, Spread) and named:
+        named = (
+            [x for x in s.loops if x.role in THREAD_DIMENSIONS] if isinstance(s, ThreadLoop) else []
+        )
+        if isinstance(s, ThreadLoop) and named:
             _demand(
                 program, kernel, len(named) == len(s.loops), "all loops have dimensions, or none"
             )
@@ -151,7 +165,7 @@ def _alike(program: ir.Program, kernel: ir.Kernel, body: ir.Block) -> None:
     """Verify that the statements that all threads of a block run store nothing: they run alike."""
     for s in body:
         _demand(program, kernel, not isinstance(s, ir.Store), "what all threads do stores nothing")
-        if not isinstance(s, Spread):
+        if not isinstance(s, ThreadLoop):
             for block in ir.blocks_of(s):
                 _alike(program, kernel, block)
 
@@ -184,7 +198,7 @@ def _together(
                     for part in ends
                 )
                 _demand(program, kernel, along, "vectors begin at multiples of their length")
-        if isinstance(s, Spread) and s.neighbors is not None:
+        if isinstance(s, ThreadLoop) and s.neighbors is not None:
             _neighbors(program, kernel, s, s.neighbors)
         if isinstance(s, ir.If):
             _together(program, kernel, s.body, aligned | set(s.aligned))
@@ -194,7 +208,7 @@ def _together(
                 _together(program, kernel, block, aligned)
 
 
-def _neighbors(program: ir.Program, kernel: ir.Kernel, s: Spread, neighbors: Neighbors) -> None:
+def _neighbors(program: ir.Program, kernel: ir.Kernel, s: ThreadLoop, neighbors: Neighbors) -> None:
     """Neighbors do what their iterations do, each in a place of its own, and are of memory that nobody keeps."""
     last = s.loops[-1]
     around = tuple(replace(loop, body=()) for loop in innermost(s)[0])
@@ -230,7 +244,7 @@ def _neighbors(program: ir.Program, kernel: ir.Kernel, s: Spread, neighbors: Nei
 def _independent(
     program: ir.Program,
     kernel: ir.Kernel,
-    spread: Spread,
+    spread: ThreadLoop,
     inside: Sequence[ir.Statement],
     combined: set[LocalId],
 ) -> None:

@@ -10,8 +10,8 @@ from ilang.core.check import cpu, outline
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import INTEGERS
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Fetch, Transpose
-from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
+from ilang.core.ir.cpu import Prefetch, Transpose
+from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.scalar import (
     Apply,
     Constant,
@@ -115,7 +115,7 @@ class _Verifier:
                     self.demand(lanes == s.lanes, "all lanes of a variable are folded")
                 case ir.Tile():
                     self._opened(s.blocks, (s.body, s.edge))
-                case Spread():
+                case ThreadLoop():
                     self._opened(s.loops, (s.body,))
                 case Barrier() | CombineThreads() | SwapBuffers() | MatrixProduct():
                     self._together(s)
@@ -144,8 +144,8 @@ class _Verifier:
         cpu.cut(s, self.sizes, self.demand)
         self.sizes[s.variable] = s.size
         cpu.quotient(s, self.demand)
-        cpu.fetch(self.program, s, self.demand)
-        self._fetched(s.fetch)
+        cpu.prefetch(self.program, s, self.demand)
+        self._fetched(s.prefetch)
         self.block(s.body)
         del self.sizes[s.variable]
 
@@ -197,9 +197,9 @@ class _Verifier:
         for body in bodies:
             self.block(body)
 
-    def _fetched(self, fetch: Fetch | None) -> None:
+    def _fetched(self, prefetch: Prefetch | None) -> None:
         """Check the indices of what a loop fetches, which may be past the end of their buffer."""
-        for lines in () if fetch is None else fetch.lines:
+        for lines in () if prefetch is None else prefetch.lines:
             for load in lines.loads:
                 known = variables_of(load.index) <= self.sizes.keys()
                 self.demand(known, "what a loop fetches is at indices of open loops")

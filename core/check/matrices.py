@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import MatrixProduct, Spread, SwapBuffers
+from ilang.core.ir.gpu import MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.rewriting import Access
 from ilang.core.ir.scalar import Load, Scalar, scalars_within
 from ilang.core.machine import DeviceLimits
@@ -46,7 +46,7 @@ class _Checking:
             if isinstance(s, MatrixProduct):
                 self.demand(bool(lanes), "threads share what a matrix unit does")
                 self._product(s, lanes)
-            elif isinstance(s, Spread) and s.over == "threads":
+            elif isinstance(s, ThreadLoop) and s.over == "threads":
                 inside = list(ir.statements_within(s.body))
                 stores = [x for x in inside if isinstance(x, ir.Store)]
                 stores += [store for x in inside if isinstance(x, ir.For) for store in x.each]

@@ -55,7 +55,7 @@ def _function(
     demand(outline.divided == divided, "scratch storage is divided where what is called takes some")
     scratch = bool(outline.private) or divided
     demand(outline.scratch == scratch, "a function takes scratch storage where it keeps something")
-    demand((outline.sharing is None) == (not nest), "threads share loops")
+    demand((outline.estimate is None) == (not nest), "threads share loops")
     _captured(program, outline, nest, body, demand)
     for called, loop in calls:
         assert called is not None

@@ -25,7 +25,7 @@ from ilang.core.explain.meaning import LoopLine, Meaning, meaning
 from ilang.core.explain.projection import ProjectionRow, projection_row
 from ilang.core.explain.running import runs_as
 from ilang.core.explain.simple_loops import simple_loops
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.graph import Assignment as Expression
 from ilang.core.ir.graph import Einx, Graph
 from ilang.core.ir.ids import ValueId
@@ -315,7 +315,7 @@ class _Explaining:
         for call in self.program.launched():
             (spread,) = self.program.kernels[call.kernel].body
             is_own = call.group in groups
-            if is_own and isinstance(spread, Spread) and spread.over != "grid":
+            if is_own and isinstance(spread, ThreadLoop) and spread.over != "grid":
                 return nest
         written = written_nest(node)
         return nest if written is None else replace(nest, roles=written.roles)

@@ -16,14 +16,14 @@ from typing import assert_never
 from ilang.core.calculus.affine import Affine, Ceiling, Within, at_least_0, interval
 from ilang.core.explain.expression import INFIX, affine_text, scalar_text
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Fetch, Late, Outline, Sharing, Transpose
+from ilang.core.ir.cpu import DeferredPacking, Outline, Prefetch, ThreadEstimate, Transpose
 from ilang.core.ir.gpu import (
     Barrier,
     CombineThreads,
     MatrixProduct,
     Neighbors,
-    Spread,
     SwapBuffers,
+    ThreadLoop,
 )
 from ilang.core.ir.rewriting import accesses
 from ilang.core.ir.scalar import (
@@ -181,7 +181,7 @@ class KernelLoops:
                     yield from self._transpose(s, indent)
                 case Barrier() | CombineThreads() | SwapBuffers() | MatrixProduct():
                     yield from (indent + line for line in self._together(s))
-                case Spread():
+                case ThreadLoop():
                     yield from self._spread(s, indent)
                 case ir.Store():
                     text = self._update(self._element(s.buffer, s.index), s.value)
@@ -229,20 +229,20 @@ class KernelLoops:
 
     def _outlined(self, outline: Outline | None) -> Iterator[str]:
         """The function of a loop, and what decides on its threads."""
-        if outline is None or outline.sharing is None:
+        if outline is None or outline.estimate is None:
             return
         together = f", {outline.loops} loops as one" if outline.loops > 1 else ""
         yield f"as loop{outline.number}{self._takes(outline)}{together}"
-        yield f"shared by time {self._time(outline.sharing)}"
+        yield f"shared by time {self._time(outline.estimate)}"
 
-    def _time(self, sharing: Sharing) -> str:
+    def _time(self, estimate: ThreadEstimate) -> str:
         """The time that loops take, and the loops inside that take longest."""
-        words = [f"{sharing.time:g}"] if sharing.time != 1 else []
-        words += map(self._end, sharing.times)
+        words = [f"{estimate.time:g}"] if estimate.time != 1 else []
+        words += map(self._end, estimate.times)
         inside = ""
-        if sharing.inside is not None:
-            trips = "·".join(map(self._end, sharing.inside.sizes))
-            inside = f", inside {self._time(sharing.inside)} in {trips} iterations"
+        if estimate.inside is not None:
+            trips = "·".join(map(self._end, estimate.inside.sizes))
+            inside = f", inside {self._time(estimate.inside)} in {trips} iterations"
         return f"{'·'.join(words) or '1'}{inside}"
 
     def _defined(self, s: ir.Define) -> str:
@@ -283,9 +283,9 @@ class KernelLoops:
 
     def _is_for_warps(self) -> bool:
         """Whether warps share iterations, each as a block does elsewhere."""
-        return any(isinstance(s, Spread) and s.over == "warps" for s in self.kernel.body)
+        return any(isinstance(s, ThreadLoop) and s.over == "warps" for s in self.kernel.body)
 
-    def _spread(self, s: Spread, indent: str) -> Iterator[str]:
+    def _spread(self, s: ThreadLoop, indent: str) -> Iterator[str]:
         """Iterations that are shared out, and what one of them does."""
         loops = [self._shared_out(loop) for loop in s.loops]
         many = {
@@ -301,8 +301,8 @@ class KernelLoops:
             else ("one lane" if self._is_for_warps() else "one thread")
         )
         manner = "" if s.neighbors is None else self._neighbors(s.neighbors)
-        manner += "" if s.turns is None else f", {s.turns} each"
-        manner += "" if s.at_a_time is None else f", up to {s.at_a_time} at a time"
+        manner += "" if s.iterations is None else f", {s.iterations} each"
+        manner += "" if s.in_flight is None else f", up to {s.in_flight} at a time"
         yield f"{indent}{line.replace('spread  ', 'spread nothing ')}{manner}"
         yield from self.lines(s.body, indent + "  ")
 
@@ -348,21 +348,21 @@ class KernelLoops:
             role = " not unrolled"
         elif loop.copies not in (None, self.program.sizes[loop.size].fixed):
             role += f" by {loop.copies}"
-        fetch = "" if loop.fetch is None else self._fetch(loop.fetch)
+        prefetch = "" if loop.prefetch is None else self._prefetch(loop.prefetch)
         quotient = ""
         if loop.quotient is not None:
             quotient = f" with the reciprocal of {self._scalar(loop.quotient.arguments[1])}"
-        late = "" if loop.late is None else self._late(loop.late)
+        deferred = "" if loop.deferred is None else self._deferred(loop.deferred)
         cut = "" if loop.cut is None else self._cut(loop.variable, loop.cut)
         moved = [self.program.buffers[number].name for number in loop.wide]
         wide = f", {' '.join(moved)} together" if moved else ""
-        return f"{lanes}{role}{fetch}{quotient}{late}{cut}{wide}"
+        return f"{lanes}{role}{prefetch}{quotient}{deferred}{cut}{wide}"
 
-    def _fetch(self, fetch: Fetch) -> str:
+    def _prefetch(self, prefetch: Prefetch) -> str:
         """The elements that a loop moves into the caches, and how many iterations ahead."""
-        loads = (load for lines in fetch.lines for load in lines.loads)
+        loads = (load for lines in prefetch.lines for load in lines.loads)
         rows = [self._element(load.buffer, load.index) for load in loads]
-        return f" fetching {' and '.join(rows)} by {fetch.chunk}"
+        return f" fetching {' and '.join(rows)} by {prefetch.chunk}"
 
     def _cut(self, variable: int, cut: ir.If) -> str:
         """From where to where all conditions of a loop hold."""
@@ -375,10 +375,10 @@ class KernelLoops:
         condition = f" where {self._conditions(within)}" if within else ""
         return f", cut{' ' if ends else ''}{ends}{condition}"
 
-    def _late(self, late: Late) -> str:
+    def _deferred(self, deferred: DeferredPacking) -> str:
         """The condition in which a tile fills a copy instead of a loop."""
-        words = ["one thread has all"] if late.alone else []
-        words += [self._conditions(late.guards)] if late.guards else []
+        words = ["one thread has all"] if deferred.alone else []
+        words += [self._conditions(deferred.guards)] if deferred.guards else []
         return f" unless a tile does{' where ' if words else ''}{' and '.join(words)}"
 
     def _held(self, tile: ir.Tile) -> Iterator[str]:

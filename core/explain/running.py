@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import For, HorizontalReduction, Kernel, Program, statements_within
 from ilang.core.ir.schedule import Chunks, RegisterTile, Scheduled
 
@@ -72,7 +72,7 @@ def _shared(program: Program) -> Iterator[str]:
 def _blocks(kernel: Kernel, steps: Mapping[int, tuple[int, int]]) -> Iterator[str]:
     """Words on each launch: the elements, steps of several, or part of a sum that a thread or block computes."""
     for s in kernel.body:
-        if isinstance(s, Spread) and s.loops:
+        if isinstance(s, ThreadLoop) and s.loops:
             chunks = [e.chunk for e in statements_within(s.body) if isinstance(e, For) and e.chunk]
             parts = {chunk.block for chunk in chunks}
             names = []

@@ -28,7 +28,7 @@ from ilang.core.explain.meaning import LoopLine
 from ilang.core.explain.piece import ATOM, Piece, position_piece, scalar_piece
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
+from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import accesses, named, parts_of
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Position, Scalar, Select
@@ -174,7 +174,7 @@ class _Simple(KernelLoops):
                     yield from self._choice(s, depth, shared)
                 case ir.Tile():
                     yield from self._registers(s, depth, shared)
-                case Spread():
+                case ThreadLoop():
                     yield from self._shares(s, depth)
                 case CombineThreads() | MatrixProduct():
                     yield from (LoopLine(depth, line, "") for line in self._together(s))
@@ -401,7 +401,7 @@ class _Simple(KernelLoops):
         for loop in s.blocks:
             self.letters.pop(loop.variable)
 
-    def _shares(self, s: Spread, depth: int) -> Iterator[LoopLine]:
+    def _shares(self, s: ThreadLoop, depth: int) -> Iterator[LoopLine]:
         """Iterations that blocks or threads of a GPU share."""
         if not s.loops:
             yield from self.shown(s.body, depth)

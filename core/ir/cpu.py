@@ -94,8 +94,8 @@ class Into:
 
 
 @record
-class Late:
-    """The mark that a tile further down in the block fills the ``copy`` instead, where whole vectors of lanes are left.
+class DeferredPacking:
+    """Packing that a tile further down in the block does: it fills the ``copy`` where whole vectors of lanes are left.
 
     ``alone`` where that has to be one thread's tile: threads may share the block.
     """
@@ -106,8 +106,8 @@ class Late:
 
 
 @record
-class Sharing:
-    """The work that decides how many threads share some loops: how often they run together, and how long that takes.
+class ThreadEstimate:
+    """The estimate of how many threads share some loops: how often they run together, and how long that takes.
 
     The loops have these ``sizes``, fewer iterations where their ``ends`` are less. The time of
     all iterations is in elements that one thread reads and adds: ``time`` times the extents ``times``. ``inside`` says
@@ -118,7 +118,7 @@ class Sharing:
     ends: tuple[tuple[Ceiling, ...], ...]
     time: float
     times: tuple[int, ...]
-    inside: Sharing | None
+    inside: ThreadEstimate | None
 
 
 @record
@@ -129,7 +129,7 @@ class Outline:
     is ``captured`` from around it, arrays that are ``written`` and others; ``fills`` are copies of which it is told
     whether a tile in it fills them. The ``private`` buffers stand at the start of its scratch storage. With ``scratch``
     it is given some, with ``divided`` so that threads that share a loop in it have parts of their own; it ``calls``
-    functions of loops, or does not. ``sharing`` decides on its threads; there is none of the kernel, which one calls.
+    functions of loops, or does not. ``estimate`` decides on its threads; there is none of the kernel, which one calls.
     """
 
     number: int
@@ -141,7 +141,7 @@ class Outline:
     scratch: bool
     divided: bool
     calls: bool
-    sharing: Sharing | None
+    estimate: ThreadEstimate | None
 
 
 @record
@@ -153,8 +153,8 @@ class CacheLines:
 
 
 @record
-class Fetch:
-    """Elements that a loop moves into the caches while it runs: before each ``chunk`` iterations, ``lines`` of as many.
+class Prefetch:
+    """Software prefetches of a loop: before each ``chunk`` iterations, the ``lines`` of as many.
 
     The elements may be past the end of their buffer.
     """

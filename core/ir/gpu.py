@@ -1,8 +1,8 @@
 """Statements of kernels that only a GPU has; ``ir/kernel.py`` has those of every machine.
 
 Invariants of a kernel for a GPU:
-    - The body is one ``Spread``, over the grid, over blocks or over warps. Only over the last two are others inside,
-      all over threads, those of a block or the lanes of a warp, and none inside another one.
+    - The body is one ``ThreadLoop``, over the grid, over blocks or over warps. Only over the last two are others
+      inside, all over threads, those of a block or the lanes of a warp, and none inside another one.
     - What one worker of a spread writes, no other worker of it reads or writes.
     - What is inside a spread over blocks or warps and outside of those over threads is done by every thread alike: it
       stores nothing, and its loops and conditions are the same for all of them.
@@ -53,8 +53,8 @@ class Neighbors:
 
 
 @record
-class Spread:
-    """The iterations of ``loops``, outermost first and without bodies, shared out: each is one worker's.
+class ThreadLoop:
+    """Thread-mapped loops: each iteration of ``loops``, outermost first and without bodies, is one worker's.
 
     ``over`` says who the workers are, ``threads`` how many a block has at most. Worker n does iteration n, as the loops
     count them, and every further one as far on as there are workers. An iteration past the ``rest`` of one of the loops
@@ -65,8 +65,8 @@ class Spread:
     loops with the roles tx, ty and tz are those along them. ``neighbors`` say how else the iterations may go. Registers
     of a thread are to be so few that a multiprocessor has room for so many ``blocks`` at a time.
 
-    A thread of a block has so many ``turns`` at most, None where that is not known, and takes as many of them
-    ``at_a_time`` as have what they load under way together, None for one.
+    A thread of a block has so many ``iterations`` at most, None where that is not known; the loads of as many of them
+    are ``in_flight`` together, None for one.
     """
 
     loops: tuple[For, ...]
@@ -76,8 +76,8 @@ class Spread:
     shape: tuple[int, ...] = ()
     neighbors: Neighbors | None = None
     blocks: int = 1
-    turns: int | None = None
-    at_a_time: int | None = None
+    iterations: int | None = None
+    in_flight: int | None = None
 
 
 @record

@@ -26,8 +26,8 @@ from typing import Literal, assert_never
 
 from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index
 from ilang.core.calculus.extent import Extent, most_chunks, part_of
-from ilang.core.ir.cpu import Fetch, Into, Late, Outline, Registers, Transpose
-from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
+from ilang.core.ir.cpu import DeferredPacking, Into, Outline, Prefetch, Registers, Transpose
+from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import Asked, MicroTile, Role, Runs
@@ -89,13 +89,13 @@ class For:
     With ``lanes``, iteration n belongs to lane n % lanes: a vectorised variable is one variable per lane. ``role`` is u
     (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "". A
     loop that is unrolled is written out in so many ``copies``. Of a loop with a ``chunk``, the iterations of one block
-    run, each with its own number. ``fetch`` says what the loop moves into the caches while it runs. ``quotient`` is the
+    run, each with its own number. ``prefetch`` says what the loop moves into the caches meanwhile. ``quotient`` is the
     only division of its body, by a number that all iterations share: a target may multiply by its reciprocal. The
-    ``outline`` says what the function of a parallel loop takes, or that of it and loops inside it. A ``late`` loop only
-    fills a copy that a ``Tile`` further down in the same block fills instead, where that can. A loop with a ``cut``
-    runs in parts, where that condition holds and where not: it does what the body does. Iterations that are written out
-    as ``each`` move neighbors in ``wide`` buffers. Of a loop that is ``first``, the first one of those iterations runs
-    that would, where there is any.
+    ``outline`` says what the function of a parallel loop takes, or that of it and loops inside it. A ``deferred`` loop
+    only fills a copy that a ``Tile`` further down in the same block fills instead, where that can. A loop with a
+    ``cut`` runs in parts, where that condition holds and where not: it does what the body does. Iterations that are
+    written out as ``each`` move neighbors in ``wide`` buffers. Of a loop that is ``first``, the first one of those
+    iterations runs that would, where there is any.
 
     A loop begins and ends inside of 0..size where a part of a dimension is ragged, or where all other iterations do
     nothing. All of 0..size run where an element of the ``finite`` arrays is not finite.
@@ -110,10 +110,10 @@ class For:
     end: tuple[Ceiling, ...] = ()
     role: Role = ""
     chunk: Chunk | None = None
-    fetch: Fetch | None = None
+    prefetch: Prefetch | None = None
     quotient: Apply | None = None
     outline: Outline | None = None
-    late: Late | None = None
+    deferred: DeferredPacking | None = None
     copies: int | None = None
     cut: If | None = None
     wide: tuple[BufferId, ...] = ()
@@ -247,7 +247,7 @@ Statement = (
     | HorizontalReduction
     | Tile
     | Transpose
-    | Spread
+    | ThreadLoop
     | Barrier
     | CombineThreads
     | SwapBuffers
@@ -376,7 +376,7 @@ def blocks_of(s: Statement) -> tuple[Block, ...]:
             return s.body, s.otherwise
         case Tile():
             return s.body, s.edge
-        case Spread():
+        case ThreadLoop():
             return (s.body,)
         case Transpose():
             return ((s.loops,),)
@@ -415,7 +415,7 @@ def map_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
             body, edge = change(s.body), change(s.edge)
             same = body is s.body and edge is s.edge
             return s if same else replace(s, body=body, edge=edge)
-        case Spread():
+        case ThreadLoop():
             body = change(s.body)
             return s if body is s.body else replace(s, body=body)
         case (
@@ -452,7 +452,7 @@ def map_statements(body: Block, change: Callable[[Statement], Statement | None])
 
 def has_spread(s: Statement) -> bool:
     """Whether iterations are shared out inside of a statement."""
-    return any(isinstance(inner, Spread) for inner in statements_within((s,)))
+    return any(isinstance(inner, ThreadLoop) for inner in statements_within((s,)))
 
 
 LEAVES = frozenset(
@@ -491,7 +491,7 @@ def children(s: Statement) -> tuple[Statement, ...]:
         case Tile():
             fill = () if s.fill is None else (s.fill,)
             return (*s.blocks, *s.body, *fill, *s.edge)
-        case Spread():
+        case ThreadLoop():
             return (*s.loops, *s.body)
         case Transpose():
             return (s.loops,)

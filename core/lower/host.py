@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.host import Argument, Finite, Grid, Host, Launch, Layout, Ranges, Role, Step
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.shaped import Derivation
@@ -217,7 +217,7 @@ def _grid(program: ir.Program, kernel: ir.Kernel) -> Grid | None:
     if device is None:
         return None
     (spread,) = kernel.body
-    assert isinstance(spread, Spread)
+    assert isinstance(spread, ThreadLoop)
     along: dict[str, int] = {
         loop.role: loop.size for loop in spread.loops if loop.role in ("y", "z")
     }

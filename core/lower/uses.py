@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ilang.core.calculus.affine import Affine, Within, variables_of
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
+from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.rewriting import strides
 from ilang.core.ir.scalar import Load, Local, Position, Scalar, Select, scalars_within
@@ -109,7 +109,7 @@ class _Mentions:
             case Transpose():
                 if s.stream_from:  # it may go past the caches, by its size
                     self.sizes |= set(self.program.buffers[s.nest()[2].buffer].dims)
-            case Spread() | Barrier() | SwapBuffers():
+            case ThreadLoop() | Barrier() | SwapBuffers():
                 return
             case MatrixProduct():
                 self._product(s)
@@ -127,7 +127,7 @@ class _Mentions:
         self.opened.add(loop.variable)
         self.sizes.add(loop.size)
         self._index([bound.index for bound in (*loop.begin, *loop.end)])
-        for lines in () if loop.fetch is None else loop.fetch.lines:
+        for lines in () if loop.prefetch is None else loop.prefetch.lines:
             for load in lines.loads:
                 self._scalar(load)
         if loop.chunk is not None:

@@ -15,7 +15,7 @@ from functools import partial
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.rewriting import unless_same, with_body
 from ilang.core.passes.needs import NOTHING, Sizes, needs_of
 from ilang.core.record import replace
@@ -41,11 +41,11 @@ def _block(needs: Mapping[int, Sizes], met: Sizes, block: ir.Block) -> ir.Block:
     out: list[ir.Statement] = []
     guard: tuple[Within, ...] = ()
     for s in block:
-        is_late = isinstance(s, ir.For) and s.late is not None  # what fills its copy asks for it
-        further = NOTHING if is_late else needs.get(id(s), met) - met
+        is_deferred = isinstance(s, ir.For) and s.deferred is not None  # what packs asks for it
+        further = NOTHING if is_deferred else needs.get(id(s), met) - met
         opened = {s.size} if isinstance(s, ir.For) else set()
         inner = s
-        if isinstance(s, Spread) and s.neighbors is not None:  # its loops stand in it twice
+        if isinstance(s, ThreadLoop) and s.neighbors is not None:  # its loops stand in it twice
             further |= _all_needs(needs, s) - met
         else:
             inner = ir.map_blocks(s, partial(_block, needs, met | further | opened))
@@ -58,7 +58,7 @@ def _block(needs: Mapping[int, Sizes], met: Sizes, block: ir.Block) -> ir.Block:
     return unless_same(block, out)
 
 
-def _all_needs(needs: Mapping[int, Sizes], spread: Spread) -> Sizes:
+def _all_needs(needs: Mapping[int, Sizes], spread: ThreadLoop) -> Sizes:
     """The needs of the loops of a nest, all of whose statements are in the innermost one."""
     return NOTHING.union(
         *(needs.get(id(loop), NOTHING) for loop in ir.statements_within((spread,)))

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from ilang.core.calculus.affine import Affine
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, Spread, SwapBuffers
+from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.lower.uses import touched
 
 FEW = 1 << 12
@@ -63,7 +63,7 @@ class _NeedFinder:
 
     def _opened(self, s: ir.Statement, path: Path) -> Path:
         """The loops around what is in a statement, each with a number of its own."""
-        if not isinstance(s, (ir.For, Spread)):
+        if not isinstance(s, (ir.For, ThreadLoop)):
             return path
         self.opened += 1
         return (*path, self.opened)
@@ -95,7 +95,7 @@ class _NeedFinder:
             case ir.If():
                 zero = (w for w in s.within if w.index == Affine(()) and not s.otherwise)
                 return self._either(s, path, frozenset(w.size for w in zero if w.size is not None))
-            case ir.For() | Spread() | Transpose():
+            case ir.For() | ThreadLoop() | Transpose():
                 return self._loop(s, path)
             case Barrier():
                 return {}, NOTHING
@@ -108,7 +108,7 @@ class _NeedFinder:
             changes[depth] = changes.get(depth, sizes | asked) & (sizes | asked)
         return changes, NOTHING.union(*(needs for _, needs in parts)) - asked
 
-    def _loop(self, s: ir.For | Spread | Transpose, path: Path) -> tuple[Changes, Sizes]:
+    def _loop(self, s: ir.For | ThreadLoop | Transpose, path: Path) -> tuple[Changes, Sizes]:
         """The changes of a loop outside of itself, and the sizes that it needs for them."""
         (body,) = ir.blocks_of(s)
         changes, inner = self.block(body, self._opened(s, path))
@@ -136,7 +136,7 @@ def _common(changes: Changes) -> Sizes:
 
 def _loops(s: ir.Statement) -> tuple[ir.For, ...]:
     """The loops that a statement is, without those in it."""
-    return (s,) if isinstance(s, ir.For) else s.loops if isinstance(s, Spread) else ()
+    return (s,) if isinstance(s, ir.For) else s.loops if isinstance(s, ThreadLoop) else ()
 
 
 def _is_long(program: ir.Program, s: ir.Statement) -> bool:

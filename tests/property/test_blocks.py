@@ -10,7 +10,7 @@ import pytest
 
 from ilang.codegen.runtime.files import read_module
 from ilang.core.diagnostic import ScheduleError
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Assignment, Shaped
@@ -221,7 +221,7 @@ def test_dimensions_are_those_of_the_launch() -> None:
 
 def test_a_warp_takes_a_row() -> None:
     (spread,) = bound("+ij~i || i j | j:l").kernels[0].body
-    assert isinstance(spread, Spread)
+    assert isinstance(spread, ThreadLoop)
     assert spread.over == "warps"
     text = schedules.code(shaped_of("+ij~i || i j | j:l"), GPU)
     assert "__syncthreads" not in text

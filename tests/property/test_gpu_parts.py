@@ -20,7 +20,7 @@ from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.runtime.native import Native
 from ilang.codegen.targets import cuda
 from ilang.core.diagnostic import ScheduleError
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import Count, Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import CPU, GPU, Machine
@@ -96,7 +96,7 @@ def lowered(name: str) -> Program:
 def blocks(program: Program, number: int) -> int:
     """How many blocks a kernel has something to do for."""
     (spread,) = program.kernels[number].body
-    assert isinstance(spread, Spread)
+    assert isinstance(spread, ThreadLoop)
     count = prod(program.sizes[loop.size].fixed or 0 for loop in spread.loops)
     return count if spread.over == "blocks" else -(-count // spread.threads)
 

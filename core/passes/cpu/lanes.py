@@ -36,7 +36,7 @@ from ilang.core.calculus.extent import parts
 from ilang.core.calculus.extent import size as size_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import CacheLines, Fetch
+from ilang.core.ir.cpu import CacheLines, Prefetch
 from ilang.core.ir.ids import LocalId, VariableId
 from ilang.core.ir.rewriting import parts_of, substituted, unless_same
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar
@@ -118,18 +118,20 @@ class _Lanes:
             elif not changes or any(c.variable not in defined for c in changes):
                 out.append(ir.map_blocks(s, partial(self._block, around=s.variable)))
             else:
-                fetch = None if around is None else self._fetch(s, rows, n, around)
+                prefetch = None if around is None else self._prefetch(s, rows, n, around)
                 sums = self._sums(s, changes)
                 lanes = self._lane_count(s, changes, sums)
                 others = [c for c in changes if c not in sums]
                 for c in others:
                     defined.remove(c.variable)
                     self.locals[c.variable] = replace(self.locals[c.variable], lanes=lanes)
-                out += self._summed(replace(s, fetch=fetch), sums, lanes)
+                out += self._summed(replace(s, prefetch=prefetch), sums, lanes)
                 out += [_horizontal(c, lanes) for c in others]
         return unless_same(body, out)
 
-    def _fetch(self, loop: ir.For, rows: _Rows, position: int, around: VariableId) -> Fetch | None:
+    def _prefetch(
+        self, loop: ir.For, rows: _Rows, position: int, around: VariableId
+    ) -> Prefetch | None:
         """The elements that a loop at a position of a block can fetch while it runs, in a loop over ``around``.
 
         A row that it reads again, after a loop before it, where the next iteration around has it. A row of an array
@@ -154,7 +156,7 @@ class _Lanes:
             CacheLines(step, tuple(p for p in array_rows if steps[p] == step))
             for step in sorted({*steps.values()}, reverse=True)
         )
-        return Fetch(memory.fetched_elements, lines)
+        return Prefetch(memory.fetched_elements, lines)
 
     @staticmethod
     def _wanted(loop: ir.For, rows: _Rows, position: int) -> list[Load]:

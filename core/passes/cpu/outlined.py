@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.cost import USUAL, Work, of_loop
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Captured, Outline, Sharing, Transpose
+from ilang.core.ir.cpu import Captured, Outline, ThreadEstimate, Transpose
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import unless_same
 from ilang.core.ir.scalar import Local
@@ -126,19 +126,21 @@ class _Outlining:
             self._keeps(number),
             any(self._keeps(inner) for inner in function.calls),
             bool(function.calls),
-            self._sharing(number) if function.loops else None,
+            self._estimate(number) if function.loops else None,
         )
 
-    def _sharing(self, number: int) -> Sharing:
+    def _estimate(self, number: int) -> ThreadEstimate:
         """The work that decides on the threads of a function: its own, and that of the largest one that it calls."""
         function, inside = self.functions[number], None
         if function.calls:
             best = max(function.calls, key=lambda inner: self._usual(self.functions[inner].work))
-            inside = self._sharing(best)
+            inside = self._estimate(best)
             inside = replace(inside, ends=((),) * len(inside.ends))
         known, unknown = function.work.split(self.program.sizes)
         sizes = tuple(loop.size for loop in function.loops)
-        return Sharing(sizes, tuple(loop.end for loop in function.loops), known, unknown, inside)
+        return ThreadEstimate(
+            sizes, tuple(loop.end for loop in function.loops), known, unknown, inside
+        )
 
     def _usual(self, work: Work) -> float:
         return work.usual(self.program.sizes, self.steps)
@@ -171,7 +173,7 @@ def _together(program: ir.Program, loop: ir.For) -> list[ir.For]:
 
 def _filled_outside(body: Sequence[ir.Statement]) -> Iterator[BufferId]:
     """The copies that tiles may fill whose loops are further out."""
-    loops = [s for s in ir.statements_within(body) if isinstance(s, ir.For) and s.late]
+    loops = [s for s in ir.statements_within(body) if isinstance(s, ir.For) and s.deferred]
     copied = {
         s.buffer
         for loop in loops

@@ -1,7 +1,7 @@
 """Fuse packing into the first micro-kernel: the first tile that reads a packed copy also writes it.
 
 Example:
-    in:   for k: for j': c[k,j'] = in0[k,64j+j']      out:  the same loop, late: left out where all lanes are inside;
+    in:   for k: for j': c[k,j'] = in0[k,64j+j']      out:  the same loop, deferred: not where all lanes are inside;
           for i: tile t of in1[6i+i',k] * c[k,j']           the tile of i = 0 then reads in0 and writes c
 
 A tile reads whole rows of lanes, the same ones in all iterations of the loops between it and the copy; where the index
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from ilang.core.calculus.affine import Within, axis_index, variables_of
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Late
+from ilang.core.ir.cpu import DeferredPacking
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import parts_of, unless_same, with_bodies
 from ilang.core.ir.scalar import Load
@@ -47,7 +47,7 @@ class _Filling:
     def block(self, body: ir.Block, opened: frozenset[int]) -> ir.Block:
         """A block inside ``opened`` loops, its copies marked that a tile fills."""
         filled: dict[BufferId, ir.Tile] = {}  # by the buffer of the tile
-        late: dict[int, Late] = {}  # by the place of the loop in the block
+        deferred: dict[int, DeferredPacking] = {}  # by the place of the loop in the block
         alone = any(isinstance(s, ir.For) and s.parallel for s in body)
         readers: Readers | None = None
         for n, s in enumerate(body):
@@ -61,11 +61,11 @@ class _Filling:
                 filling = self._filled(copied, loops, tile, opened)
                 if filling is not None:
                     filled[tile.buffer] = filling
-                    late[n] = Late(copied.buffer, _whole_lanes(tile), alone)
+                    deferred[n] = DeferredPacking(copied.buffer, _whole_lanes(tile), alone)
                     break
         out = list(with_tiles(body, filled))
-        for n, each in late.items():
-            out[n] = replace(out[n], late=each)
+        for n, each in deferred.items():
+            out[n] = replace(out[n], deferred=each)
         for n, s in enumerate(out):
             if isinstance(s, ir.For):
                 inside = self.block(s.body, opened | {s.variable})

@@ -13,7 +13,7 @@ from __future__ import annotations
 from ilang.core.calculus.affine import row_step
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import CacheLines, Fetch
+from ilang.core.ir.cpu import CacheLines, Prefetch
 from ilang.core.ir.rewriting import unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Load, scalars_within
 from ilang.core.ops import SLOW
@@ -26,8 +26,8 @@ def kernel_to_prefetch(program: ir.Program) -> ir.Program:
         load.buffer
         for kernel in program.kernels
         for s in ir.statements_within(kernel.body)
-        if isinstance(s, ir.For) and s.fetch is not None
-        for lines in s.fetch.lines
+        if isinstance(s, ir.For) and s.prefetch is not None
+        for lines in s.prefetch.lines
         for load in lines.loads
     )
     return with_bodies(program, lambda kernel: _block(program, fetched, kernel.body))
@@ -47,7 +47,7 @@ def _statement(program: ir.Program, fetched: frozenset[int], s: ir.Statement) ->
         return s
     memory, size = program.machine.memory, BYTES[rows[0].dtype]
     lines = tuple(_lines(program, row) for row in rows)
-    return replace(s, fetch=Fetch(memory.fetched_bytes // size, lines))
+    return replace(s, prefetch=Prefetch(memory.fetched_bytes // size, lines))
 
 
 def _lines(program: ir.Program, row: Load) -> CacheLines:

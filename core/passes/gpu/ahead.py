@@ -19,7 +19,7 @@ from math import prod
 from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.rewriting import accesses, parts_of, substituted
 from ilang.core.ir.scalar import Apply, Convert, Load, Local, Position, Scalar, Select
@@ -36,7 +36,7 @@ class CopySpread:
     below ``count``: its place in the registers ``held``, from which the buffer ``filled`` takes it.
     """
 
-    spread: Spread
+    spread: ThreadLoop
     loops: tuple[ir.For, ...]
     store: ir.Store
     wide: tuple[BufferId, ...]
@@ -125,7 +125,7 @@ class Copies:
             if any(
                 x.buffer == number for x in ir.statements_within((s,)) if isinstance(x, ir.Store)
             ):
-                copy = self._copy(s) if isinstance(s, Spread) else None
+                copy = self._copy(s) if isinstance(s, ThreadLoop) else None
                 if copy is None:
                     return {}
                 copies_of_loop[s] = copy
@@ -144,7 +144,7 @@ class Copies:
         held = self.add(ir.Buffer(name, dtype, (size,), "temporary", private=True, space="local"))
         return {s: replace(copy, held=held, filled=filled) for s, copy in copies.items()}
 
-    def _copy(self, spread: Spread) -> CopySpread | None:
+    def _copy(self, spread: ThreadLoop) -> CopySpread | None:
         """The copy that a spread makes; None where it computes, or has more for a thread than that loads at a time."""
         device = self.program.machine.device
         assert device is not None
@@ -185,7 +185,9 @@ class Copies:
             return not excluded and self.program.owner(part.buffer) not in self.written
         return not isinstance(part, Local)
 
-    def _shared_out(self, spread: Spread) -> tuple[Spread, list[ir.For], dict[VariableId, Affine]]:
+    def _shared_out(
+        self, spread: ThreadLoop
+    ) -> tuple[ThreadLoop, list[ir.For], dict[VariableId, Affine]]:
         """A spread of which a thread has one iteration at most, loops around its others, what variables become."""
         left, loops, turns = spread.threads, list[ir.For](), list[ir.For]()
         instead: dict[VariableId, Affine] = {}

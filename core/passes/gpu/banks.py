@@ -16,7 +16,7 @@ from math import prod
 from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.ids import VariableId
 from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Load
@@ -36,7 +36,7 @@ Lanes = list[dict[VariableId, int]]
 
 
 def rows_of(
-    program: ir.Program, spreads: Sequence[Spread], number: int, extents: Sequence[int]
+    program: ir.Program, spreads: Sequence[ThreadLoop], number: int, extents: Sequence[int]
 ) -> list[int]:
     """The extents of a buffer of two dimensions or more, the last two with room for what spares cycles.
 
@@ -75,7 +75,7 @@ def rows_of(
     return padded(min(most, key=cycles))
 
 
-def _lanes(program: ir.Program, spread: Spread, count: int) -> Lanes:
+def _lanes(program: ir.Program, spread: ThreadLoop, count: int) -> Lanes:
     """The variables of a spread in the first threads of a block, as many as reach memory at a time."""
     loops = sorted(
         spread.loops, key=lambda loop: BY_NAME.index(loop.role) if loop.role in BY_NAME else -1
@@ -96,7 +96,7 @@ def _multiplies(s: ir.Statement) -> bool:
 
 
 def _touched(
-    program: ir.Program, spread: Spread, body: ir.Block, number: int, times: int
+    program: ir.Program, spread: ThreadLoop, body: ir.Block, number: int, times: int
 ) -> Iterator[tuple[Index, int]]:
     """Every index of a buffer, and how often a thread is there; of what a matrix unit multiplies, as that has it."""
     for s in body:

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import Barrier, Spread, SwapBuffers
+from ilang.core.ir.gpu import Barrier, SwapBuffers, ThreadLoop
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import accesses, parts_of, with_bodies
 from ilang.core.ir.scalar import Load
@@ -68,7 +68,7 @@ def kernel_to_barriers(program: ir.Program) -> ir.Program:
 
 def _with_barriers(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
     (spread,) = kernel.body
-    assert isinstance(spread, Spread)
+    assert isinstance(spread, ThreadLoop)
     if spread.over == "grid":
         return kernel.body
     placing = Placing(program, spread)
@@ -80,10 +80,10 @@ def _with_barriers(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
 class Placing:
     """One kernel: the buffers that threads may meet in."""
 
-    def __init__(self, program: ir.Program, spread: Spread) -> None:
+    def __init__(self, program: ir.Program, spread: ThreadLoop) -> None:
         """For a spread over blocks."""
         self.program = program
-        inside = [s for s in ir.statements_within(spread.body) if isinstance(s, Spread)]
+        inside = [s for s in ir.statements_within(spread.body) if isinstance(s, ThreadLoop)]
         self.spreads = {id(s): s for s in inside}
         self.owned: dict[tuple[int, int, int], bool] = {}
         self.alone: set[int] = set()
@@ -154,7 +154,7 @@ class Placing:
         inside = list(ir.statements_within((s,)))
         read = {part.buffer for x in inside for part in parts_of(x) if isinstance(part, Load)}
         written = {x.buffer for x in inside if isinstance(x, ir.Store)}
-        at = id(s) if isinstance(s, Spread) else ALL
+        at = id(s) if isinstance(s, ThreadLoop) else ALL
         return Touched(
             frozenset((n, at) for n in read - self.alone),
             frozenset((n, at) for n in written - self.alone),

@@ -23,7 +23,7 @@ from __future__ import annotations
 from math import prod
 
 from ilang.core.diagnostic import Label, ScheduleError
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import Block, For, Kernel, Program, statements_within
 from ilang.core.ir.rewriting import with_bodies
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES
@@ -48,14 +48,14 @@ def _bound(program: Program, kernel: Kernel) -> Block:
     if is_for_blocks(kernel):
         loops, body = _spread(program, kernel, _outside(chain_of(kernel.body)))
         blocks = kernel_to_blocks(program, kernel, loops, body)
-        if isinstance(blocks, Spread):
+        if isinstance(blocks, ThreadLoop):
             places = placed(program, replace(kernel, body=(blocks,)))
             if not isinstance(places, Full):
                 return (blocks,)
             blocks = _without_room(program, places)
         _refuse(kernel, blocks)
     loops, body = _spread(program, kernel, chain_of(kernel.body))
-    return (Spread(tuple(loops), "grid", device.block_threads if loops else 1, body),)
+    return (ThreadLoop(tuple(loops), "grid", device.block_threads if loops else 1, body),)
 
 
 def _without_room(program: Program, full: Full) -> Refusal:

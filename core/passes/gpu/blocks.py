@@ -25,7 +25,7 @@ from math import prod
 from ilang.core.calculus.affine import Within
 from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import CombineThreads, Spread
+from ilang.core.ir.gpu import CombineThreads, ThreadLoop
 from ilang.core.ir.ids import LocalId
 from ilang.core.ir.rewriting import accesses, parts_of
 from ilang.core.ir.scalar import Apply, Constant, Local, Scalar
@@ -59,7 +59,7 @@ def is_for_blocks(kernel: ir.Kernel) -> bool:
 
 def kernel_to_blocks(
     program: ir.Program, kernel: ir.Kernel, loops: list[ir.For], body: ir.Block
-) -> Spread | Refusal:
+) -> ThreadLoop | Refusal:
     """A kernel whose ``loops`` are spread over blocks, and whose ``body`` over their threads.
 
     Args:
@@ -88,8 +88,8 @@ def kernel_to_blocks(
         if all(
             loop.role in ("y", "z") for loop in loops
         ):  # nothing that the warps of a block could share
-            return Spread(tuple(loops), "blocks", device.warp, inside)
-        return Spread(tuple(loops), "warps", device.block_threads, inside)
+            return ThreadLoop(tuple(loops), "blocks", device.warp, inside)
+        return ThreadLoop(tuple(loops), "warps", device.block_threads, inside)
     if any(loop.role == "l" for loop in every):
         return Refusal("E0335", "some of its loops are for lanes, others for threads", ALONE)
     shape = spreading.shape(body_of_threads)
@@ -101,14 +101,14 @@ def kernel_to_blocks(
     if shape and device.most_deep_threads < shape[-1]:
         problem = f"its parts need {shape[-1]:,} threads along z together, of {device.most_deep_threads:,}"
         return Refusal("E0332", problem, "give tx or ty to a loop of it", limit=True)
-    return Spread(tuple(loops), "blocks", whole, counted(body_of_threads, whole), shape)
+    return ThreadLoop(tuple(loops), "blocks", whole, counted(body_of_threads, whole), shape)
 
 
 def counted(body: ir.Block, threads: int) -> ir.Block:
     """A block whose spreads all know how many threads there are."""
     out: list[ir.Statement] = []
     for s in body:
-        if isinstance(s, (Spread, CombineThreads)):
+        if isinstance(s, (ThreadLoop, CombineThreads)):
             out.append(replace(s, threads=threads))
         elif isinstance(s, ir.For):
             out.append(replace(s, body=counted(s.body, threads)))
@@ -147,7 +147,7 @@ class _Spreading:
 
         A combination takes whole warps: the last dimension is longer then.
         """
-        spreads = [s for s in ir.statements_within(body) if isinstance(s, Spread)]
+        spreads = [s for s in ir.statements_within(body) if isinstance(s, ThreadLoop)]
         named = [loop for s in spreads for loop in s.loops if loop.role in THREAD_DIMENSIONS]
         if not named:
             return ()
@@ -203,7 +203,7 @@ class _Spreading:
         extent, most = self.program.sizes[spread.size].fixed, self.usual
         self.threads = max(self.threads, most if extent is None else min(max(1, extent), most))
         self.asked = True
-        return [Spread((replace(spread, body=()),), "threads", 1, body), *combined.values()]
+        return [ThreadLoop((replace(spread, body=()),), "threads", 1, body), *combined.values()]
 
     def _combined(
         self, body: ir.Block, started: Mapping[LocalId, Scalar]
@@ -237,7 +237,7 @@ class _Spreading:
                     return None
                 return replace(s, body=within, otherwise=otherwise)
             case ir.Store():
-                return Spread((), "threads", 1, (s,))
+                return ThreadLoop((), "threads", 1, (s,))
             case ir.Define() | ir.Change() | ir.HorizontalReduction():
                 return s
             case _:
@@ -272,7 +272,7 @@ class _Spreading:
         )
         if not any(isinstance(s, ir.Store) for s in inside):
             return loop
-        return None if shares else Spread((), "threads", 1, (loop,))
+        return None if shares else ThreadLoop((), "threads", 1, (loop,))
 
     def _chosen(self, chain: list[ir.For], asked: bool) -> list[ir.For]:
         """The loops of a chain to spread over threads: those that are asked for, else all that may be."""
@@ -338,7 +338,7 @@ def _counted_along(program: ir.Program, chosen: list[ir.For]) -> list[ir.For]:
     return [replace(loop, role=plain) if loop.role else loop for loop in chosen]
 
 
-def _shared_out(chain: list[ir.For], chosen: list[ir.For]) -> Spread:
+def _shared_out(chain: list[ir.For], chosen: list[ir.For]) -> ThreadLoop:
     """Some loops of a chain for threads, the others inside them.
 
     Where one that is moved outside of another one ends by that one's variable, or an unrolled one ends, a condition is
@@ -365,7 +365,7 @@ def _shared_out(chain: list[ir.For], chosen: list[ir.For]) -> Spread:
     for loop in reversed(kept):
         around = loop.role != "u" and any(isinstance(s, ir.For) and s.role == "u" for s in body)
         body = (replace(loop, body=body, copies=1 if around else loop.copies),)
-    return Spread(tuple(loops), "threads", 1, body)
+    return ThreadLoop(tuple(loops), "threads", 1, body)
 
 
 def chain_of(body: ir.Block) -> list[ir.For]:

@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import Spread, SwapBuffers
+from ilang.core.ir.gpu import SwapBuffers, ThreadLoop
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import accesses, substituted
 from ilang.core.passes.gpu.ahead import Copies, CopySpread, Iterations, chosen
@@ -59,7 +59,7 @@ class _Doubling:
     def kernel(self, kernel: ir.Kernel) -> ir.Kernel:
         """A kernel with two buffers for what is double-buffered."""
         (spread,) = kernel.body
-        assert isinstance(spread, Spread)
+        assert isinstance(spread, ThreadLoop)
         self.turns = {}
         for number in sorted({number for number, _ in accesses(kernel.body)}):
             double = self.copies.buffers[number].double

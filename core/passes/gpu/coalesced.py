@@ -31,7 +31,7 @@ from math import prod
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import named, parts_of, unless_same
 from ilang.core.ir.scalar import Load
@@ -84,7 +84,7 @@ class _Storing:
     def kernel(self, kernel: ir.Kernel) -> ir.Kernel:
         """A kernel with results that go through shared memory, where a block has room for them."""
         (spread,) = kernel.body
-        assert isinstance(spread, Spread)
+        assert isinstance(spread, ThreadLoop)
         if spread.over != "blocks":
             return kernel
         self.shared = sum(map(self._bytes, named(kernel.body)))
@@ -96,7 +96,7 @@ class _Storing:
         blocks = self.blocks if self.first < len(self.buffers) else spread.blocks
         return replace(kernel, body=(replace(spread, body=body, blocks=blocks),))
 
-    def _at_a_time(self, kernel: ir.Kernel, spread: Spread) -> int:
+    def _at_a_time(self, kernel: ir.Kernel, spread: ThreadLoop) -> int:
         """Two blocks where registers have room for them now, but need not have it for what more a thread takes.
 
         Rows whose length is not known take some thirty registers more, with which that would spill.
@@ -122,13 +122,13 @@ class _Storing:
         """A block whose threads store side by side."""
         out: list[ir.Statement] = []
         for s in body:
-            if isinstance(s, Spread):
+            if isinstance(s, ThreadLoop):
                 out += self._stored(s)
             else:
                 out.append(ir.map_blocks(s, self._block) if isinstance(s, ir.For | ir.If) else s)
         return unless_same(body, out)
 
-    def _stored(self, spread: Spread) -> ir.Block:
+    def _stored(self, spread: ThreadLoop) -> ir.Block:
         """A spread that stores, with an element for each thread, in two steps where threads hold them; or as it is."""
         results = _results(spread)
         if results is None or not self._is_across(spread, results):
@@ -159,7 +159,7 @@ class _Storing:
         return sorted({device.shared_bytes, min(device.shared_bytes, least // self.blocks)})
 
     def _place(
-        self, spread: Spread, results: _Results, inside: Sequence[ir.For], room: int
+        self, spread: ThreadLoop, results: _Results, inside: Sequence[ir.For], room: int
     ) -> ir.Store | None:
         """The element that holds a result of a thread, inside some of its loops, and its value; None without room."""
         store, last = results.store, results.last
@@ -193,7 +193,7 @@ class _Storing:
         self.shared += self._bytes(number)
         return number
 
-    def _is_across(self, spread: Spread, results: _Results) -> bool:
+    def _is_across(self, spread: ThreadLoop, results: _Results) -> bool:
         """Whether threads have neighbors each, one thread those after the last one's, and nobody else stores there."""
         store, last, along = results.store, results.last, spread.loops[-1]
         if self.buffers[store.buffer].private or self.buffers[store.buffer].space:
@@ -218,7 +218,7 @@ def _around(loops: Sequence[ir.For], body: ir.Block) -> ir.Block:
     return body
 
 
-def _results(spread: Spread) -> _Results | None:
+def _results(spread: ThreadLoop) -> _Results | None:
     """The results of a spread over threads in unrolled loops, under a condition or not; None of any other."""
     if spread.over != "threads" or not spread.loops or spread.neighbors or len(spread.body) != 1:
         return None

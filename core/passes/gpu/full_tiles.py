@@ -21,7 +21,7 @@ from collections.abc import Callable, Container, Mapping
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.dtype import FLOATS
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.ids import VariableId
 from ilang.core.ir.rewriting import parts_of, with_bodies
 from ilang.core.ir.scalar import Constant, Load, Local, Scalar, Select
@@ -42,7 +42,7 @@ def kernel_to_full_tiles(program: ir.Program) -> ir.Program:
 
 def _freed(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
     (spread,) = kernel.body
-    assert isinstance(spread, Spread)
+    assert isinstance(spread, ThreadLoop)
     if spread.over == "grid":
         return kernel.body
     freeing = _Freeing(program, kernel)
@@ -76,7 +76,7 @@ class _Freeing:
                 case ir.If() if ir.has_spread(s):
                     within, otherwise = self.regions(s.body), self.regions(s.otherwise)
                     out.append(replace(s, body=within, otherwise=otherwise))
-                case Spread():
+                case ThreadLoop():
                     out += self._region((s,))
                 case _:
                     out.append(s)
@@ -121,7 +121,7 @@ class _Freeing:
         for s in body:
             for x in change(s, inner):
                 opened = dict(inner)
-                if isinstance(x, (ir.For, Spread)):
+                if isinstance(x, (ir.For, ThreadLoop)):
                     for loop in (x,) if isinstance(x, ir.For) else x.loops:
                         opened[loop.variable] = self._extent(loop)
                     out.append(replace(x, body=self._rewritten(x.body, opened, change)))
@@ -144,15 +144,15 @@ class _Freeing:
         copies = {
             store.buffer: copy
             for s in ir.statements_within(every)
-            if isinstance(s, Spread) and (copy := self._copy(s)) is not None
+            if isinstance(s, ThreadLoop) and (copy := self._copy(s)) is not None
             for store in ir.statements_within(copy.body)
             if isinstance(store, ir.Store)
         }
         self.whole = {n for n in copies if sum(s.buffer == n for s in stores) == 1}
 
         def change(s: ir.Statement) -> ir.Statement:
-            copy = self._copy(s) if isinstance(s, Spread) else None
-            one = isinstance(s, Spread) and any(
+            copy = self._copy(s) if isinstance(s, ThreadLoop) else None
+            one = isinstance(s, ThreadLoop) and any(
                 isinstance(x, ir.Store) and x.buffer in self.whole
                 for x in ir.statements_within(s.body)
             )
@@ -160,7 +160,7 @@ class _Freeing:
 
         return ir.map_statements(body, change)
 
-    def _copy(self, spread: Spread) -> Spread | None:
+    def _copy(self, spread: ThreadLoop) -> ThreadLoop | None:
         """A spread that stores in one buffer that threads share, without loops that end early; None of any other."""
         within: list[Within] = []
         loops = [self._endless(loop, within) for loop in spread.loops]
@@ -201,7 +201,7 @@ class _Freeing:
 
     def _unless_own(self, s: ir.Statement, inner: Extents) -> ir.Block:
         """A statement without the conditions that change nothing but floats of a thread's own that nothing reads."""
-        if isinstance(s, Spread):
+        if isinstance(s, ThreadLoop):
             opened = {**inner, **{loop.variable: self._extent(loop) for loop in s.loops}}
             if all(isinstance(x, ir.Store) and self._is_own(x, (), opened) for x in s.body):
                 return (replace(s, loops=tuple(self._unended(loop, s.body) for loop in s.loops)),)
@@ -258,7 +258,7 @@ class _Freeing:
     def _without(self, s: ir.Statement, inner: Extents, ask: Free) -> ir.Block:
         """A statement without conditions that hold for all elements of a whole block, as statements."""
         match s:
-            case Spread():
+            case ThreadLoop():
                 opened = {**inner, **{loop.variable: self._extent(loop) for loop in s.loops}}
                 return (replace(s, loops=tuple(self._to_end(x, opened, ask) for x in s.loops)),)
             case ir.For():

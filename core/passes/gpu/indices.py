@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from math import prod
 
 from ilang.core.calculus.affine import Affine, size_value
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import For, If, Kernel, Program, statements_within
 from ilang.core.ir.rewriting import accesses, parts_of
 from ilang.core.ir.scalar import Position, Select
@@ -69,7 +69,7 @@ def _known(program: Program, number: int) -> int:
 
 def _loops(kernel: Kernel) -> list[For]:
     inside = list(statements_within(kernel.body))
-    spread = [loop for s in inside if isinstance(s, Spread) for loop in s.loops]
+    spread = [loop for s in inside if isinstance(s, ThreadLoop) for loop in s.loops]
     return [*(s for s in inside if isinstance(s, For)), *spread]
 
 
@@ -95,7 +95,7 @@ class _Spans:
                 return None
             spans |= of_form
         for s in statements_within(self.kernel.body):
-            if isinstance(s, Spread):
+            if isinstance(s, ThreadLoop):
                 spans.add(tuple(sorted(loop.size for loop in s.loops)))
         for number, _ in accesses(self.kernel.body):
             spans.add(tuple(sorted(self.program.buffers[number].dims)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import Program, Statement, map_statements
 from ilang.core.ir.rewriting import with_bodies
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
@@ -25,13 +25,13 @@ def kernel_to_iterations(program: Program) -> Program:
     assert device is not None
 
     def changed(s: Statement) -> Statement:
-        return _with_turns(program, s, device) if isinstance(s, Spread) else s
+        return _with_iterations(program, s, device) if isinstance(s, ThreadLoop) else s
 
     return with_bodies(program, lambda kernel: map_statements(kernel.body, changed))
 
 
-def _with_turns(program: Program, spread: Spread, device: DeviceLimits) -> Spread:
-    """A spread over threads that says how many turns a thread has at most, where its iterations are known."""
+def _with_iterations(program: Program, spread: ThreadLoop, device: DeviceLimits) -> ThreadLoop:
+    """A thread-mapped loop with the iterations per thread, where the number of all is known."""
     extents = [program.sizes[loop.size].fixed for loop in spread.loops]
     known = [extent for extent in extents if extent is not None]
     if spread.over != "threads" or not extents or len(known) < len(extents):
@@ -39,7 +39,9 @@ def _with_turns(program: Program, spread: Spread, device: DeviceLimits) -> Sprea
     first = spread.loops[0]
     if first.chunk is not None or first.role in THREAD_DIMENSIONS:
         return spread
-    turns = max(1, -(-prod(known) // spread.threads))
+    iterations = max(1, -(-prod(known) // spread.threads))
     whole = all(not loop.end for loop in spread.loops)
-    several = 1 < turns or spread.neighbors is not None
-    return replace(spread, turns=turns, at_a_time=device.loads if whole and several else None)
+    several = 1 < iterations or spread.neighbors is not None
+    return replace(
+        spread, iterations=iterations, in_flight=device.loads if whole and several else None
+    )

@@ -26,7 +26,7 @@ from itertools import islice
 
 from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import MatrixProduct, Spread
+from ilang.core.ir.gpu import MatrixProduct, ThreadLoop
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.rewriting import substituted, unless_same, with_body
 from ilang.core.ir.scalar import Apply, Load, Scalar, scalars_within
@@ -73,7 +73,7 @@ class _Multiplying:
         for s in body:
             around = _around(s)
             if around is None:
-                inside = s.loops if isinstance(s, Spread) and s.over == "threads" else lanes
+                inside = s.loops if isinstance(s, ThreadLoop) and s.over == "threads" else lanes
                 out.append(ir.map_blocks(s, partial(self._block, lanes=inside)))
                 continue
             *matrices, nest = around

@@ -20,7 +20,7 @@ from math import prod
 from ilang.core.calculus.affine import Affine, row_step
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import Neighbors, Spread
+from ilang.core.ir.gpu import Neighbors, ThreadLoop
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import Access, accesses, parts_of, reads_of, strides, substituted
 from ilang.core.ir.scalar import Load, Select, scalars_within
@@ -36,13 +36,13 @@ PLAIN = ("p", "x", "t", "l")
 def with_neighbors(program: ir.Program, kernel: ir.Kernel) -> ir.Kernel:
     """A kernel whose spreads say which neighbors go at a time."""
     (spread,) = kernel.body
-    assert isinstance(spread, Spread)
+    assert isinstance(spread, ThreadLoop)
     if spread.over == "grid":
         body: ir.Block = (replace(spread, neighbors=_neighbors(program, spread, kernel.body)),)
         return kernel if body == kernel.body else replace(kernel, body=body)
 
     def change(s: ir.Statement) -> ir.Statement:
-        if not isinstance(s, Spread):
+        if not isinstance(s, ThreadLoop):
             return s
         return replace(s, neighbors=_neighbors(program, s, kernel.body))
 
@@ -56,11 +56,11 @@ def with_neighbors(program: ir.Program, kernel: ir.Kernel) -> ir.Kernel:
     return replace(kernel, body=(moving,))
 
 
-def _threads(program: ir.Program, kernel: ir.Kernel, spread: Spread) -> int:
+def _threads(program: ir.Program, kernel: ir.Kernel, spread: ThreadLoop) -> int:
     """The threads of a block: one for each group of neighbors, where all that they do is known and goes in groups."""
     device = program.machine.device
     assert device is not None
-    inner = [s for s in ir.statements_within(spread.body) if isinstance(s, Spread)]
+    inner = [s for s in ir.statements_within(spread.body) if isinstance(s, ThreadLoop)]
     named = spread.shape or any(wish.asked == "role" for wish in kernel.wishes)
     groups = [
         -(-prod(program.sizes[loop.size].fixed or 0 for loop in s.loops) // s.neighbors.count)
@@ -72,7 +72,7 @@ def _threads(program: ir.Program, kernel: ir.Kernel, spread: Spread) -> int:
     return min(spread.threads, -(-max(groups) // device.warp) * device.warp)
 
 
-def _neighbors(program: ir.Program, spread: Spread, every: ir.Block) -> Neighbors | None:
+def _neighbors(program: ir.Program, spread: ThreadLoop, every: ir.Block) -> Neighbors | None:
     """The groups in which the iterations of a spread go several at a time; None where they do not.
 
     Args:
@@ -118,13 +118,13 @@ def _ends(every: ir.Block) -> Ends:
     return {s.variable: s.size for s in inside if isinstance(s, ir.For)}
 
 
-def innermost(spread: Spread) -> tuple[list[ir.For], ir.Block]:
+def innermost(spread: ThreadLoop) -> tuple[list[ir.For], ir.Block]:
     """The loops right inside each other that an iteration is, and what one of theirs does."""
     inner = chain_of(spread.body)
     return inner, inner[-1].body if inner else spread.body
 
 
-def each_of(spread: Spread, count: int) -> tuple[ir.Block, ...]:
+def each_of(spread: ThreadLoop, count: int) -> tuple[ir.Block, ...]:
     """The statements of an iteration and of those after it, at indices that count from it."""
     variable, body = spread.loops[-1].variable, innermost(spread)[1]
     return tuple(
@@ -204,7 +204,7 @@ def _is_along(index: Sequence[Affine], variable: int) -> bool:
     return row_step(index, variable) == 1 and not index[-1].looked and not index[-1].sizes
 
 
-def _begins(spread: Spread, moved: Sequence[BufferId], count: int) -> bool:
+def _begins(spread: ThreadLoop, moved: Sequence[BufferId], count: int) -> bool:
     """Whether the first of some neighbors stands at a multiple of their number, in rows that begin at one."""
     last = spread.loops[-1]
     ends = [index[-1] for number, index in accesses(spread.body) if number in moved]
@@ -215,7 +215,7 @@ def _begins(spread: Spread, moved: Sequence[BufferId], count: int) -> bool:
 
 
 def _whole(
-    program: ir.Program, spread: Spread, moved: Sequence[BufferId], count: int
+    program: ir.Program, spread: ThreadLoop, moved: Sequence[BufferId], count: int
 ) -> tuple[int, ...] | None:
     """The sizes that have to be multiples of a number; None where one is not."""
     last, sizes = spread.loops[-1], dict[int, None]()

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.rewriting import chosen_loads, parts_of, replaced_loads, unless_same
 from ilang.core.ir.scalar import Load
 from ilang.core.record import replace
@@ -43,7 +43,7 @@ class _Holding:
     def kernel(self, kernel: ir.Kernel) -> ir.Kernel:
         """A kernel with operands that threads hold; those of each kernel are others."""
         (spread,) = kernel.body
-        assert isinstance(spread, Spread)
+        assert isinstance(spread, ThreadLoop)
         self.registers.clear()
         body = spread.body if spread.over == "grid" else self._block(spread.body)
         return (

@@ -19,7 +19,7 @@ from math import prod
 from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.rewriting import Access, accesses, replaced_loads
 from ilang.core.ir.scalar import Load
 from ilang.core.ir.shaped import Size
@@ -134,7 +134,7 @@ def _wide(program: ir.Program, body: ir.Block, number: int) -> int:
 def placed(program: ir.Program, kernel: ir.Kernel) -> dict[int, Placement] | Full:
     """The places of the private buffers of a bound kernel, or that blocks have no room for one."""
     (spread,) = kernel.body
-    assert isinstance(spread, Spread)
+    assert isinstance(spread, ThreadLoop)
     device = program.machine.device
     assert device is not None
     touched = {buffer for buffer, _ in accesses(kernel.body)}
@@ -164,7 +164,7 @@ def placed(program: ir.Program, kernel: ir.Kernel) -> dict[int, Placement] | Ful
     return places
 
 
-def _place(program: ir.Program, spread: Spread, number: int) -> Placement:
+def _place(program: ir.Program, spread: ThreadLoop, number: int) -> Placement:
     """The place of a buffer, if there is room."""
     every = tuple(range(len(program.buffers[number].dims)))
     if spread.over == "grid":
@@ -209,7 +209,7 @@ def loop_around(program: ir.Program, body: ir.Block, number: int) -> ir.For | No
     return around
 
 
-def _is_across(spread: Spread, number: int) -> bool:
+def _is_across(spread: ThreadLoop, number: int) -> bool:
     """Whether neighbors among threads touch elements of a buffer in other rows, which its first dimension numbers."""
     every = [loop for loop in spread.loops if loop.role == "tx"] or [*spread.loops]
     return bool(every) and any(
@@ -220,7 +220,7 @@ def _is_across(spread: Spread, number: int) -> bool:
     )
 
 
-def _is_told_apart(spread: Spread, number: int) -> bool:
+def _is_told_apart(spread: ThreadLoop, number: int) -> bool:
     """Whether a buffer is indexed by the variables of the loops of a spread: it is not one iteration's."""
     shared = {loop.variable for loop in spread.loops}
     return any(
@@ -229,7 +229,7 @@ def _is_told_apart(spread: Spread, number: int) -> bool:
 
 
 def owned_dimensions(
-    program: ir.Program, spreads: Sequence[Spread], number: int
+    program: ir.Program, spreads: Sequence[ThreadLoop], number: int
 ) -> set[int] | None:
     """The dimensions of a buffer that are the loops of spreads, each thread's own; None where threads may meet.
 
@@ -266,8 +266,8 @@ def _dimension_of(index: Sequence[Affine], variable: int) -> int | None:
     return mentions[0] if alone else None
 
 
-def _shared_out(body: ir.Block) -> Iterator[Spread]:
-    yield from (s for s in ir.statements_within(body) if isinstance(s, Spread))
+def _shared_out(body: ir.Block) -> Iterator[ThreadLoop]:
+    yield from (s for s in ir.statements_within(body) if isinstance(s, ThreadLoop))
 
 
 def _buffers(body: ir.Block) -> set[int]:

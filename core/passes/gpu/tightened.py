@@ -24,7 +24,7 @@ from math import inf, isnan
 from ilang.core.calculus.affine import Affine, Ceiling, Within
 from ilang.core.dtype import FLOATS
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import CombineThreads, Spread
+from ilang.core.ir.gpu import CombineThreads, ThreadLoop
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import accesses, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
@@ -147,7 +147,7 @@ class _Iteration:
         self.loop = loop
         self.inner: dict[int, int] = {}
         for s in ir.statements_within(loop.body):
-            loops = (s,) if isinstance(s, ir.For) else s.loops if isinstance(s, Spread) else ()
+            loops = (s,) if isinstance(s, ir.For) else s.loops if isinstance(s, ThreadLoop) else ()
             self.inner.update({each.variable: each.size for each in loops})
         every = list(ir.statements_within(kernel.body))
         self.written = {program.owner(s.buffer) for s in every if isinstance(s, ir.Store)}
@@ -187,7 +187,7 @@ class _Iteration:
                 case ir.If():
                     self._collect(s.body, either(behind, self._conditions(s.within)))
                     self._collect(s.otherwise, behind)
-                case ir.For() | Spread():
+                case ir.For() | ThreadLoop():
                     self._collect(s.body, behind)
                 case _:
                     raise AssertionError("other statements come later, or are of a CPU")

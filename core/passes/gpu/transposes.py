@@ -17,7 +17,7 @@ from math import gcd
 
 from ilang.core.calculus.affine import Affine, row_step
 from ilang.core.dtype import BYTES
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import Block, For, If, Kernel, Program, Statement, Store, map_statements
 from ilang.core.ir.rewriting import parts_of, substituted
 from ilang.core.ir.scalar import Load
@@ -35,7 +35,7 @@ def kernel_to_transposes(program: Program) -> Program:
     return replace(program, kernels=kernels, sizes=tuple(sizes))
 
 
-def sector_of(program: Program, spread: Spread, number: int) -> int:
+def sector_of(program: Program, spread: ThreadLoop, number: int) -> int:
     """The number of threads along a sector that write down a column of a buffer; 0 where they do not.
 
     The last loop of the spread goes along the last dimension of what is copied, and along the first one of the buffer.
@@ -95,8 +95,8 @@ class _Sharing:
 
     def _shared_out(self, s: Statement) -> Statement:
         """A spread whose last loop is split into sectors, around all others, and what is inside of one."""
-        store = _only_store(s.body) if isinstance(s, Spread) else None
-        if store is None or not isinstance(s, Spread):
+        store = _only_store(s.body) if isinstance(s, ThreadLoop) else None
+        if store is None or not isinstance(s, ThreadLoop):
             return s
         buffer, sector = self.program.buffers[store.buffer], 0
         if buffer.space == "shared":
@@ -112,5 +112,5 @@ class _Sharing:
         outer = replace(last, size=self.numbering.size(extent // sector))
         inner = For(variable, self.numbering.size(sector), ())
         inside = substituted(replace(s, loops=tuple(others)), {last.variable: whole})
-        assert isinstance(inside, Spread)
+        assert isinstance(inside, ThreadLoop)
         return replace(inside, loops=(outer, *inside.loops, inner))

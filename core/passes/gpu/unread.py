@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 
 from ilang.core.calculus.affine import Affine, Within
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import Block, For, If, Statement, Store
 from ilang.core.ir.rewriting import reads_of
 from ilang.core.record import record
@@ -62,7 +62,7 @@ class Unread:
                 case If():
                     self._collect(s.body, (*conditions, *s.within), threads, turns)
                     self._collect(s.otherwise, conditions, threads, turns)
-                case Spread():
+                case ThreadLoop():
                     ends = tuple(end for loop in s.loops for end in loop.runs())
                     self._collect(s.body, (*conditions, *ends), s.loops, turns)
                 case _:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from ilang.core.calculus.affine import Affine, axis_index, row_step
 from ilang.core.dtype import HELD_FLOATS
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import accesses, chosen_loads, parts_of, substituted
 from ilang.core.ir.scalar import Load, Local
@@ -50,7 +50,7 @@ class _Moving:
     def run(self) -> ir.Kernel:
         """The kernel with loops that move neighbors together."""
         (spread,) = self.kernel.body
-        assert isinstance(spread, Spread)
+        assert isinstance(spread, ThreadLoop)
         if spread.over == "grid":
             return self.kernel
         body = self._regions(ir.map_statements(spread.body, self._of_block))
@@ -72,7 +72,7 @@ class _Moving:
                 case ir.If() if ir.has_spread(s) and s.body and s.otherwise and s.stored is None:
                     within = ir.map_statements(s.body, self._moved)
                     out.append(replace(s, body=within, aligned=_moves(self.program, within)))
-                case Spread():
+                case ThreadLoop():
                     out += self._region((s,))
                 case _:
                     out.append(s)
@@ -96,7 +96,7 @@ class _Moving:
         """A statement whose loops move neighbors together, those inside of it first."""
         if isinstance(s, ir.For):
             return self._together(s)
-        if isinstance(s, Spread) and s.over == "threads" and s.loops:
+        if isinstance(s, ThreadLoop) and s.over == "threads" and s.loops:
             return self._grouped(s)
         return s
 
@@ -114,7 +114,7 @@ class _Moving:
         each = (substituted(store, {loop.variable: Affine((), lane)}) for lane in range(extent))
         return replace(loop, wide=tuple(sorted(wide)), each=tuple(each))
 
-    def _grouped(self, spread: Spread) -> Spread:
+    def _grouped(self, spread: ThreadLoop) -> ThreadLoop:
         """A copy of single elements in groups of neighbors; whichever threads copy them, the block shares them."""
         last, store = spread.loops[-1], spread.body[0]
         if any(self.program.buffers[number].space == "local" for number, _ in accesses((store,))):

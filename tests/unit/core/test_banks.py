@@ -7,7 +7,7 @@ from math import prod
 import pytest
 
 from ilang.core.calculus.affine import Affine, axis_index
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import Buffer, For, Store
 from ilang.core.ir.scalar import Load
@@ -69,5 +69,5 @@ def test_rows_are_longer_where_threads_would_meet(
         if n not in shared:
             body = (For(VariableId(n), first + n, body),)
     loops = tuple(For(VariableId(n), first + n, (), role=roles[n]) for n in shared)
-    spread = Spread(loops, "threads", 256, body)
+    spread = ThreadLoop(loops, "threads", 256, body)
     assert rows_of(program, [spread], number, extents) == rows

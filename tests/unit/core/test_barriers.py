@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from bench.gpu_rows import QUICK, text_of
-from ilang.core.ir.gpu import Barrier, Spread
+from ilang.core.ir.gpu import Barrier, ThreadLoop
 from ilang.core.ir.kernel import Block, For, If, Program, blocks_of
 from ilang.core.machine import GPU
 from ilang.core.notation.module import parse_module
@@ -17,7 +17,7 @@ def barriers(body: Block) -> int:
     """How often a thread waits where every loop runs once and every condition holds."""
     count = 0
     for s in body:
-        inside = s.body if isinstance(s, (For, If, Spread)) else ()
+        inside = s.body if isinstance(s, (For, If, ThreadLoop)) else ()
         count += isinstance(s, Barrier) or barriers(inside)
     return count
 
@@ -42,6 +42,6 @@ def test_what_one_thread_has_of_a_row_is_not_waited_for(name: str, most: int) ->
     """A row's maximum, the factor by which it changes, and the sum that is corrected are of one thread."""
     (kernel,) = program_of(name).kernels
     (spread,) = kernel.body
-    assert isinstance(spread, Spread)
+    assert isinstance(spread, ThreadLoop)
     tiles = max((barriers(loop.body) for loop in loops(spread.body)), default=0)
     assert 0 < tiles <= most

@@ -7,7 +7,7 @@ import pytest
 from ilang.core import pipeline
 from ilang.core.check.gpu import verify, verify_ordered
 from ilang.core.diagnostic import InternalError, ScheduleError
-from ilang.core.ir.gpu import Barrier, CombineThreads, Spread
+from ilang.core.ir.gpu import Barrier, CombineThreads, ThreadLoop
 from ilang.core.ir.host import Host
 from ilang.core.ir.kernel import Kernel, Program, map_statements, statements_within
 from ilang.core.machine import GPU
@@ -26,7 +26,7 @@ def host(text: str, **known: object) -> Host:
 def shared(kernel: Kernel) -> str:
     """The loops that threads share, outermost first."""
     (spread,) = kernel.body
-    assert isinstance(spread, Spread)
+    assert isinstance(spread, ThreadLoop)
     return " ".join(kernel.names[loop.variable] for loop in spread.loops)
 
 
@@ -80,7 +80,7 @@ def test_threads_that_meet_are_told() -> None:
     right = program("ij~j || i j")
     kernel = right.kernels[1]
     (spread,) = kernel.body
-    assert isinstance(spread, Spread)
+    assert isinstance(spread, ThreadLoop)
     (loop,) = spread.body
     wrong = replace(spread, loops=(replace(loop, body=()),), body=loop.body)  # type: ignore[union-attr]
     turned = replace(wrong, body=(replace(spread.loops[0], body=wrong.body),))
@@ -98,10 +98,10 @@ def test_loops_of_one_prime_are_for_the_threads_of_a_block() -> None:
     tiled = program(TILES)
     (kernel,) = tiled.kernels
     (blocks,) = kernel.body
-    assert isinstance(blocks, Spread)
+    assert isinstance(blocks, ThreadLoop)
     assert (blocks.over, blocks.threads) == ("blocks", 256)
     assert shared(kernel) == "i j"
-    inside = [s for s in statements_within(blocks.body) if isinstance(s, Spread)]
+    inside = [s for s in statements_within(blocks.body) if isinstance(s, ThreadLoop)]
     assert {s.over for s in inside} == {"threads"}
     loops = [" ".join(kernel.names[loop.variable] for loop in s.loops) for s in inside]
     copies = {"i1 i2 k1v", "k1 j1", "i1 i2 k1", "k1 j1 j2"}  # go along memory, in vectors or not
@@ -145,7 +145,7 @@ def test_more_threads_than_a_block_has_are_refused() -> None:
 
 def test_what_a_block_has_no_room_for_is_done_by_single_threads() -> None:
     rows = program("ij~ij | i:4 | i 0 i' j")  # four rows of any length
-    assert [s.over for s in rows.kernels[0].body if isinstance(s, Spread)] == ["grid"]
+    assert [s.over for s in rows.kernels[0].body if isinstance(s, ThreadLoop)] == ["grid"]
 
 
 def combined(text: str) -> list[tuple[str, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import Program, Store, statements_within
 from ilang.core.machine import GPU, MULTIPROCESSORS
 from ilang.core.occupancy import resources_of
@@ -24,7 +24,7 @@ def strides(program: Program) -> list[int]:
     """By how much the last loop of each spread steps along what it stores one by one for a caller."""
     steps: list[int] = []
     for s in statements_within(program.kernels[0].body):
-        if isinstance(s, Spread) and s.over == "threads" and s.loops:
+        if isinstance(s, ThreadLoop) and s.over == "threads" and s.loops:
             for x in statements_within(s.body):
                 buffer = program.buffers[x.buffer] if isinstance(x, Store) else None
                 if (
@@ -86,7 +86,7 @@ def test_what_is_held_leaves_room_for_two_blocks(
     """Of their registers; and of shared memory on every device, where their copies leave that."""
     program = lowered(PRODUCT, dtype, shapes)
     (spread,) = program.kernels[0].body
-    assert isinstance(spread, Spread)
+    assert isinstance(spread, ThreadLoop)
     assert spread.blocks == wanted
     taken = resources_of(program, program.kernels[0])
     assert GPU.device is not None

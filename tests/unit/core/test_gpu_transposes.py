@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import Program, statements_within
 from ilang.core.machine import GPU
 from ilang.core.passes.gpu.transposes import rows_for
@@ -71,7 +71,7 @@ def test_a_sector_is_shared_out_before_the_next_row() -> None:
         [program("f32").sizes[loop.size].fixed for loop in s.loops]
         for kernel in program("f32").kernels
         for s in statements_within(kernel.body)
-        if isinstance(s, Spread) and s.over == "threads"
+        if isinstance(s, ThreadLoop) and s.over == "threads"
     ]
     assert [2, 32, 2] in loops  # vectors of four
     assert [2, 32, 8] in loops

@@ -11,7 +11,7 @@ from ilang.core.calculus.affine import Affine, Within
 from ilang.core.check.gpu import verify
 from ilang.core.diagnostic import InternalError, ScheduleError
 from ilang.core.explain.page import explanation_text
-from ilang.core.ir.gpu import MatrixProduct, Spread
+from ilang.core.ir.gpu import MatrixProduct, ThreadLoop
 from ilang.core.ir.kernel import If, Program, Statement, Store, map_statements
 from ilang.core.ir.scalar import Apply, Convert, Load, Operand, Select
 from ilang.core.ir.shaped import Assignment, Shaped
@@ -242,13 +242,13 @@ def other_way(s: MatrixProduct) -> MatrixProduct:
 
 def other_lanes(s: Statement) -> Statement:
     """Lanes the other way around."""
-    if isinstance(s, Spread) and len(s.loops) == 2 and s.over == "threads":
+    if isinstance(s, ThreadLoop) and len(s.loops) == 2 and s.over == "threads":
         return replace(s, loops=s.loops[::-1])
     return s
 
 
 def under_a_condition_of_lanes(s: Statement) -> Statement:
-    if isinstance(s, Spread) and any(isinstance(x, MatrixProduct) for x in s.body):
+    if isinstance(s, ThreadLoop) and any(isinstance(x, MatrixProduct) for x in s.body):
         lane = Affine(((-1, s.loops[-1].variable),), 2)
         return replace(s, body=(If((Within(lane, None),), s.body),))
     return s

@@ -7,7 +7,7 @@ import pytest
 from ilang.core import pipeline
 from ilang.core.check.gpu import verify
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.gpu import Neighbors, Spread
+from ilang.core.ir.gpu import Neighbors, ThreadLoop
 from ilang.core.ir.kernel import Program, Statement, map_statements, statements_within
 from ilang.core.ir.rewriting import with_bodies
 from ilang.core.machine import GPU
@@ -23,7 +23,7 @@ def lowered(text: str, shape: tuple[int, ...] | None) -> Program:
 def neighbors_of(program: Program) -> Neighbors:
     """The neighbors of the one spread that has some."""
     inside = (s for kernel in program.kernels for s in statements_within(kernel.body))
-    (neighbors,) = [s.neighbors for s in inside if isinstance(s, Spread) and s.neighbors]
+    (neighbors,) = [s.neighbors for s in inside if isinstance(s, ThreadLoop) and s.neighbors]
     return neighbors
 
 
@@ -55,7 +55,7 @@ def test_what_is_wrong_about_neighbors_is_told(changes: dict[str, object], messa
     program = lowered("^i~i", None)
 
     def other(s: Statement) -> Statement:
-        if not isinstance(s, Spread) or s.neighbors is None:
+        if not isinstance(s, ThreadLoop) or s.neighbors is None:
             return s
         return replace(s, neighbors=replace(s.neighbors, **changes))
 
@@ -75,7 +75,7 @@ def test_a_row_has_a_thread_for_each_vector(columns: int, threads: int) -> None:
     """At most as many as a block usually has, and a warp at least."""
     (kernel,) = lowered(SOFTMAX, (5000, columns)).kernels
     (blocks,) = kernel.body
-    assert isinstance(blocks, Spread)
+    assert isinstance(blocks, ThreadLoop)
     assert (blocks.over, blocks.threads) == ("blocks", threads)
 
 

@@ -77,13 +77,13 @@ def test_the_largest_loop_inside_is_weighed() -> None:
     """The tiles, which take 4 n_k n_i, and not the copy of 64 n_k elements."""
     (kernel,) = program_of(MATMUL).kernels
     strips, copies, tiles = outlines_of(kernel)
-    assert strips.sharing is not None
-    assert tiles.sharing is not None
-    assert strips.sharing.inside is not None
-    assert strips.sharing.inside.times == tiles.sharing.times
-    assert not any(strips.sharing.inside.ends)
-    assert copies.sharing is not None
-    assert copies.sharing.time == 64
+    assert strips.estimate is not None
+    assert tiles.estimate is not None
+    assert strips.estimate.inside is not None
+    assert strips.estimate.inside.times == tiles.estimate.times
+    assert not any(strips.estimate.inside.ends)
+    assert copies.estimate is not None
+    assert copies.estimate.time == 64
 
 
 def test_scalars_are_given() -> None:
@@ -135,7 +135,7 @@ WRONG: dict[str, Callable[[Outline], Outline]] = {
         lambda x: replace(x, divided=True)
     ),
     "calls the functions of loops inside it": lambda x: replace(x, calls=not x.calls),
-    "threads share loops": lambda x: replace(x, sharing=None),
+    "threads share loops": lambda x: replace(x, estimate=None),
     "given the arrays that it touches": (
         lambda x: replace(x, captured=replace(x.captured, buffers=()))
     ),

@@ -8,7 +8,7 @@ from ilang.core import pipeline
 from ilang.core.calculus.affine import Affine
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.cpu import CacheLines, Fetch
+from ilang.core.ir.cpu import CacheLines, Prefetch
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import For, Program, map_statements, statements_within
 from ilang.core.ir.scalar import Load
@@ -28,9 +28,9 @@ def fetches_of(program: Program) -> list[tuple[int, list[str]]]:
     """Of each loop that fetches, outermost first: the lanes, and the buffers."""
     inside = [s for kernel in program.kernels for s in statements_within(kernel.body)]
     return [
-        (s.lanes, [program.buffers[load.buffer].name for x in s.fetch.lines for load in x.loads])
+        (s.lanes, [program.buffers[load.buffer].name for x in s.prefetch.lines for load in x.loads])
         for s in inside
-        if isinstance(s, For) and s.fetch is not None
+        if isinstance(s, For) and s.prefetch is not None
     ]
 
 
@@ -76,13 +76,15 @@ def test_the_pass_stands() -> None:
 OUT = BufferId(2)
 ROW = (Affine(((1, 0),)), Affine(((1, 1),)))
 WRONG = {
-    "a loop that fetches says what": Fetch(128, ()),
-    "a loop fetches whole lines at a time": Fetch(100, (CacheLines(16, (Load(OUT, ROW, "f32"),)),)),
-    "a line at every so many iterations": Fetch(128, (CacheLines(0, (Load(OUT, ROW, "f32"),)),)),
-    "what it walks element by element": Fetch(
+    "a loop that fetches says what": Prefetch(128, ()),
+    "a loop fetches whole lines at a time": Prefetch(
+        100, (CacheLines(16, (Load(OUT, ROW, "f32"),)),)
+    ),
+    "a line at every so many iterations": Prefetch(128, (CacheLines(0, (Load(OUT, ROW, "f32"),)),)),
+    "what it walks element by element": Prefetch(
         128, (CacheLines(16, (Load(OUT, ROW[::-1], "f32"),)),)
     ),
-    "at indices of open loops": Fetch(
+    "at indices of open loops": Prefetch(
         128, (CacheLines(16, (Load(OUT, (Affine(((1, 9),)), ROW[1]), "f32"),)),)
     ),
 }
@@ -95,7 +97,9 @@ def test_a_loop_that_fetches_something_else_is_refused(invariant: str) -> None:
     body = map_statements(
         kernel.body,
         lambda s: (
-            replace(s, fetch=WRONG[invariant]) if isinstance(s, For) and s.fetch is not None else s
+            replace(s, prefetch=WRONG[invariant])
+            if isinstance(s, For) and s.prefetch is not None
+            else s
         ),
     )
     with pytest.raises(InternalError, match=invariant):

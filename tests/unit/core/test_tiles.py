@@ -36,7 +36,7 @@ def tiles(program: Program) -> list[Tile]:
 
 
 def late_loops(program: Program) -> list[For]:
-    return [s for s in inside(program) if isinstance(s, For) and s.late is not None]
+    return [s for s in inside(program) if isinstance(s, For) and s.deferred is not None]
 
 
 def test_a_product_is_held_in_registers() -> None:
@@ -97,10 +97,10 @@ def test_the_first_tile_fills_the_copy() -> None:
     assert tile.fill is not None
     assert isinstance(tile.fill.value, Load)
     assert program.buffers[tile.fill.value.buffer].name == "in1"
-    assert loop.late is not None
-    assert loop.late.copy == tile.fill.buffer
-    assert loop.late.alone, "threads may share the rows"
-    assert [guard.index.offset for guard in loop.late.guards] == [63]
+    assert loop.deferred is not None
+    assert loop.deferred.copy == tile.fill.buffer
+    assert loop.deferred.alone, "threads may share the rows"
+    assert [guard.index.offset for guard in loop.deferred.guards] == [63]
     assert len(tile.first) == 1
 
 
@@ -197,7 +197,7 @@ def registers(**change: object) -> Callable[[Tile], Tile]:
         (registers(lanes=24), "a row of a tile has a vector at least"),
         (registers(along=()), "lanes read along a row"),
         (registers(past=False), "lanes end with their row"),
-        (lambda tile: replace(tile, fill=None), "a copy that a tile fills has a late loop"),
+        (lambda tile: replace(tile, fill=None), "a copy that a tile fills has a deferred loop"),
         (lambda tile: replace(tile, registers=None), "a tile that fills a copy is in registers"),
         (
             lambda tile: replace(tile, into=replace(tile.into, buffer=0)),

@@ -1,4 +1,4 @@
-"""Loops that fetch: a loop over chunks of their iterations, and loops over the cache lines of a chunk.
+"""Loops that prefetch: a loop over chunks of their iterations, and loops over the cache lines of a chunk.
 
 for (int64_t j_chunk = 0; j_chunk < n_j; j_chunk += 128) {
     const int64_t j_stop = min_i64(j_chunk + 128, n_j);
@@ -13,19 +13,21 @@ from collections.abc import Iterator
 
 from ilang.codegen.targets.c_ends import Ends
 from ilang.codegen.targets.cfamily import INDENT, Spelling
-from ilang.core.ir.cpu import CacheLines, Fetch
+from ilang.core.ir.cpu import CacheLines, Prefetch
 from ilang.core.ir.kernel import For
 
 
-def opened(loop: For, fetch: Fetch, ends: Ends, spelling: Spelling, indent: str) -> Iterator[str]:
+def opened(
+    loop: For, prefetch: Prefetch, ends: Ends, spelling: Spelling, indent: str
+) -> Iterator[str]:
     """The lines that open the chunks of a loop between two ends, and fetch the lines of one."""
     name, inside = spelling.variable(loop.variable), indent + INDENT
     of_chunk = chunk(loop, spelling)
     start, stop = of_chunk.start, of_chunk.end
-    head = f"{start} = {ends.start}; {start} < {ends.end}; {start} += {fetch.chunk}"
+    head = f"{start} = {ends.start}; {start} < {ends.end}; {start} += {prefetch.chunk}"
     yield f"{indent}for (int64_t {head}) {{"
-    yield f"{inside}const int64_t {stop} = min_i64({start} + {fetch.chunk}, {ends.end});"
-    for lines in fetch.lines:
+    yield f"{inside}const int64_t {stop} = min_i64({start} + {prefetch.chunk}, {ends.end});"
+    for lines in prefetch.lines:
         head = f"for (int64_t {name} = {start}; {name} < {stop}; {name} += {lines.step})"
         calls = list(_calls(lines, spelling))
         if len(calls) == 1:
