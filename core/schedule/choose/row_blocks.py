@@ -45,13 +45,18 @@ def rows_site(
 
 
 def batch_site(tiling: tuple[Tiling, dict[int, int]], pairs: dict[int, int], nest: Nest) -> int:
-    """The place inside the loops over batches, those around rows and lanes, that a reader has outermost, too."""
+    """The place inside the loops over batches, those around rows and lanes, that a reader has outermost, too.
+
+    Nothing splits these loops, neither the tiling nor the reader.
+    """
     tile, names = tiling
     reader_axes = {axis: pairs[at] for axis, at in names.items() if at in pairs}
     count = 0
     for loop, reader_loop in zip(tile.outer, nest.order, strict=False):
-        is_batch = loop.axis not in (tile.rows, tile.lanes) and not tile.factors[loop.axis]
-        if not is_batch or reader_axes.get(loop.axis) != reader_loop.axis or reader_loop.part:
+        is_split = tile.factors[loop.axis] or nest.factors[reader_loop.axis]
+        if is_split or loop.axis in (tile.rows, tile.lanes):
+            break
+        if reader_axes.get(loop.axis) != reader_loop.axis:
             break
         count += 1
     return count

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
+from ilang import i
 from ilang.core.ir.schedule import Loop, Nest, schedule_text
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.size_class import extents_of
@@ -233,3 +237,20 @@ def test_tiles_of_a_batch_that_several_read_stay_in_the_loop_over_batches() -> N
     assert len(scheduled.whole()) == 1
     alone = text.replace("h", "")
     assert len(shaped_to_schedule(infer(graph_of(text_component(alone), "f"))).whole()) == 2
+
+
+@pytest.mark.parametrize("step", [">", ">>"])
+@pytest.mark.parametrize(("rows", "batches"), [(32, 3), (32, 4), (48, 5), (8, 3)])
+def test_tiles_of_a_batch_are_whole_where_a_reader_splits_batches(
+    step: str, rows: int, batches: int
+) -> None:
+    """Rows of 64 results in registers, for several batches at a time."""
+    x = np.arange(rows * batches * 7, dtype=np.float32).reshape(rows, batches, 7) % 5 - 2
+    y = np.arange(batches * 7 * 64, dtype=np.float32).reshape(batches, 7, 64) % 3 - 1
+    w = np.arange(batches * rows, dtype=np.float32).reshape(batches, rows) % 4
+    scores = np.einsum("ibk,bkj->bij", x, y)
+    scores *= np.maximum(scores, 0) if step == ">" else scores > 0
+    text = (
+        f"ibk*bkj~bijk >> +bijk~bij >> (I & {step}bij~bij) >> bij*bij~bij >> bij*bi~bji >> +bji~bj"
+    )
+    np.testing.assert_array_equal(i(text)(x, y, w), np.einsum("bij,bi->bj", scores, w))
