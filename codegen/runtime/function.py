@@ -19,7 +19,7 @@ from ilang.core.diagnostic import DataError
 from ilang.core.explain.expression import aligned
 from ilang.core.explain.open_rows import Kind, SoFar, so_far
 from ilang.core.infer.arrays import ArrayAxes
-from ilang.core.infer.operations import Collecting
+from ilang.core.infer.operations import GraphConstraints
 from ilang.core.infer.rows_so_far import check_so_far
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import record
@@ -184,7 +184,7 @@ class Function:
             Error: what is wrong with the text, or does not agree.
         """
         graph = self.graph(shapes, config)
-        check_so_far(Collecting(graph, ArrayAxes(graph, None)))
+        check_so_far(GraphConstraints(graph, ArrayAxes(graph, None)))
 
     def graph(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> Graph:
         """The graph of a run, gradients still inputs that stand for them."""

@@ -19,11 +19,11 @@ def verify(program: ir.Program, kernel: ir.Kernel, demand: Demand) -> None:
     """Check every product of a kernel."""
     device = program.machine.device
     assert device is not None
-    checking = _Checking(program, kernel, device, demand)
-    checking.block(kernel.body, (), frozenset())
+    verifier = _MatrixVerifier(program, kernel, device, demand)
+    verifier.block(kernel.body, (), frozenset())
 
 
-class _Checking:
+class _MatrixVerifier:
     """One kernel of a program."""
 
     def __init__(

@@ -163,10 +163,10 @@ def explain(
 
     ``verbose`` adds the story of the inference; ``given`` says that shapes of the inputs were given.
     """
-    return _Explaining(graph, scheduled, program, verbose, given, meaning(shaped)).run()
+    return _ExplanationBuilder(graph, scheduled, program, verbose, given, meaning(shaped)).run()
 
 
-class _Explaining:
+class _ExplanationBuilder:
     """One explanation under construction."""
 
     def __init__(

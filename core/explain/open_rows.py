@@ -10,7 +10,7 @@ from typing import Literal
 from ilang.core.diagnostic import counted
 from ilang.core.explain.expression import aligned
 from ilang.core.infer.arrays import ArrayAxes
-from ilang.core.infer.operations import Collecting
+from ilang.core.infer.operations import GraphConstraints
 from ilang.core.infer.rows_so_far import row_words, rows_so_far
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Operation, Terminal
@@ -117,7 +117,7 @@ def _values(
     results: Sequence[int],
     changed: Collection[int],
 ) -> Iterator[OpenRows]:
-    shapes = rows_so_far(Collecting(graph, ArrayAxes(graph, None)))
+    shapes = rows_so_far(GraphConstraints(graph, ArrayAxes(graph, None)))
     names = dict(zip(results, graph.output_names(results), strict=True)) | graph.value_names()
     texts = {each.value: each.span.text() for each in reversed(graph.called)}
     for value in dict.fromkeys((*inputs, *range(len(graph.nodes)))):

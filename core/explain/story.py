@@ -197,10 +197,10 @@ def tell(graph: Graph, limit: int | None = 200) -> Story:
         limit: how many tensors, how many events and how many projections to tell; None for all.
     """
     log = Log()
-    return _Telling(Inferred(graph, log), log, limit).run()
+    return _StoryBuilder(Inferred(graph, log), log, limit).run()
 
 
-class _Telling:
+class _StoryBuilder:
     """One story under construction."""
 
     def __init__(self, inferred: Inferred, log: Log, limit: int | None) -> None:

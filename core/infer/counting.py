@@ -79,7 +79,7 @@ class _Equation:
     shape: ShapeSpec
 
 
-class Counting:
+class LengthEquations:
     """The equations of the specifications of a graph; ``run`` solves them into ``lengths``."""
 
     def __init__(self, graph: Graph, find: Callable[[int], int], known: Known) -> None:

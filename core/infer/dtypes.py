@@ -61,7 +61,7 @@ def type_scalar(
         ElementTypeError: E0601 (integer beside float), E0602 (an operation that needs floats), E0603 (a constant that
             its type cannot hold).
     """
-    return _Typing(operands, span, least, alone).whole(scalar, meets)
+    return _ScalarTypes(operands, span, least, alone).whole(scalar, meets)
 
 
 def is_open(scalar: Scalar, operands: Sequence[Scalar]) -> bool:
@@ -163,7 +163,7 @@ def _type_of_node(
             return None
 
 
-class _Typing:
+class _ScalarTypes:
     """The types of one scalar."""
 
     def __init__(

@@ -9,7 +9,7 @@ from ilang.core.diagnostic import ShapeError
 from ilang.core.infer.arrays import ArrayAxes
 from ilang.core.infer.counting import Flat, RowAxis, flat
 from ilang.core.infer.dims import Log
-from ilang.core.infer.operations import Collecting
+from ilang.core.infer.operations import GraphConstraints
 from ilang.core.infer.runtime import RunTime
 from ilang.core.infer.sizes import Sizes
 from ilang.core.infer.solution import Solution
@@ -40,7 +40,7 @@ class Inferred:
             ShapeError: E0501 to E0532, E0570 to E0574.
         """
         self.graph = graph
-        collected = Collecting(graph, ArrayAxes(graph, ranks))
+        collected = GraphConstraints(graph, ArrayAxes(graph, ranks))
         self._solution = solve(
             collected.dims,
             collected.rows,

@@ -81,7 +81,7 @@ class Labels:
         self.rows: dict[str, int] = {}
 
 
-class Collecting:
+class GraphConstraints:
     """The constraints of one graph."""
 
     def __init__(self, graph: Graph, arrays: ArrayAxes) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.core.diagnostic import Label, ShapeError
-from ilang.core.infer.counting import Counting, Known, Variable
+from ilang.core.infer.counting import Known, LengthEquations, Variable
 from ilang.core.infer.unionfind import UnionFind
 from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, OpenKernel, View
 from ilang.core.ir.operation import Einsum, Operation
@@ -39,7 +39,7 @@ def infer_ranks(graph: Graph, given: Sequence[int | None] | None) -> Ranks:
             E0503 (an array of another rank than the program reads), E0509 (row variables that nothing tells apart).
     """
     groups, known = _grouped(graph, given)
-    counting = Counting(graph, groups.find, known)
+    counting = LengthEquations(graph, groups.find, known)
     counting.run()
     ranks = (known.get(groups.find(value)) for value in range(len(graph.nodes)))
     return Ranks(

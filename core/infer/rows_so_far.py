@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ilang.core.infer.operations import Collecting
+from ilang.core.infer.operations import GraphConstraints
 from ilang.core.infer.solver import Solver
 from ilang.core.ir.rows import Dim, Known, Row, Shape
 
 
-def check_so_far(collected: Collecting) -> Solver:
+def check_so_far(collected: GraphConstraints) -> Solver:
     """The solver, which has drawn what the operations alone say.
 
     Raises:
@@ -19,7 +19,7 @@ def check_so_far(collected: Collecting) -> Solver:
     return solver
 
 
-def rows_so_far(collected: Collecting) -> list[Shape]:
+def rows_so_far(collected: GraphConstraints) -> list[Shape]:
     """The rows of every value.
 
     Raises:

@@ -36,13 +36,13 @@ from ilang.core.ir.rows import (
 )
 
 if TYPE_CHECKING:  # what collects all constraints makes one of these
-    from ilang.core.infer.operations import Collecting
+    from ilang.core.infer.operations import GraphConstraints
 
 
 class SizeConstraintCollector:
     """The collector that adds size constraints to those that are collected of a graph."""
 
-    def __init__(self, collecting: Collecting) -> None:
+    def __init__(self, collecting: GraphConstraints) -> None:
         """For a graph whose operations have been collected."""
         self.collecting = collecting
 

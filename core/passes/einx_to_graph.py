@@ -38,7 +38,7 @@ from ilang.core.ir.graph import (
 from ilang.core.ir.operation import Einsum, Operation, Sized, Terminal
 from ilang.core.ir.syntax import ElementKernel, Schedule
 from ilang.core.passes.einx.bodies import computed
-from ilang.core.passes.einx.building import EinxBuilding, LeafTensor
+from ilang.core.passes.einx.building import EinxBuilder, LeafTensor
 from ilang.core.passes.einx.ellipses import repeat
 from ilang.core.passes.einx.fusing import FusedOperation, fuse
 from ilang.core.passes.einx.mapping import Along
@@ -60,14 +60,14 @@ def einx_to_graph(graph: Graph, ranks: Sequence[int | None] | None = None) -> Gr
     """
     if not any(isinstance(node, OPEN) for node in graph.nodes):
         return graph
-    return _Expanding(graph, ranks).run()
+    return _Expansion(graph, ranks).run()
 
 
 def operations(
     graph: Graph, ranks: Sequence[int | None]
 ) -> list[tuple[Einx, FusedOperation, tuple[str, ...]]]:
     """The operations of a graph in einx notation, what they become, and what messages call their operands."""
-    run = _Expanding(graph, ranks)
+    run = _Expansion(graph, ranks)
     run.run()
     return run.told
 
@@ -173,7 +173,7 @@ def _check_coordinates(
         )
 
 
-class _Expanding:
+class _Expansion:
     """The nodes of the new graph so far, and which value of it each of the old one is."""
 
     def __init__(self, graph: Graph, ranks: Sequence[int | None] | None) -> None:
@@ -290,7 +290,7 @@ class _Expanding:
         """The value of an operation whose stages are done."""
         scope = len(self.sized)
         every = solved.expressions
-        building = EinxBuilding(self.nodes, self.sized, scope, node, every, solved.sizes)
+        building = EinxBuilder(self.nodes, self.sized, scope, node, every, solved.sizes)
         op = EINX_OPS[node.form.op]
         if node.told is not None:
             return self._mapped(building, node, node.told, solved, values)
@@ -303,7 +303,7 @@ class _Expanding:
         return building.merged(computed(building, op, tensors, target, options), dims)
 
     def _mapped(
-        self, b: EinxBuilding, node: Einx, told: Told, solved: FusedOperation, values: Sequence[int]
+        self, b: EinxBuilder, node: Einx, told: Told, solved: FusedOperation, values: Sequence[int]
     ) -> int:
         """One output of a program that goes along the axes outside brackets.
 
@@ -376,7 +376,7 @@ def _wrong_rank(
     return message, expression.span, f"put brackets around the axes that it {verb}", labels
 
 
-def _identity(b: EinxBuilding, solved: FusedOperation, values: Sequence[int], output: int) -> int:
+def _identity(b: EinxBuilder, solved: FusedOperation, values: Sequence[int], output: int) -> int:
     """One output of einx.id: its pieces in order are those of the inputs.
 
     Raises:

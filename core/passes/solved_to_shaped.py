@@ -52,11 +52,11 @@ def solved_to_shaped(
     """
     given = solved.graph.outputs if outputs is None else outputs
     types = dtypes or [None] * len(solved.graph.inputs)
-    result = _Shaping(solved, types, least).run(given, solved.needed)
+    result = _ShapedBuilder(solved, types, least).run(given, solved.needed)
     read = needed_values(solved.graph, given).union(solved.inputs)
     if not all(value in read for value in solved.needed):
         # A value that nothing reads has types, and is not computed.
-        result = _Shaping(solved, types, least).run(given, read)
+        result = _ShapedBuilder(solved, types, least).run(given, read)
     if not has_units(result):
         return result
     from ilang.core.matrix_unit import with_rounded_factors
@@ -114,7 +114,7 @@ def needed_values(program: graph.Graph, outputs: Sequence[int]) -> set[int]:
     return needed
 
 
-class _Shaping(Assignments):
+class _ShapedBuilder(Assignments):
     """One run over a graph whose extents are solved."""
 
     def __init__(self, solved: Solved, dtypes: Sequence[str | None], least: str) -> None:

@@ -100,7 +100,7 @@ def syntax_to_graph(
     if not isinstance(definitions, Definitions):
         definitions = Definitions(definitions)
     definitions.check_size(tree)
-    wiring = _Wiring(definitions)
+    wiring = _GraphBuilder(definitions)
     result = wiring.run(syntax.Definition(name, parameters, tree, tree.span))
     return wiring.finish(name, result, parameters)
 
@@ -144,7 +144,7 @@ _Work = tuple[syntax.Tree | syntax.Definition | syntax.Binding, bool]
 """Work of a traversal: look below a node, or, where what is below is finished, wire it."""
 
 
-class _Wiring:
+class _GraphBuilder:
     """Values under construction, by number, and what slots were bound to: inputs that are not yet wired."""
 
     def __init__(self, definitions: Mapping[str, syntax.Definition], deep: int = 0) -> None:
@@ -355,7 +355,7 @@ class _Wiring:
         if self.deep == DEEPEST:
             message = f"more than {DEEPEST} operations in einx notation are each the op of the next"
             raise NotationError("E0114", message, node.span, "write some of them as one")
-        inner = _Wiring(self.definitions, self.deep + 1)
+        inner = _GraphBuilder(self.definitions, self.deep + 1)
         span = node.body.span
         whole = syntax.Definition(graph.UNNAMED, None, ranked(node.body, node.form), span)
         program = inner.finish(graph.UNNAMED, inner.run(whole), None)

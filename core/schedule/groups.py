@@ -40,7 +40,7 @@ class Kernels:
         """
         self.phases = phases or {}
         self.only_common = only_common
-        self.staging: _Staging | None = None  # where all nests are known
+        self.staging: _StagedValues | None = None  # where all nests are known
         # Of each kernel, the phase of its values, if one has any.
         self.running: list[object | None] = []
         self.shaped = shaped
@@ -104,7 +104,7 @@ class Kernels:
     def know(self, nests: Sequence[Nest | None], whole: Iterable[int]) -> None:
         """Take the nests of all values, and those that have loops of their own."""
         self.nests.update({value: nest for value, nest in enumerate(nests) if nest is not None})
-        self.staging = _Staging(self.shaped, self.nests, whole)
+        self.staging = _StagedValues(self.shaped, self.nests, whole)
 
     def close(self, groups: Iterable[int]) -> None:
         """Let no other value share some kernels."""
@@ -180,7 +180,7 @@ class Kernels:
         return node
 
 
-class _Staging:
+class _StagedValues:
     """The values that each root computes in its loops, ``inside``, itself included, and the roots that do, by value."""
 
     def __init__(self, shaped: Shaped, nests: Mapping[int, Nest], whole: Iterable[int]) -> None:

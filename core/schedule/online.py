@@ -49,7 +49,7 @@ def online_plan(instances: Instances) -> Plan:
     Raises:
         ScheduleError: E0320 to E0322 (fusion), E0323, E0328, E0329 (a partial value that cannot be made right).
     """
-    return _Planning(instances).run()
+    return _OnlineAnalysis(instances).run()
 
 
 @record
@@ -93,7 +93,7 @@ Found = tuple[_State | None, Scalar]
 """The state of a scalar, and what is computed in its place."""
 
 
-class _Planning:
+class _OnlineAnalysis:
     """One kernel under analysis."""
 
     def __init__(self, instances: Instances) -> None:

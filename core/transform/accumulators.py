@@ -14,7 +14,7 @@ from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Constant, Operand, Scalar
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import replace
-from ilang.core.transform.building import Building
+from ilang.core.transform.building import ProgramBuilder
 from ilang.core.transform.derivatives import chosen, compared, converted, over, times
 
 LOGIC = frozenset(("&&", "||", "^^"))
@@ -24,7 +24,7 @@ Extra = tuple[Read, ...]
 
 
 def extreme(
-    new: Building, value: ValueId, node: Assignment, moving: Scalar, start: int
+    new: ProgramBuilder, value: ValueId, node: Assignment, moving: Scalar, start: int
 ) -> tuple[Scalar, Extra]:
     """An equal share for every element that is the maximum, or the minimum, of what moves; and what it reads.
 
@@ -61,7 +61,9 @@ def extreme(
     return share, (result, Read(winners, node.target))
 
 
-def product(new: Building, node: Assignment, moving: Scalar, start: int) -> tuple[Scalar, Extra]:
+def product(
+    new: ProgramBuilder, node: Assignment, moving: Scalar, start: int
+) -> tuple[Scalar, Extra]:
     """The product of what moves with all other factors: those before, and those after, in the order of the axes.
 
     Raises:
@@ -87,7 +89,7 @@ def stuck(node: Assignment, why: str) -> MeaningError:
     )
 
 
-def _others(new: Building, node: Assignment, depth: int, before: bool) -> Read:
+def _others(new: ProgramBuilder, node: Assignment, depth: int, before: bool) -> Read:
     """The product of the factors that agree in the first reduced axes and stand before, or after, in the next.
 
     The factors are those of axes of their own, beside the axes of the assignment: the product is over

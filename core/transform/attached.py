@@ -17,7 +17,7 @@ from ilang.core.ir.graph import Backprop, Custom
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.shaped import Assignment, Input, InputDimension, Shaped
 from ilang.core.record import replace
-from ilang.core.transform.building import Building
+from ilang.core.transform.building import ProgramBuilder
 from ilang.core.transform.copies import is_copy
 from ilang.core.transform.reverse import Reverse
 from ilang.core.transform.simplified import simplified
@@ -31,15 +31,15 @@ def attached(shaped: Shaped) -> Shaped:
     """
     if not shaped.backward and not shaped.custom:
         return shaped
-    return _Attaching(shaped).program()
+    return _BackpropExpansion(shaped).program()
 
 
-class _Attaching(Reverse):
+class _BackpropExpansion(Reverse):
     """One run over a program, value after value as they are needed."""
 
     def __init__(self, shaped: Shaped) -> None:
         self.shaped = shaped
-        self.new = Building(shaped.sizes)
+        self.new = ProgramBuilder(shaped.sizes)
         self.number: dict[ValueId, ValueId] = {}
         self.flowing: dict[ValueId, list[ValueId]] = {}
         self.levels: dict[int, int] = {}

@@ -19,7 +19,7 @@ from ilang.core.source import Span
 from ilang.core.transform.gather import gathered
 
 
-class Building:
+class ProgramBuilder:
     """Nodes, tensors and sizes; a value is the number of its node."""
 
     def __init__(self, sizes: Sequence[Size]) -> None:

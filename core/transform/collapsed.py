@@ -51,7 +51,7 @@ def collapsed_axes(shaped: Shaped, extents: Extents, machine: Machine) -> Shaped
     is_shorter = any(finder.pairs.values())
     if longer is shaped and not is_shorter:
         return shaped
-    return _Collapsing(arranged if is_shorter else longer, finder.pairs).run()
+    return _AxisCollapse(arranged if is_shorter else longer, finder.pairs).run()
 
 
 def _arranged(shaped: Shaped) -> Shaped:
@@ -191,7 +191,7 @@ def _neighbors(index: Sequence[Affine]) -> Iterator[tuple[int | None, int | None
     return pairwise(axes)
 
 
-class _Collapsing:
+class _AxisCollapse:
     """A program whose pairs of axes become one; its values keep their numbers, and new ones have the numbers after."""
 
     def __init__(self, shaped: Shaped, pairs: dict[ValueId, set[Pair]]) -> None:

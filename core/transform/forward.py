@@ -33,7 +33,7 @@ from ilang.core.ir.scalar import (
 from ilang.core.ir.shaped import Assignment, Input, InputDimension, Read, Shaped, View
 from ilang.core.record import replace
 from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
-from ilang.core.transform.building import Building, reading
+from ilang.core.transform.building import ProgramBuilder, reading
 from ilang.core.transform.derivatives import (
     CHOICES,
     Flow,
@@ -72,7 +72,7 @@ class _Forward:
     def __init__(self, shaped: Shaped, wrt: Sequence[int], again: bool) -> None:
         self.shaped = shaped
         self.again = again
-        self.new = Building(shaped.sizes)
+        self.new = ProgramBuilder(shaped.sizes)
         self.number: dict[ValueId, ValueId] = {}
         self.tangents: dict[ValueId, ValueId] = {}
         self.sparse: set[int] = set()

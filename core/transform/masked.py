@@ -33,14 +33,14 @@ def masked_operands(shaped: Shaped, extents: Extents) -> Shaped:
     """
     if not any(read.guards for _, node in _assignments(shaped) for read in node.reads):
         return shaped
-    return _Masking(shaped, extents).run()
+    return _MaskedOperands(shaped, extents).run()
 
 
 def _assignments(shaped: Shaped) -> Iterator[tuple[ValueId, Assignment]]:
     return ((v, node) for v, node in shaped.numbered() if isinstance(node, Assignment))
 
 
-class _Masking:
+class _MaskedOperands:
     """A program whose guarded operands become values of their own."""
 
     def __init__(self, shaped: Shaped, extents: Extents) -> None:

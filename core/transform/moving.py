@@ -21,7 +21,7 @@ Parts = tuple[tuple[Axis, int], ...]
 """The axes that an axis is split into, each with its size number."""
 
 
-class Moving:
+class ViewMotion:
     """One program: its values keep their numbers until all views have moved, and new ones have the numbers after.
 
     ``splittable`` are assignments whose axes can be split, for one behind them has been.

@@ -25,7 +25,7 @@ from ilang.core.ir.assignments import renumbered, sources
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.shaped import Assignment, Input, InputDimension, Shaped, Size, View
 from ilang.core.record import record, replace
-from ilang.core.transform.building import Building, pruned
+from ilang.core.transform.building import ProgramBuilder, pruned
 
 
 @record
@@ -113,7 +113,7 @@ def _cut(shaped: Shaped, phase: Sequence[int], number: int) -> Phase:
     takes = sorted(_read(shaped, computed) - computed)
     later = _read(shaped, {v for v in _computed(shaped) if number < phase[v]})
     asked = [v for v in shaped.outputs if v in computed]
-    new = Building(shaped.sizes)
+    new = ProgramBuilder(shaped.sizes)
     place: dict[ValueId, ValueId] = {}
     for n, value in enumerate(takes):
         tensor = shaped.tensors[value]
@@ -157,7 +157,9 @@ def _read(shaped: Shaped, values: Collection[ValueId]) -> set[ValueId]:
     return read
 
 
-def _in_memory_of_its_own(new: Building, value: ValueId, outputs: Sequence[ValueId]) -> ValueId:
+def _in_memory_of_its_own(
+    new: ProgramBuilder, value: ValueId, outputs: Sequence[ValueId]
+) -> ValueId:
     """A value, or a copy of one whose memory is an output already."""
     tensor = new.tensors[value]
     if new.owner(value) not in map(new.owner, outputs):
@@ -165,7 +167,7 @@ def _in_memory_of_its_own(new: Building, value: ValueId, outputs: Sequence[Value
     return new.copied(value, tensor.dtype, tensor.name, tensor.name, new.nodes[value].span)
 
 
-def _placed(new: Building, inputs: int) -> tuple[Size, ...]:
+def _placed(new: ProgramBuilder, inputs: int) -> tuple[Size, ...]:
     """The sizes, with the dimensions of inputs that have them."""
     places: dict[int, list[InputDimension]] = {}
     for n in range(inputs):

@@ -38,7 +38,7 @@ from ilang.core.ir.scalar import renumbered as with_operands
 from ilang.core.ir.shaped import Assignment, Input, InputDimension, Read, Shaped, View
 from ilang.core.record import replace
 from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
-from ilang.core.transform.building import Building, reading
+from ilang.core.transform.building import ProgramBuilder, reading
 from ilang.core.transform.derivatives import (
     Flow,
     compared,
@@ -101,7 +101,7 @@ class Reverse:
         self.dtypes = dtypes
         self.wrt = tuple(wrt)
         self.values = values
-        self.new = Building(shaped.sizes)
+        self.new = ProgramBuilder(shaped.sizes)
         self.flowing: dict[ValueId, list[ValueId]] = {}
         self.levels: dict[int, int] = {}
         """Cotangents that are 0 in places because of guards, choices and indices (``left_out.py``)."""

@@ -33,6 +33,6 @@ def moved_views(shaped: Shaped, extents: Extents) -> Shaped:
     """
     if not any(isinstance(node, View) for node in shaped.nodes):
         return shaped
-    from ilang.core.transform.moving import Moving
+    from ilang.core.transform.moving import ViewMotion
 
-    return Moving(shaped, extents).run()
+    return ViewMotion(shaped, extents).run()

@@ -38,7 +38,7 @@ def kernel_to_fused(program: ir.Program) -> ir.Program:
     """The program with loops fused, and without temporaries that need no memory."""
     short = short_sizes(program)
     names = frozenset(buffer.name for buffer in program.buffers)
-    kernels = [_Merging(program, kernel, short, names).run() for kernel in program.kernels]
+    kernels = [_LoopFuser(program, kernel, short, names).run() for kernel in program.kernels]
     merged = replace(program, kernels=tuple(kernels))
     unread = _unread(merged)
     return with_bodies(merged, lambda kernel: _without(kernel.body, unread[kernel.name]))
@@ -63,8 +63,8 @@ def _unread(program: ir.Program) -> dict[str, set[BufferId]]:
     return unread
 
 
-class _Merging:
-    """One kernel: its blocks are traversed from the outside in."""
+class _LoopFuser:
+    """Loop fusion in one kernel, whose blocks are traversed from the outside in."""
 
     def __init__(
         self, program: ir.Program, kernel: ir.Kernel, short: set[int], names: frozenset[str]

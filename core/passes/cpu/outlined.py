@@ -29,7 +29,7 @@ def kernel_to_outlined(program: ir.Program) -> ir.Program:
     """The program whose kernels and parallel loops know what their functions take."""
     steps = {size: step for size, (_, step) in program.parts().items()}
     steps |= {size: int(USUAL) // most for size, most in program.chunks().items()}
-    kernels = tuple(_Outlining(program, kernel, steps).run() for kernel in program.kernels)
+    kernels = tuple(_Outliner(program, kernel, steps).run() for kernel in program.kernels)
     return replace(program, kernels=kernels)
 
 
@@ -55,7 +55,7 @@ class _Function:
         self.private: list[BufferId] = []
 
 
-class _Outlining:
+class _Outliner:
     """The functions of one kernel: itself, and its parallel loops as they follow each other, outer ones first."""
 
     def __init__(self, program: ir.Program, kernel: ir.Kernel, steps: Mapping[int, int]) -> None:

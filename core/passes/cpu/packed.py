@@ -32,11 +32,11 @@ def _filled_copies(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
     tiles = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.Tile))
     if not any(tile.registers is not None for tile in tiles):
         return kernel.body
-    return _Filling(program, kernel).block(kernel.body, frozenset())
+    return _Packer(program, kernel).block(kernel.body, frozenset())
 
 
-class _Filling:
-    """One kernel: its blocks are traversed from the outside in."""
+class _Packer:
+    """Packing in one kernel, whose blocks are traversed from the outside in."""
 
     def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         self.program = program

@@ -49,7 +49,7 @@ Spot = tuple[Places, int]
 
 
 @record
-class _FillingStore:
+class _PackingStore:
     """A store in a buffer that is read past the end of its rows: what is around it, and inside what fills the buffer.
 
     ``first`` is the outermost of the statements that do not read the buffer, ``lanes`` the loop along its rows.
@@ -75,14 +75,14 @@ def kernel_to_padded(program: ir.Program) -> ir.Program:
     program = _with_halves(program, set().union(*read))
     sizes = {size.fixed: n for n, size in reversed(list(enumerate(program.sizes)))}
     for kernel, numbers in zip(program.kernels, read, strict=True):
-        clearing = _Clearing(program, kernel.body, numbers, sizes)
+        padder = _ZeroPadder(program, kernel.body, numbers, sizes)
         cleared: dict[Spot, list[ir.Statement]] = {}
         for number in sorted(numbers):
-            spot = clearing.spot(number)
+            spot = padder.spot(number)
             if spot is None:
                 buffers[number] = replace(buffers[number], padded=False)
             else:
-                cleared.setdefault(spot, []).extend(clearing.nests(number))
+                cleared.setdefault(spot, []).extend(padder.nests(number))
         kernels.append(replace(kernel, body=_before(kernel.body, cleared, ())))
     padded = replace(program, buffers=tuple(buffers), kernels=tuple(kernels))
     return padded if padded.buffers == program.buffers else _guarded(padded)
@@ -108,7 +108,7 @@ def _guarded(program: ir.Program) -> ir.Program:
     return replace(program, kernels=tuple(kernels))
 
 
-class _Clearing:
+class _ZeroPadder:
     """The statements that fill some buffers of a kernel, found in one traversal, and where buffers are cleared."""
 
     def __init__(
@@ -164,7 +164,7 @@ class _Clearing:
             if nest is not None:
                 yield nest
 
-    def _filling(self, store: ir.Store, around: Path) -> _FillingStore | None:
+    def _filling(self, store: ir.Store, around: Path) -> _PackingStore | None:
         """The loops in which a store fills a buffer; None where its rows have no loop of their own there.
 
         A store that adds to a buffer, as all that is around it, reads the buffer, and does not fill it.
@@ -178,7 +178,7 @@ class _Clearing:
             if store.index[-1] == axis_index(s.variable) and s.size == size:
                 depends = any(_mentions(loop, s.variable) for loop in loops)
                 simple = s.chunk is None and not depends
-                return _FillingStore(around[:n], inside[0], inside, store, s) if simple else None
+                return _PackingStore(around[:n], inside[0], inside, store, s) if simple else None
         return None
 
     def _reads(self, path: Path, buffer: BufferId) -> bool:
@@ -197,7 +197,7 @@ def _spot(path: Path) -> Spot:
 
 
 def _nest_of_zeros(
-    program: ir.Program, filling: _FillingStore, sizes: Mapping[int | None, int]
+    program: ir.Program, filling: _PackingStore, sizes: Mapping[int | None, int]
 ) -> ir.Statement | None:
     """The loops that clear what a store fills, lanes innermost; None where it fills whole rows.
 
@@ -229,7 +229,7 @@ def _nest_of_zeros(
     return _nest(ir.If(_reaches(lanes, extent - 1), (), (cleared,)), loops[:inner])
 
 
-def _zeros(program: ir.Program, filling: _FillingStore, size: int, first: int) -> ir.Statement:
+def _zeros(program: ir.Program, filling: _PackingStore, size: int, first: int) -> ir.Statement:
     """The loop that clears so many lanes of a row, from one on."""
     store, variable = filling.store, filling.lanes.variable
     index = (*store.index[:-1], store.index[-1] + first)

@@ -27,12 +27,12 @@ from ilang.core.record import replace
 def kernel_to_threads(program: ir.Program) -> ir.Program:
     """The program with its parallel loops marked."""
     return with_bodies(
-        program, lambda kernel: _Marking(program, kernel).block(kernel.body, 0, True)
+        program, lambda kernel: _Parallelizer(program, kernel).block(kernel.body, 0, True)
     )
 
 
-class _Marking:
-    """One kernel: which of its loops are independent."""
+class _Parallelizer:
+    """The independent loops of one kernel."""
 
     def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         self.program = program

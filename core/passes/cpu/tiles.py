@@ -75,8 +75,8 @@ def _registers(program: ir.Program, tile: ir.Tile, number: int) -> Registers | N
     chain, body = chain_of(tile.body)
     if tile.vector < 2 or len(chain) < count or any(x.lanes > 1 or x.parallel for x in chain):
         return None
-    reading = _Reading(tile.buffer, buffer.dtype, chain[-1].variable)
-    inner = tuple(s for s in body if isinstance(s, (ir.Define, ir.Store)) and reading.takes(s))
+    lane_reads = _LaneReads(tile.buffer, buffer.dtype, chain[-1].variable)
+    inner = tuple(s for s in body if isinstance(s, (ir.Define, ir.Store)) and lane_reads.takes(s))
     if len(inner) < len(body):
         return None
     edge, _ = chain_of(tile.edge)
@@ -90,8 +90,8 @@ def _registers(program: ir.Program, tile: ir.Tile, number: int) -> Registers | N
         tuple(replace(loop, body=()) for loop in chain[:-count]),
         loops,
         inner,
-        tuple(dict.fromkeys(reading.along)),
-        tuple(reading.vectors),
+        tuple(dict.fromkeys(lane_reads.along)),
+        tuple(lane_reads.vectors),
         ends,
         (),
         False,
@@ -129,7 +129,7 @@ def chain_of(body: Sequence[ir.Statement]) -> tuple[list[ir.For], Sequence[ir.St
     return chain, body
 
 
-class _Reading:
+class _LaneReads:
     """The statements of an iteration of a tile: what they read lane by lane, and which variables have lanes."""
 
     def __init__(self, tile: int, dtype: str, lane: int) -> None:

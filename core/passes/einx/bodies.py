@@ -24,12 +24,12 @@ from ilang.core.ir.scalar import (
     Scalar,
     folded,
 )
-from ilang.core.passes.einx.building import EinxBuilding, Fold, LeafDimension, LeafTensor
+from ilang.core.passes.einx.building import EinxBuilder, Fold, LeafDimension, LeafTensor
 from ilang.core.record import replace
 
 
 def computed(
-    b: EinxBuilding,
+    b: EinxBuilder,
     op: EinxOp,
     operands: Sequence[LeafTensor],
     target: Sequence[LeafDimension],
@@ -65,7 +65,7 @@ def computed(
             raise AssertionError(op)
 
 
-def _spread(b: EinxBuilding, tensor: LeafTensor, target: Sequence[LeafDimension]) -> LeafTensor:
+def _spread(b: EinxBuilder, tensor: LeafTensor, target: Sequence[LeafDimension]) -> LeafTensor:
     """A result with the axes that only the output has."""
     return b.copied(tensor, target)
 
@@ -80,7 +80,7 @@ def _have(target: Sequence[LeafDimension], *operands: LeafTensor) -> list[LeafDi
 
 
 def _elementwise(
-    b: EinxBuilding, op: EinxOp, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
+    b: EinxBuilder, op: EinxOp, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
 ) -> LeafTensor:
     keys = [leaf.key for leaf in target]
     read = [b.kept(each, keys) for each in operands]
@@ -95,7 +95,7 @@ def _elementwise(
 
 
 def _log_added(
-    b: EinxBuilding, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
+    b: EinxBuilder, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
 ) -> LeafTensor:
     """ln(e^x + e^y + ...), the largest taken out before."""
     numbers = range(len(operands))
@@ -116,7 +116,7 @@ def _shift(most: Scalar) -> Scalar:
 
 
 def _reduced(
-    b: EinxBuilding, op: EinxOp, x: LeafTensor, target: Sequence[LeafDimension]
+    b: EinxBuilder, op: EinxOp, x: LeafTensor, target: Sequence[LeafDimension]
 ) -> LeafTensor:
     """One of the reductions, of the axes in brackets."""
     marked = [leaf for leaf in x.leaves if leaf.marked]
@@ -137,7 +137,7 @@ def _reduced(
 
 
 def _folded(
-    b: EinxBuilding,
+    b: EinxBuilder,
     x: LeafTensor,
     kept: Sequence[LeafDimension],
     marked: Sequence[LeafDimension],
@@ -153,7 +153,7 @@ def _folded(
     return b.assign(kept, [x, *others], scalar)
 
 
-def _over(b: EinxBuilding, total: LeafTensor, marked: Sequence[LeafDimension]) -> LeafTensor:
+def _over(b: EinxBuilder, total: LeafTensor, marked: Sequence[LeafDimension]) -> LeafTensor:
     """A sum divided by how many elements it has."""
 
     def scalar(number: Mapping[str, int]) -> Scalar:
@@ -168,13 +168,13 @@ def _over(b: EinxBuilding, total: LeafTensor, marked: Sequence[LeafDimension]) -
 
 
 def _mean(
-    b: EinxBuilding, x: LeafTensor, kept: Sequence[LeafDimension], marked: Sequence[LeafDimension]
+    b: EinxBuilder, x: LeafTensor, kept: Sequence[LeafDimension], marked: Sequence[LeafDimension]
 ) -> LeafTensor:
     return _over(b, _folded(b, x, kept, marked, "+", Operand(0)), marked)
 
 
 def _variance(
-    b: EinxBuilding,
+    b: EinxBuilder,
     x: LeafTensor,
     kept: Sequence[LeafDimension],
     marked: Sequence[LeafDimension],
@@ -189,7 +189,7 @@ def _variance(
 
 
 def _log_sum(
-    b: EinxBuilding, x: LeafTensor, kept: Sequence[LeafDimension], marked: Sequence[LeafDimension]
+    b: EinxBuilder, x: LeafTensor, kept: Sequence[LeafDimension], marked: Sequence[LeafDimension]
 ) -> LeafTensor:
     most = _folded(b, x, kept, marked, ">", Operand(0))
     shift = b.assign(kept, [most], _shift(Operand(0)))
@@ -199,7 +199,7 @@ def _log_sum(
 
 
 def _contracted(
-    b: EinxBuilding, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
+    b: EinxBuilder, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
 ) -> LeafTensor:
     """Products, two tensors at a time; an axis is summed as soon as no later tensor has it."""
     kept = {leaf.key for leaf in target}
@@ -230,7 +230,7 @@ def _plain(tensor: LeafTensor) -> LeafTensor:
 
 
 def _preserved(
-    b: EinxBuilding,
+    b: EinxBuilder,
     op: EinxOp,
     x: LeafTensor,
     target: Sequence[LeafDimension],
@@ -264,7 +264,7 @@ def _renamed(x: LeafTensor, target: Sequence[LeafDimension]) -> list[LeafDimensi
 
 
 def _softmax(
-    b: EinxBuilding,
+    b: EinxBuilder,
     x: LeafTensor,
     target: Sequence[LeafDimension],
     marked: Sequence[LeafDimension],
@@ -282,7 +282,7 @@ def _softmax(
 
 
 def _sorted(
-    b: EinxBuilding, op: EinxOp, x: LeafTensor, marked: Sequence[LeafDimension]
+    b: EinxBuilder, op: EinxOp, x: LeafTensor, marked: Sequence[LeafDimension]
 ) -> LeafTensor:
     """Elements, or where they were, in ascending order along one axis: equal ones in their order, NaN last.
 
@@ -318,7 +318,7 @@ def _before(axis: int, other: int) -> Scalar:
 
 
 def _shifts(
-    b: EinxBuilding, marked: Sequence[LeafDimension], shift: object
+    b: EinxBuilder, marked: Sequence[LeafDimension], shift: object
 ) -> list[tuple[LeafDimension, int | None]]:
     """By how much each axis is rolled."""
     shifts = shift if isinstance(shift, tuple) else (shift,) * len(marked)
@@ -331,7 +331,7 @@ def _shifts(
 
 
 def _moved(
-    b: EinxBuilding,
+    b: EinxBuilder,
     x: LeafTensor,
     target: Sequence[LeafDimension],
     moves: Sequence[tuple[LeafDimension, int | None]],
@@ -356,7 +356,7 @@ def _moved(
 
 
 def _gathered(
-    b: EinxBuilding,
+    b: EinxBuilder,
     x: LeafTensor,
     target: Sequence[LeafDimension],
     places: Mapping[str, LeafTensor],
@@ -373,7 +373,7 @@ def _gathered(
 
 
 def _argument(
-    b: EinxBuilding, op: EinxOp, x: LeafTensor, target: Sequence[LeafDimension]
+    b: EinxBuilder, op: EinxOp, x: LeafTensor, target: Sequence[LeafDimension]
 ) -> LeafTensor:
     """The place of the first extreme: a coordinate per axis in brackets, along one axis of the output or none."""
     marked = [leaf for leaf in x.leaves if leaf.marked]
@@ -400,7 +400,7 @@ def _argument(
 
 
 def _first(
-    b: EinxBuilding,
+    b: EinxBuilder,
     x: LeafTensor,
     most: LeafTensor,
     kept: Sequence[LeafDimension],
@@ -427,7 +427,7 @@ def _first(
 
 
 def _pairs(
-    x: LeafTensor, operands: Sequence[LeafTensor], b: EinxBuilding
+    x: LeafTensor, operands: Sequence[LeafTensor], b: EinxBuilder
 ) -> list[tuple[LeafDimension, LeafTensor]]:
     """Each axis in brackets, and the tensor that gives its positions.
 
@@ -449,7 +449,7 @@ def _pairs(
 
 
 def _got(
-    b: EinxBuilding, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
+    b: EinxBuilder, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
 ) -> LeafTensor:
     x, *coordinates = operands
     keys = [leaf.key for leaf in target]
@@ -460,7 +460,7 @@ def _got(
 
 
 def _stored(
-    b: EinxBuilding, op: EinxOp, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
+    b: EinxBuilder, op: EinxOp, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
 ) -> LeafTensor:
     x, *coordinates, updates = operands
     pairs = _pairs(x, coordinates, b)

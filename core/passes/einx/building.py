@@ -66,7 +66,7 @@ class _Dim:
     marked: bool
 
 
-class EinxBuilding:
+class EinxBuilder:
     """Nodes under construction; the values before them are those of ``nodes``."""
 
     def __init__(

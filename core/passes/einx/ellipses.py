@@ -71,7 +71,7 @@ def repeat(form: einx.Form, ranks: Sequence[int | None], names: Sequence[str]) -
     counts = _Counts(form)
     counts.take_parameters(form.parameters)
     counts.take_ranks(form.inputs, ranks, names)
-    return _Repeating(form, counts).run()
+    return _Repetitions(form, counts).run()
 
 
 class _Counts:
@@ -276,7 +276,7 @@ def _lengths(parameter: einx.Parameter, value: einx.Sizes) -> list[int]:
     return [len(value), *(inner[0] if inner else [])]
 
 
-class _Repeating:
+class _Repetitions:
     """Expressions under construction, and the names of the axes of their repetitions."""
 
     def __init__(self, form: einx.Form, counts: _Counts) -> None:

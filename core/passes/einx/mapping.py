@@ -29,7 +29,7 @@ from ilang.core.ir.operation import Amount, Einsum, Operation, Sized
 from ilang.core.ir.scalar import Extent, Operand, Position, Scalar
 from ilang.core.ir.spec import AxisLabel, ShapeSpec
 from ilang.core.names import Names
-from ilang.core.passes.einx.building import EinxBuilding, LeafDimension, LeafTensor
+from ilang.core.passes.einx.building import EinxBuilder, LeafDimension, LeafTensor
 from ilang.core.record import mapped, replace
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class Along:
     """A program without einx operations, put along the leaves of its inputs that are not in brackets."""
 
     def __init__(
-        self, building: EinxBuilding, program: Graph, order: Sequence[LeafDimension]
+        self, building: EinxBuilder, program: Graph, order: Sequence[LeafDimension]
     ) -> None:
         """Add to what is built; ``order`` has the leaves that any input may be along, as results have them."""
         self.building = building

@@ -71,13 +71,13 @@ def _with_barriers(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
     assert isinstance(spread, ThreadLoop)
     if spread.over == "grid":
         return kernel.body
-    placing = Placing(program, spread)
-    _, after = placing.block(spread.body, Touched())
-    body, _ = placing.block(spread.body, placing.of_block(after))
+    placement = BarrierPlacement(program, spread)
+    _, after = placement.block(spread.body, Touched())
+    body, _ = placement.block(spread.body, placement.of_block(after))
     return (replace(spread, body=body),)
 
 
-class Placing:
+class BarrierPlacement:
     """One kernel: the buffers that threads may meet in."""
 
     def __init__(self, program: ir.Program, spread: ThreadLoop) -> None:

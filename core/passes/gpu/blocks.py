@@ -79,11 +79,11 @@ def kernel_to_blocks(
             "its blocks would be inside of threads, or inside of loops that several values share"
         )
         return Refusal("E0335", problem, "make loops for blocks the outermost ones")
-    spreading = _Spreading(program, kernel)
-    body_of_threads = spreading.block(body)
+    mapper = _BlockMapper(program, kernel)
+    body_of_threads = mapper.block(body)
     if body_of_threads is None:
-        return spreading.refusal
-    if all(loop.role == "l" for loop in every if loop.role in THREAD_ROLES) and spreading.asked:
+        return mapper.refusal
+    if all(loop.role == "l" for loop in every if loop.role in THREAD_ROLES) and mapper.asked:
         inside = counted(body_of_threads, device.warp)
         if all(
             loop.role in ("y", "z") for loop in loops
@@ -92,8 +92,8 @@ def kernel_to_blocks(
         return ThreadLoop(tuple(loops), "warps", device.block_threads, inside)
     if any(loop.role == "l" for loop in every):
         return Refusal("E0335", "some of its loops are for lanes, others for threads", ALONE)
-    shape = spreading.shape(body_of_threads)
-    count = prod(shape) if shape else spreading.wanted()
+    shape = mapper.shape(body_of_threads)
+    count = prod(shape) if shape else mapper.wanted()
     whole = count if shape else -(-count // device.warp) * device.warp
     if device.most_block_threads < whole:
         problem = f"its parts need {whole:,} threads in a block together, of {device.most_block_threads:,}"
@@ -120,7 +120,7 @@ def counted(body: ir.Block, threads: int) -> ir.Block:
     return tuple(out)
 
 
-class _Spreading:
+class _BlockMapper:
     """One kernel: what its blocks become, and how many threads they need."""
 
     def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:

@@ -41,15 +41,15 @@ def kernel_to_buffers(program: ir.Program) -> ir.Program:
     """The program with two buffers for what is double-buffered."""
     if not any(buffer.double for buffer in program.buffers):
         return program
-    doubling = _Doubling(program)
-    kernels = tuple(doubling.kernel(kernel) for kernel in program.kernels)
-    buffers = tuple(replace(buffer, double=False) for buffer in doubling.copies.buffers)
+    doubled = _DoubleBuffers(program)
+    kernels = tuple(doubled.kernel(kernel) for kernel in program.kernels)
+    buffers = tuple(replace(buffer, double=False) for buffer in doubled.copies.buffers)
     return replace(
-        program, kernels=kernels, buffers=buffers, sizes=tuple(doubling.copies.numbering.sizes)
+        program, kernels=kernels, buffers=buffers, sizes=tuple(doubled.copies.numbering.sizes)
     )
 
 
-class _Doubling:
+class _DoubleBuffers:
     """A program, and the loops of a kernel in which buffers take turns, by their variables."""
 
     def __init__(self, program: ir.Program) -> None:

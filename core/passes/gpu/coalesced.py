@@ -58,19 +58,19 @@ class _Results:
 
 def kernel_to_coalesced(program: ir.Program) -> ir.Program:
     """The program with stores coalesced through shared memory."""
-    storing = _Storing(program)
-    kernels = tuple(storing.kernel(kernel) for kernel in program.kernels)
-    if len(storing.buffers) == len(program.buffers):
+    coalescer = _StoreCoalescer(program)
+    kernels = tuple(coalescer.kernel(kernel) for kernel in program.kernels)
+    if len(coalescer.buffers) == len(program.buffers):
         return program
     return replace(
         program,
         kernels=kernels,
-        buffers=tuple(storing.buffers),
-        sizes=tuple(storing.numbering.sizes),
+        buffers=tuple(coalescer.buffers),
+        sizes=tuple(coalescer.numbering.sizes),
     )
 
 
-class _Storing:
+class _StoreCoalescer:
     """A program, its buffers, and the bytes that a block of a kernel shares, of so many at a time at least."""
 
     def __init__(self, program: ir.Program) -> None:

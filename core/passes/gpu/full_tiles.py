@@ -45,14 +45,14 @@ def _freed(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
     assert isinstance(spread, ThreadLoop)
     if spread.over == "grid":
         return kernel.body
-    freeing = _Freeing(program, kernel)
-    body = freeing.filled(spread.body, spread.body)
-    freeing.unread = Unread(body)
-    return (replace(spread, body=freeing.regions(body)),)
+    splitter = _TileSplitter(program, kernel)
+    body = splitter.filled(spread.body, spread.body)
+    splitter.unread = Unread(body)
+    return (replace(spread, body=splitter.regions(body)),)
 
 
-class _Freeing:
-    """One kernel: where all threads of a block are together, and what they test there."""
+class _TileSplitter:
+    """Full tiles of one kernel: where all threads of a block are together, and what they test there."""
 
     def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         device = program.machine.device

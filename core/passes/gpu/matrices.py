@@ -40,15 +40,15 @@ from ilang.core.record import replace
 
 def kernel_to_matrices(program: ir.Program) -> ir.Program:
     """The program with products of a matrix unit."""
-    multiplying = _Multiplying(program)
-    kernels = tuple(multiplying.kernel(kernel) for kernel in program.kernels)
+    instructions = _MatrixInstructions(program)
+    kernels = tuple(instructions.kernel(kernel) for kernel in program.kernels)
     if all(a is b for a, b in zip(kernels, program.kernels, strict=True)):
         return program
-    buffers, sizes = tuple(multiplying.buffers), tuple(multiplying.numbering.sizes)
+    buffers, sizes = tuple(instructions.buffers), tuple(instructions.numbering.sizes)
     return replace(program, kernels=kernels, buffers=buffers, sizes=sizes)
 
 
-class _Multiplying:
+class _MatrixInstructions:
     """A program, and the registers that lanes hold factors in."""
 
     def __init__(self, program: ir.Program) -> None:

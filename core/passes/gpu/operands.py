@@ -25,14 +25,14 @@ from ilang.core.record import replace
 
 def kernel_to_operands(program: ir.Program) -> ir.Program:
     """The program with operands of shared memory held in registers."""
-    holding = _Holding(program)
-    kernels = tuple(holding.kernel(kernel) for kernel in program.kernels)
-    if len(holding.buffers) == len(program.buffers):
+    operands = _RegisterOperands(program)
+    kernels = tuple(operands.kernel(kernel) for kernel in program.kernels)
+    if len(operands.buffers) == len(program.buffers):
         return program
-    return replace(program, kernels=kernels, buffers=tuple(holding.buffers))
+    return replace(program, kernels=kernels, buffers=tuple(operands.buffers))
 
 
-class _Holding:
+class _RegisterOperands:
     """A program, and the buffers that its operands are held in."""
 
     def __init__(self, program: ir.Program) -> None:
@@ -41,7 +41,7 @@ class _Holding:
         self.registers: dict[tuple[int, tuple[int, ...]], int] = {}
 
     def kernel(self, kernel: ir.Kernel) -> ir.Kernel:
-        """A kernel with operands that threads hold; those of each kernel are others."""
+        """A kernel with operands held in registers, which are its own."""
         (spread,) = kernel.body
         assert isinstance(spread, ThreadLoop)
         self.registers.clear()

@@ -29,7 +29,7 @@ from ilang.core.record import replace
 def kernel_to_transposes(program: Program) -> Program:
     """The program with transposing copies without bank conflicts."""
     sizes = list(program.sizes)
-    kernels = tuple(_Sharing(program, kernel, sizes).run() for kernel in program.kernels)
+    kernels = tuple(_CopyMapper(program, kernel, sizes).run() for kernel in program.kernels)
     if all(a is b for a, b in zip(kernels, program.kernels, strict=True)):
         return program
     return replace(program, kernels=kernels, sizes=tuple(sizes))
@@ -78,8 +78,8 @@ def _only_store(body: Block) -> Store | None:
     return body[0] if len(body) == 1 and isinstance(body[0], Store) else None
 
 
-class _Sharing:
-    """One kernel: its names."""
+class _CopyMapper:
+    """Transposing copies of one kernel, mapped to threads, and its names."""
 
     def __init__(self, program: Program, kernel: Kernel, sizes: list[Size]) -> None:
         self.program = program

@@ -34,13 +34,13 @@ Index = tuple[Affine, ...]
 def kernel_to_vectorized(program: ir.Program) -> ir.Program:
     """The program with vectorized loads and stores."""
     sizes = list(program.sizes)
-    kernels = tuple(_Moving(program, kernel, sizes).run() for kernel in program.kernels)
+    kernels = tuple(_Vectorizer(program, kernel, sizes).run() for kernel in program.kernels)
     moving = replace(program, kernels=kernels, sizes=tuple(sizes))
     return replace(moving, kernels=tuple(with_neighbors(moving, each) for each in kernels))
 
 
-class _Moving:
-    """One kernel: its names, and the buffers that a region moves."""
+class _Vectorizer:
+    """Vectorized accesses of one kernel: its names, and the buffers that a region moves."""
 
     def __init__(self, program: ir.Program, kernel: ir.Kernel, sizes: list[Size]) -> None:
         self.program = program

@@ -54,7 +54,7 @@ def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> list[A
     matrices = matrices_of(shaped, readers, tiled, extents, alone=machine.device is not None)
     if not matrices:
         return []
-    from ilang.core.schedule.matrices.apart_copies import Copying, Worth, running
+    from ilang.core.schedule.matrices.apart_copies import MatrixCopies, Worth, running
 
     worth = Worth(shaped, readers, tiled, matrices, machine)
     chosen = [each for n, each in enumerate(matrices) if worth.holds(n)]
@@ -67,5 +67,5 @@ def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> list[A
     }
     if not chosen:
         return []
-    ways = [running(shaped, readers, tiled, chosen), Copying(shaped, chosen, worked).run()]
+    ways = [running(shaped, readers, tiled, chosen), MatrixCopies(shaped, chosen, worked).run()]
     return [way for way in ways if way is not None]

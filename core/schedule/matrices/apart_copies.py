@@ -48,7 +48,7 @@ class Worth:
         self.readers = readers
         self.tiled = tiled
         self.machine = machine
-        self.copying = Copying(shaped, groups, {})
+        self.copying = MatrixCopies(shaped, groups, {})
 
     def holds(self, number: int) -> bool:
         """Whether the matrices of this number are.
@@ -178,7 +178,7 @@ def running(
     )
 
 
-class Copying:
+class MatrixCopies:
     """One program: what is there so far of the new one."""
 
     def __init__(

@@ -52,11 +52,11 @@ def matrices_of(
         if first in done:
             continue
         among = like[tuple(sorted(_dims(shaped, first).elements()))] - stored
-        labelled = _Labelling(shaped, inlining, tilings, among).run(first)
+        labelled = _Labels(shaped, inlining, tilings, among).run(first)
         unread = labelled.read_otherwise()
         stored |= unread
         if unread and first not in unread:
-            labelled = _Labelling(shaped, inlining, tilings, among - unread).run(first)
+            labelled = _Labels(shaped, inlining, tilings, among - unread).run(first)
         done |= labelled.connected | unread
         matrices = labelled.matrices(extents, alone)
         if matrices is not None:
@@ -131,7 +131,7 @@ def _is_summed(inlining: Inlining, value: int) -> bool:
     return sole is not None and sole[0].acc is not None
 
 
-class _Labelling:
+class _Labels:
     """The matrices that are computed from each other, beginning with one."""
 
     def __init__(
@@ -147,7 +147,7 @@ class _Labelling:
         self.unread: set[int] = set()
         self.fails = False
 
-    def run(self, first: int) -> _Labelling:
+    def run(self, first: int) -> _Labels:
         """Label everything that is made of a matrix, and what that is made of, up to what is none."""
         todo = [first]
         node = self._node(first)

@@ -29,11 +29,11 @@ def shared_out(shaped: Shaped, inlining: Inlining, groups: Sequence[Matrices]) -
         inlining: who reads each value.
         groups: the matrices, what reads them, and no kernels.
     """
-    reaching = _Reaching(shaped, groups)
-    return [_Kernels(shaped, inlining, group, reaching).matrices() for group in groups]
+    reachability = _Reachability(shaped, groups)
+    return [_Kernels(shaped, inlining, group, reachability).matrices() for group in groups]
 
 
-class _Reaching:
+class _Reachability:
     """The exits of matrices from which each value is computed, as a bit of a number for each of them."""
 
     def __init__(self, shaped: Shaped, groups: Sequence[Matrices]) -> None:
@@ -56,12 +56,12 @@ class _Kernels:
     """The exits of some matrices, shared out to kernels."""
 
     def __init__(
-        self, shaped: Shaped, inlining: Inlining, group: Matrices, reaching: _Reaching
+        self, shaped: Shaped, inlining: Inlining, group: Matrices, reachability: _Reachability
     ) -> None:
         self.shaped = shaped
         self.inlining = inlining
         self.group = group
-        self.reaching = reaching
+        self.reachability = reachability
         self.axes = dict(group.axes)
         self.exits = group.exits
         self.rows: set[int] = set()
@@ -129,7 +129,7 @@ class _Kernels:
     def _from(self, source: int) -> dict[int, bool]:
         """The exits that what reads a value is computed from, and whether row by row alone."""
         known, reach = self.exits.get(source), self.reach.get(source)
-        reach = self.reaching.among(source, self.exits) if reach is None else reach
+        reach = self.reachability.among(source, self.exits) if reach is None else reach
         if known is None:
             return reach
         return {**(reach if known.is_row else dict.fromkeys(reach, False)), source: known.is_row}

@@ -52,13 +52,13 @@ def _graph(text: str) -> graph.Graph:
 @pytest.mark.parametrize("title", PROGRAMS)
 def test_a_repeated_use_is_the_use_written_out(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program = _graph(PROGRAMS[title])
-    start = wiring._Wiring.__init__
+    start = wiring._GraphBuilder.__init__
 
-    def forget(self: wiring._Wiring, *args: Any) -> None:
+    def forget(self: wiring._GraphBuilder, *args: Any) -> None:
         start(self, *args)
         self.uses = _Forgetful()
 
-    monkeypatch.setattr(wiring._Wiring, "__init__", forget)
+    monkeypatch.setattr(wiring._GraphBuilder, "__init__", forget)
     anew = _graph(PROGRAMS[title])
     assert program == anew
     spans = [[each.span for each in one.nodes] for one in (program, anew)]
