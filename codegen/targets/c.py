@@ -333,13 +333,13 @@ class _Emission:
         """A loop; where all is divided by one number, a loop that does not divide stands before."""
         inside, spelling = indent, functions.spelling
         name = spelling.variable(loop.variable)
-        if loop.quotient is not None:
-            from ilang.codegen.targets import c_quotient
+        if loop.division is not None:
+            from ilang.codegen.targets import c_reciprocal
 
             yield f"{inside}{{"
             inside += INDENT
             head = f"for ({ends.declared(name)}; {name} < {ends.end}; ++{name}) {{"
-            yield from c_quotient.lines(loop, loop.quotient, head, spelling, inside)
+            yield from c_reciprocal.lines(loop, loop.division, head, spelling, inside)
         yield from self._iterations(loop, ends, functions, inside)
         while inside != indent:
             inside = inside[: -len(INDENT)]
@@ -362,7 +362,7 @@ class _Emission:
             yield f"{inside}{first};"
             lines, pieces = c_cut.pieces(parts, loop.variable, end, spelling)
             yield from (inside + line for line in lines)
-        copies = [LEFT_SMALL] if loop.quotient is not None else []
+        copies = [LEFT_SMALL] if loop.division is not None else []
         if loop.copies is not None:
             copies = [f"#pragma GCC unroll {loop.copies}"]
         for head, body in pieces:

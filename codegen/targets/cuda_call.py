@@ -373,7 +373,7 @@ class _Caller:
         if scratch and grid.sizes:
             threads = min(self.workers, threads)
             most = self.workers // threads
-        grid_each = threads if grid.neighbors == 1 else grid.threads * grid.neighbors
+        grid_each = threads if grid.vector == 1 else grid.threads * grid.vector
         each = {"grid": grid_each, "warps": grid.threads // self.device.warp}.get(grid.over, 1)
         iterations = prod(self.extents[n] for n in grid.sizes)
         first = min(_parts(iterations, each), most) if grid.sizes else 1

@@ -206,7 +206,7 @@ class Entry(c_entry.Entry):
                 f"{indent}const int threads = plan.workers < {threads} ? (int)plan.workers : {threads};"
             ]
             threads, most = "threads", "plan.workers / threads"
-        grid_each = threads if grid.neighbors == 1 else str(grid.threads * grid.neighbors)
+        grid_each = threads if grid.vector == 1 else str(grid.threads * grid.vector)
         each = {"grid": grid_each, "warps": str(grid.threads // self.warp)}.get(grid.over, "1")
         blocks = f"blocks_of({sizes}, {each}, {most})" if sizes else "1"
         if any(across):

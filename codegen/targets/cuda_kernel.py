@@ -17,9 +17,9 @@ from ilang.core.ir.gpu import (
     Barrier,
     CombineThreads,
     MatrixProduct,
-    Neighbors,
     SwapBuffers,
     ThreadLoop,
+    VectorAccess,
 )
 from ilang.core.ir.host import Host, Launch
 from ilang.core.ir.scalar import Apply
@@ -190,9 +190,9 @@ class KernelText:
             yield f"{indent}{{"
             yield from self._spread(s, indent + INDENT, is_alone)
             yield f"{indent}}}"
-        elif s.neighbors is not None:
+        elif s.vectors is not None:
             self.ends.add((ends, indent))
-            yield from self._several(s, s.neighbors, indent)
+            yield from self._several(s, s.vectors, indent)
         elif s.over != "threads":
             yield from self._across(s, ("z", "y"), indent)
         elif s.loops[0].role in THREAD_DIMENSIONS:
@@ -204,7 +204,7 @@ class KernelText:
     def _named_ends(self, s: ThreadLoop) -> str:
         """The loop of whose iterations the first or the last are variables of the block around; "" of none."""
         last = s.loops[-1]
-        is_left = s.neighbors is not None and s.neighbors.leaves
+        is_left = s.vectors is not None and s.vectors.leaves
         return self.spelling.variable(last.variable) if is_left or last.chunk is not None else ""
 
     def _one_by_one(
@@ -218,11 +218,11 @@ class KernelText:
         else:
             yield from self._turns(s, s.loops, indent, start)
 
-    def _several(self, s: ThreadLoop, neighbors: Neighbors, indent: str) -> Iterator[str]:
+    def _several(self, s: ThreadLoop, vectors: VectorAccess, indent: str) -> Iterator[str]:
         """Iterations several at a time; one by one those that are left over, or all where the others cannot be."""
         spelling, last = self.spelling, s.loops[-1]
         name, size = spelling.variable(last.variable), spelling.size(last.size)
-        start = f"start_{name}" if neighbors.leaves else ""
+        start = f"start_{name}" if vectors.leaves else ""
         first, end = "0", size
         if last.chunk is not None:
             first, end = self._ends(last)
@@ -230,10 +230,10 @@ class KernelText:
             end = f"end_{name}"
         if start:
             yield f"{indent}{self.index} {start} = {first};"
-        yield f"{indent}if ({cuda_vectors.condition(spelling, neighbors)}) {{"
-        yield from self._groups(s, neighbors, start or first, indent + INDENT)
+        yield f"{indent}if ({cuda_vectors.condition(spelling, vectors)}) {{"
+        yield from self._groups(s, vectors, start or first, indent + INDENT)
         if start:
-            yield f"{indent}{INDENT}{start} += ({end} - {start}) / {neighbors.count} * {neighbors.count};"
+            yield f"{indent}{INDENT}{start} += ({end} - {start}) / {vectors.count} * {vectors.count};"
             yield f"{indent}}}"
             yield from self._one_by_one(s, indent, is_alone=False, start=start)
             return
@@ -241,48 +241,46 @@ class KernelText:
         yield from self._one_by_one(s, indent + INDENT, is_alone=True)
         yield f"{indent}}}"
 
-    def _neighbors(self, neighbors: Neighbors, indent: str) -> Iterator[str]:
-        """The statements of a worker for some neighbors, inside of the loops that an iteration is."""
+    def _vectors(self, vectors: VectorAccess, indent: str) -> Iterator[str]:
+        """The statements of a worker for a vector, inside of the loops that an iteration is."""
         inside = indent
-        for loop in neighbors.loops:
+        for loop in vectors.loops:
             yield from self._opened(loop, inside)
             inside += INDENT
-        yield from cuda_vectors.together(self.spelling, neighbors, inside)
-        for _ in neighbors.loops:
+        yield from cuda_vectors.together(self.spelling, vectors, inside)
+        for _ in vectors.loops:
             inside = inside.removesuffix(INDENT)
             yield f"{inside}}}"
 
     def _groups(
-        self, s: ThreadLoop, neighbors: Neighbors, first: str, indent: str
+        self, s: ThreadLoop, vectors: VectorAccess, first: str, indent: str
     ) -> Iterator[str]:
         """Iterations several at a time, of those that are whole groups; of a chunk from the ``first`` one on."""
         inside, last = indent + INDENT, s.loops[-1]
-        body = [*self._past(s, inside), *self._neighbors(neighbors, inside)]
+        body = [*self._past(s, inside), *self._vectors(vectors, inside)]
         if s.over == "threads" and len(s.loops) == 1:
             name = self.spelling.variable(last.variable)
             thread = f"({self.thread})" if " " in self.thread else self.thread
             begin = (
-                f"{neighbors.count} * {thread}"
+                f"{vectors.count} * {thread}"
                 if first == "0"
-                else f"{first} + {neighbors.count} * {thread}"
+                else f"{first} + {vectors.count} * {thread}"
             )
-            of_last = name if last.size in neighbors.whole else f"{name} + {neighbors.count - 1}"
+            of_last = name if last.size in vectors.whole else f"{name} + {vectors.count - 1}"
             end = self.spelling.size(last.size) if last.chunk is None else f"end_{name}"
-            step = int(self.threads) * neighbors.count
+            step = int(self.threads) * vectors.count
             kind = self._kind(last) if first == "0" else self.index
             yield f"{indent}for ({kind} {name} = {begin}; {of_last} < {end}; {name} += {step}) {{"
         else:
             sizes = [self.spelling.size(loop.size) for loop in s.loops]
             extent = self.program.sizes[last.size].fixed
             groups = (
-                f"{sizes[-1]} / {neighbors.count}"
-                if extent is None
-                else str(extent // neighbors.count)
+                f"{sizes[-1]} / {vectors.count}" if extent is None else str(extent // vectors.count)
             )
             sizes[-1] = f"({groups})" if extent is None and len(sizes) > 1 else groups
             at, kind = AT[s.over], self._counter(s)
             yield f"{indent}for ({self._counted(s, kind, at, product(sizes))}) {{"
-            yield from self._variables(s.loops, at, body, inside, sizes, neighbors.count)
+            yield from self._variables(s.loops, at, body, inside, sizes, vectors.count)
         yield from body
         yield f"{indent}}}"
 
@@ -419,7 +417,7 @@ class KernelText:
         first, end = self._ends(loop)
         first = start or first
         name = self.spelling.variable(loop.variable)
-        if s.neighbors is None:
+        if s.vectors is None:
             yield f"{indent}const {self.index} end_{name} = {end};"
         step = f"{name} += {self.threads}"
         head = f"{self.index} {name} = {first} + {self.thread}; {name} < end_{name}; {step}"

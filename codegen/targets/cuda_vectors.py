@@ -9,7 +9,7 @@ from ilang.codegen.targets.cfamily import INDENT, Spelling
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import BYTES
-from ilang.core.ir.gpu import Neighbors
+from ilang.core.ir.gpu import VectorAccess
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Change, Define, For, Statement, Store
 from ilang.core.ir.rewriting import parts_of
@@ -105,36 +105,36 @@ def _kind(spelling: Spelling, number: int, count: int) -> str:
     return f"{VECTORS[spelling.program.buffers[number].dtype]}{count}"
 
 
-def condition(spelling: Spelling, neighbors: Neighbors) -> str:
+def condition(spelling: Spelling, vectors: VectorAccess) -> str:
     """The condition in which iterations go several at a time: sizes are multiples, and the first rows begin at one."""
-    words = [f"{spelling.size(size)} % {neighbors.count} == 0" for size in neighbors.whole]
-    for number in neighbors.moved:
+    words = [f"{spelling.size(size)} % {vectors.count} == 0" for size in vectors.whole]
+    for number in vectors.moved:
         buffer = spelling.program.buffers[number]
-        bytes_ = neighbors.count * BYTES[buffer.dtype]
+        bytes_ = vectors.count * BYTES[buffer.dtype]
         words.append(f"(size_t){identifier(buffer.name)} % {bytes_} == 0")
     return " && ".join(words)
 
 
 def together(
     spelling: Spelling,
-    neighbors: Neighbors,
+    vectors: VectorAccess,
     indent: str,
 ) -> Iterator[str]:
-    """The statements of a worker for some neighbors, with the names of a kernel."""
-    loads = [[*dict.fromkeys(_loads(body, neighbors.moved))] for body in neighbors.each]
-    stores = [s for s in neighbors.each[0] if isinstance(s, Store) and s.buffer in neighbors.moved]
+    """The statements of a worker for a vector, with the names of a kernel."""
+    loads = [[*dict.fromkeys(_loads(body, vectors.moved))] for body in vectors.each]
+    stores = [s for s in vectors.each[0] if isinstance(s, Store) and s.buffer in vectors.moved]
     for n, load in enumerate(loads[0]):
-        kind = _kind(spelling, load.buffer, neighbors.count)
-        place = vector(spelling, load.buffer, load.index, neighbors.count, "const ")
+        kind = _kind(spelling, load.buffer, vectors.count)
+        place = vector(spelling, load.buffer, load.index, vectors.count, "const ")
         yield f"{indent}const {kind} loaded_{n} = {place};"
     for n, store in enumerate(stores):
-        yield f"{indent}{_kind(spelling, store.buffer, neighbors.count)} stored_{n};"
+        yield f"{indent}{_kind(spelling, store.buffer, vectors.count)} stored_{n};"
     places = {store.buffer: f"stored_{n}" for n, store in enumerate(stores)}
-    for lane, body, lanes in zip(LANES, neighbors.each, loads, strict=False):
+    for lane, body, lanes in zip(LANES, vectors.each, loads, strict=False):
         words = {load: _given(spelling, load, f"loaded_{n}.{lane}") for n, load in enumerate(lanes)}
         yield from _lane(Held(spelling, words), body, places, lane, indent)
     for n, store in enumerate(stores):
-        place = vector(spelling, store.buffer, store.index, neighbors.count)
+        place = vector(spelling, store.buffer, store.index, vectors.count)
         yield f"{indent}{place} = stored_{n};"
 
 
@@ -145,7 +145,7 @@ def _lane(
     lane: str,
     indent: str,
 ) -> Iterator[str]:
-    """The statements for one of the neighbors; its variables are its own."""
+    """The statements for one element of a vector; its variables are its own."""
     scoped = any(isinstance(s, Define) for s in body)
     inside = indent + INDENT if scoped else indent
     if scoped:

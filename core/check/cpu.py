@@ -165,9 +165,9 @@ def prefetch(program: ir.Program, loop: ir.For, demand: Demand) -> None:
             demand(shared, "a loop fetches no scratch")
 
 
-def quotient(loop: ir.For, demand: Demand) -> None:
+def division(loop: ir.For, demand: Demand) -> None:
     """The division of a loop by one number: the body does it once, and nothing that runs in parts or by threads."""
-    division = loop.quotient
+    division = loop.division
     if division is None:
         return
     whole = not loop.parallel and loop.lanes == 1 and loop.copies is None and loop.cut is None

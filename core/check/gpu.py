@@ -16,16 +16,16 @@ from ilang.core.ir.gpu import (
     Barrier,
     CombineThreads,
     MatrixProduct,
-    Neighbors,
     SwapBuffers,
     ThreadLoop,
+    VectorAccess,
 )
 from ilang.core.ir.ids import LocalId
 from ilang.core.ir.rewriting import accesses, chosen_loads, named, strides, substituted
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.passes.gpu.barriers import kernel_to_barriers
-from ilang.core.passes.gpu.neighbors import each_of, innermost, leaves_some
 from ilang.core.passes.gpu.tightened import tightened
+from ilang.core.passes.gpu.vector_access import each_of, innermost, leaves_some
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
 
@@ -173,7 +173,7 @@ def _alike(program: ir.Program, kernel: ir.Kernel, body: ir.Block) -> None:
 def _together(
     program: ir.Program, kernel: ir.Kernel, body: ir.Block, aligned: frozenset[int]
 ) -> None:
-    """Neighbors that are moved together are a vector's, along a row of an aligned buffer."""
+    """Elements that are moved together are a vector's, along a row of an aligned buffer."""
     for s in body:
         if isinstance(s, ir.For) and s.wide:
             arrays = {number for number in s.wide if program.buffers[number].space != "shared"}
@@ -198,8 +198,8 @@ def _together(
                     for part in ends
                 )
                 _demand(program, kernel, along, "vectors begin at multiples of their length")
-        if isinstance(s, ThreadLoop) and s.neighbors is not None:
-            _neighbors(program, kernel, s, s.neighbors)
+        if isinstance(s, ThreadLoop) and s.vectors is not None:
+            _vectors(program, kernel, s, s.vectors)
         if isinstance(s, ir.If):
             _together(program, kernel, s.body, aligned | set(s.aligned))
             _together(program, kernel, s.otherwise, aligned)
@@ -208,36 +208,34 @@ def _together(
                 _together(program, kernel, block, aligned)
 
 
-def _neighbors(program: ir.Program, kernel: ir.Kernel, s: ThreadLoop, neighbors: Neighbors) -> None:
-    """Neighbors do what their iterations do, each in a place of its own, and are of memory that nobody keeps."""
+def _vectors(program: ir.Program, kernel: ir.Kernel, s: ThreadLoop, vectors: VectorAccess) -> None:
+    """Vectors do what their iterations do, each in a place of its own, and are of memory that nobody keeps."""
     last = s.loops[-1]
     around = tuple(replace(loop, body=()) for loop in innermost(s)[0])
-    same = neighbors.each == each_of(s, neighbors.count) and neighbors.loops == around
-    _demand(program, kernel, same, "neighbors do what their iterations do")
-    left = leaves_some(program, last, neighbors.whole, neighbors.count)
-    _demand(program, kernel, neighbors.leaves == left, "iterations after the groups are known")
+    same = vectors.each == each_of(s, vectors.count) and vectors.loops == around
+    _demand(program, kernel, same, "vectors do what their iterations do")
+    left = leaves_some(program, last, vectors.whole, vectors.count)
+    _demand(program, kernel, vectors.leaves == left, "iterations after the groups are known")
     chunk = last.chunk
-    plain = not last.end and (chunk is None or chunk.multiple % neighbors.count == 0)
-    _demand(program, kernel, plain, "loops over neighbors end where dimensions do")
+    plain = not last.end and (chunk is None or chunk.multiple % vectors.count == 0)
+    _demand(program, kernel, plain, "loops over vectors end where dimensions do")
     for number, index in accesses(s.body):
         buffer = program.buffers[number]
         kept = buffer.private or bool(buffer.space) or buffer.wrapping
-        _demand(program, kernel, not kept, "neighbors are of memory that nobody keeps")
+        _demand(program, kernel, not kept, "vectors are of memory that nobody keeps")
         moves = any(last.variable in part.axes() for part in index)
-        _demand(
-            program, kernel, moves == (number in neighbors.moved), "all that moves is neighbors"
-        )
+        _demand(program, kernel, moves == (number in vectors.moved), "all that moves is vectors")
         if moves:
             part = index[-1]
             along = (
                 row_step(index, last.variable) == 1
                 and not part.looked
-                and part.without((last.variable,)).is_multiple(neighbors.count)
+                and part.without((last.variable,)).is_multiple(vectors.count)
             )
-            _demand(program, kernel, along, "neighbors begin at multiples of their number")
+            _demand(program, kernel, along, "vectors begin at multiples of their length")
             rows = {buffer.dims[-1]} & strides(buffer.dims, index)
-            fixed = (program.sizes[n].fixed for n in rows - set(neighbors.whole))
-            known = all(extent is not None and extent % neighbors.count == 0 for extent in fixed)
+            fixed = (program.sizes[n].fixed for n in rows - set(vectors.whole))
+            known = all(extent is not None and extent % vectors.count == 0 for extent in fixed)
             _demand(program, kernel, known, "rows are whole vectors")
 
 

@@ -143,7 +143,7 @@ class _Verifier:
         self.demand(simple, "a loop in lanes has nothing inside it")
         cpu.cut(s, self.sizes, self.demand)
         self.sizes[s.variable] = s.size
-        cpu.quotient(s, self.demand)
+        cpu.division(s, self.demand)
         cpu.prefetch(self.program, s, self.demand)
         self._fetched(s.prefetch)
         self.block(s.body)

@@ -183,5 +183,5 @@ def _launch(program: Program, launch: Launch, finite: Sequence[Finite]) -> Itera
         dimensions = f" by {' by '.join(further)}" if set(grid.across) != {None} else ""
         workers = grid.over if grid.over in ("blocks", "warps") else "threads"
         each = " x ".join(map(str, grid.shape or (grid.threads,)))
-        grouped = "" if grid.neighbors == 1 else f", {grid.neighbors} for each"
+        grouped = "" if grid.vector == 1 else f", {grid.vector} for each"
         yield f"blocks of {each} for {loops}{dimensions} {workers}{grouped}"

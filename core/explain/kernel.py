@@ -21,9 +21,9 @@ from ilang.core.ir.gpu import (
     Barrier,
     CombineThreads,
     MatrixProduct,
-    Neighbors,
     SwapBuffers,
     ThreadLoop,
+    VectorAccess,
 )
 from ilang.core.ir.rewriting import accesses
 from ilang.core.ir.scalar import (
@@ -300,16 +300,16 @@ class KernelLoops:
             if loops or s.over != "threads"
             else ("one lane" if self._is_for_warps() else "one thread")
         )
-        manner = "" if s.neighbors is None else self._neighbors(s.neighbors)
+        manner = "" if s.vectors is None else self._vectors(s.vectors)
         manner += "" if s.iterations is None else f", {s.iterations} each"
         manner += "" if s.in_flight is None else f", up to {s.in_flight} at a time"
         yield f"{indent}{line.replace('spread  ', 'spread nothing ')}{manner}"
         yield from self.lines(s.body, indent + "  ")
 
-    def _neighbors(self, neighbors: Neighbors) -> str:
+    def _vectors(self, vectors: VectorAccess) -> str:
         """The number of iterations that go at a time, of which arrays, and where."""
-        names = " ".join(self.program.buffers[number].name for number in neighbors.moved)
-        return f", {neighbors.count} of {names} together where rows are aligned"
+        names = " ".join(self.program.buffers[number].name for number in vectors.moved)
+        return f", {vectors.count} of {names} together where rows are aligned"
 
     def _shared_out(self, loop: ir.For) -> str:
         """A loop whose iterations are shared out, and along which dimension."""
@@ -350,8 +350,8 @@ class KernelLoops:
             role += f" by {loop.copies}"
         prefetch = "" if loop.prefetch is None else self._prefetch(loop.prefetch)
         quotient = ""
-        if loop.quotient is not None:
-            quotient = f" with the reciprocal of {self._scalar(loop.quotient.arguments[1])}"
+        if loop.division is not None:
+            quotient = f" with the reciprocal of {self._scalar(loop.division.arguments[1])}"
         deferred = "" if loop.deferred is None else self._deferred(loop.deferred)
         cut = "" if loop.cut is None else self._cut(loop.variable, loop.cut)
         moved = [self.program.buffers[number].name for number in loop.wide]

@@ -12,7 +12,7 @@ Invariants of a kernel for a GPU:
     - A ``MatrixProduct`` stands in a spread over threads whose last two loops count the lanes of a warp. No condition
       or loop around it depends on these: a warp is there with all of its lanes, or not at all.
     - A scalar variable that changes in a spread over threads is combined right after it, and started right before.
-    - ``Neighbors`` say what the loops of their spread say; what threads keep to themselves or share, they leave alone.
+    - A ``VectorAccess`` says what the loops of its spread say, and leaves alone what threads keep or share.
     - A private buffer stands in the local memory of a thread, which alone touches it, in memory that a block shares,
       or, in a spread over the grid, in scratch storage of the thread that owns it.
 """
@@ -34,8 +34,8 @@ warp."""
 
 
 @record
-class Neighbors:
-    """Iterations of a spread in groups of ``count``, neighbors of its last loop, which one worker has.
+class VectorAccess:
+    """Vectorized access of a spread: one worker has ``count`` consecutive iterations of its last loop.
 
     Iterations go in groups where rows of the ``moved`` buffers begin at multiples of that, and extents of the sizes
     ``whole`` are multiples of it; else each is a worker's. ``each`` has what is done for the first one and those after
@@ -62,7 +62,7 @@ class ThreadLoop:
 
     A grid has up to three dimensions: iterations of loops with the roles y and z are those along them, all others are
     counted along x. A block of ``shape`` has that many threads along x, y and z, ``threads`` together; iterations of
-    loops with the roles tx, ty and tz are those along them. ``neighbors`` say how else the iterations may go. Registers
+    loops with the roles tx, ty and tz are those along them. ``vectors`` says how else the iterations may go. Registers
     of a thread are to be so few that a multiprocessor has room for so many ``blocks`` at a time.
 
     A thread of a block has so many ``iterations`` at most, None where that is not known; the loads of as many of them
@@ -74,7 +74,7 @@ class ThreadLoop:
     threads: int
     body: tuple[Statement, ...]
     shape: tuple[int, ...] = ()
-    neighbors: Neighbors | None = None
+    vectors: VectorAccess | None = None
     blocks: int = 1
     iterations: int | None = None
     in_flight: int | None = None

@@ -71,7 +71,7 @@ class Grid:
     ``over`` says who the workers are; there are ``most_blocks`` at most, and no more than have scratch storage. Where
     the loops have no iteration, nothing is launched. ``across`` are the sizes of the dimensions y and z of the grid,
     of ``most_across`` blocks at most, ``shape`` the dimensions of a block, where there are any. A worker has as many
-    ``neighbors`` at a time.
+    ``vector`` at a time.
     """
 
     threads: int
@@ -81,7 +81,7 @@ class Grid:
     across: tuple[int | None, int | None] = (None, None)
     most_across: int = 1
     shape: tuple[int, ...] = ()
-    neighbors: int = 1
+    vector: int = 1
 
 
 @record

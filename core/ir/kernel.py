@@ -89,12 +89,12 @@ class For:
     With ``lanes``, iteration n belongs to lane n % lanes: a vectorised variable is one variable per lane. ``role`` is u
     (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "". A
     loop that is unrolled is written out in so many ``copies``. Of a loop with a ``chunk``, the iterations of one block
-    run, each with its own number. ``prefetch`` says what the loop moves into the caches meanwhile. ``quotient`` is the
+    run, each with its own number. ``prefetch`` says what the loop moves into the caches meanwhile. ``division`` is the
     only division of its body, by a number that all iterations share: a target may multiply by its reciprocal. The
     ``outline`` says what the function of a parallel loop takes, or that of it and loops inside it. A ``deferred`` loop
     only fills a copy that a ``Tile`` further down in the same block fills instead, where that can. A loop with a
     ``cut`` runs in parts, where that condition holds and where not: it does what the body does. Iterations that are
-    written out as ``each`` move neighbors in ``wide`` buffers. Of a loop that is ``first``, the first one of those
+    written out as ``each`` move vectors of ``wide`` buffers. Of a loop that is ``first``, the first one of those
     iterations runs that would, where there is any.
 
     A loop begins and ends inside of 0..size where a part of a dimension is ragged, or where all other iterations do
@@ -111,7 +111,7 @@ class For:
     role: Role = ""
     chunk: Chunk | None = None
     prefetch: Prefetch | None = None
-    quotient: Apply | None = None
+    division: Apply | None = None
     outline: Outline | None = None
     deferred: DeferredPacking | None = None
     copies: int | None = None

@@ -229,7 +229,7 @@ def _grid(program: ir.Program, kernel: ir.Kernel) -> Grid | None:
         (along.get("y"), along.get("z")),
         device.most_across,
         spread.shape,
-        1 if spread.neighbors is None else spread.neighbors.count,
+        1 if spread.vectors is None else spread.vectors.count,
     )
 
 

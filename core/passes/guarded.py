@@ -45,7 +45,7 @@ def _block(needs: Mapping[int, Sizes], met: Sizes, block: ir.Block) -> ir.Block:
         further = NOTHING if is_deferred else needs.get(id(s), met) - met
         opened = {s.size} if isinstance(s, ir.For) else set()
         inner = s
-        if isinstance(s, ThreadLoop) and s.neighbors is not None:  # its loops stand in it twice
+        if isinstance(s, ThreadLoop) and s.vectors is not None:  # its loops stand in it twice
             further |= _all_needs(needs, s) - met
         else:
             inner = ir.map_blocks(s, partial(_block, needs, met | further | opened))

@@ -33,11 +33,11 @@ def _statement(program: Program, s: Statement) -> Statement:
     s = map_blocks(s, lambda block: _block(program, block))
     if not isinstance(s, For):
         return s
-    division = quotient(program, s)
-    return s if division is None else replace(s, quotient=division)
+    division = invariant_division(program, s)
+    return s if division is None else replace(s, division=division)
 
 
-def quotient(program: Program, loop: For) -> Apply | None:
+def invariant_division(program: Program, loop: For) -> Apply | None:
     """The one division of a loop by what the loop does not change, where the loop may run twice; else None.
 
     A loop that reads under a condition runs in parts (``splits.py``), and may not.

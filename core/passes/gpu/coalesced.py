@@ -220,7 +220,7 @@ def _around(loops: Sequence[ir.For], body: ir.Block) -> ir.Block:
 
 def _results(spread: ThreadLoop) -> _Results | None:
     """The results of a spread over threads in unrolled loops, under a condition or not; None of any other."""
-    if spread.over != "threads" or not spread.loops or spread.neighbors or len(spread.body) != 1:
+    if spread.over != "threads" or not spread.loops or spread.vectors or len(spread.body) != 1:
         return None
     loops: list[ir.For] = []
     (inside,) = spread.body

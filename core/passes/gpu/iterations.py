@@ -41,7 +41,7 @@ def _with_iterations(program: Program, spread: ThreadLoop, device: DeviceLimits)
         return spread
     iterations = max(1, -(-prod(known) // spread.threads))
     whole = all(not loop.end for loop in spread.loops)
-    several = 1 < iterations or spread.neighbors is not None
+    several = 1 < iterations or spread.vectors is not None
     return replace(
         spread, iterations=iterations, in_flight=device.loads if whole and several else None
     )

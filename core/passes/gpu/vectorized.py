@@ -9,7 +9,7 @@ Example, of f32:
 
 Where an array begins, and how long its rows are, a program knows when it runs: the condition is the same for all
 threads of a block. The condition joins that of a block which is inside of all dimensions, where there is one.
-Iterations that copy nothing into memory of a block go together as ``neighbors.py`` says.
+Iterations that copy nothing into memory of a block go together as ``vector_access.py`` says.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import accesses, chosen_loads, parts_of, substituted
 from ilang.core.ir.scalar import Load, Local
 from ilang.core.ir.shaped import Size
-from ilang.core.passes.gpu.neighbors import with_neighbors
 from ilang.core.passes.gpu.numbering import Numbering
+from ilang.core.passes.gpu.vector_access import with_vector_access
 from ilang.core.record import replace
 
 Index = tuple[Affine, ...]
@@ -36,7 +36,7 @@ def kernel_to_vectorized(program: ir.Program) -> ir.Program:
     sizes = list(program.sizes)
     kernels = tuple(_Vectorizer(program, kernel, sizes).run() for kernel in program.kernels)
     moving = replace(program, kernels=kernels, sizes=tuple(sizes))
-    return replace(moving, kernels=tuple(with_neighbors(moving, each) for each in kernels))
+    return replace(moving, kernels=tuple(with_vector_access(moving, each) for each in kernels))
 
 
 class _Vectorizer:
@@ -48,7 +48,7 @@ class _Vectorizer:
         self.numbering = Numbering(sizes, kernel.names)
 
     def run(self) -> ir.Kernel:
-        """The kernel with loops that move neighbors together."""
+        """The kernel with loops that move vectors."""
         (spread,) = self.kernel.body
         assert isinstance(spread, ThreadLoop)
         if spread.over == "grid":
@@ -79,21 +79,21 @@ class _Vectorizer:
         return tuple(out)
 
     def _region(self, body: ir.Block) -> ir.Block:
-        """A region, once with neighbors together, where arrays are aligned, and once as it is."""
+        """A region, once with vectors, where arrays are aligned, and once as it is."""
         within = ir.map_statements(body, self._moved)
         moved = _moves(self.program, within)
         return (ir.If((), within, body, aligned=moved),) if moved else body
 
     def _of_block(self, s: ir.Statement) -> ir.Statement:
-        """A loop that moves neighbors between what a block shares and registers, wherever arrays begin."""
+        """A loop that moves vectors between what a block shares and registers, wherever arrays begin."""
         if not isinstance(s, ir.For) or not isinstance(s.body[0], ir.Store):
             return s
         return s if [*self._runs(s.body[0], s.variable, "")] else self._together(s, "shared")
 
-    # -- loops that move neighbors -----------------------------------------------------------------------------------
+    # -- loops that move vectors -------------------------------------------------------------------------------------
 
     def _moved(self, s: ir.Statement) -> ir.Statement:
-        """A statement whose loops move neighbors together, those inside of it first."""
+        """A statement whose loops move vectors, those inside of it first."""
         if isinstance(s, ir.For):
             return self._together(s)
         if isinstance(s, ThreadLoop) and s.over == "threads" and s.loops:
@@ -115,7 +115,7 @@ class _Vectorizer:
         return replace(loop, wide=tuple(sorted(wide)), each=tuple(each))
 
     def _grouped(self, spread: ThreadLoop) -> ThreadLoop:
-        """A copy of single elements in groups of neighbors; whichever threads copy them, the block shares them."""
+        """A copy of single elements as one of vectors; whichever threads copy them, the block shares them."""
         last, store = spread.loops[-1], spread.body[0]
         if any(self.program.buffers[number].space == "local" for number, _ in accesses((store,))):
             return spread
@@ -146,7 +146,7 @@ class _Vectorizer:
         return replace(spread, loops=loops, body=(whole,))
 
     def _runs(self, store: ir.Store, variable: int, space: ir.Space) -> Iterator[BufferId]:
-        """The buffers along whose rows a statement goes with a loop, beginning where a group of neighbors does.
+        """The buffers along whose rows a statement goes with a loop, beginning where a vector does.
 
         The buffers are those of a caller and of the workspace, or those that a block shares. A read under a condition
         is none of them: a vector is read whatever holds.
@@ -164,7 +164,7 @@ class _Vectorizer:
                 yield number
 
     def _is_along(self, number: BufferId, index: Index, variable: int) -> bool:
-        """Whether an index goes along a row with a loop variable, from where a group of neighbors begins."""
+        """Whether an index goes along a row with a loop variable, from where a vector begins."""
         lanes, dims = self._lanes(number), self.program.buffers[number].dims
         if not index or any(part.looked or part.sizes for part in index):
             return False
@@ -180,7 +180,7 @@ class _Vectorizer:
 
 
 def _moves(program: ir.Program, body: ir.Block) -> tuple[BufferId, ...]:
-    """The arrays that the loops of a block move neighbors of; what a block shares is aligned."""
+    """The arrays that the loops of a block move vectors of; what a block shares is aligned."""
     loops = (s for s in ir.statements_within(body) if isinstance(s, ir.For))
     wide = {number for loop in loops for number in loop.wide}
     return tuple(sorted(number for number in wide if not program.buffers[number].space))

@@ -43,7 +43,7 @@ def test_turns_are_as_many_as_iterations_need(text: str, wanted: set[int]) -> No
         if s.in_flight is not None:
             assert GPU.device is not None
             assert s.in_flight == GPU.device.loads
-            assert 1 < iterations or s.neighbors is not None
+            assert 1 < iterations or s.vectors is not None
 
 
 def test_turns_of_unknown_iterations_are_not_known() -> None:

@@ -27,7 +27,7 @@ def program_of(
 
 def quotients_of(program: Program) -> list[Apply]:
     inside = (s for kernel in program.kernels for s in statements_within(kernel.body))
-    return [s.quotient for s in inside if isinstance(s, For) and s.quotient is not None]
+    return [s.division for s in inside if isinstance(s, For) and s.division is not None]
 
 
 def test_rows_divided_by_one_number() -> None:
@@ -75,7 +75,7 @@ def changed(program: Program, **fields: object) -> Program:
     (kernel,) = program.kernels
     body = map_statements(
         kernel.body,
-        lambda s: replace(s, **fields) if isinstance(s, For) and s.quotient is not None else s,
+        lambda s: replace(s, **fields) if isinstance(s, For) and s.division is not None else s,
     )
     return replace(program, kernels=(replace(kernel, body=body),))
 
@@ -87,7 +87,7 @@ def test_a_loop_that_divides_otherwise_is_refused() -> None:
     assert isinstance(number, Load)
     turned = replace(division, arguments=(divisor, number))
     with pytest.raises(InternalError, match="divides by one number divides once"):
-        check.verify(changed(program, quotient=turned))
+        check.verify(changed(program, division=turned))
     with pytest.raises(InternalError, match="divides by one number runs as it stands"):
         check.verify(changed(program, copies=4))
 
@@ -103,7 +103,7 @@ def test_a_divisor_that_changes_is_refused() -> None:
 
     def marked(s: Statement) -> Statement:
         store = s.body[-1] if isinstance(s, For) else None
-        return replace(s, quotient=store.value) if isinstance(store, Store) else s
+        return replace(s, division=store.value) if isinstance(store, Store) else s
 
     body = map_statements(kernel.body, marked)
     with pytest.raises(InternalError, match="all iterations share a divisor"):

@@ -17,7 +17,7 @@ from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.runtime.native import Address, Native
 from ilang.codegen.targets import cuda
 from ilang.codegen.targets.identifiers import function_identifier
-from ilang.core.ir.gpu import Neighbors, ThreadLoop
+from ilang.core.ir.gpu import ThreadLoop, VectorAccess
 from ilang.core.ir.kernel import Program, statements_within
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
@@ -89,10 +89,10 @@ def compiled(*, checked: bool) -> Native:
     return load(text, "neighbors.cu", checked=checked)
 
 
-def several(name: str) -> list[Neighbors]:
+def several(name: str) -> list[VectorAccess]:
     """What the kernels of a program have several at a time."""
     inside = (s for kernel in lowered(name).kernels for s in statements_within(kernel.body))
-    return [s.neighbors for s in inside if isinstance(s, ThreadLoop) and s.neighbors is not None]
+    return [s.vectors for s in inside if isinstance(s, ThreadLoop) and s.vectors is not None]
 
 
 def drawn(name: str, shapes: tuple[tuple[int, ...], ...]) -> list[Any]:

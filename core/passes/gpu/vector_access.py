@@ -1,4 +1,4 @@
-"""Let a worker have neighbors at a time: elements that lie beside each other move by one instruction.
+"""Vectorize loads and stores of whole spreads: consecutive elements move by one instruction.
 
 Example, of f32:
     in:   spread i in 0..n_i and j in 0..n_j over the grid      out:  the same, 4 of in0 out together: where their rows
@@ -7,7 +7,7 @@ Example, of f32:
 
 A spread is a worker's every so many iterations, in any order: its loops stay what they are, and say how elements go
 where arrays begin elsewhere, or rows are no whole number of vectors. The rest at the end of a loop without others goes
-that way, too. Every element that moves with the last loop of a spread is then a neighbor of the next one's; what does
+that way, too. Every element that moves with the last loop of a spread is then right before the next one's; what does
 not move is the same for all of them. Guards, and memory that threads keep or share, leave a spread as it is; so do
 loops inside of one over the grid, whose workers would be fewer.
 """
@@ -20,7 +20,7 @@ from math import prod
 from ilang.core.calculus.affine import Affine, row_step
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import Neighbors, ThreadLoop
+from ilang.core.ir.gpu import ThreadLoop, VectorAccess
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import Access, accesses, parts_of, reads_of, strides, substituted
 from ilang.core.ir.scalar import Load, Select, scalars_within
@@ -33,18 +33,18 @@ PLAIN = ("p", "x", "t", "l")
 """The roles of loops that are counted together."""
 
 
-def with_neighbors(program: ir.Program, kernel: ir.Kernel) -> ir.Kernel:
-    """A kernel whose spreads say which neighbors go at a time."""
+def with_vector_access(program: ir.Program, kernel: ir.Kernel) -> ir.Kernel:
+    """A kernel whose spreads have vectorized accesses."""
     (spread,) = kernel.body
     assert isinstance(spread, ThreadLoop)
     if spread.over == "grid":
-        body: ir.Block = (replace(spread, neighbors=_neighbors(program, spread, kernel.body)),)
+        body: ir.Block = (replace(spread, vectors=_vectors(program, spread, kernel.body)),)
         return kernel if body == kernel.body else replace(kernel, body=body)
 
     def change(s: ir.Statement) -> ir.Statement:
         if not isinstance(s, ThreadLoop):
             return s
-        return replace(s, neighbors=_neighbors(program, s, kernel.body))
+        return replace(s, vectors=_vectors(program, s, kernel.body))
 
     inside = ir.map_statements(spread.body, change)
     if inside == spread.body:
@@ -57,22 +57,22 @@ def with_neighbors(program: ir.Program, kernel: ir.Kernel) -> ir.Kernel:
 
 
 def _threads(program: ir.Program, kernel: ir.Kernel, spread: ThreadLoop) -> int:
-    """The threads of a block: one for each group of neighbors, where all that they do is known and goes in groups."""
+    """The threads of a block: one for each vector, where all that they do is known and goes in groups."""
     device = program.machine.device
     assert device is not None
     inner = [s for s in ir.statements_within(spread.body) if isinstance(s, ThreadLoop)]
     named = spread.shape or any(wish.asked == "role" for wish in kernel.wishes)
     groups = [
-        -(-prod(program.sizes[loop.size].fixed or 0 for loop in s.loops) // s.neighbors.count)
+        -(-prod(program.sizes[loop.size].fixed or 0 for loop in s.loops) // s.vectors.count)
         for s in inner
-        if s.neighbors is not None
+        if s.vectors is not None
     ]
     if named or spread.over != "blocks" or len(groups) < len(inner) or 0 in groups:
         return spread.threads
     return min(spread.threads, -(-max(groups) // device.warp) * device.warp)
 
 
-def _neighbors(program: ir.Program, spread: ThreadLoop, every: ir.Block) -> Neighbors | None:
+def _vectors(program: ir.Program, spread: ThreadLoop, every: ir.Block) -> VectorAccess | None:
     """The groups in which the iterations of a spread go several at a time; None where they do not.
 
     Args:
@@ -103,7 +103,7 @@ def _neighbors(program: ir.Program, spread: ThreadLoop, every: ir.Block) -> Neig
         return None
     loops = tuple(replace(loop, body=()) for loop in inner)
     each = each_of(spread, count)
-    return Neighbors(count, moved, whole, loops, each, leaves_some(program, last, whole, count))
+    return VectorAccess(count, moved, whole, loops, each, leaves_some(program, last, whole, count))
 
 
 def leaves_some(program: ir.Program, loop: ir.For, whole: Sequence[int], count: int) -> bool:
@@ -162,7 +162,7 @@ def _is_alone(program: ir.Program, body: ir.Block, every: ir.Block) -> bool:
 
 
 def _moved(program: ir.Program, body: ir.Block, variable: int, ends: Ends) -> tuple[BufferId, ...]:
-    """The buffers whose elements are neighbors; none where something moves with the loop and is none."""
+    """The buffers whose elements are consecutive; none where something moves with the loop and is none."""
     every = {*accesses(body)}
     moving = {at for at in every if any(variable in part.axes() for part in at[1])}
     buffers = {number for number, _ in moving}
@@ -205,7 +205,7 @@ def _is_along(index: Sequence[Affine], variable: int) -> bool:
 
 
 def _begins(spread: ThreadLoop, moved: Sequence[BufferId], count: int) -> bool:
-    """Whether the first of some neighbors stands at a multiple of their number, in rows that begin at one."""
+    """Whether the first element of a vector stands at a multiple of its length, in rows that begin at one."""
     last = spread.loops[-1]
     ends = [index[-1] for number, index in accesses(spread.body) if number in moved]
     chunk = last.chunk

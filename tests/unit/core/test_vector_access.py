@@ -7,7 +7,7 @@ import pytest
 from ilang.core import pipeline
 from ilang.core.check.gpu import verify
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.gpu import Neighbors, ThreadLoop
+from ilang.core.ir.gpu import ThreadLoop, VectorAccess
 from ilang.core.ir.kernel import Program, Statement, map_statements, statements_within
 from ilang.core.ir.rewriting import with_bodies
 from ilang.core.machine import GPU
@@ -20,11 +20,11 @@ def lowered(text: str, shape: tuple[int, ...] | None) -> Program:
     return pipeline.lower(pipeline.infer(graph, shapes=shapes), GPU)
 
 
-def neighbors_of(program: Program) -> Neighbors:
+def vectors_of(program: Program) -> VectorAccess:
     """The neighbors of the one spread that has some."""
     inside = (s for kernel in program.kernels for s in statements_within(kernel.body))
-    (neighbors,) = [s.neighbors for s in inside if isinstance(s, ThreadLoop) and s.neighbors]
-    return neighbors
+    (vectors,) = [s.vectors for s in inside if isinstance(s, ThreadLoop) and s.vectors]
+    return vectors
 
 
 @pytest.mark.parametrize(
@@ -40,24 +40,24 @@ def neighbors_of(program: Program) -> Neighbors:
 def test_a_loop_leaves_what_is_no_group(
     text: str, shape: tuple[int, ...] | None, leaves: bool
 ) -> None:
-    neighbors = neighbors_of(lowered(text, shape))
-    assert (neighbors.count, neighbors.leaves) == (4, leaves)
+    vectors = vectors_of(lowered(text, shape))
+    assert (vectors.count, vectors.leaves) == (4, leaves)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"leaves": False}, "iterations after the groups are known"),
-        ({"count": 2}, "neighbors do what their iterations do"),
+        ({"count": 2}, "vectors do what their iterations do"),
     ],
 )
 def test_what_is_wrong_about_neighbors_is_told(changes: dict[str, object], message: str) -> None:
     program = lowered("^i~i", None)
 
     def other(s: Statement) -> Statement:
-        if not isinstance(s, ThreadLoop) or s.neighbors is None:
+        if not isinstance(s, ThreadLoop) or s.vectors is None:
             return s
-        return replace(s, neighbors=replace(s.neighbors, **changes))
+        return replace(s, vectors=replace(s.vectors, **changes))
 
     verify(program)
     with pytest.raises(InternalError, match=message):
