@@ -41,7 +41,7 @@ def shaped_of(text: str, name: str = "f") -> Shaped:
 
 
 def ends(text: str) -> list[str]:
-    """Where the trimmed loops of a text begin and end."""
+    """Where the tightened loops of a text begin and end."""
     lines = pipeline.shaped_stage_text(shaped_of(text), "tightened", GPU).splitlines()
     heads = [line.strip() for line in lines if line.lstrip().startswith("for ")]
     return [line.partition(" in ")[2] for line in heads if "ceil" in line]
@@ -131,7 +131,7 @@ def test_a_loop_that_leaves_out_too_much_is_an_error() -> None:
 
 
 def _ending_early(program: Program) -> Program:
-    """A program whose trimmed loops have an iteration less."""
+    """A program whose tightened loops have an iteration less."""
 
     def less(bound: Ceiling) -> Ceiling:
         return replace(bound, index=bound.index - bound.step)

@@ -92,13 +92,13 @@ class _LoopFuser:
         out: list[ir.Statement] = []
         at: int | None = None  # where a loop stands that only definitions follow
         for s in body:
-            merged = None
+            fused = None
             if at is not None and isinstance(s, ir.For):
                 first = out[at]
                 assert isinstance(first, ir.For)
-                merged = self._merged(first, s, out[at + 1 :])
-            if at is not None and merged is not None:
-                out[at:] = [*out[at + 1 :], merged]
+                fused = self._fused(first, s, out[at + 1 :])
+            if at is not None and fused is not None:
+                out[at:] = [*out[at + 1 :], fused]
             else:
                 out.append(self._inside(s))
             if isinstance(s, ir.For):
@@ -108,10 +108,10 @@ class _LoopFuser:
         return unless_same(body, list(self._forwarded(out)))
 
     def _inside(self, s: ir.Statement) -> ir.Statement:
-        """A statement with its blocks merged."""
+        """A statement with its blocks fused."""
         return ir.map_blocks(s, self._block) if isinstance(s, (ir.For, ir.If)) else s
 
-    def _merged(
+    def _fused(
         self, first: ir.For, second: ir.For, between: Sequence[ir.Statement]
     ) -> ir.For | None:
         """Two loops as one, after the definitions between them; None where they stay two."""

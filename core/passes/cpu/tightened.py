@@ -42,14 +42,14 @@ def _block(program: ir.Program, block: ir.Block) -> ir.Block:
 
 
 def _statement(program: ir.Program, s: ir.Statement) -> ir.Statement:
-    """A statement with its loops trimmed, inner ones first; a tile keeps its loops."""
+    """A statement with its loops tightened, inner ones first; a tile keeps its loops."""
     if isinstance(s, ir.Tile):
         return s
     s = ir.map_blocks(s, lambda block: _block(program, block))
-    return _trimmed(program, s) if isinstance(s, ir.For) else s
+    return _tightened(program, s) if isinstance(s, ir.For) else s
 
 
-def _trimmed(program: ir.Program, loop: ir.For) -> ir.For:
+def _tightened(program: ir.Program, loop: ir.For) -> ir.For:
     """A loop that takes one of the conditions under which it does anything; the loop itself where there is none."""
     extent = program.sizes[loop.size].fixed
     if loop.end or loop.chunk is not None or loop.lanes > 1 or loop.role == "u":

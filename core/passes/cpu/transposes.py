@@ -5,7 +5,7 @@ Example:
     out:  transpose n_i rows of n_j columns from in0[0,0] (stride n_j) to out[0,0] (stride n_i)
 
 A target moves such elements in squares, a vector of each row at a time. Loops that do several such copies, and nothing
-else, become a statement for each. The pass comes before loops are merged, which would tear rows apart, and before they
+else, become a statement for each. The pass comes before loops are fused, which would tear rows apart, and before they
 have lanes, which find in rows what a copy writes.
 """
 

@@ -73,14 +73,14 @@ def kernel_to_tightened(program: ir.Program) -> ir.Program:
 
 
 def _block(program: ir.Program, kernel: ir.Kernel, block: ir.Block) -> ir.Block:
-    """A block with its loops trimmed, the outermost one of loops inside each other."""
+    """A block with the bounds of its loops tightened, the outermost one of loops inside each other."""
     return unless_same(block, [_statement(program, kernel, s) for s in block])
 
 
 def _statement(program: ir.Program, kernel: ir.Kernel, s: ir.Statement) -> ir.Statement:
-    trimmed = tightened(program, kernel, s) if isinstance(s, ir.For) else s
-    if trimmed is not s:
-        return trimmed
+    result = tightened(program, kernel, s) if isinstance(s, ir.For) else s
+    if result is not s:
+        return result
     return ir.map_blocks(s, lambda block: _block(program, kernel, block))
 
 

@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 RNG = np.random.default_rng(0)
 
 
-def trimmed(text: str) -> str:
+def tightened(text: str) -> str:
     graph = pipeline.graph_of(pipeline.text_component(text), "program")
     return pipeline.loops_text(pipeline.lower(pipeline.infer(graph)))
 
@@ -37,22 +37,22 @@ def trimmed(text: str) -> str:
     ],
 )
 def test_a_sum_ends_with_its_condition_and_has_lanes(guard: str, ends: str) -> None:
-    text = trimmed(f"+ij[{guard}]~i")
+    text = tightened(f"+ij[{guard}]~i")
     assert ends in text
     assert "if " not in text
 
 
 def test_a_multiple_of_the_axis_ends_in_steps() -> None:
-    assert "min(n_j, ceil((i+1) / 3))" in trimmed(">ij[3j<=i]~i")
+    assert "min(n_j, ceil((i+1) / 3))" in tightened(">ij[3j<=i]~i")
 
 
 @pytest.mark.parametrize("guard", ["i<=j+3", "j<=i,i<j+3", "j<=4"])
 def test_what_one_end_cannot_say_stays_a_test(guard: str) -> None:
-    assert "if " in trimmed(f"+ij[{guard}]~i")
+    assert "if " in tightened(f"+ij[{guard}]~i")
 
 
 def test_short_loops_stay_whole() -> None:
-    assert "if u <= i" in trimmed("*(2i+u:3)[u<=i]~i")
+    assert "if u <= i" in tightened("*(2i+u:3)[u<=i]~i")
 
 
 CAUSAL = "(I & >ij[j<=i]~i) >> ij-i~ij >> ^ij~ij >> (I & +ij[j<=i]~i)"
@@ -60,14 +60,14 @@ CAUSAL = "(I & >ij[j<=i]~i) >> ij-i~ij >> ^ij~ij >> (I & +ij[j<=i]~i)"
 
 def test_what_is_read_to_an_end_is_filled_to_it() -> None:
     """Exponentials to the right of the diagonal are not computed: the sum and the quotient read none of them."""
-    text = trimmed(f"{CAUSAL} >> ij[j<=i]/i~ij")
+    text = tightened(f"{CAUSAL} >> ij[j<=i]/i~ij")
     loop = text.index("i-2048j+1) in 16 lanes")
     assert loop < text.index("exp(") < text.index("reduce the 16 lanes")
 
 
 def test_what_is_read_further_is_filled() -> None:
     for end in (f"{CAUSAL} >> ij/i~ij", f"{CAUSAL} >> ij[j<i]/i~ij"):
-        text = trimmed(end)
+        text = tightened(end)
         assert "for j in 0..n_j\n    t2 = in0[i,j] - t1" in text
 
 
