@@ -156,11 +156,16 @@ class _Pairs:
                 yield one, other
 
     def _is_of_use(self, node: Assignment, one: int, other: int) -> bool:
-        """Whether two axes are better one: on a processor where one is short, or the last tile of the inner one is."""
+        """Whether two axes are better one: on a processor where one is short, or the last tile of the inner one is.
+
+        Two known ones that are reduced are one long row.
+        """
         is_short = any(self.extents.is_small(node.sizes[axis]) for axis in (one, other))
         inner, tiles = self.extents.fixed(node.sizes[other]), self.machine.tiles
         wasted = 0 if inner is None else -inner % tiles.lanes
-        return self.machine.device is not None or is_short or wasted * tiles.tail > (inner or 0)
+        is_row = inner is not None and {one, other} <= {*node.reduced_axes()}
+        is_short |= is_row or wasted * tiles.tail > (inner or 0)
+        return self.machine.device is not None or is_short
 
     def _left_out(self) -> bool:
         """Take away what somebody does not walk so; whether anything was."""

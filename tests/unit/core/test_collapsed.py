@@ -54,10 +54,11 @@ def test_axes_on_a_gpu(text: str, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "expected"), [((1000, 3), ["ij"]), ((3, 1000), ["ij"]), ((1000, 1000), ["i j"])]
+    ("shape", "expected"), [((1000, 3), ["ij"]), ((3, 1000), ["ij"]), ((1000, 1024), ["i j"])]
 )
 def test_a_processor_collapses_short_axes(shape: tuple[int, ...], expected: list[str]) -> None:
-    assert axes("+ij~.", CPU, [shape]) == expected
+    assert axes("ij/ij~ij", CPU, [shape, shape]) == expected
+    assert axes("+ij~.", CPU, [shape]) == ["ij"]
     assert axes("+ij~.", CPU) == ["i j"]
 
 
