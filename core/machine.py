@@ -414,7 +414,7 @@ CPU = Machine(
         cache_bytes=(32 << 10, 512 << 10, 4 << 20),  # a core's part of the last one
         way_bytes=4096,
         line_cycles=(0.35, 1.5, 4.5),
-        waiting=(4.0, 4.0, 8.0),
+        waiting=(6.0, 4.0, 8.0),
     ),
     bucket_bytes=25 << 20,  # as PyTorch has it: Li et al., PyTorch Distributed, VLDB 2020
 )

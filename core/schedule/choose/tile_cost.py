@@ -241,14 +241,15 @@ class TilePrice:
             most = held_bytes // self.line_bytes
             kept = lines if cache else near_lines
             held = next(d for d in depths if d == registers or sum(n[d] for n in kept) <= most)
+            fits = sum(n[held] for n in kept) <= most
             near = near or held
             if not held:  # all of it stays there, whatever the order is
                 continue
             for (dims, is_written, is_packed), each, stay in zip(arrays, lines, kept, strict=True):
                 inside = min(held, stored) if is_written else held
-                moved, is_kept = float(each[inside]), True
+                moved, is_kept = float(each[inside]), fits
                 for depth in reversed(range(inside)):
-                    is_shared = is_kept or depth == inside - 1  # of two iterations that fit
+                    is_shared = is_kept  # lines of two iterations that fit
                     is_kept &= 2 * stay[depth] <= most
                     if order[depth].axis in dims and is_shared:
                         moved *= each[depth] / each[depth + 1]
