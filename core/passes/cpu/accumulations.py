@@ -21,13 +21,19 @@ def short_sizes(program: Program) -> set[int]:
     )
 
 
+def innermost(loop: For) -> For:
+    """The innermost loop of a nest."""
+    while len(loop.body) == 1 and isinstance(loop.body[0], For):
+        loop = loop.body[0]
+    return loop
+
+
 def accumulations(loop: For, short: set[int]) -> tuple[Change, ...]:
     """The changes that a nest makes in its innermost loop, where that loop can have lanes; else none.
 
     ``short`` are the sizes of loops that are too short for them.
     """
-    while len(loop.body) == 1 and isinstance(loop.body[0], For):
-        loop = loop.body[0]
+    loop = innermost(loop)
     changes = tuple(s for s in loop.body if isinstance(s, Change))
     if loop.size in short or not changes or loop.lanes > 1:
         return ()

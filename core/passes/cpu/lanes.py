@@ -43,7 +43,7 @@ from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar
 from ilang.core.ir.shaped import Size
 from ilang.core.names import Names
 from ilang.core.ops import SLOW
-from ilang.core.passes.cpu.accumulations import accumulations, short_sizes
+from ilang.core.passes.cpu.accumulations import accumulations, innermost, short_sizes
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
 
@@ -189,7 +189,7 @@ class _Lanes:
         Vectors have more lanes of f32 than of f64: fewer of them would wait for each other.
         """
         primitives = {c.value.primitive for c in changes if isinstance(c.value, Apply)}
-        machine, size = self.program.machine, self.sizes[_innermost(loop).size].fixed
+        machine, size = self.program.machine, self.sizes[innermost(loop).size].fixed
         is_long = loop.chunk is not None or self.chunk <= 2 * (size or 0)
         if primitives <= {"max", "min"} or (is_long and len(sums) == len(changes)):
             return machine.most_sum_lanes()
@@ -197,7 +197,7 @@ class _Lanes:
 
     def _sums(self, loop: ir.For, changes: Sequence[ir.Change]) -> tuple[ir.Change, ...]:
         """The sums of f32 in f64 that a loop can take a chunk at a time; all of a nest, where its rows are long."""
-        inner = _innermost(loop)
+        inner = innermost(loop)
         size = self.sizes[inner.size].fixed
         whole = not inner.part() and all(end.step == 1 for end in inner.end)
         whole = whole or (size is not None and size <= self.chunk)
@@ -325,13 +325,6 @@ def _term(change: ir.Change) -> Scalar | None:
 def _sum(variable: LocalId, term: Scalar | None, dtype: str) -> Scalar:
     assert term is not None
     return Apply("add", (Local(variable, dtype), term), dtype)
-
-
-def _innermost(loop: ir.For) -> ir.For:
-    """The innermost loop of a nest."""
-    while len(loop.body) == 1 and isinstance(loop.body[0], ir.For):
-        loop = loop.body[0]
-    return loop
 
 
 def _vectorised(loop: ir.For, lanes: int) -> ir.For:

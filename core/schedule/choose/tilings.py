@@ -7,7 +7,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 
 from ilang.core.calculus.affine import variables_of
 from ilang.core.ir.schedule import Loop, Nest
@@ -16,7 +16,7 @@ from ilang.core.record import record, replace
 from ilang.core.schedule.choose.accesses import Accesses, reads_of
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.taking import taken
-from ilang.core.schedule.choose.tile import Access, Factors, TileOf, Tiling
+from ilang.core.schedule.choose.tile import Factors, TileOf, Tiling
 from ilang.core.schedule.fuse import mapping
 
 End = tuple[int, dict[int, int]]
@@ -99,28 +99,20 @@ def tilings(
 def crossed(shaped: Shaped, inlining: Inlining, tiles: Tilings) -> set[int]:
     """The values of pointwise work beside a tile that lanes of the tile read across, not along memory."""
     values = set[int]()
-    for node, tile in zip(shaped.nodes, tiles.tiles, strict=True):
-        if tile is not None and isinstance(node, Assignment):
-            values |= {
-                value
-                for value, index in _beside(shaped, inlining, node)
-                if tile.lanes in variables_of(index[:-1])
-            }
+    pairs = zip(shaped.nodes, tiles.tiles, strict=True)
+    walks = [(n, {tile.lanes}) for n, tile in pairs if tile and isinstance(n, Assignment)]
+    while walks:
+        node, lanes = walks.pop()
+        for read in node.reads:
+            producer = shaped.nodes[read.value]
+            if not isinstance(producer, Assignment) or inlining.sole[read.value] is None:
+                continue
+            if inlining.inlined[read.value]:
+                axes = mapping(producer, read)
+                walks.append((producer, {axis for axis in axes if axes[axis] in lanes}))
+            elif producer.acc is None and lanes & variables_of(read.index[:-1]):
+                values.add(read.value)
     return values
-
-
-def _beside(shaped: Shaped, inlining: Inlining, node: Assignment) -> Iterator[tuple[int, Access]]:
-    """The values of pointwise work that is computed beside an assignment, and where that reads each."""
-    for read in dict.fromkeys(node.reads):
-        producer = shaped.nodes[read.value]
-        if not isinstance(producer, Assignment) or inlining.sole[read.value] is None:
-            continue
-        if inlining.inlined[read.value]:
-            axes = mapping(producer, read)
-            for value, index in _beside(shaped, inlining, producer):
-                yield value, tuple(part.renamed(axes) for part in index)
-        elif producer.acc is None:
-            yield read.value, read.index
 
 
 def _gives(

@@ -292,3 +292,9 @@ def test_lanes_walk_what_is_computed_beside_a_tile_along_memory(
 ) -> None:
     text = "(>ij~ij | I) >> ij*jl~ilj >> +ilj~il"
     assert all(tile.registers is not None for tile in tiles(lowered(text, shapes=shapes)))
+
+
+def test_work_of_any_depth_may_stand_inside_a_tile() -> None:
+    """Each product passes through more steps than Python has levels of calls."""
+    text = f"ik*kj~ijk >> {' >> '.join(['-ijk~ijk'] * 1100)} >> +ijk~ij"
+    assert len(tiles(lowered(text, shapes=((20, 30), (30, 40))))) == 1
