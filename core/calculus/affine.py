@@ -113,6 +113,11 @@ class Affine:
         terms = tuple((coefficient, names[axis]) for coefficient, axis in self.terms)
         return replace(self.looking(lambda part: part.renamed(names)), terms=terms)
 
+    def resized(self, numbers: Mapping[int, int] | Sequence[int]) -> Affine:
+        """The same index over other sizes: ``numbers`` has the new number of each."""
+        sizes = tuple((c, numbers[size]) for c, size in self.sizes)
+        return replace(self, sizes=sizes) if sizes else self
+
     def looking(self, change: Callable[[Affine], Affine]) -> Affine:
         """The same index, its parts looked up at changed indices."""
         if not self.looked:

@@ -15,7 +15,7 @@ from ilang.core.ir.graph import (
     operands,
 )
 from ilang.core.ir.operation import Alike, Operation, Terminal
-from ilang.core.ir.scalar import Extent, Operand, Position, scalars_within
+from ilang.core.ir.scalar import Operand, Position, scalars_within
 
 
 def verify(graph: Graph) -> None:
@@ -89,11 +89,10 @@ def _assignment(node: Assignment, value: int) -> None:
     guards = [guard for r in node.reads for guard in r.guards]
     read |= variables_of(guard.index for guard in guards)
     _demand(kept | read <= axes, "axes holds every axis", value)
-    positions = variables_of(
-        part.index for part in scalars_within(node.scalar) if isinstance(part, Position)
-    )
+    places = [part.index for part in scalars_within(node.scalar) if isinstance(part, Position)]
+    positions = variables_of(places)
     _demand(positions <= axes, "a position is one along axes", value)
-    extents = {part.axis for part in scalars_within(node.scalar) if isinstance(part, Extent)}
+    extents = {axis for place in places for _, axis in place.sizes}
     _demand(extents <= axes, "an extent is that of an axis", value)
     looked = _lookups(node, value)
     _demand(not positions & looked, "a position is one along counted axes", value)

@@ -16,7 +16,6 @@ from ilang.core.ir.scalar import (
     Apply,
     Constant,
     Convert,
-    Extent,
     Load,
     Local,
     Operand,
@@ -228,7 +227,7 @@ class _Verifier:
                 )
             case Constant():
                 pass
-            case Operand() | Extent():
+            case Operand():
                 self.demand(False, "operands have become loads, extents sizes")
             case _:
                 assert_never(scalar)

@@ -15,7 +15,7 @@ from ilang.core.calculus.affine import Affine, Within, variables_of
 from ilang.core.explain.expression import affine_text, scalar_text, view_text
 from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, Node, OpenKernel, View
 from ilang.core.ir.operation import Operation, Terminal
-from ilang.core.ir.scalar import Extent, Operand, Position, Scalar
+from ilang.core.ir.scalar import Operand, Position, Scalar
 
 
 def graph_text(graph: Graph) -> str:
@@ -74,9 +74,9 @@ def _graph_node(graph: Graph, value: int, node: Node) -> str:
 
 def _position_text(part: Scalar, letters: Sequence[str]) -> str:
     """``@i`` or ``@(i+1)``; ``:i`` of an extent."""
-    if isinstance(part, Extent):
-        return f":{letters[part.axis]}"
     assert isinstance(part, Position)
+    for _, axis in part.index.sizes:
+        return f":{letters[axis]}"
     text = affine_text(part.index, lambda axis: letters[axis])
     return f"@{text}" if text.isalpha() else f"@({text})"
 

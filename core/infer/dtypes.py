@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, assert_never
 
-from ilang.core.calculus.affine import Affine
 from ilang.core.diagnostic import ElementTypeError
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS, LARGEST_FLOAT, arithmetic, join
 from ilang.core.ir.graph import Assignment, Elementwise, Graph, Node, View
@@ -22,7 +21,6 @@ from ilang.core.ir.scalar import (
     Apply,
     Constant,
     Convert,
-    Extent,
     Operand,
     Position,
     Scalar,
@@ -84,7 +82,7 @@ def type_of(scalar: Scalar, operands: Sequence[str | None], least: str = "f32") 
             if kind in ("logic", "compare"):
                 return "bool"
             parts = scalar.arguments[1:] if kind == "select" else scalar.arguments
-            plain = [part for part in parts if not isinstance(part, Position | Extent)]
+            plain = [part for part in parts if not isinstance(part, Position)]
             dtype = _meeting([type_of(part, operands, least) for part in plain])
             if dtype in (None, "bool") and len(plain) < len(parts):
                 return "i64"
@@ -189,8 +187,6 @@ class _ScalarTypes:
                 return scalar
             case Position():
                 return Position(scalar.index, "i64")
-            case Extent():
-                return Position(Affine(()), "i64")
             case Convert():
                 assert scalar.dtype is not None
                 return self._converted(self._typed(scalar.argument), scalar.dtype)

@@ -1,10 +1,10 @@
 """Scalar expressions: what one iteration of an assignment computes.
 
 Shared by three IRs, which differ in their leaves and in what is known:
-    - ``ir/graph.py``: leaves ``Operand``, ``Constant``, ``Position`` and ``Extent``; ``dtype`` is None (not yet known)
-      but in a ``Convert``.
-    - ``ir/shaped.py``: the same leaves but for ``Extent``; every ``dtype`` known, conversions explicit: the arguments
-      of an ``Apply`` have one type, except under logic.
+    - ``ir/graph.py``: leaves ``Operand``, ``Constant`` and ``Position``; ``dtype`` is None (not yet known) but in a
+      ``Convert``.
+    - ``ir/shaped.py``: the same leaves; every ``dtype`` known, conversions explicit: the arguments of an ``Apply`` have
+      one type, except under logic.
     - ``ir/kernel.py``: operands have become ``Load`` and ``Local``; ``Select`` guards a load.
 """
 
@@ -43,17 +43,9 @@ class Constant:
 
 @record
 class Position:
-    """The place of an iteration: the value of an index, an i64. Sizes in it are extents."""
+    """The place of an iteration: the value of an index, an i64. Sizes in it are extents: in a graph, of its axes."""
 
     index: Affine
-    dtype: str | None = None
-
-
-@record
-class Extent:
-    """The number of elements along an axis of a graph; once that has a size, a ``Position`` of that size."""
-
-    axis: int
     dtype: str | None = None
 
 
@@ -102,7 +94,7 @@ class Select:
 
 
 S = TypeVar("S", bound="Scalar")
-Scalar = Operand | Constant | Position | Extent | Convert | Apply | Load | Local | Select
+Scalar = Operand | Constant | Position | Convert | Apply | Load | Local | Select
 
 
 def arguments_of(scalar: Scalar) -> tuple[Scalar, ...]:

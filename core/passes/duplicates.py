@@ -23,7 +23,6 @@ from ilang.core.ir.scalar import (
     Apply,
     Constant,
     Convert,
-    Extent,
     Load,
     Local,
     Operand,
@@ -176,7 +175,7 @@ class _Form:
                 within = self._conditions(scalar.within)
                 sides = self._scalar(scalar.then), self._scalar(scalar.otherwise)
                 return ("select", within, sides, scalar.dtype)
-            case Operand() | Extent():
+            case Operand():
                 raise AssertionError("lowering has loaded every operand")
             case _:
                 assert_never(scalar)

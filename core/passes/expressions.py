@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ilang.core.calculus.affine import Affine, Within, axis_index, variables_of
+from ilang.core.calculus.affine import Affine, Within, axis_index, size_value, variables_of
 from ilang.core.diagnostic import MeaningError, ScheduleError
 from ilang.core.dtype import LARGEST_WHOLE
 from ilang.core.ir import graph, syntax
@@ -19,7 +19,6 @@ from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.ir.scalar import (
     Apply,
     Constant,
-    Extent,
     Operand,
     Position,
     Scalar,
@@ -103,7 +102,7 @@ def _leaves(
         if isinstance(leaf, syntax.Position):
             leaves.append(Position(_summed(leaf, position)))
         elif isinstance(leaf, syntax.Extent):
-            leaves.append(Extent(position[leaf.axis.letter]))
+            leaves.append(Position(size_value(position[leaf.axis.letter])))
         else:
             leaves.append(Operand(len(read)))
             read.append(number)

@@ -4,16 +4,16 @@ Example:
     in:   n2 = n1[v,d] for b d, v = n0[b]
     out:  n2[b,d] = n1[n0[b],d] for b d
 
-An extent as a scalar becomes a position without axes: its size.
+An extent as a scalar, of an axis, becomes that of its size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ilang.core.calculus.affine import Affine, Looked, Within, size_value
+from ilang.core.calculus.affine import Affine, Looked, Within
 from ilang.core.ir.graph import Assignment, Axis
-from ilang.core.ir.scalar import Extent, Position, Scalar
+from ilang.core.ir.scalar import Position, Scalar
 from ilang.core.record import mapped, record, replace
 
 
@@ -53,12 +53,10 @@ class CountedAxes:
     def scalar(self, scalar: Scalar) -> Scalar:
         """A scalar whose positions are along those axes, and whose extents are sizes."""
 
-        def count(leaf: Position | Extent) -> Position:
-            if isinstance(leaf, Extent):
-                return Position(size_value(self.extents[leaf.axis]))
-            return replace(leaf, index=self.index(leaf.index))
+        def count(leaf: Position) -> Position:
+            return replace(leaf, index=self.index(leaf.index).resized(self.extents))
 
-        return mapped(scalar, (Position, Extent), count)
+        return mapped(scalar, Position, count)
 
 
 def counted(node: Assignment, sizes: Sequence[int], sources: Sequence[int]) -> CountedAxes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ilang.core.calculus.affine import axis_index
+from ilang.core.calculus.affine import axis_index, size_value
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.dtype import LARGEST_WHOLE
 from ilang.core.einx_ops import EinxOp
@@ -18,7 +18,6 @@ from ilang.core.ir.scalar import (
     Apply,
     Constant,
     Convert,
-    Extent,
     Operand,
     Position,
     Scalar,
@@ -159,7 +158,7 @@ def _over(b: EinxBuilder, total: LeafTensor, marked: Sequence[LeafDimension]) ->
     def scalar(number: Mapping[str, int]) -> Scalar:
         divided: Scalar = Operand(0)
         for leaf in marked:
-            divided = Apply("div", (divided, Extent(number[leaf.key])))
+            divided = Apply("div", (divided, Position(size_value(number[leaf.key]))))
         return divided
 
     if not marked:
@@ -344,7 +343,7 @@ def _moved(
             number: Mapping[str, int], leaf: LeafDimension = leaf, shift: int | None = shift
         ) -> Scalar:
             axis = number[leaf.key]
-            position, extent = Position(axis_index(axis)), Extent(axis)
+            position, extent = Position(axis_index(axis)), Position(size_value(axis))
             if shift is None:
                 return Apply("sub", (Apply("sub", (extent, Constant(1))), position))
             before = Apply("sub", (position, Constant(shift)))

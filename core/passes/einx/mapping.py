@@ -26,7 +26,7 @@ from ilang.core.ir.graph import (
     rewired,
 )
 from ilang.core.ir.operation import Amount, Einsum, Operation, Sized
-from ilang.core.ir.scalar import Extent, Operand, Position, Scalar
+from ilang.core.ir.scalar import Operand, Position, Scalar
 from ilang.core.ir.spec import AxisLabel, ShapeSpec
 from ilang.core.names import Names
 from ilang.core.passes.einx.building import EinxBuilder, LeafDimension, LeafTensor
@@ -274,9 +274,7 @@ def _text_along(text: str, along: Sequence[LeafDimension]) -> str:
 def _moved(scalar: Scalar, axes: Mapping[int, int]) -> Scalar:
     """A scalar whose positions and extents are those of other axes."""
 
-    def move(leaf: Position | Extent) -> Position | Extent:
-        if isinstance(leaf, Extent):
-            return replace(leaf, axis=axes[leaf.axis])
-        return replace(leaf, index=leaf.index.renamed(axes))
+    def move(leaf: Position) -> Position:
+        return replace(leaf, index=leaf.index.renamed(axes).resized(axes))
 
-    return mapped(scalar, (Position, Extent), move)
+    return mapped(scalar, Position, move)
