@@ -33,7 +33,7 @@ from ilang.core.ir.scalar import (
 from ilang.core.ir.schedule import UNIT_ROLES, Loop, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import COSTS, OPS
-from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope, fresh
+from ilang.core.passes.scope import Block, Frame, Place, Scope, fresh
 from ilang.core.passes.storage import Storage, wraps
 from ilang.core.record import replace
 
@@ -267,14 +267,14 @@ class Loops:
         """The index of an element of a place, for a value indexed by ``index`` over the axes of ``frame``."""
         indices = list(place.part)
         for entry in place.dims:
-            if isinstance(entry, LoopIndex):
-                indices.append(frame.index_of(entry))
-            elif entry[1] is None:
-                indices.append(self._indexed(frame, index[entry[0]], place is frame.place))
-            else:
-                axis = index[entry[0]].axis()
+            if isinstance(entry, int):
+                indices.append(self._indexed(frame, index[entry], place is frame.place))
+            elif isinstance(entry, Loop):
+                axis = index[entry.axis].axis()
                 assert axis is not None
-                indices.append(axis_index(frame.variable(Loop(axis, entry[1]))))
+                indices.append(axis_index(frame.variable(Loop(axis, entry.part))))
+            else:
+                indices.append(frame.index_of(entry))
         return tuple(indices)
 
     def _scalar(self, frame: Frame) -> Scalar:
@@ -291,10 +291,7 @@ class Loops:
         dtype = self.shaped.tensors[read.value].dtype
         place = frame.staged.get(read)
         if place is None:
-            rank = len(read.index)
-            place = Place(
-                None, self.storage.whole(read.value), tuple((d, None) for d in range(rank))
-            )
+            place = Place(None, self.storage.whole(read.value), tuple(range(len(read.index))))
         element: Scalar
         if place.local is not None:
             element = Local(place.local, dtype)

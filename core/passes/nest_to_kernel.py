@@ -32,6 +32,7 @@ from ilang.core.ir.schedule import (
     Chunks,
     Group,
     Loop,
+    LoopSteps,
     Opened,
     PackedDimension,
     Root,
@@ -44,7 +45,7 @@ from ilang.core.ir.shaped import Read
 from ilang.core.passes.duplicates import without_duplicates
 from ilang.core.passes.online import OnlineReductions
 from ilang.core.passes.reductions import Steps
-from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope
+from ilang.core.passes.scope import Block, Frame, Place, Scope, kept_dims
 from ilang.core.passes.storage import Storage
 from ilang.core.record import replace
 
@@ -144,9 +145,7 @@ class _Lowering(OnlineReductions):
     def _frame(self, value: int, instance: int) -> Frame:
         """A value that is stored whole."""
         rank = len(self.shaped.tensors[value].dims)
-        place = Place(
-            None, self.storage.whole(ValueId(value)), tuple((d, None) for d in range(rank))
-        )
+        place = Place(None, self.storage.whole(ValueId(value)), tuple(range(rank)))
         return Frame(value, *self._node(value), place, instance)
 
     def _assignment(self, frame: Frame, site: Scope) -> Steps:
@@ -277,7 +276,7 @@ class _Lowering(OnlineReductions):
             return Place(self._local(tensor.name), None, ())
         dims = [self.storage.number(entry.extent) for entry in kept]
         buffer = self._scratch(tensor.name, tensor.dtype, dims, site)
-        return Place(None, buffer, tuple((entry.dim, entry.part) for entry in kept))
+        return Place(None, buffer, kept_dims(kept))
 
     def _copied(
         self, reader: Frame, read: Read, packed: tuple[PackedDimension, ...], site: Scope
@@ -326,7 +325,10 @@ class _Lowering(OnlineReductions):
     def _source(self, read: Read, copy: Copy, frame: Frame) -> Scalar:
         """The scalar that a copy takes from its input: 0 where its loops leave it."""
         tensor = self.shaped.tensors[read.value]
-        index = tuple(frame.index_of(each) for each in copy.source)
+        index = tuple(
+            begin + frame.index_of(steps)
+            for begin, steps in zip(copy.begin, copy.source, strict=True)
+        )
         load = Load(self.storage.whole(read.value), index, tensor.dtype)
         within = tuple(
             Within(part, size)
@@ -338,13 +340,13 @@ class _Lowering(OnlineReductions):
 
 def seen(place: Place, source: StagedSource) -> Place:
     """A place as its reader sees it: intervals by the reader's own loops below the place."""
-    dims = tuple(
-        entry
-        if isinstance(entry, LoopIndex) or entry[0] not in source.walks
-        else LoopIndex(source.walks[entry[0]], None)
-        for entry in place.dims
-    )
-    return replace(place, dims=dims)
+
+    def walked(entry: int | Loop | LoopSteps) -> int | Loop | LoopSteps:
+        if isinstance(entry, tuple):
+            return entry
+        return source.walks.get(entry.axis if isinstance(entry, Loop) else entry, entry)
+
+    return replace(place, dims=tuple(map(walked, place.dims)))
 
 
 def _drive(steps: Steps) -> None:

@@ -45,7 +45,7 @@ from ilang.core.ir.schedule import (
     ThreadTile,
 )
 from ilang.core.passes.reductions import Reductions, Steps
-from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope
+from ilang.core.passes.scope import Block, Frame, Place, Scope, kept_dims
 from ilang.core.passes.storage import Storage, start_of
 from ilang.core.record import record, replace
 
@@ -139,7 +139,7 @@ class OnlineReductions(Reductions):
         """Make room in a scope, and start there; an output part that is open around it needs no room."""
         row = self._row(instance, self._open(instance, scope))
         node, loops, running = row.node, self._outputs(row), self.plan.online[instance]
-        entries = tuple((entry.dim, entry.part) for entry in running.kept)
+        entries = kept_dims(running.kept)
         dims = [self.storage.number(entry.extent) for entry in running.kept]
         name, exact = self.shaped.tensors[row.value].name, running.exact
         places = []
@@ -214,7 +214,7 @@ class OnlineReductions(Reductions):
             site.block.append(kernel.Define(place.local, kept.dtype, held))
             return place
         dims = self._dims(frame, rows)
-        indices = tuple(LoopIndex(((1, loop),), None) for loop in rows)
+        indices = tuple(((1, loop),) for loop in rows)
         place = Place(None, self._scratch(name, kept.dtype, dims, site), indices)
 
         def copy(body: Block) -> None:

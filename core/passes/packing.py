@@ -20,9 +20,9 @@ from ilang.core.ir.extent import fixed
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.ids import VariableId
 from ilang.core.ir.scalar import Operand
-from ilang.core.ir.schedule import Loop, Nest, PackedDimension
+from ilang.core.ir.schedule import Loop, LoopSteps, Nest, PackedDimension
 from ilang.core.ir.shaped import Assignment, Read, Tensor
-from ilang.core.passes.scope import Frame, LoopIndex
+from ilang.core.passes.scope import Frame
 from ilang.core.passes.storage import Storage
 from ilang.core.record import record, replace
 
@@ -32,16 +32,17 @@ class Copy:
     """The loops that fill a copy, as an assignment and its nest.
 
     ``kept`` and ``dims`` are the dimensions of the copy (``scope.Place``), ``at`` how the loops walk each of them,
-    ``source`` each dimension of the input, and ``leaves`` whether they may leave it there: then the copy has 0. The
-    ``inner`` loops of strips have a text of their own where a strip is whole.
+    ``source`` each dimension of the input from where they ``begin``, and ``leaves`` whether they may leave it there:
+    then the copy has 0. The ``inner`` loops of strips have a text of their own where a strip is whole.
     """
 
     node: Assignment
     nest: Nest
-    kept: tuple[LoopIndex, ...]
+    kept: tuple[LoopSteps, ...]
     dims: list[int]
-    at: tuple[LoopIndex, ...]
-    source: tuple[LoopIndex, ...]
+    at: tuple[LoopSteps, ...]
+    begin: tuple[Affine, ...]
+    source: tuple[LoopSteps, ...]
     leaves: tuple[bool, ...]
     inner: int
 
@@ -54,18 +55,17 @@ class Copy:
         """
         places = {loop: number for number, loop in enumerate(self.nest.order)}
 
-        def walked(index: LoopIndex) -> Hashable:
-            steps = (
+        def walked(steps: LoopSteps) -> Hashable:
+            return tuple(
                 (step, (0, places[loop]) if loop in places else (1, outside[loop]))
-                for step, loop in index.steps
+                for step, loop in steps
             )
-            return tuple(steps), index.rest
 
         lengths = tuple(
             (self.nest.factors[x.axis], self.node.sizes[x.axis], x.part) for x in places
         )
         indices = (tuple(map(walked, each)) for each in (self.at, self.source))
-        return "copy", value, tuple(self.dims), lengths, *indices, self.leaves
+        return "copy", value, tuple(self.dims), lengths, *indices, self.begin, self.leaves
 
 
 def copy_of(
@@ -120,17 +120,14 @@ def copy_of(
     is_plain = len(kept) == len(packed)
     strips = _in_strips(storage, tensor, plain, kept) if is_plain else None
     filling = strips or (_across(storage, tensor, plain, kept) if is_plain else plain)
-    walks = tuple(
-        LoopIndex(_in_parts(plain, filling, terms), _begin(reader, index))
-        for terms, index in zip(source, read.index, strict=True)
-    )
     return Copy(
         copy,
         filling,
-        tuple(LoopIndex(entry.steps, None) for entry in kept),
+        tuple(entry.steps for entry in kept),
         dims,
-        tuple(LoopIndex(_in_parts(plain, filling, [(1, loop)]), None) for loop in order),
-        walks,
+        tuple(_in_parts(plain, filling, [(1, loop)]) for loop in order),
+        tuple(_begin(reader, index) for index in read.index),
+        tuple(_in_parts(plain, filling, terms) for terms in source),
         tuple(
             bool(index.variables())
             and (index.axis() is None or any(axis in reader.origin for axis in index.variables()))
@@ -193,9 +190,7 @@ def _across(
     return Nest(nest.factors, (*others, *along, nest.order[-1]), ())
 
 
-def _in_parts(
-    plain: Nest, filling: Nest, terms: Sequence[tuple[int, Loop]]
-) -> tuple[tuple[int, Loop], ...]:
+def _in_parts(plain: Nest, filling: Nest, terms: Sequence[tuple[int, Loop]]) -> LoopSteps:
     """Steps of the plain loops as those of the loops that fill a copy: of parts, where these split an axis."""
     steps: list[tuple[int, Loop]] = []
     for step, loop in terms:

@@ -37,7 +37,7 @@ from ilang.core.ir.schedule import (
 )
 from ilang.core.ir.shaped import Tensor
 from ilang.core.passes.loops import Loops, full
-from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope, fresh
+from ilang.core.passes.scope import Block, Frame, Place, Scope, fresh
 from ilang.core.passes.storage import Storage, start_of
 from ilang.core.record import replace
 
@@ -195,12 +195,12 @@ class Reductions(Loops, ABC):
         counts = self._counts_of_parts(frame, parts)
         dims = [*counts, *tensor.dims]
         buffer = self._scratch(f"{tensor.name}_parts", tensor.dtype, dims, scope)
-        whole = tuple((dim, None) for dim in range(len(tensor.dims)))
+        whole = tuple(range(len(tensor.dims)))
         if parts.least:
             assert frame.place.buffer is not None
             self.storage.instead(buffer, frame.place.buffer)
             return Place(None, buffer, whole)
-        numbers = tuple(LoopIndex(((1, loop),), None) for loop in parts.loops)
+        numbers = tuple(((1, loop),) for loop in parts.loops)
         return Place(None, buffer, (*numbers, *whole))
 
     def _counts_of_parts(self, frame: Frame, parts: Parts) -> list[int]:

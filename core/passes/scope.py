@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.kernel import Chunk
-from ilang.core.ir.schedule import Loop, Nest
+from ilang.core.ir.schedule import KeptDimension, Loop, LoopSteps, Nest
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import record
 
@@ -16,25 +16,17 @@ Block = list[kernel.Statement]
 
 
 @record
-class LoopIndex:
-    """An index as steps of loops: the sum of step times loop, plus the offset of ``rest`` where there is one."""
-
-    steps: tuple[tuple[int, Loop], ...]
-    rest: Affine | None
-
-
-@record
 class Place:
     """The place of a value: a scalar variable, or a buffer and what indexes its dimensions.
 
-    An entry of ``dims`` is a dimension of the value and None, or a dimension and the one loop part that is kept of it;
-    in a copy of what a reader reads, or in an interval of it, how the loops of the reader walk a dimension. A ``copy``
-    has 0 where the reader is outside the dimension. A place in one of several results is ``part`` of them.
+    An entry of ``dims`` is a dimension of the value, or the one loop part that is kept of it; in a copy of what a
+    reader reads, or in an interval of it, how the loops of the reader walk a dimension. A ``copy`` has 0 where the
+    reader is outside the dimension. A place in one of several results is ``part`` of them.
     """
 
     local: LocalId | None
     buffer: BufferId | None
-    dims: tuple[tuple[int, int | None] | LoopIndex, ...]
+    dims: tuple[int | Loop | LoopSteps, ...]
     copy: bool = False
     part: tuple[Affine, ...] = ()
 
@@ -98,16 +90,20 @@ class Frame:
         self.constant: frozenset[Loop] = frozenset()
         """Loops of a full register tile, which stop nowhere."""
 
-    def index_of(self, index: LoopIndex) -> Affine:
-        """An index over loops as one over loop variables."""
-        terms = tuple((step, self.variable(loop)) for step, loop in index.steps)
-        return Affine(terms) if index.rest is None else index.rest + Affine(terms)
+    def index_of(self, steps: LoopSteps) -> Affine:
+        """Steps of loops as an index over loop variables."""
+        return Affine(tuple((step, self.variable(loop)) for step, loop in steps))
 
     def variable(self, loop: Loop) -> VariableId:
         """The variable of an open loop."""
         number = self.home[loop].variable
         assert number is not None
         return number
+
+
+def kept_dims(kept: Iterable[KeptDimension]) -> tuple[int | Loop, ...]:
+    """The dimensions of a place for what is kept of a value."""
+    return tuple(k.dim if k.part is None else Loop(k.dim, k.part) for k in kept)
 
 
 def fresh(name: str, *taken: Container[str], serial: dict[str, int] | None = None) -> str:
