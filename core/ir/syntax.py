@@ -107,11 +107,15 @@ class Pattern:
 
 @record
 class Position:
-    """``@i``, ``@(2i+j-1)``, ``@(c:10)``: where an iteration is, in place of an input."""
+    """``@i``, ``@(2i+j-1)``, ``@(c:10)``: where an iteration is, in place of an input.
+
+    ``:j`` has no terms, but the ``extent`` of an axis: how many elements there are along it, the same everywhere.
+    """
 
     terms: tuple[Term, ...]
     offset: int
     span: Span
+    extent: Axis | None = None
 
     def axes(self) -> tuple[Axis, ...]:
         """The axes in the order in which they are written."""
@@ -122,23 +126,7 @@ class Position:
         return "".join(axis.letter for axis in self.axes())
 
 
-@record
-class Extent:
-    """``:j``: how many elements there are along an axis, in place of an input."""
-
-    axis: Axis
-    span: Span
-
-    def axes(self) -> tuple[Axis, ...]:
-        """None: an extent is the same everywhere."""
-        return ()
-
-    def letters(self) -> str:
-        """None of its own."""
-        return ""
-
-
-Leaf = Pattern | Position | Extent
+Leaf = Pattern | Position
 
 
 @record

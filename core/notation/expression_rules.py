@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from ilang.core.diagnostic import Label, MeaningError
-from ilang.core.ir.syntax import Axis, Expression, Extent, Index, Linear, Lookup, Operand, Position
+from ilang.core.ir.syntax import Axis, Expression, Index, Linear, Lookup, Operand, Position
 from ilang.core.ops import ARGUMENTS, OPS
 from ilang.core.source import Span
 
@@ -99,8 +99,9 @@ def _check_output(e: Expression, known: set[str]) -> None:
 def _check_extents(e: Expression, known: set[str]) -> None:
     """An extent is that of an axis of an input."""
     for leaf in e.leaves():
-        if isinstance(leaf, Extent) and leaf.axis.letter not in known:
-            letter = leaf.axis.letter
+        extent = leaf.extent if isinstance(leaf, Position) else None
+        if extent is not None and extent.letter not in known:
+            letter = extent.letter
             message = (
                 f"`:{letter}` is the extent of axis {letter}, but no input has an axis {letter}"
             )

@@ -158,7 +158,7 @@ def _read_leaf(reader: Reader) -> syntax.Leaf:
     return syntax.Position(tuple(terms.values()), offset, reader.span(start))
 
 
-def _read_extent(reader: Reader) -> syntax.Extent:
+def _read_extent(reader: Reader) -> syntax.Position:
     """``:j``."""
     start = reader.pos
     reader.take(start + 1)
@@ -167,7 +167,7 @@ def _read_extent(reader: Reader) -> syntax.Extent:
         raise reader.unexpected("E0124", "an axis after `:`", "the extent of axis j is `:j`")
     axis = syntax.Axis(c, reader.take(reader.pos + 1))
     _refuse_tail(reader, start)
-    return syntax.Extent(axis, reader.span(start))
+    return syntax.Position((), 0, reader.span(start), axis)
 
 
 def _operator_after(reader: Reader, left: syntax.Operand) -> str:

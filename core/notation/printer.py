@@ -184,8 +184,8 @@ def _operand(operand: syntax.Operand) -> str:
         return f"{_operand(operand.place)}@{_operand(operand.table)}"
     if isinstance(operand, syntax.Pattern):
         return _pattern(operand)
-    if isinstance(operand, syntax.Extent):
-        return f":{operand.axis.letter}"
+    if operand.extent is not None:
+        return f":{operand.extent.letter}"
     text = _linear(syntax.Linear(operand.terms, operand.offset, operand.span))
     return f"@{text}" if text.isalpha() else f"@({text})"
 

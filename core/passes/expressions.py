@@ -100,9 +100,9 @@ def _leaves(
             read.append(number)
             leaf, number = operand.table, number + 1
         if isinstance(leaf, syntax.Position):
-            leaves.append(Position(_summed(leaf, position)))
-        elif isinstance(leaf, syntax.Extent):
-            leaves.append(Position(size_value(position[leaf.axis.letter])))
+            extent = leaf.extent
+            index = size_value(position[extent.letter]) if extent else _summed(leaf, position)
+            leaves.append(Position(index))
         else:
             leaves.append(Operand(len(read)))
             read.append(number)

@@ -12,7 +12,6 @@ from ilang.core.ir.syntax import (
     Combine,
     Conversion,
     Expression,
-    Extent,
     Guard,
     Identity,
     Index,
@@ -86,7 +85,7 @@ def random_expression(random: Random) -> Expression:
         ]
         place = Position(tuple(terms[: random.randint(1, 2)]), random.choice((0, 0, 1)), NOWHERE)
         op, output = random.choice(BINARY), random.sample(letters, len(letters))
-        extent = Extent(Axis(random.choice(letters), NOWHERE), NOWHERE)
+        extent = Position((), 0, NOWHERE, Axis(random.choice(letters), NOWHERE))
         leaf = place if random.random() < 0.7 else extent
         sides: list[Operand] = [_read(random, letters), leaf]
         random.shuffle(sides)
