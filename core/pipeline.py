@@ -468,7 +468,7 @@ FRONT = (
         lambda text, _: text_program(text),
         None,
         "syntax",
-        later("notation.printer", "print_program"),
+        later("notation.printing", "print_program"),
     ),
     Step(
         "core/passes/syntax_to_graph.py",

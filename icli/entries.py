@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from ilang.core.notation.module import without_comments
+from ilang.core.notation.lines import without_comments
 from ilang.core.notation.reader import COMBINATORS
 from ilang.icli.calls import defined_name
 from ilang.icli.session import BINDS, DEFINES, goes_on, open_bracket, split_words

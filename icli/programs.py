@@ -84,7 +84,8 @@ def open_program(argument: str) -> Tree | Module:
 
 def _from_input(data: bytes) -> Tree | Module:
     """Standard input holds an expression, or a module: its first definition tells."""
-    from ilang.core.notation.module import decode_module, parse_module, without_comments
+    from ilang.core.notation.lines import without_comments
+    from ilang.core.notation.module import decode_module, parse_module
     from ilang.core.pipeline import text_component
 
     source = decode_module(data, "<stdin>")

@@ -33,7 +33,7 @@ from ilang.core.diagnostic import (
 from ilang.core.explain.explanation import Explanation
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import DISCARD, Module, Name, postorder
-from ilang.core.notation.module import BEGINS_FUNCTION, without_comments
+from ilang.core.notation.lines import BEGINS_FUNCTION, without_comments
 from ilang.core.notation.reader import (
     BLANKS,
     COMBINATORS,

@@ -6,7 +6,7 @@ Some of them must not grow back: ``tests/unit/test_counts.py`` holds each of tho
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -29,6 +29,8 @@ WHOLE_NUMBERS = frozenset(
     ]
 )
 """Names of records that say a whole number, or a condition on one, over loops and sizes."""
+HOLDING = (ast.stmt, ast.match_case, ast.ExceptHandler)
+"""Nodes in which imports may stand."""
 
 
 def modules() -> Iterator[tuple[Path, str]]:
@@ -70,6 +72,42 @@ def _owner(value: ast.expr) -> str:
     return value.id if isinstance(value, ast.Name) else ""
 
 
+def imports(text: str) -> Iterator[str]:
+    """What a module imports, at its top and inside functions, but not for types alone: modules, and names in them."""
+    todo: list[ast.AST] = [ast.parse(text)]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{each.name}" for each in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif not isinstance(node, ast.If) or ast.unparse(node.test) != "TYPE_CHECKING":
+            todo += (each for each in ast.iter_child_nodes(node) if isinstance(each, HOLDING))
+
+
+def rings(every: Mapping[str, Collection[str]]) -> Iterator[list[str]]:
+    """The modules that import each other, in a ring or several that meet; of each module what it imports."""
+    reached: dict[str, set[str]] = {}
+    for name in every:
+        todo, reached[name] = [name], set[str]()
+        while todo:
+            new = every.keys() & set(every[todo.pop()]) - reached[name]
+            reached[name] |= new
+            todo += new
+    for name in sorted(every):
+        ring = [each for each in sorted(reached[name]) if name in reached[each]]
+        if ring[:1] == [name] and 1 < len(ring):
+            yield ring
+
+
+def module_name(path: Path) -> str:
+    """The name by which a module is imported."""
+    parts = path.with_suffix("").parts
+    name = ".".join(parts if parts[0] == "ilang" else ("ilang", *parts))
+    return name.removesuffix(".__init__")
+
+
 @cache
 def counts() -> dict[str, int]:
     """Every count by what it says."""
@@ -82,6 +120,7 @@ def counts() -> dict[str, int]:
         "core/ir/syntax.py",
         "core/passes/expressions.py",
     )
+    imported = {module_name(path): set(imports(text)) - {module_name(path)} for path, text in every}
     return {
         "lines": sum(text.count("\n") for _, text in every),
         "modules": len(every),
@@ -92,6 +131,7 @@ def counts() -> dict[str, int]:
             for path, text in every
             if not path.as_posix().startswith((core, *syntax))
         ),
+        "modules in rings of imports": sum(map(len, rings(imported))),
     }
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from ilang.core.diagnostic import Error
 from ilang.core.notation.guidance import resembling, spelled
 from ilang.core.notation.reader import Reader
+from ilang.core.source import Source
 
 ADVISED = ("E0102", "E0103", "E0104", "E0105", "E0106", "E0109", "E0401")
 """Refusals that a spelling of another system may have caused."""
@@ -19,20 +21,22 @@ SURE = ("did you mean", "an operation stands in quotes")
 """Beginnings of help than which no spelling of another system is better."""
 
 
-def advised(error: Error, reader: Reader, start: int) -> Error:
-    """The same error with the best help that the text from ``start`` on gives."""
+def advised(error: Error, reader: Reader, start: int, parse: Callable[[Source], object]) -> Error:
+    """The same error with the best help that the text from ``start`` on gives, out of programs that can be parsed."""
     if error.code not in ADVISED or error.span is None or (error.help or "").startswith(SURE):
         return error
     if any(ord(c) > 127 and c != "→" for c in error.span.text()):
         return error
     unknown = error.span.text() if error.code == "E0401" else None
-    help_line = _of_part(reader, start, error.span.start, unknown)
+    help_line = _of_part(reader, start, error.span.start, unknown, parse)
     if help_line is None:
         return error
     return type(error)(error.code, error.message, error.span, help_line, error.labels)
 
 
-def _of_part(reader: Reader, start: int, at: int, unknown: str | None) -> str | None:
+def _of_part(
+    reader: Reader, start: int, at: int, unknown: str | None, parse: Callable[[Source], object]
+) -> str | None:
     """Help for the whole text, or else for the component of it at a place."""
     text = reader.text[start : reader.end]
     begin, end = 0, len(text)
@@ -44,7 +48,7 @@ def _of_part(reader: Reader, start: int, at: int, unknown: str | None) -> str | 
             break
     for part in (text, _unwrapped(text[begin:end])):
         help_line = spelled(part, unknown)
-        if help_line is not None and _reads(help_line):
+        if help_line is not None and _reads(help_line, parse):
             return help_line
     return None if unknown is None else resembling(unknown)
 
@@ -58,16 +62,13 @@ def _unwrapped(text: str) -> str:
     return text
 
 
-def _reads(help_line: str) -> bool:
+def _reads(help_line: str, parse: Callable[[Source], object]) -> bool:
     """Whether every program that a help line shows can be read."""
-    from ilang.core.notation.combinator import parse_program
-    from ilang.core.source import Source
-
     for program in SUGGESTED.findall(help_line):
         if "~" not in program:
             continue
         try:
-            parse_program(Source("<help>", program))
+            parse(Source("<help>", program))
         except Error:
             return False
     return True

@@ -7,25 +7,21 @@ statements first, so that a mistake in one of them hides none of another.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Container
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from ilang.core.diagnostic import Error, ModuleError, NotationError, keep
 from ilang.core.ir import syntax
 from ilang.core.notation.combinator import (
     DEEPEST,
-    no_component_word,
+    parse_program,
+    read_component,
     read_number,
-    read_program,
-    read_quoted,
 )
 from ilang.core.notation.lookahead import begins_application, matches_form, past_bracket
 from ilang.core.notation.reader import (
     BLANKS,
     DIGITS,
-    LATER,
-    QUOTED,
-    TYPES,
     WORD,
     WORD_START,
     Reader,
@@ -96,7 +92,7 @@ def _statement(
         from ilang.core.notation.advice import advised
 
         scope.complete = False
-        keep(refused, advised(error, reader, start))
+        keep(refused, advised(error, reader, start, parse_program))
         return None
     return result
 
@@ -167,40 +163,6 @@ def _closed(reader: Reader, application: _Open) -> syntax.Application:
     reader.take(reader.pos + 1)
     arguments = tuple(application.arguments)
     return syntax.Application(application.component, arguments, reader.span(application.start))
-
-
-def read_component(
-    reader: Reader, definitions: Container[str], unknown: Callable[[str, Span], Error]
-) -> syntax.Tree:
-    """The component that is applied, or told: a program in parentheses, which are closed, a quoted one, or a name.
-
-    Args:
-        reader: at a parenthesis or a word.
-        definitions: names that have a meaning.
-        unknown: the error for another word.
-    """
-    if reader.peek() == "(":
-        stop = past_bracket(reader, reader.pos)
-        reader.take(reader.pos + 1)
-        inner = reader.part(reader.pos, stop - 1, "parenthesis")
-        tree = read_program(inner, definitions)
-        reader.pos = stop - 1
-        reader.take(stop)
-        return tree
-    stop = reader.past(WORD, reader.pos)
-    word = reader.text[reader.pos : stop]
-    if word in QUOTED:
-        return read_quoted(reader, definitions)
-    span = reader.take(stop)
-    if word in definitions:
-        return syntax.Name(word, span)
-    if word in TYPES:
-        return syntax.Conversion(word, span)
-    if word == "I":
-        return syntax.Identity(span)
-    if word in LATER:
-        raise no_component_word(word, span)
-    raise unknown(word, span)
 
 
 def _leaf(reader: Reader, scope: BodyNames, inside: bool) -> syntax.Argument:

@@ -10,10 +10,10 @@ One loop with a stack of its own reads everything, so that ten thousand chained 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from ilang.core import limits
-from ilang.core.diagnostic import MeaningError, ModuleError, NotationError
+from ilang.core.diagnostic import Error, MeaningError, ModuleError, NotationError
 from ilang.core.ir.syntax import Combine, Conversion, Einsum, Identity, Name, Number, Swap, Tree
 from ilang.core.notation.index import read_expression
 from ilang.core.notation.lookahead import (
@@ -22,12 +22,14 @@ from ilang.core.notation.lookahead import (
     matches_form,
     opens_expression,
     opens_schedule,
+    past_bracket,
 )
 from ilang.core.notation.reader import (
     BLANKS,
     DEFINITION_HELP,
     DIGITS,
     LATER,
+    QUOTED,
     TYPES,
     WORD,
     WORD_START,
@@ -75,7 +77,7 @@ def read_program(reader: Reader, names: Container[str]) -> Tree:
     except (NotationError, ModuleError) as error:
         from ilang.core.notation.advice import advised
 
-        raise advised(error, reader, start) from None
+        raise advised(error, reader, start, parse_program) from None
 
 
 def _check_length(reader: Reader) -> None:
@@ -228,7 +230,7 @@ class _Program:
         if word == "einx" and follows == ".":
             from ilang.core.notation.einx_call import read_call
 
-            return read_call(reader, self.names)
+            return read_call(reader, self.names, read_component)
         if matches_form(reader) or grouped:
             return self.expression(word)
         if known or word == "I":
@@ -404,7 +406,7 @@ def read_quoted(reader: Reader, names: Container[str]) -> Tree:
     if reader.text[reader.pos : stop] == "einx":
         from ilang.core.notation.einx_call import read_call
 
-        return read_call(reader, names)
+        return read_call(reader, names, read_component)
     program, after = _Program(reader, names), reader.past(BLANKS, stop)
     match reader.text[reader.pos : stop]:
         case "i":
@@ -413,6 +415,40 @@ def read_quoted(reader: Reader, names: Container[str]) -> Tree:
             return program.kernel(after)
         case _:
             return program.specification(after)
+
+
+def read_component(
+    reader: Reader, definitions: Container[str], unknown: Callable[[str, Span], Error]
+) -> Tree:
+    """The component that is applied, or told: a program in parentheses, which are closed, a quoted one, or a name.
+
+    Args:
+        reader: at a parenthesis or a word.
+        definitions: names that have a meaning.
+        unknown: the error for another word.
+    """
+    if reader.peek() == "(":
+        stop = past_bracket(reader, reader.pos)
+        reader.take(reader.pos + 1)
+        inner = reader.part(reader.pos, stop - 1, "parenthesis")
+        tree = read_program(inner, definitions)
+        reader.pos = stop - 1
+        reader.take(stop)
+        return tree
+    stop = reader.past(WORD, reader.pos)
+    word = reader.text[reader.pos : stop]
+    if word in QUOTED:
+        return read_quoted(reader, definitions)
+    span = reader.take(stop)
+    if word in definitions:
+        return Name(word, span)
+    if word in TYPES:
+        return Conversion(word, span)
+    if word == "I":
+        return Identity(span)
+    if word in LATER:
+        raise no_component_word(word, span)
+    raise unknown(word, span)
 
 
 def read_number(reader: Reader) -> Tree:

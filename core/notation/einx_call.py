@@ -15,13 +15,12 @@ Out: the operation vmap, told the component in parentheses
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 
-from ilang.core.diagnostic import ModuleError, NotationError
+from ilang.core.diagnostic import Error, ModuleError, NotationError
 from ilang.core.einx_ops import EINX_OPS
 from ilang.core.ir.einx import Parameter, Sizes
 from ilang.core.ir.syntax import Einx, Tree
-from ilang.core.notation.application import read_component
 from ilang.core.notation.einx import LARGEST, read_einx
 from ilang.core.notation.einx_forms import complete
 from ilang.core.notation.einx_told import told_name
@@ -41,15 +40,18 @@ DEEPEST = 20
 CALL_HELP = 'an operation is written `einx.mean("b (s [r])... c", r=4)`'
 OP_HELP = 'an operation stands in quotes, `op="sum"`, a program in parentheses, `op=(+i~.)`, or has a name'
 QUOTES = "'\""
+ComponentReader = Callable[[Reader, Container[str], Callable[[str, Span], Error]], Tree]
+"""A reader of a component that is told, over names that have a meaning; it has the error for another word."""
 TRUTH = {"True": 1, "False": 0}
 
 
-def read_call(reader: Reader, names: Container[str]) -> Einx:
+def read_call(reader: Reader, names: Container[str], read_component: ComponentReader) -> Einx:
     """The operation at the cursor, and the schedule after it, checked where its axes are known.
 
     Args:
         reader: at the word ``einx``.
         names: the definitions that a component may use.
+        read_component: reads the component that an operation is told.
 
     Raises:
         NotationError: E0110, E0112, E0160 to E0166.
@@ -79,7 +81,7 @@ def read_call(reader: Reader, names: Container[str]) -> Einx:
         if kind == "map" and _is_op(reader):
             if op is not name or body is not None:
                 raise _given_twice("op", reader.here())
-            op, body = _told(reader, name, names)
+            op, body = _told(reader, name, names, read_component)
         else:
             parameters.append(_parameter(reader, parameters))
     if reader.skip() != ")":
@@ -120,7 +122,9 @@ def _is_op(reader: Reader) -> bool:
     return reader.text[reader.pos : stop] == "op" and reader.text.startswith("=", after, reader.end)
 
 
-def _told(reader: Reader, name: Span, names: Container[str]) -> tuple[Span, Tree | None]:
+def _told(
+    reader: Reader, name: Span, names: Container[str], read_component: ComponentReader
+) -> tuple[Span, Tree | None]:
     """``op=...``: the name of the operation that is meant, and the component that it is told, if it is one."""
     reader.take(reader.past(WORD, reader.pos))
     _expect(reader, "=", "`=` after op")

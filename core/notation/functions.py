@@ -9,11 +9,10 @@ from __future__ import annotations
 from ilang.core.diagnostic import Label, ModuleError, NotationError
 from ilang.core.ir import functions as ast
 from ilang.core.notation.annotations import read_shape
-from ilang.core.notation.blocks import read_block
 from ilang.core.notation.quotes import at_label, read_logic
 from ilang.core.notation.reader import TYPES, TYPES_HELP, Reader, refuse_reserved
 from ilang.core.notation.routines import read_statements
-from ilang.core.notation.terms import read_value, read_whole_term
+from ilang.core.notation.terms import read_block, read_value, read_whole_term
 from ilang.core.notation.tokens import (
     PARTS,
     WORDS,

@@ -12,7 +12,8 @@ from itertools import pairwise
 
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.syntax import Module, same
-from ilang.core.notation.module import parse_module, read_module, without_comments
+from ilang.core.notation.lines import without_comments
+from ilang.core.notation.module import parse_module, read_module
 from ilang.core.notation.reader import BLANKS, UNFINISHED, Token
 from ilang.core.source import Source
 

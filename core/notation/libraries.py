@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ilang.core.diagnostic import Label, ModuleError
 from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.library import LIBRARIES, text_of
+from ilang.core.notation.lines import logical_lines, without_comments
 from ilang.core.notation.reader import WORD, WORD_START, Reader
 from ilang.core.record import record
 from ilang.core.source import Source, Span
@@ -108,8 +109,6 @@ def needed_parts(
 
 
 def _parts(library: str) -> list[LibraryDefinition]:
-    from ilang.core.notation.module import logical_lines, without_comments
-
     source = Source(f"{library}.i", text_of(library))
     text = without_comments(source.text)
     parts = []

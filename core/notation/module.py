@@ -1,8 +1,6 @@
 """Module files: named programs, one definition a line.
 
-A line continues inside brackets, when it ends with ``>> << & |``, or when the next line that is not blank or comment
-begins with one of these. Comments run from ``#`` to the end of the line. A definition is wired by combinators, or
-written over the names of its inputs (``application.py``).
+A definition is wired by combinators, or written over the names of its inputs (``application.py``).
 """
 
 from __future__ import annotations
@@ -16,12 +14,16 @@ from ilang.core.ir import syntax
 from ilang.core.notation.arity import wires_of_all
 from ilang.core.notation.combinator import read_program
 from ilang.core.notation.heads import read_parameters
+from ilang.core.notation.lines import (
+    BEGINS_FUNCTION,
+    BYTE_ORDER_MARK,
+    logical_lines,
+    without_comments,
+)
 from ilang.core.notation.lookahead import is_over_names
 from ilang.core.notation.reader import (
     BLANKS,
-    COMBINATORS,
     LATER,
-    UNFINISHED,
     WORD,
     WORD_START,
     Reader,
@@ -42,13 +44,10 @@ NAMES_INPUTS = re.compile(r"^\s*[A-Za-z_]\w*\s*\([^()~]*\)\s*=(?![=>])", re.MULT
 """A line on which a definition with named inputs begins; no index expression has one."""
 BEGINS_USE = re.compile(r"use[ \t]+[A-Za-z_]", re.ASCII)
 """The beginning of a line that names libraries."""
-BEGINS_FUNCTION = re.compile(r"(op|cd)[ \t]+[A-Za-z_]", re.ASCII)
-"""The beginning of the definition of a tensor function or a routine."""
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 """A character that no file has: a control character, and a carriage return without a line feed."""
 MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 SESSION_HELP = "`i run` and `i train` run it, `i build` writes it as C, in Python `m.session(...)` keeps what it has"
-BYTE_ORDER_MARK = "\ufeff"
 
 
 def decode_module(data: bytes, name: str) -> Source:
@@ -87,33 +86,6 @@ def _refuse_controls(source: Source) -> None:
         raise ModuleError("E0409", message, span, "end lines with a line feed")
     message = f"character 0x{ord(c):02x} on line {line} is a control character"
     raise ModuleError("E0409", message, span, "a file is plain text")
-
-
-def without_comments(text: str) -> str:
-    """The text with every comment, and a byte order mark, blanked; every other place is kept."""
-    lines = text.split("\n")
-    for n, line in enumerate(lines):
-        at = comment_start(line)
-        if at >= 0:
-            lines[n] = line[:at] + " " * (len(line) - at)
-    blanked = "\n".join(lines)
-    return " " + blanked[1:] if blanked.startswith(BYTE_ORDER_MARK) else blanked
-
-
-def comment_start(line: str) -> int:
-    """The beginning of the comment of a line, or -1; a ``#`` inside ``i("...")`` begins none."""
-    at = line.find("#")
-    if at < 0 or ('"' not in line and "'" not in line):
-        return at
-    quote = ""
-    for n, c in enumerate(line):
-        if quote:
-            quote = "" if c == quote else quote
-        elif c == "#":
-            return n
-        elif c == '"' or (c == "'" and line[:n].rstrip(BLANKS).endswith("(")):
-            quote = c
-    return -1
 
 
 def parse_module(source: Source) -> syntax.Module:
@@ -342,46 +314,6 @@ def _body(
         message = f"`{word}` is an input, and combinators join components"
         help_line = f"a body over the names of inputs is an application, `g({word})`, or a block, `{{ {word} }}`"
         raise ModuleError("E0401", message, error.span, help_line) from None
-
-
-def logical_lines(text: str) -> list[tuple[int, int]]:
-    """Start and end of each definition, blanks around it left out; ``text`` has no comments."""
-    bounds: list[tuple[int, int]] = []
-    depth, continues, start = 0, False, 0
-    is_function = False
-    for line in text.split("\n"):
-        code = line.strip(BLANKS)
-        if code:
-            begin = start + len(line) - len(line.lstrip(BLANKS))
-            end = begin + len(code)
-            if bounds and (depth or continues or code.startswith(COMBINATORS)):
-                bounds[-1] = (bounds[-1][0], end)
-            else:
-                bounds.append((begin, end))
-                is_function = BEGINS_FUNCTION.match(code) is not None
-            depth = _brackets(code, depth)
-            continues = code.endswith(COMBINATORS)
-            continues = continues or (is_function and re.search(UNFINISHED, code) is not None)
-        start += len(line) + 1
-    return bounds
-
-
-def _brackets(line: str, depth: int) -> int:
-    """The number of brackets that are open after a line."""
-    if not any(c in line for c in "()[]{}"):
-        return depth
-    quote, last = "", ""
-    for c in line:
-        if quote:
-            quote = "" if c == quote else quote
-        elif c == '"' or (c == "'" and last == "("):
-            quote = c
-        elif c in "([{":
-            depth += 1
-        elif c in ")]}":
-            depth = max(0, depth - 1)
-        last = c if c not in BLANKS else last
-    return depth
 
 
 def _head(reader: Reader) -> Head:

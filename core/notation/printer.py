@@ -269,20 +269,6 @@ def _role(role: syntax.WrittenRole) -> str:
     return f"{target}:{role.role}"
 
 
-def print_program(program: syntax.Tree | syntax.Module) -> str:
-    """A tree, or definitions, one a line."""
-    if isinstance(program, syntax.Module):
-        names = frozenset(definition.name for definition in program.definitions)
-        lines = [print_definition(each, names) for each in program.definitions]
-        if program.functions or program.routines:
-            from ilang.core.notation.printing import print_function
-
-            lines += map(print_function, program.functions)
-            lines += map(print_function, program.routines)
-        return "\n".join(lines)
-    return print_tree(program)
-
-
 def print_definition(definition: syntax.Definition, names: Container[str] | None = None) -> str:
     """``name(parameters) = body`` on one line; without ``names`` any name may be defined beside it."""
     head = definition.name

@@ -1,4 +1,4 @@
-"""Tensor functions and routines back to text: ``parse(print(definition))`` is the definition again.
+"""Files, tensor functions and routines back to text: ``parse(print(definition))`` is the definition again.
 
 Parentheses stand only where operators ask for them; a definition is one line, its statements divided by ``;``.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ilang.core.ir import functions as ast
 from ilang.core.ir import syntax
 from ilang.core.notation.blocks import BINDS
-from ilang.core.notation.printer import print_anywhere, print_schedule
+from ilang.core.notation.printer import print_anywhere, print_definition, print_schedule, print_tree
 from ilang.core.notation.tokens import BINDING, CALL, COMPARISON, NEGATION, POWER, PREFIX, TAIL
 
 BRACKETS = {2: ("[ ", "; ", " ]"), 1: ("(", ", ", ")"), 0: ("[| ", "; ", " |]")}
@@ -20,6 +20,18 @@ OPERAND = 10
 """Binds more tightly than every operator."""
 Piece = str | tuple[ast.Term, int]
 """A text, or a term that must bind at least so tightly."""
+
+
+def print_program(program: syntax.Tree | syntax.Module) -> str:
+    """A tree, or definitions, one a line."""
+    if isinstance(program, syntax.Module):
+        names = frozenset(definition.name for definition in program.definitions)
+        lines = [print_definition(each, names) for each in program.definitions]
+        if program.functions or program.routines:
+            lines += map(print_function, program.functions)
+            lines += map(print_function, program.routines)
+        return "\n".join(lines)
+    return print_tree(program)
 
 
 def print_term(term: ast.Term, least: int = 0, *, guarded: bool = False) -> str:

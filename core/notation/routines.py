@@ -18,7 +18,6 @@ from ilang.core.notation.blocks import (
     ASSIGN,
     collected,
     divided,
-    read_binding,
     refuse_brace,
     statements,
 )
@@ -26,7 +25,7 @@ from ilang.core.notation.lookahead import past_bracket
 from ilang.core.notation.quotes import at_label, read_logic, read_schedule
 from ilang.core.notation.reader import BLANKS, Reader
 from ilang.core.notation.singles import read_right
-from ilang.core.notation.terms import read_settings, read_tensor, read_term
+from ilang.core.notation.terms import read_binding, read_settings, read_tensor, read_term
 from ilang.core.notation.tokens import (
     TAIL,
     WORDS,

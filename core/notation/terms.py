@@ -1,4 +1,4 @@
-"""The reader of expressions of tensor functions: ``?/("w" * x + "b" hid)``.
+"""The reader of expressions of tensor functions: ``?/("w" * x + "b" hid)``, and of blocks of them.
 
 In:  ``-x **. 2 + f(x; 64) @| 0``
 Out: ``Binary("+", Unary("-", Binary("**.", x, 2)), Sliced(Called(f), 0))``
@@ -11,17 +11,22 @@ from __future__ import annotations
 
 from typing import cast
 
-from ilang.core.diagnostic import NotationError
+from ilang.core.diagnostic import Error, NotationError, gathered
 from ilang.core.ir import functions as ast
 from ilang.core.ir.primitives import TEXTS
-from ilang.core.ir.syntax import Conversion, Identity, Tree
+from ilang.core.ir.syntax import DISCARD, Conversion, Identity, Tree
 from ilang.core.notation import tokens
+from ilang.core.notation.blocks import ASSIGN, BINDS, KEEPS, binds, collected, statements
+from ilang.core.notation.combinator import read_quoted
 from ilang.core.notation.lookahead import matches_form, past_bracket
 from ilang.core.notation.numbers import is_literal, number_of, read_literal, read_unit
 from ilang.core.notation.quotes import at_label, read_schedule, read_spec
 from ilang.core.notation.reader import BLANKS, QUOTED, TYPES, Reader
+from ilang.core.record import replace
 from ilang.core.source import Span
 
+BLOCK_HELP = "a block is `{ name = expression; expression }`: what it ends in is its value"
+KEPT_HELP = 'what a tensor has in the next run is written `"mean" 0.0 =: expression`'
 TERM_HELP = "an expression is like `?/(w * x + b)`, and every operator has its operands"
 STRING_HELP = (
     'what follows a parameter is an extent, `"b" 16` or `"b" (2, 3)`, or where it starts: `"b" 0.5`'
@@ -209,8 +214,6 @@ def _word(reader: Reader, context: tokens.Context, token: tokens.Lexeme) -> ast.
     if text == "repeat":
         return _repeat(reader, context)
     if text in QUOTED and follows in ("(", "."):
-        from ilang.core.notation.combinator import read_quoted
-
         return _call(reader, context, read_quoted(reader, context.definitions), start)
     if text in TYPES or text == "I":
         span = tokens.take(reader, token)
@@ -455,8 +458,6 @@ def read_value(reader: Reader, context: tokens.Context) -> ast.Term:
 
 def _repeat(reader: Reader, context: tokens.Context) -> ast.Repeated:
     """``repeat(x; h in hids) { ... }``."""
-    from ilang.core.notation.blocks import read_block
-
     help_line = "it is written `repeat(x; h in hids) { layer(x; h) }`"
     start = reader.pos
     tokens.take(reader, tokens.lexeme(reader))
@@ -484,3 +485,56 @@ def _name(reader: Reader, wanted: str, help_line: str) -> Span:
     if not tokens.word(reader):
         raise tokens.unexpected(reader, "E0191", wanted, help_line)
     return tokens.take(reader, tokens.lexeme(reader))
+
+
+def read_block(reader: Reader, context: tokens.Context) -> ast.Body:
+    """The block at the cursor: bindings, and the expression that it ends in.
+
+    Raises:
+        NotationError: E0110, E0132, those of expressions, all of them together.
+    """
+    start = reader.pos
+    parts = statements(reader)
+    if not parts or binds(parts[-1]) or KEEPS.match(parts[-1].text, parts[-1].pos, parts[-1].end):
+        span = reader.span(reader.pos - 1)
+        raise NotationError("E0132", "the block ends in no expression", span, BLOCK_HELP)
+    *above, last = parts
+    refused: list[Error] = []
+    bindings = collected(above, lambda part: _statement(part, context), refused)
+    results = collected([last], lambda part: read_whole_term(part, context), refused)
+    if refused:
+        raise gathered(refused)
+    return ast.Body(tuple(bindings), results[0], reader.span(start))
+
+
+def _statement(part: Reader, context: tokens.Context) -> ast.NameBinding | ast.StateUpdate:
+    """A binding, or ``"name" =: EXPR``, which fills a reader."""
+    start = part.pos
+    if tokens.lexeme(part).kind != "string":
+        name = BINDS.match(part.text, start, part.end)
+        if name is not None and part.text.startswith(":", name.end()):
+            message = (
+                f"`{name.group()}:` assigns, and what lasts from run to run is named by a string"
+            )
+            raise NotationError("E0132", message, part.span(start, name.end() + 1), KEPT_HELP)
+        return read_binding(part, context)
+    target = replace(read_declared(part, context), kept=True)
+    part.skip()
+    sign = ASSIGN.match(part.text, part.pos, part.end)
+    if sign is None or sign.group() != "=:":
+        raise tokens.unexpected(part, "E0132", f"`=:` after `{target.span.text()}`", KEPT_HELP)
+    part.take(sign.end(), left=True, right=True)
+    return ast.StateUpdate(target, read_whole_term(part, context), part.span(start))
+
+
+def read_binding(part: Reader, context: tokens.Context) -> ast.NameBinding:
+    """``name = EXPR``, which fills a reader."""
+    start = part.pos
+    if not binds(part):
+        message = "a statement above the last one binds a name, and this one does not"
+        raise NotationError("E0132", message, part.span(start, part.end), BLOCK_HELP)
+    place = tokens.take(part, tokens.lexeme(part))
+    tokens.take(part, tokens.lexeme(part), left=True, right=True)
+    term: ast.Term = read_whole_term(part, context)
+    name = None if place.text() == DISCARD else place.text()
+    return ast.NameBinding(name, term, ast.Mark(place), part.span(start))

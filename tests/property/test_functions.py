@@ -11,8 +11,7 @@ from ilang.core.ir.functions import Function, Routine, alike
 from ilang.core.notation.functions import read_definition, read_head
 from ilang.core.notation.layout import format_module
 from ilang.core.notation.module import parse_module
-from ilang.core.notation.printer import print_program
-from ilang.core.notation.printing import print_function
+from ilang.core.notation.printing import print_function, print_program
 from ilang.core.notation.reader import Reader
 from ilang.core.notation.tokens import Context
 from ilang.core.source import Source

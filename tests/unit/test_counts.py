@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.counts import counts, opens_terms, records
+from tests.counts import counts, opens_terms, records, rings
 
 CEILINGS = {
     "record types": 420,
     "record types for whole numbers": 11,
     "modules that open terms outside core/calculus": 0,
+    "modules in rings of imports": 21,
 }
 
 
@@ -23,3 +24,4 @@ def test_what_is_counted() -> None:
     assert list(records(text)) == ["A"]
     assert opens_terms("sum(c for c, _ in index.terms)")
     assert not opens_terms("index.steps(), unit.terms, machine.tiles.terms")
+    assert list(rings({"a": ["b"], "b": ["c"], "c": ["b"], "d": ["d"]})) == [["b", "c"]]

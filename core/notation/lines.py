@@ -1,0 +1,82 @@
+"""The lines of a file: comments blanked, and where each definition begins and ends.
+
+A line continues inside brackets, when it ends with ``>> << & |``, or when the next line that is not blank or comment
+begins with one of these. Comments run from ``#`` to the end of the line.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ilang.core.notation.reader import BLANKS, COMBINATORS, UNFINISHED
+
+BEGINS_FUNCTION = re.compile(r"(op|cd)[ \t]+[A-Za-z_]", re.ASCII)
+"""The beginning of the definition of a tensor function or a routine."""
+BYTE_ORDER_MARK = "\ufeff"
+
+
+def without_comments(text: str) -> str:
+    """The text with every comment, and a byte order mark, blanked; every other place is kept."""
+    lines = text.split("\n")
+    for n, line in enumerate(lines):
+        at = comment_start(line)
+        if at >= 0:
+            lines[n] = line[:at] + " " * (len(line) - at)
+    blanked = "\n".join(lines)
+    return " " + blanked[1:] if blanked.startswith(BYTE_ORDER_MARK) else blanked
+
+
+def comment_start(line: str) -> int:
+    """The beginning of the comment of a line, or -1; a ``#`` inside ``i("...")`` begins none."""
+    at = line.find("#")
+    if at < 0 or ('"' not in line and "'" not in line):
+        return at
+    quote = ""
+    for n, c in enumerate(line):
+        if quote:
+            quote = "" if c == quote else quote
+        elif c == "#":
+            return n
+        elif c == '"' or (c == "'" and line[:n].rstrip(BLANKS).endswith("(")):
+            quote = c
+    return -1
+
+
+def logical_lines(text: str) -> list[tuple[int, int]]:
+    """Start and end of each definition, blanks around it left out; ``text`` has no comments."""
+    bounds: list[tuple[int, int]] = []
+    depth, continues, start = 0, False, 0
+    is_function = False
+    for line in text.split("\n"):
+        code = line.strip(BLANKS)
+        if code:
+            begin = start + len(line) - len(line.lstrip(BLANKS))
+            end = begin + len(code)
+            if bounds and (depth or continues or code.startswith(COMBINATORS)):
+                bounds[-1] = (bounds[-1][0], end)
+            else:
+                bounds.append((begin, end))
+                is_function = BEGINS_FUNCTION.match(code) is not None
+            depth = _brackets(code, depth)
+            continues = code.endswith(COMBINATORS)
+            continues = continues or (is_function and re.search(UNFINISHED, code) is not None)
+        start += len(line) + 1
+    return bounds
+
+
+def _brackets(line: str, depth: int) -> int:
+    """The number of brackets that are open after a line."""
+    if not any(c in line for c in "()[]{}"):
+        return depth
+    quote, last = "", ""
+    for c in line:
+        if quote:
+            quote = "" if c == quote else quote
+        elif c == '"' or (c == "'" and last == "("):
+            quote = c
+        elif c in "([{":
+            depth += 1
+        elif c in ")]}":
+            depth = max(0, depth - 1)
+        last = c if c not in BLANKS else last
+    return depth
