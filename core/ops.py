@@ -142,6 +142,9 @@ OPS: dict[str, Op] = {
 ARGUMENTS = {">@": ">", "<@": "<"}
 """Operators that give the positions of what another reduces to, written before one input: ``>@ij~i`` is the argmax."""
 
+COMMUTATIVE = frozenset({"add", "mul", "and", "or", "xor", "eq", "neq"})
+"""Primitives whose two operands may change places: the result has the same bits."""
+
 SLOW = frozenset({"exp", "ln", "log", "pow", "sin", "cos", "tanh"})
 """Primitives that take longer than moving what they are of."""
 

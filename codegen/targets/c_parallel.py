@@ -160,6 +160,8 @@ class KernelFunctions:
         better = "0"
         if estimate.inside is not None:
             better = f"1 < {self._shares(estimate.inside, self._iterations(estimate.inside))}"
+        if estimate.uneven:
+            return f"({better} ? 1 : shares(team, {iterations}, {self._time(estimate)}, 0))"
         return f"shares(team, {iterations}, {self._time(estimate)}, {better})"
 
     def _time(self, estimate: ThreadEstimate) -> str:

@@ -8,13 +8,14 @@ from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Into, Registers, Transpose
 from ilang.core.ir.rewriting import is_invariant
 from ilang.core.ir.scalar import Apply, Load, scalars_within
+from ilang.core.passes.independence import apart_inside
 from ilang.core.record import replace
 
 Demand = Callable[[bool, str], None]
 """A function that raises the error of an invariant that does not hold."""
 
 
-def transpose(s: Transpose, demand: Demand) -> None:
+def transpose(program: ir.Program, s: Transpose, demand: Demand) -> None:
     """A copy in squares: two loops around a store of one element, each along one of the buffers."""
     columns = s.loops
     rows = columns.body[0] if len(columns.body) == 1 else None
@@ -25,7 +26,9 @@ def transpose(s: Transpose, demand: Demand) -> None:
     load = store.value
     demand(isinstance(load, Load), "a transposing copy stores what it loads")
     assert isinstance(load, Load)
-    demand(store.buffer != load.buffer, "a transposing copy does not read what it writes")
+    other = store.buffer != load.buffer
+    other = other or apart_inside(program, (columns, rows), store.index, load.index)
+    demand(other, "a transposing copy does not read what it writes")
     for index, along, across in ((store.index, rows, columns), (load.index, columns, rows)):
         steps = [part.coefficient(along.variable) for part in index]
         inside = not index[-1].coefficient(across.variable)

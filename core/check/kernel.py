@@ -120,7 +120,7 @@ class _Verifier:
                     self._together(s)
                 case Transpose():
                     self.block((s.loops,))
-                    cpu.transpose(s, self.demand)
+                    cpu.transpose(self.program, s, self.demand)
                 case ir.Store():
                     self._store(s)
         self.defined.difference_update(defined)

@@ -242,7 +242,8 @@ class KernelLoops:
         inside = ""
         if estimate.inside is not None:
             trips = "·".join(map(self._end, estimate.inside.sizes))
-            inside = f", inside {self._time(estimate.inside)} in {trips} iterations"
+            first = "first inside" if estimate.uneven else "inside"
+            inside = f", {first} {self._time(estimate.inside)} in {trips} iterations"
         return f"{'·'.join(words) or '1'}{inside}"
 
     def _defined(self, s: ir.Define) -> str:

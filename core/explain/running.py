@@ -46,6 +46,8 @@ def _tiles(scheduled: Scheduled) -> Iterator[str]:
             held = held.each if isinstance(held, Chunks) else held
             if isinstance(held, RegisterTile):
                 yield f"tiles of {' × '.join(map(str, held.extents))} in registers"
+        if group.plan.mirror is not None:
+            yield "half of a symmetric result copied"
 
 
 def _lanes(kernel: Kernel) -> Iterator[str]:
@@ -64,9 +66,11 @@ def _shared(program: Program) -> Iterator[str]:
     """The outermost loops that cores share."""
     for kernel in program.kernels:
         body = kernel.body
-        while len(body) == 1 and isinstance(body[0], For) and body[0].parallel:
-            yield kernel.names[body[0].variable]
-            body = body[0].body
+        while loops := [s for s in body if isinstance(s, For) and s.parallel]:
+            if len(loops) < len(body):
+                break
+            yield kernel.names[loops[0].variable]
+            body = loops[0].body
 
 
 def _blocks(kernel: Kernel, steps: Mapping[int, tuple[int, int]]) -> Iterator[str]:

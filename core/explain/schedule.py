@@ -73,6 +73,13 @@ def _group(scheduled: Scheduled, number: int, group: Group) -> Iterator[str]:
         yield from dict.fromkeys(
             f"  {_staged(scheduled, group, instance, number)}" for number in numbers
         )
+    if group.plan.mirror is not None:
+        node, name = (
+            _assigned(scheduled, group.roots[0].value)[0],
+            _name(scheduled, group.roots[0].value),
+        )
+        axes = " ".join(node.axes[axis].name for axis in group.plan.mirror)
+        yield f"  {name} symmetric in {axes}: half of it is copied"
     for reduced, running in group.plan.online.items():
         yield f"  {_running(scheduled, group.plan.instances, reduced, running)}"
 

@@ -293,6 +293,7 @@ class _Simple(KernelLoops):
             name = f"{self.letters[outer[-1]]}'"
         for bound in loop.end:
             left, text = bound.left(), self._affine(bound.index)
+            text = text if bound.step in (1, step) else f"ceil(({text})/{bound.step})"
             inside = left is not None and left[1] != loop.size
             if not inside:
                 end = f"min({end},{text})"

@@ -111,7 +111,8 @@ class ThreadEstimate:
 
     The loops have these ``sizes``, fewer iterations where their ``ends`` are less. The time of
     all iterations is in elements that one thread reads and adds: ``time`` times the extents ``times``. ``inside`` says
-    the same of the loops inside that take longest: where those have more to share, one thread is enough here.
+    the same of the loops inside that take longest: where those have more to share, one thread is enough here; of
+    ``uneven`` loops, by whose iterations those inside end, where those have anything to share.
     """
 
     sizes: tuple[int, ...]
@@ -119,6 +120,7 @@ class ThreadEstimate:
     time: float
     times: tuple[int, ...]
     inside: ThreadEstimate | None
+    uneven: bool = False
 
 
 @record

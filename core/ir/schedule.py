@@ -364,11 +364,16 @@ class OnlineReduction:
 
 @record
 class Plan:
-    """The instances of a kernel, its roots first; what runs among them, and the scalars that are computed instead."""
+    """The instances of a kernel, its roots first; what runs among them, and the scalars that are computed instead.
+
+    The only root is symmetric in the axes ``mirror``, where there are any: of the elements beyond the block of the
+    first one that the second one is in, each is a copy of the one on the other side.
+    """
 
     instances: tuple[Instance, ...]
     online: dict[int, OnlineReduction]
     scalars: dict[int, Scalar]
+    mirror: tuple[int, int] | None = None
 
 
 @record

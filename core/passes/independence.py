@@ -3,18 +3,22 @@
 Example:
     for i: for j: out[i,j] = t[j]      i and j are independent
     for k: for j: acc[j] += x[k,j]     j is, also with k around it; k is not
+    for i: for j in 0..i: t[i,j] = t[j,i]    i is: the later of two iterations writes below the diagonal
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from math import gcd
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ir.rewriting import reads_of
+
+LATER = -1
+"""The variable of how many iterations after the next one another one is."""
 
 
 class Independence:
@@ -25,9 +29,13 @@ class Independence:
         self.program = program
         self.touched: Counter[BufferId] = Counter()
         self.extents: dict[int, int | None] = {}
+        self.last: dict[int, Affine] = {}
+        self.triangles: set[int] = set()
         for s in inside:
             if isinstance(s, ir.For):
                 self.extents[s.variable] = program.sizes[s.size].fixed
+                self.last |= last_iteration(program, s)
+                self.triangles |= s.ends()
                 continue
             self.touched.update([buffer for buffer, _ in reads_of(s)])
             if isinstance(s, ir.Store):
@@ -54,7 +62,7 @@ class Independence:
         defined = {s.variable for s in inner if isinstance(s, ir.Define)}
         inside = set(around)
         touched: dict[BufferId, list[tuple[Affine, ...]]] = {}
-        written = set()
+        written: dict[BufferId, list[tuple[Affine, ...]]] = {}
         for s in inner:
             if isinstance(s, ir.For):
                 inside.add(s.variable)
@@ -67,10 +75,18 @@ class Independence:
                 touched.setdefault(buffer, []).append(index)
             if isinstance(s, ir.Store):
                 touched.setdefault(s.buffer, []).append(s.index)
-                written.add(s.buffer)
-        shared = [each for b in written if not self._is_own(b, len(each := touched[b]))]
+                written.setdefault(s.buffer, []).append(s.index)
+        shared = [
+            (stores, touched[b])
+            for b, stores in written.items()
+            if not self._is_own(b, len(touched[b]))
+        ]
         for loop in reversed(loops):
-            if not all(self._is_apart(loop, inside, indices) for indices in shared):
+            if not all(
+                self._is_apart(loop, inside, indices)
+                or self._never_meet(loop, inside, stores, indices)
+                for stores, indices in shared
+            ):
                 return False
             inside.add(loop.variable)
         return True
@@ -86,6 +102,27 @@ class Independence:
         return any(
             self._tells_apart(loop.variable, inside, [index[d] for index in indices])
             for d in range(len(indices[0]))
+        )
+
+    def _never_meet(
+        self,
+        loop: ir.For,
+        inside: set[int],
+        stores: list[tuple[Affine, ...]],
+        indices: list[tuple[Affine, ...]],
+    ) -> bool:
+        """Whether what an iteration of a loop over a triangle stores is apart from all that another one touches."""
+        if loop.variable not in self.triangles:
+            return False
+        moving = {variable: self.last.get(variable) for variable in inside}
+        after: dict[int, Affine] = {
+            loop.variable: axis_index(loop.variable) + axis_index(LATER) + 1
+        }
+        return all(
+            is_apart(one, other, moving, after)
+            for store in stores
+            for index in indices
+            for one, other in ((store, index), (index, store))
         )
 
     def _tells_apart(self, variable: int, inside: set[int], parts: list[Affine]) -> bool:
@@ -116,6 +153,67 @@ class Independence:
             return False
         extent = self.extents[variable]
         return not large or (extent is not None and step * extent <= large)
+
+
+def last_iteration(program: ir.Program, loop: ir.For) -> dict[int, Affine]:
+    """The last iteration of a loop, by its variable: by the end that no dimension gives, or the extent; or nothing."""
+    extent = program.sizes[loop.size].fixed
+    ends = [end.index - 1 for end in loop.end if end.step == 1 and not end.index.sizes]
+    ends += [] if extent is None else [Affine((), max(0, extent - 1))]
+    return {loop.variable: ends[0]} if ends else {}
+
+
+def apart_inside(
+    program: ir.Program, loops: Sequence[ir.For], one: Sequence[Affine], other: Sequence[Affine]
+) -> bool:
+    """Whether no elements at two indices are the same, each index in any iteration of some loops."""
+    moving: dict[int, Affine | None] = {loop.variable: None for loop in loops}
+    for loop in loops:
+        moving |= last_iteration(program, loop)
+    return is_apart(one, other, moving, {})
+
+
+def is_apart(
+    one: Sequence[Affine],
+    other: Sequence[Affine],
+    moving: Mapping[int, Affine | None],
+    further: Mapping[int, Affine],
+) -> bool:
+    """Whether no elements at two indices are the same.
+
+    Args:
+        one: an index.
+        other: another one.
+        moving: variables that each index has for itself, with their last iterations where these are known.
+        further: what variables that both share are in the other one. No variable is negative.
+    """
+    for a, b in zip(one, other, strict=True):
+        low, high = _range(a, moving)
+        low_after, high_after = (end and end.substituted(further) for end in _range(b, moving))
+        ends = ((low_after, high), (low, high_after))
+        if any(start and end and (start - end - 1).is_natural() for start, end in ends):
+            return True
+    return False
+
+
+def _range(
+    index: Affine, moving: Mapping[int, Affine | None]
+) -> tuple[Affine | None, Affine | None]:
+    """The least and the greatest value of an index whatever variables that move are; None where not known."""
+    below, most = _most(-index, moving), _most(index, moving)
+    return below and -below, most
+
+
+def _most(index: Affine, moving: Mapping[int, Affine | None]) -> Affine | None:
+    """The greatest value of an index whatever variables that move are; None where it is not known."""
+    while steps := moving.keys() & index.variables():
+        variable = next(iter(steps))
+        step, last = index.coefficient(variable), moving[variable]
+        index = index.without((variable,))
+        if 0 < step and last is None:
+            return None
+        index = index + step * last if 0 < step and last else index
+    return None if index.looked else index
 
 
 def _split(

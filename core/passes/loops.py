@@ -74,6 +74,7 @@ class Loops:
         assert scope.parent is not None
         assert scope.variable is not None
         size, end = self._trip(frame, loop)
+        end += (frame.ends[loop],) if loop in frame.ends else ()
         role = frame.nest.role(frame.nest.order.index(loop))
         if role in ("u", "v") and self.storage.sizes[size].fixed is None:
             role = ""

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Ceiling, Within
 from ilang.core.ir import kernel
 from ilang.core.ir.ids import ValueId, VariableId
 from ilang.core.ir.scalar import Constant, Load, Scalar, Select
@@ -33,6 +33,7 @@ from ilang.core.ir.schedule import (
     Group,
     Loop,
     LoopSteps,
+    Nest,
     Opened,
     PackedDimension,
     Root,
@@ -173,6 +174,9 @@ class _Lowering(OnlineReductions):
             scope = self._enter(frame, loop, scope)
             opened.append(loop)
             yield from self._stage_inside(frame, loop)
+        mirror = self.plan.mirror if frame.instance == 0 else None
+        if mirror is not None:
+            self._end_at_diagonal(frame, mirror)
         if parts is not None and parts.least:
             yield from self._sharing(frame, scope, (loops[outer:leading], loops[leading:]), parts)
         elif reduced:
@@ -185,7 +189,42 @@ class _Lowering(OnlineReductions):
             self._leave(frame, loop)
         if parts is not None:
             self._combine_parts(frame, whole, parts, site)
+        if mirror is not None:
+            self._copy_across_diagonal(frame, mirror, site)
         self._comment(frame)
+
+    @staticmethod
+    def _end_at_diagonal(frame: Frame, mirror: tuple[int, int]) -> None:
+        """End the blocks along one axis of a symmetric result at the end of the block of the other one."""
+        (block, *_), (step, *_) = (frame.nest.factors[axis] for axis in mirror)
+        outer, inner = map(Loop, mirror)
+        end = Affine(((block, frame.variable(outer)),), block)
+        frame.ends[inner] = Ceiling(end, step)
+
+    def _copy_across_diagonal(self, frame: Frame, mirror: tuple[int, int], site: Scope) -> None:
+        """Copy the elements of a symmetric result before the diagonal blocks to the other side of these."""
+        node, (outer, inner) = frame.node, mirror
+        factors: list[tuple[int, ...]] = [()] * len(node.axes)
+        factors[inner] = frame.nest.factors[outer]
+        others = [Loop(axis) for axis in dict.fromkeys(node.output_axes()) if axis not in mirror]
+        block, both = Loop(inner), [Loop(inner, 1), Loop(outer)]
+        if node.target[-1].axis() == inner:
+            both.reverse()  # along the memory of what is written
+        nest = Nest(tuple(factors), (*others, block, *both), (None,) * len(node.reads))
+        after = Frame(frame.value, node, nest, frame.place, frame.instance)
+        swapped = {**{axis: axis for axis in range(len(node.axes))}, outer: inner, inner: outer}
+        source = tuple(index.renamed(swapped) for index in node.target)
+        scope = site
+        for loop in nest.order:
+            scope = self._enter(after, loop, scope)
+        start = Affine(((nest.weight(block), after.variable(block)),))
+        after.ends[Loop(outer)] = Ceiling(start)
+        assert frame.place.buffer is not None
+        at = self._at(after, frame.place, source)
+        value = Load(frame.place.buffer, at, self._tensor(frame).dtype)
+        scope.block.append(self._written(after, value))
+        for loop in reversed(nest.order):
+            self._leave(after, loop)
 
     def _accumulate(self, frame: Frame, block: Block) -> None:
         """Accumulate into an element of the base: several iterations may meet there."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Ceiling, Within
 from ilang.core.ir import kernel
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.kernel import Chunk
@@ -61,6 +61,7 @@ class Frame:
     __slots__ = (
         "chunks",
         "constant",
+        "ends",
         "home",
         "instance",
         "nest",
@@ -87,6 +88,8 @@ class Frame:
         """The first index of an axis whose loops walk an interval of a dimension only, and may leave it."""
         self.chunks: dict[Loop, Chunk] = {}
         """Loops of which a block of the iterations runs."""
+        self.ends: dict[Loop, Ceiling] = {}
+        """Ends of loops before those of their dimensions."""
         self.constant: frozenset[Loop] = frozenset()
         """Loops of a full register tile, which stop nowhere."""
 

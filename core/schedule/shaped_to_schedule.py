@@ -13,18 +13,20 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ilang.core.diagnostic import ScheduleError
-from ilang.core.ir.schedule import Group, Nest, Scheduled, has_units
+from ilang.core.ir.schedule import Group, Nest, Plan, Root, Scheduled, has_units
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.size_class import Extents, extents_of
 from ilang.core.machine import CPU, Machine
+from ilang.core.record import replace
 from ilang.core.schedule.accumulation import accumulated, copies
 from ilang.core.schedule.check.legal import check_equalities, check_nests, check_storage
 from ilang.core.schedule.choose.choice import choose
 from ilang.core.schedule.choose.nests import Choice
-from ilang.core.schedule.fuse import Provenance, nested
+from ilang.core.schedule.fuse import NestedProgram, Provenance, nested
 from ilang.core.schedule.groups import completed
 from ilang.core.schedule.matrices.apart import computed_apart
 from ilang.core.schedule.plans import Plans
+from ilang.core.schedule.symmetric import mirror
 from ilang.core.schedule.written import without_blocks, written_nest
 
 
@@ -67,7 +69,7 @@ def shaped_to_schedule(
         shaped,
         choice.nests,
         program.fusions,
-        tuple(Group(roots, accumulated(program, plans.of(roots))) for roots in groups),
+        tuple(Group(roots, _planned(program, plans, roots)) for roots in groups),
         machine,
         is_apart=shaped is not written_program,
     )
@@ -83,6 +85,13 @@ def shaped_to_schedule(
         for instance, times in zip(group.plan.instances, copies(program, group.plan), strict=True):
             plans.computations.add(instance.value, times - 1)
     return scheduled
+
+
+def _planned(program: NestedProgram, plans: Plans, roots: Sequence[Root]) -> Plan:
+    """The plan of a kernel, with the storage of what reductions fold."""
+    plan = accumulated(program, plans.of(roots))
+    axes = mirror(program, plan) if len(roots) == 1 else None
+    return replace(plan, mirror=axes) if axes else plan
 
 
 def computes_again(shaped: Shaped, extents: Extents, machine: Machine) -> bool:

@@ -131,15 +131,18 @@ class _Outliner:
 
     def _estimate(self, number: int) -> ThreadEstimate:
         """The work that decides on the threads of a function: its own, and that of the largest one that it calls."""
-        function, inside = self.functions[number], None
+        function, inside, uneven = self.functions[number], None, False
         if function.calls:
             best = max(function.calls, key=lambda inner: self._usual(self.functions[inner].work))
             inside = self._estimate(best)
+            outer = {loop.variable for loop in function.loops}
+            ends = [end for each in inside.ends for end in each if end.left() is None]
+            uneven = any(outer & end.index.variables() for end in ends)
             inside = replace(inside, ends=((),) * len(inside.ends))
         known, unknown = function.work.split(self.program.sizes)
         sizes = tuple(loop.size for loop in function.loops)
         return ThreadEstimate(
-            sizes, tuple(loop.end for loop in function.loops), known, unknown, inside
+            sizes, tuple(loop.end for loop in function.loops), known, unknown, inside, uneven
         )
 
     def _usual(self, work: Work) -> float:

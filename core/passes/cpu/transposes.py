@@ -18,6 +18,7 @@ from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, map_blocks
 from ilang.core.ir.rewriting import unless_same, with_bodies
 from ilang.core.ir.scalar import Load
+from ilang.core.passes.independence import apart_inside
 from ilang.core.record import replace
 
 MOVED = frozenset({"f32", "f64", "i32", "i64"})
@@ -50,9 +51,11 @@ def _transposing(program: Program, loop: For) -> list[Transpose]:
             if not isinstance(s, Store) or not isinstance(s.value, Load):
                 return []
             copies.append((inner, s, s.value))
-    written = {store.buffer for _, store, _ in copies}
-    if any(load.buffer in written for _, _, load in copies):
-        return []
+    everywhere = [loop, *(inner for inner, _, _ in copies)]
+    for _, store, _ in copies:
+        read = [load.index for _, _, load in copies if load.buffer == store.buffer]
+        if not all(apart_inside(program, everywhere, store.index, index) for index in read):
+            return []
     if not all(_transposes(program, (loop, inner), store, load) for inner, store, load in copies):
         return []
     return [_transpose(program, (loop, inner), store, load) for inner, store, load in copies]

@@ -23,6 +23,7 @@ from ilang.core.schedule.choose.short_rows import short_rows
 from ilang.core.schedule.choose.tile import Tiling, tiling
 from ilang.core.schedule.choose.tilings import Tilings, crossed, tilings
 from ilang.core.schedule.fuse import Provenance
+from ilang.core.schedule.symmetric import halved
 
 if TYPE_CHECKING:
     from ilang.core.schedule.wide_matrices import Apart
@@ -70,8 +71,9 @@ def analysed(
     accesses = accesses_of(shaped, readers, machine)
     rule = partial(tiling, extents=extents, machine=machine)
     tiles = _tiles(shaped, written, readers, accesses, rule, apart)
-    if apart is None and (across := crossed(shaped, readers, tiles)):
-        readers = inlining(shaped, across)  # what is stored is copied square by square
+    whole = crossed(shaped, readers, tiles) | halved(shaped, readers, tiles, machine)
+    if apart is None and whole:
+        readers = inlining(shaped, whole)  # what is stored is copied square by square
         tiles = _tiles(shaped, written, readers, accesses, rule, apart)
     rows = short_rows(shaped, readers, accesses, tiles, extents, machine)
     return Analysis(
