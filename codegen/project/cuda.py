@@ -11,15 +11,15 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ilang.codegen.project.comments import header_comment, source_comment
 from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.makefile import ALONE_ON_DEVICE, MPI_AND_NCCL, NOTHING, package, switched
-from ilang.codegen.project.render import HOW_TO_CALL, MARK, example_call, source_comment
 from ilang.codegen.project.selftest import selftest
 from ilang.codegen.project.steps import TestedSession
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
 from ilang.codegen.targets.cuda import emit_source
 from ilang.codegen.targets.cuda_header import emit_header
-from ilang.codegen.targets.cuda_session import declarations, example_session, ranks_declarations
+from ilang.codegen.targets.cuda_session import SessionsText
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.session import EmittedSession
 from ilang.core.dtype import BYTES
@@ -44,22 +44,20 @@ def render_cuda(
     """The text of every file, by its name; functions of ranks begin with ``prefix``."""
     prefix = prefix or stem
     programs = [function.program for function in functions]
-    written = [each.session for each in sessions]
-    declared = [line for each in written for line in (*declarations(each), "")]
-    of_ranks = any(each.of_ranks() for each in written)
-    declared += ranks_declarations(prefix) if of_ranks else ()
-    switch = MPI_AND_NCCL if of_ranks else ALONE_ON_DEVICE if written else NOTHING
+    written = SessionsText([each.session for each in sessions], prefix)
+    switch = MPI_AND_NCCL if written.of_ranks else ALONE_ON_DEVICE if sessions else NOTHING
     example, rules = (
-        (f"{stem}_example.cu", EXAMPLE_IN_CUDA) if written else (f"{stem}_example.c", EXAMPLE_IN_C)
+        (f"{stem}_example.cu", EXAMPLE_IN_CUDA) if sessions else (f"{stem}_example.c", EXAMPLE_IN_C)
     )
-    devices = _devices([*programs, *(stage.program for each in written for stage in each.stages)])
+    stages = [stage for each in sessions for stage in each.session.stages]
+    devices = _devices([*programs, *(stage.program for stage in stages)])
     return {
-        f"{stem}.h": "\n".join(_header_comment(functions, written, stem))
+        f"{stem}.h": "\n".join(header_comment(functions, written, stem, _call))
         + "\n"
-        + emit_header(programs, declared),
+        + emit_header(programs, [*written.declarations()]),
         f"{stem}.cu": "\n".join(source_comment(source_text, f"{stem}.cu"))
         + "\n"
-        + emit_source(programs, stem, written, prefix),
+        + emit_source(programs, stem, written),
         "Makefile": switched(MAKEFILE.replace("EXAMPLE", rules), switch)
         .replace("STEM", stem)
         .replace("DEVICES", " ".join(devices)),
@@ -87,29 +85,6 @@ def _devices(programs: Sequence[Program]) -> list[str]:
     }
     least = max((device.unit(each).capability for each in roundings), default=0)
     return [f"sm_{each.capability}" for each in MULTIPROCESSORS if least <= each.capability]
-
-
-def _header_comment(
-    functions: Sequence[ExportedFunction], sessions: Sequence[EmittedSession], stem: str
-) -> Iterator[str]:
-    yield f"/* {stem}.h: how to call what is in {stem}.cu. {MARK.capitalize()}."
-    yield " *"
-    yield from (f" * {line}".rstrip() for line in (*HOW_TO_CALL.split("\n"), *ON_DEVICE))
-    if sessions:
-        yield " * What lasts from run to run is in memory of the device that the caller of NAME_init gives."
-        yield " *"
-        yield from (f" *     {line}" for line in example_session(sessions[0]))
-    elif functions:
-        yield " *"
-        yield from (f" *     {line}" for line in example_call(functions[0], _call))
-    yield " */"
-    yield ""
-
-
-ON_DEVICE = (
-    "It enqueues work on a stream and returns; what fails later shows where the stream is waited for.",
-    "What ends in _host takes arrays of the host instead, and waits.",
-)
 
 
 def _call(name: str, arrays: Sequence[str]) -> Iterator[str]:
@@ -302,11 +277,9 @@ def _few(function: ExportedFunction) -> tuple[int, ...]:
     return tuple(2 if size.is_argument() else size.fixed or 0 for size in function.shaped.sizes)
 
 
-def _readme(
-    functions: Sequence[ExportedFunction], sessions: Sequence[EmittedSession], stem: str
-) -> str:
-    names = [*(each.name() for each in functions), *(each.name for each in sessions)]
-    text = README + (OF_SESSIONS if sessions else "")
+def _readme(functions: Sequence[ExportedFunction], sessions: SessionsText, stem: str) -> str:
+    names = [*(each.name() for each in functions), *(each.name for each in sessions.texts)]
+    text = README + (OF_SESSIONS if sessions.texts else "")
     return text.replace("STEM", stem).replace("FUNCTIONS", "\n".join(f"- `{n}`" for n in names))
 
 

@@ -15,6 +15,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ilang.codegen.project.comments import MARK, header_comment, source_comment
 from ilang.codegen.project.exported_names import c_name, exported_name
 from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.makefile import ALONE, MPI, NOTHING, makefile, package
@@ -24,16 +25,10 @@ from ilang.codegen.project.steps import TestedSession
 from ilang.codegen.runtime.folders import ending_in_order
 from ilang.codegen.targets.c import emit_source
 from ilang.codegen.targets.c_header import beginning_of, emit_header
-from ilang.codegen.targets.c_session import (
-    PARTS_OF_RANKS,
-    declarations,
-    example_session,
-    ranks_declarations,
-)
+from ilang.codegen.targets.c_session import PARTS_OF_RANKS, SessionsText
 from ilang.codegen.targets.c_tile import TILE_PARTS
 from ilang.codegen.targets.c_variants import VARIANTS
-from ilang.codegen.targets.cfamily import comment
-from ilang.codegen.targets.identifiers import identifier, member_identifier
+from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.library import PREFIX
 from ilang.codegen.targets.session import EmittedSession
 from ilang.core.diagnostic import CommandError, DataError, Label, ShapeError, ToolError
@@ -48,12 +43,6 @@ from ilang.core.record import replace
 from ilang.core.suggestion import did_you_mean
 
 OURS = "something in the generated files"
-LONGEST_COMMENT = 2000
-"""Lines of the program's text that are repeated in the C file."""
-
-MARK = "written by `i build`"
-"""Stands in the first lines of every file."""
-
 SIGNATURES = (
     ("Makefile", rf"# Makefile of lib\w+, {MARK}\."),
     (
@@ -251,75 +240,24 @@ def render(
 ) -> dict[str, str]:
     """The text of every file, by its name; functions of ranks begin with ``prefix``."""
     programs = [function.program for function in functions]
-    written = [each.session for each in sessions]
-    declared = [line for each in written for line in (*declarations(each), "")]
-    of_ranks = any(each.of_ranks() for each in written)
-    if of_ranks:
-        declared += ranks_declarations(prefix or stem)
+    written = SessionsText([each.session for each in sessions], prefix or stem)
     return {
-        f"{stem}.h": "\n".join(_header_comment(functions, written, stem))
+        f"{stem}.h": "\n".join(header_comment(functions, written, stem, _call))
         + "\n"
-        + emit_header(programs, declared),
+        + emit_header(programs, [*written.declarations()]),
         f"{stem}.c": "\n".join(source_comment(source_text, f"{stem}.c"))
         + "\n"
-        + emit_source(programs, stem, written, prefix),
-        "Makefile": makefile(stem, MPI if of_ranks else ALONE if written else NOTHING),
+        + emit_source(programs, stem, written),
+        "Makefile": makefile(stem, MPI if written.of_ranks else ALONE if sessions else NOTHING),
         f"{stem}_test.c": selftest(functions, stem, sessions=sessions),
         f"{stem}.pc": package(stem),
     }
-
-
-def _header_comment(
-    functions: Sequence[ExportedFunction], sessions: Sequence[EmittedSession], stem: str
-) -> Iterator[str]:
-    yield f"/* {stem}.h: how to call what is in {stem}.c. {MARK.capitalize()}."
-    yield " *"
-    yield from (f" * {line}".rstrip() for line in HOW_TO_CALL.split("\n"))
-    if sessions:
-        yield " * What lasts from run to run is in memory that the caller of NAME_init gives."
-        yield " *"
-        yield from (f" *     {line}" for line in example_session(sessions[0]))
-    elif functions:
-        yield " *"
-        yield from (f" *     {line}" for line in example_call(functions[0], _call))
-    yield " */"
-    yield ""
-
-
-def example_call(
-    function: ExportedFunction, call: Callable[[str, Sequence[str]], Iterator[str]]
-) -> Iterator[str]:
-    """A call of a function, in C: its sizes, and what ``call`` makes of its name and the names of its arrays."""
-    name, program = function.name(), function.program
-    sizes = [size.fixed or 0 for size in function.shaped.sizes]
-    for k, n in enumerate(function.free()):
-        sizes[n] = 8 * (k + 1)
-    extents = function.settled(sizes) or sizes
-    fields = [
-        f".{member_identifier(function.shaped.sizes[n].name)} = {extents[n]}"
-        for n in function.free()
-    ]
-    arrays = [identifier(program.buffers[n].name) for n in (*program.inputs, *program.outputs)]
-    yield f"{name}_sizes sizes = {{{', '.join(fields[:8]) or '0'}}};"
-    yield from call(name, arrays if len(arrays) <= 12 else [*arrays[:11], "..."])
 
 
 def _call(name: str, arrays: Sequence[str]) -> Iterator[str]:
     """The lines of a call: the workspace, and the call itself."""
     yield f"void *work = malloc({name}_work(&sizes));"
     yield f"int status = {name}({', '.join(['&sizes', *arrays, 'work'])});"
-
-
-def source_comment(text: str, file: str) -> Iterator[str]:
-    """The text of the program, harmless in a comment."""
-    lines = [line.expandtabs(4).rstrip() for line in text.strip("\r\n").split("\n")]
-    yield f"/* {file}: {MARK} from this program:"
-    yield " *"
-    yield from (comment(f" *     {line}") for line in lines[:LONGEST_COMMENT])
-    if LONGEST_COMMENT < len(lines):
-        yield f" *     ... and {len(lines) - LONGEST_COMMENT} lines more"
-    yield " */"
-    yield ""
 
 
 def _refuse_clashes(
@@ -533,8 +471,3 @@ def _replace(folder: Path, out: Path, names: Sequence[str]) -> None:
                 else:
                     (out / name).unlink(missing_ok=True)
         raise
-
-
-HOW_TO_CALL = """\
-Arrays are row-major and contiguous, and outputs overlap nothing. A call allocates nothing, keeps nothing between
-calls and never exits; it may run in several threads at once, each with a workspace of its own."""

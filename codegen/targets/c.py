@@ -39,8 +39,8 @@ from ilang.core.pipeline import host_of
 
 if TYPE_CHECKING:  # what only some programs need is imported where it is used
     from ilang.codegen.targets.c_cut import Piece
+    from ilang.codegen.targets.c_session import SessionsText
     from ilang.codegen.targets.c_tile import TileText
-    from ilang.codegen.targets.session import EmittedSession
 
 INCLUDES = (
     "#include <math.h>",
@@ -63,23 +63,11 @@ def emit(program: ir.Program, stoppable: bool = False) -> str:
 def emit_source(
     programs: Sequence[ir.Program],
     stem: str,
-    sessions: Sequence[EmittedSession] = (),
-    prefix: str = "",
+    sessions: SessionsText | None = None,
 ) -> str:
-    """The implementation that goes with ``emit_header``; the functions of programs may have variants.
-
-    The functions of ranks begin with ``prefix``, or else with the name of the file.
-    """
-    includes, more = list(INCLUDES), list[str]()
-    if sessions:
-        from ilang.codegen.targets import c_session
-
-        includes += c_session.INCLUDES
-        more += [line for each in sessions for line in c_session.lines(each)]
-        if any(each.of_ranks() for each in sessions):
-            includes += c_session.INCLUDES_OF_RANKS
-            more += c_session.ranks_lines(prefix or stem)
-    lines = [f'#include "{stem}.h"', "", *includes, "", *c_variants.NAMES]
+    """The implementation that goes with ``emit_header``; the functions of programs may have variants."""
+    includes, more = (sessions.includes(), [*sessions.lines()]) if sessions else ((), [])
+    lines = [f'#include "{stem}.h"', "", *INCLUDES, *includes, "", *c_variants.NAMES]
     beginning = f"{beginning_of(programs)}_{PREFIX}"
     lines += _implementation(programs, has_variants=True, more=more, prefix=beginning)
     return "\n".join(lines) + "\n"

@@ -17,7 +17,7 @@ one status after each program: none waits for one that has failed.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from ilang.codegen.targets.c_entry import STATUS as STATUS_OF_PROGRAMS
@@ -31,7 +31,6 @@ from ilang.codegen.targets.session import (
     KeptTensor,
     RankSum,
     Stage,
-    Struct,
     Uniform,
 )
 from ilang.core.dtype import BYTES
@@ -43,11 +42,6 @@ STATUS = {
     7: "a file lacks an array, or has it in another shape or of another type",
 }
 """The statuses that the functions of a session return."""
-STATUS_OF_RANKS = {8: "another rank has failed"}
-"""The statuses that a run of several ranks may return as well."""
-
-INCLUDES = ("#include <inttypes.h>", "#include <stdio.h>")
-INCLUDES_OF_RANKS = ("#ifdef WITH_MPI", "#include <mpi.h>", "#endif")
 LETTERS = {"f32": "f", "f64": "d", "i32": "i", "i64": "l"}
 """The element types of sums, as ``headers/ranks.h`` calls them."""
 TYPES = {"f32": "F32", "f64": "F64", "i32": "I32", "i64": "I64", "bool": "BOOL"}
@@ -56,95 +50,360 @@ PARTS_OF_RANKS = ("begin", "end")
 """Endings after the name of a file that ranks run together: functions."""
 
 
-# -- the header --------------------------------------------------------------------------------------------------------
+class SessionText:
+    """The text of a session, for a header and for a source."""
 
+    memory = "memory of the caller"
+    """The place of the tensors."""
+    stream: tuple[str, ...] = ()
+    """The last parameters of most functions."""
+    statuses_of_ranks: Mapping[int, str] = {8: "another rank has failed"}
+    """The statuses that a run of several ranks may return as well."""
+    declared: tuple[str, ...] = ("run", "save", "load")
+    """The functions in the header that all sessions have."""
+    comments: Mapping[str, str] = {
+        "bytes": "Bytes of memory that a session needs; SIZE_MAX if that is more than memory can be.",
+        "init": "Begin: tensors are laid out in the memory, and get their first values.",
+        "run": "One run. If its status is not 0, nothing that lasts has changed.",
+        "save": "Write parameters and state into a file of safetensors, whole or not at all.",
+        "load": "Go on with parameters and state of a file, where paths are equal after one common prefix.",
+    }
 
-def declarations(session: EmittedSession) -> Iterator[str]:
-    """The struct and the functions of a session, for a header."""
-    if session.begins():
-        yield from struct_lines(session.struct, "memory of the caller")
+    def __init__(self, session: EmittedSession) -> None:
+        """The text of one session."""
+        self.session = session
+        self.struct = session.struct
+        self.name = session.name
+
+    # -- the header ----------------------------------------------------------------------------------------------------
+
+    def declarations(self) -> Iterator[str]:
+        """The struct and the functions of a session."""
+        session = self.session
+        if session.begins():
+            yield from self._struct()
+            yield ""
+            yield f"/* {self.comments['bytes']} */"
+            yield f"size_t {self.name}_bytes(void);"
+            yield ""
+            yield from self._declaration("init")
+        else:
+            yield f"/* {self.name}: runs on a {self.struct.name}, which has its tensors, too */"
+            yield ""
+        if session.is_open():
+            yield "/* The sizes of a run, and bytes of its workspace; SIZE_MAX if they do not fit. */"
+            yield "typedef struct {"
+            yield from (f"{INDENT}int64_t {member_identifier(name)};" for name in session.sizes())
+            yield f"}} {self.name}_sizes;"
+            yield f"size_t {self.name}_work(const {self.name}_sizes *sizes);"
+            yield ""
+        for part in self.declared:
+            yield from self._declaration(part)
+        yield "/*"
+        yield from (f" * returns {code}: {text}" for code, text in self._statuses().items())
+        yield from self._further_statuses()
+        yield " */"
+
+    def _declaration(self, part: str) -> Iterator[str]:
+        """The declaration of a function, with its comment."""
+        yield from self._comment(part)
+        yield f"{self._signature(part)};"
         yield ""
-        yield "/* Bytes of memory that a session needs; SIZE_MAX if that is more than memory can be. */"
-        yield f"size_t {session.name}_bytes(void);"
+
+    def _comment(self, part: str) -> Iterator[str]:
+        """The comment of a function in the header."""
+        yield f"/* {self.comments[part]} */"
+
+    def _statuses(self) -> Mapping[int, str]:
+        return {**STATUS, **self.statuses_of_ranks} if self.session.of_ranks() else STATUS
+
+    def _further_statuses(self) -> Iterator[str]:
+        """The last lines of the comment on statuses."""
+        yield from ()
+
+    def _struct(self) -> Iterator[str]:
+        """The struct."""
+        struct, name = self.struct, self.struct.name
+        yield f"/* {name}: its tensors, which are in {self.memory} */"
+        yield f"typedef struct {name} {{"
+        for role, title in TITLES.items():
+            of_role = [each for each in struct.kept if each.role == role]
+            chosen = [each for each in of_role if struct.on_device() or not each.table()]
+            if chosen:
+                yield f"{INDENT}/* {title} */"
+                yield from map(_field, chosen)
+        yield f"{INDENT}/* what parameters began with, and how many runs there were */"
+        yield f"{INDENT}uint64_t {', '.join(('seed', *struct.counters))};"
+        settings = any(each.place for each in struct.kept)
+        reads = ", where it finds its configuration" if settings else ""
+        yield f"{INDENT}/* where the next run writes{reads}, and its workspace */"
+        for each in struct.kept:
+            if each.next or each.place:
+                yield f"{INDENT}{C_TYPES[each.dtype]} *{each.next or each.place};"
+        between = [each for each in struct.kept if each.role == "between"]
+        if between:
+            yield f"{INDENT}/* what is between two parts of a run: sums over ranks, and what is computed before */"
+            yield from (f"{INDENT}{C_TYPES[each.dtype]} *{each.name};" for each in between)
+        yield f"{INDENT}void *work;"
+        yield f"}} {name};"
+
+    def example(self) -> Iterator[str]:
+        """An example of the use of a session, in C."""
+        name = self.name
+        yield f"{name} model;"
+        yield f"int status = {name}_init(&model, malloc({name}_bytes()), 0);"
+        yield f"status = {name}_run({', '.join(self._example_words())});"
+        yield f'status = {name}_save(&model, "{name}.safetensors");'
+
+    def _example_words(self) -> list[str]:
+        """The arguments of a run in an example, a dozen words at most."""
+        words = ["&model", *self.session.inputs, *self.session.outputs]
+        words = [words[0], "&sizes", *words[1:], "work"] if self.session.is_open() else words
+        return words if len(words) <= 12 else [*words[:11], "..."]
+
+    def _signature(self, part: str) -> str:
+        """The declaration of a function of a session, without the semicolon."""
+        session = self.session
+        words = [f"{'const ' if part == 'save' else ''}{self.struct.name} *model"]
+        if part == "init":
+            words += ["void *memory", "uint64_t seed"]
+        elif part in ("save", "load"):
+            words.append("const char *path")
+        else:
+            words += [f"const {self.name}_sizes *sizes"] if session.is_open() else []
+            words += [f"const {C_TYPES[session.tensors[n][0]]} *{n}" for n in session.inputs]
+            words += [f"{C_TYPES[session.tensors[n][0]]} *{n}" for n in session.outputs]
+            words += ["void *work"] if session.is_open() and part == "run" else []
+        further = () if part == "run_host" else self.stream
+        return wrapped(f"int {self.name}_{part}(", [*words, *further], ")")
+
+    # -- the functions -------------------------------------------------------------------------------------------------
+
+    def lines(self) -> Iterator[str]:
+        """The functions of a session."""
+        if self.session.begins():
+            yield from self._beginning()
+        yield from self._running()
+        for part in ("save", "load"):
+            yield self._signature(part)
+            yield "{"
+            yield f"{INDENT}if (model == NULL || path == NULL) return 1;"
+            yield from self._file(part)
+            yield "}"
+            yield ""
+
+    def _beginning(self) -> Iterator[str]:
+        """The functions that measure the memory of a session, and place and fill its arrays there."""
+        struct, line = self.struct, self.struct.machine.memory.line_bytes
+        places, total = struct.layout(line)
+        yield from self._tables()
+        yield f"size_t {struct.name}_bytes(void)"
+        yield "{"
+        yield from _most_work([each for each in struct.stages if not each.sizes()])
+        yield f"{INDENT}return SIZE_MAX - {total + line} <= bytes ? SIZE_MAX : {total + line} + bytes;"
+        yield "}"
         yield ""
-        yield "/* Begin: tensors are laid out in the memory, and get their first values. */"
-        yield f"{signature(session, 'init')};"
-    else:
-        yield shared(session)
-    yield ""
-    yield from sizes_lines(session)
-    yield "/* One run. If its status is not 0, nothing that lasts has changed. */"
-    yield f"{signature(session, 'run')};"
-    yield ""
-    yield "/* Write parameters and state into a file of safetensors, whole or not at all. */"
-    yield f"{signature(session, 'save')};"
-    yield ""
-    yield "/* Go on with parameters and state of a file, where paths are equal after one common prefix. */"
-    yield f"{signature(session, 'load')};"
-    yield ""
-    yield "/*"
-    codes = {**STATUS, **STATUS_OF_RANKS} if session.of_ranks() else STATUS
-    yield from (f" * returns {code}: {text}" for code, text in codes.items())
-    yield " */"
-
-
-def sizes_lines(session: EmittedSession) -> Iterator[str]:
-    """The sizes that come with a run, where there are any, and what measures its workspace, for a header."""
-    if session.is_open():
-        yield "/* The sizes of a run, and bytes of its workspace; SIZE_MAX if they do not fit. */"
-        yield "typedef struct {"
-        yield from (f"{INDENT}int64_t {member_identifier(name)};" for name in session.sizes())
-        yield f"}} {session.name}_sizes;"
-        yield f"size_t {session.name}_work(const {session.name}_sizes *sizes);"
+        yield self._signature("init")
+        yield "{"
+        yield f"{INDENT}if (model == NULL || memory == NULL) return 1;"
+        yield f"{INDENT}char *const base = start_in(memory);"
+        for name, (offset, dtype) in places.items():
+            yield f"{INDENT}model->{name} = ({C_TYPES[dtype]} *)(void *)(base + {offset});"
+        yield f"{INDENT}model->work = base + {total};"
+        yield f"{INDENT}model->seed = seed;"
+        yield from (f"{INDENT}model->{each} = 0;" for each in struct.counters)
+        yield from self._looked()
+        for each in struct.kept:
+            if each.role == "ranks":
+                yield f"{INDENT}int this_rank;"
+                yield f"{INDENT}model->{each.name} = ({C_TYPES[each.dtype]})count_ranks(&this_rank);"
+            elif each.count() and each.role != "between":
+                yield from (f"{INDENT}{statement}" for statement in self._fill(each))
+        yield f"{INDENT}return 0;"
+        yield "}"
         yield ""
 
+    def _looked(self) -> Iterator[str]:
+        """The statements before anything that may fail."""
+        yield from ()
 
-def shared(session: EmittedSession) -> str:
-    """A comment: what a session runs on that another one begins."""
-    return f"/* {session.name}: runs on a {session.struct.name}, which has its tensors, too */"
+    def _tables(self) -> Iterator[str]:
+        """The numbers of the text that do not follow from one of them."""
+        for each in self.struct.kept:
+            if isinstance(each.fill, tuple) and (each.table() or 1 < len(each.fill)):
+                numbers = [literal(value, each.dtype) for value in each.fill]
+                if len(numbers) < each.count():
+                    numbers *= each.count()
+                head = f"static const {C_TYPES[each.dtype]} {self._table(each)}[] = {{"
+                yield from listed(head, numbers or ["0"], "};")
+                yield ""
 
+    def _table(self, each: KeptTensor) -> str:
+        """The name of the numbers of a tensor."""
+        return f"{self.struct.name}_values_of_{each.name}"
 
-def struct_lines(struct: Struct, memory: str) -> Iterator[str]:
-    """A struct, whose arrays are in some memory."""
-    name = struct.name
-    yield f"/* {name}: its tensors, which are in {memory} */"
-    yield f"typedef struct {name} {{"
-    for role, title in TITLES.items():
-        of_role = [each for each in struct.kept if each.role == role]
-        chosen = [each for each in of_role if struct.on_device() or not each.table()]
-        if chosen:
-            yield f"{INDENT}/* {title} */"
-            yield from (_field(each) for each in chosen)
-    yield f"{INDENT}/* what parameters began with, and how many runs there were */"
-    yield f"{INDENT}uint64_t {', '.join(('seed', *struct.counters))};"
-    settings = any(each.place for each in struct.kept)
-    reads = ", where it finds its configuration" if settings else ""
-    yield f"{INDENT}/* where the next run writes{reads}, and its workspace */"
-    for each in struct.kept:
-        if each.next or each.place:
-            yield f"{INDENT}{C_TYPES[each.dtype]} *{each.next or each.place};"
-    between = [each for each in struct.kept if each.role == "between"]
-    if between:
-        yield f"{INDENT}/* what is between two parts of a run: sums over ranks, and what is computed before */"
-        yield from (f"{INDENT}{C_TYPES[each.dtype]} *{each.name};" for each in between)
-    yield f"{INDENT}void *work;"
-    yield f"}} {name};"
+    def _fill(self, each: KeptTensor) -> Iterator[str]:
+        """The statements that give an array its first values."""
+        place, fill = f"model->{each.name}", each.fill
+        match fill:
+            case _ if each.table():
+                return
+            case Uniform():
+                function = "fill_uniform_f64" if each.dtype == "f64" else "fill_uniform"
+                path, bound = json.dumps(fill.path), f"{fill.bound.hex()}f"
+                yield f"{function}({place}, {each.count()}, seed, {path}, {bound});"
+            case tuple() if each.number():
+                yield f"{place} = {literal(fill[0], each.dtype)};"
+            case tuple() if 1 < len(fill):
+                yield f"memcpy({place}, {self._table(each)}, {each.bytes()});"
+            case tuple() if str(fill[0]) in ("0", "0.0"):
+                yield f"memset({place}, 0, {each.bytes()});"
+            case tuple():
+                number = literal(fill[0], each.dtype)
+                yield f"for (size_t n = 0; n < {each.count()}; ++n) {place}[n] = {number};"
+            case _:
+                assert_never(fill)
 
+    def _running(self) -> Iterator[str]:
+        """The function that measures the workspace of a run whose sizes come with it, and the run."""
+        session = self.session
+        if session.is_open():
+            yield f"size_t {self.name}_work(const {self.name}_sizes *sizes)"
+            yield "{"
+            yield f"{INDENT}if (sizes == NULL) return SIZE_MAX;"
+            yield from _most_work([each for each in session.stages if each.sizes()])
+            yield f"{INDENT}return bytes;"
+            yield "}"
+            yield ""
+        yield self._signature("run")
+        yield "{"
+        yield f"{INDENT}if ({self._missing()}) return 1;"
+        read = {name for stage in session.stages for name in stage.arguments}
+        yield from (f"{INDENT}(void){each};" for each in session.inputs if each not in read)
+        yield from COUNTED_RANKS if session.waits() else ()
+        yield f"{INDENT}int status = 0;"
+        yield from self._stages()
+        for each in session.kept:
+            if each.next:
+                yield f"{INDENT}{C_TYPES[each.dtype]} *const {each.name} = model->{each.name};"
+                yield f"{INDENT}model->{each.name} = model->{each.next};"
+                yield f"{INDENT}model->{each.next} = {each.name};"
+        yield f"{INDENT}++model->{session.counter};"
+        yield f"{INDENT}return 0;"
+        yield "}"
+        yield ""
 
-def example_session(session: EmittedSession) -> Iterator[str]:
-    """An example of the use of a session, in C."""
-    name, shown = session.name, shown_words(session)
-    yield f"{name} model;"
-    yield f"int status = {name}_init(&model, malloc({name}_bytes()), 0);"
-    yield f"status = {name}_run({', '.join(shown)});"
-    yield f'status = {name}_save(&model, "{name}.safetensors");'
+    def _missing(self) -> str:
+        """A test whether an argument is missing that a run needs."""
+        return "model == NULL || sizes == NULL" if self.session.is_open() else "model == NULL"
 
+    def _stages(self) -> Iterator[str]:
+        """The stages of a run, with what is copied and summed after each."""
+        session = self.session
+        count = sum(each.goes_on for stage in session.stages for each in stage.sums)
+        if count:
+            yield f"{INDENT}struct begun_sum begun_sums[{count}];"
+        going = 0
+        for number, stage in enumerate(session.stages, 1):
+            if stage.ends:
+                yield f"{INDENT}end_sums(begun_sums, {going});"
+                going = 0
+            program, words = self._call(stage, number)
+            assert len(words) == len(parameters(stage.program)) + 1
+            yield sizes_of(stage, number)
+            yield wrapped(f"{INDENT}status = {program}(", words, ");")
+            if session.waits():
+                yield f"{INDENT}status = status_of_ranks(status, all_ranks);"
+            if going:
+                yield f"{INDENT}if (status != 0) end_sums(begun_sums, {going});"
+            yield f"{INDENT}if (status != 0) return status;"
+            for copied in self._copies(stage):
+                yield f"{INDENT}memcpy({', '.join(copied)});"
+            for each in stage.sums:
+                yield from self._sum(each, going)
+                going += each.goes_on
 
-def shown_words(session: EmittedSession) -> list[str]:
-    """The arguments of a run in an example, a dozen words at most."""
-    words = ["&model", *session.inputs, *session.outputs]
-    words = [words[0], "&sizes", *words[1:], "work"] if session.is_open() else words
-    return words if len(words) <= 12 else [*words[:11], "..."]
+    def _sum(self, each: RankSum, going: int) -> Iterator[str]:
+        """A sum over ranks, of which so many go on already."""
+        words = self._summed(each)
+        if each.others:
+            yield f"{INDENT}memset({words[0]}, 0, {BYTES[each.dtype] * self._count(each)});"
+            yield wrapped(f"{INDENT}sum_over_others(", words, ");")
+        elif each.goes_on:
+            yield f"{INDENT}begin_sum({', '.join([f'&begun_sums[{going}]', *words])});"
+        else:
+            yield f"{INDENT}sum_over_ranks({', '.join(words)});"
+
+    def _call(self, stage: Stage, number: int) -> tuple[str, list[str]]:
+        """The function of a stage, and its arguments."""
+        words = [f"&sizes_{number}", *map(self._argument, stage.arguments)]
+        work = "work" if stage.sizes() else "model->work"
+        return function_identifier(stage.program.name), [*words, work]
+
+    def _argument(self, name: str) -> str:
+        """The argument for an array in the function of a run."""
+        session = self.session
+        each = next((each for each in session.kept if each.name == name), None)
+        if each is None:
+            given = name in (*session.inputs, *session.outputs)
+            return name if given else f"model->{name}"
+        return self._kept(each)
+
+    def _kept(self, each: KeptTensor) -> str:
+        """The argument for a tensor that is kept."""
+        return self._table(each) if each.table() else f"{'&' * each.number()}model->{each.name}"
+
+    def _count(self, summed: RankSum) -> int:
+        """The number of elements of a rank that are summed at once."""
+        kept = {each.name: each for each in self.session.kept}
+        return sum(kept[name].count() for name in summed.parts)
+
+    def _summed(self, each: RankSum) -> list[str]:
+        """The arguments of a sum over ranks."""
+        parts, letter = f"model->{each.parts[0]}", f"'{LETTERS[each.dtype]}'"
+        words = [parts, str(self._count(each)), letter]
+        if not each.others:
+            return [*words, "all_ranks"]
+        room = f"model->{each.room}"
+        return [f"model->{each.others[0]}", parts, room, *words[1:], "this_rank", "all_ranks"]
+
+    def _copies(self, stage: Stage) -> Iterator[tuple[str, str, str]]:
+        """The copies after a stage: target, source, bytes."""
+        session = self.session
+        kept = {name: each for block in self.struct.blocks() for name, each in block}
+        for target, source in stage.copies:
+            given = session.tensors.get(target)
+            size = BYTES[given[0]] * session.count(target) if given else kept[target].bytes()
+            yield self._argument(target), self._argument(source), str(size)
+
+    def _file(self, part: str) -> Iterator[str]:
+        """The statements that write, or read, a file."""
+        yield from self._entries(part)
+        yield f"{INDENT}return {self._moving(part)};"
+
+    def _entries(self, part: str) -> Iterator[str]:
+        """The table of what a file has: to be saved with names as the file has them, else with paths alone."""
+        whole = part == "save"
+        yield f"{INDENT}{'const ' if whole else ''}struct stored_array arrays[] = {{"
+        for each in self.session.saved():
+            path = f"state.{each.path}" if whole and each.role == "state" else each.path
+            shape = json.dumps(json.dumps(each.dims, separators=(",", ":")))
+            place = f"model->{each.name}"
+            row = (
+                f'{json.dumps(path)}, "{TYPES[each.dtype]}", {shape}, {each.bytes()}, {place}, 0, 0'
+            )
+            yield f"{INDENT}{INDENT}{{{row}}},"
+        yield f"{INDENT}{INDENT}{{NULL, NULL, NULL, 0, NULL, 0, 0}},"
+        yield f"{INDENT}}};"
+
+    def _moving(self, part: str) -> str:
+        """The call that writes the arrays of the table into a file, or reads them."""
+        saved, runs = self.session.saved(), f"model->{self.session.counter}"
+        if part == "save":
+            definition = json.dumps(self.session.definition)
+            return f"save_arrays(path, {definition}, {runs}, model->seed, arrays, {len(saved)})"
+        parameters_ = sum(each.role == "parameter" for each in saved)
+        return f"load_arrays(path, &{runs}, arrays, {parameters_}, {len(saved) - parameters_})"
 
 
 def _field(each: KeptTensor) -> str:
@@ -154,204 +413,13 @@ def _field(each: KeptTensor) -> str:
     return f"{INDENT}{C_TYPES[each.dtype]} *{each.name}; /* {each.path}: {each.dtype}[{extents}] */"
 
 
-def signature(session: EmittedSession, part: str, further: Sequence[str] = ()) -> str:
-    """The declaration of a function of a session, without the semicolon; ``further`` are its last parameters."""
-    words = [f"{'const ' if part == 'save' else ''}{session.struct.name} *model"]
-    if part == "init":
-        words += ["void *memory", "uint64_t seed"]
-    elif part in ("save", "load"):
-        words.append("const char *path")
-    else:
-        words += [f"const {session.name}_sizes *sizes"] if session.is_open() else []
-        words += [f"const {C_TYPES[session.tensors[each][0]]} *{each}" for each in session.inputs]
-        words += [f"{C_TYPES[session.tensors[each][0]]} *{each}" for each in session.outputs]
-        words += ["void *work"] if session.is_open() and part == "run" else []
-    return wrapped(f"int {session.name}_{part}(", [*words, *further], ")")
-
-
-# -- the functions -----------------------------------------------------------------------------------------------------
-
-
-def lines(session: EmittedSession) -> Iterator[str]:
-    """The functions of a session."""
-    if session.begins():
-        yield from beginning(session, signature(session, "init"), _fill)
-    yield from _run_function(session)
-    yield from _save_function(session)
-    yield from _load_function(session)
-
-
-def layout(struct: Struct, line: int) -> tuple[dict[str, tuple[int, str]], int]:
-    """The beginning and the type of each array, blocks on whole cache lines; and the beginning of the workspace."""
-    places, total = {}, 0
-    for block in struct.blocks():
-        for name, each in block:
-            places[name] = total, each.dtype
-            total += each.bytes()
-        total = -(-total // line) * line
-    return places, total
-
-
-def tables(struct: Struct) -> Iterator[str]:
-    """The numbers of the text that do not follow from one of them."""
-    for each in struct.kept:
-        if isinstance(each.fill, tuple) and (each.table() or 1 < len(each.fill)):
-            numbers = [literal(value, each.dtype) for value in each.fill]
-            if len(numbers) < each.count():
-                numbers *= each.count()
-            yield from listed(
-                f"static const {C_TYPES[each.dtype]} {table_name(struct, each)}[] = {{",
-                numbers or ["0"],
-                "};",
-            )
-            yield ""
-
-
-def table_name(struct: Struct, each: KeptTensor) -> str:
-    """The name of the numbers of a tensor."""
-    return f"{struct.name}_values_of_{each.name}"
-
-
-def bytes_function(struct: Struct, total: int) -> Iterator[str]:
-    """The function that measures the memory of a session, and the workspace of runs whose sizes are known."""
-    yield f"size_t {struct.name}_bytes(void)"
-    yield "{"
-    yield from most_work([each for each in struct.stages if not each.sizes()])
-    yield f"{INDENT}return SIZE_MAX - {total} <= bytes ? SIZE_MAX : {total} + bytes;"
-    yield "}"
-    yield ""
-
-
-def most_work(stages: Sequence[Stage]) -> Iterator[str]:
+def _most_work(stages: Sequence[Stage]) -> Iterator[str]:
     """Declare ``bytes``: the workspace of the stage that wants most."""
     yield f"{INDENT}size_t bytes = 0;"
     for number, stage in enumerate(stages, 1):
-        program = function_identifier(stage.program.name)
         yield sizes_of(stage, number)
-        work = f"{program}_work(&sizes_{number})"
+        work = f"{function_identifier(stage.program.name)}_work(&sizes_{number})"
         yield f"{INDENT}if (bytes < {work}) bytes = {work};"
-
-
-def beginning(
-    session: EmittedSession,
-    declared: str,
-    fill: Callable[[Struct, KeptTensor], Iterable[str]],
-    tests: Sequence[str] = (),
-) -> Iterator[str]:
-    """The functions that measure the memory of a session, and place and fill its arrays there.
-
-    Args:
-        session: the one that begins its struct.
-        declared: the declaration of ``init``.
-        fill: gives the statements that give an array its first values.
-        tests: statements before those.
-    """
-    struct, line = session.struct, session.struct.machine.memory.line_bytes
-    places, total = layout(struct, line)
-    yield from tables(struct)
-    yield from bytes_function(struct, total + line)
-    yield declared
-    yield "{"
-    yield f"{INDENT}if (model == NULL || memory == NULL) return 1;"
-    yield f"{INDENT}char *const base = start_in(memory);"
-    for name, (offset, dtype) in places.items():
-        yield f"{INDENT}model->{name} = ({C_TYPES[dtype]} *)(void *)(base + {offset});"
-    yield f"{INDENT}model->work = base + {total};"
-    yield f"{INDENT}model->seed = seed;"
-    yield from (f"{INDENT}model->{each} = 0;" for each in struct.counters)
-    yield from (f"{INDENT}{test}" for test in tests)
-    for each in struct.kept:
-        if each.role == "ranks":
-            yield f"{INDENT}int this_rank;"
-            yield f"{INDENT}model->{each.name} = ({C_TYPES[each.dtype]})count_ranks(&this_rank);"
-        elif each.count() and each.role != "between":
-            yield from (f"{INDENT}{statement}" for statement in fill(struct, each))
-    yield f"{INDENT}return 0;"
-    yield "}"
-    yield ""
-
-
-def _fill(struct: Struct, each: KeptTensor) -> Iterator[str]:
-    place, fill = f"model->{each.name}", each.fill
-    match fill:
-        case _ if each.table():
-            return
-        case Uniform():
-            function = "fill_uniform_f64" if each.dtype == "f64" else "fill_uniform"
-            words = (
-                place,
-                str(each.count()),
-                "seed",
-                json.dumps(fill.path),
-                f"{fill.bound.hex()}f",
-            )
-            yield f"{function}({', '.join(words)});"
-        case tuple() if each.number():
-            yield f"{place} = {literal(fill[0], each.dtype)};"
-        case tuple() if 1 < len(fill):
-            yield f"memcpy({place}, {table_name(struct, each)}, {each.bytes()});"
-        case tuple() if str(fill[0]) in ("0", "0.0"):
-            yield f"memset({place}, 0, {each.bytes()});"
-        case tuple():
-            number = literal(fill[0], each.dtype)
-            yield f"for (size_t n = 0; n < {each.count()}; ++n) {place}[n] = {number};"
-        case _:
-            assert_never(fill)
-
-
-def _run_function(session: EmittedSession) -> Iterator[str]:
-    yield from begun(session, signature(session, "run"))
-    yield from _room_for_sums(session)
-    going = 0
-    for number, stage in enumerate(session.stages, 1):
-        program = function_identifier(stage.program.name)
-        words = [f"&sizes_{number}", *(argument(session, name) for name in stage.arguments)]
-        assert len(words) == len(parameters(stage.program))
-        if stage.ends:
-            yield f"{INDENT}end_sums(begun_sums, {going});"
-            going = 0
-        yield sizes_of(stage, number)
-        yield wrapped(f"{INDENT}status = {program}(", [*words, work_of(stage)], ");")
-        if session.waits():
-            yield f"{INDENT}status = status_of_ranks(status, all_ranks);"
-        if going:
-            yield f"{INDENT}if (status != 0) end_sums(begun_sums, {going});"
-        yield f"{INDENT}if (status != 0) return status;"
-        yield from _between(session, stage, going)
-        going += sum(each.goes_on for each in stage.sums)
-    yield from exchanged(session)
-    yield "}"
-    yield ""
-
-
-def _room_for_sums(session: EmittedSession) -> Iterator[str]:
-    """Declare what sums have that go on while stages run."""
-    count = sum(each.goes_on for stage in session.stages for each in stage.sums)
-    if count:
-        yield f"{INDENT}struct begun_sum begun_sums[{count}];"
-
-
-def begun(session: EmittedSession, head: str) -> Iterator[str]:
-    """The function that counts the workspace of a run, and the beginning of the one that runs it."""
-    yield from work_function(session)
-    yield head
-    yield "{"
-    yield f"{INDENT}if ({missing(session)}) return 1;"
-    read = {name for stage in session.stages for name in stage.arguments}
-    yield from (f"{INDENT}(void){each};" for each in session.inputs if each not in read)
-    yield from counted_ranks() if session.waits() else ()
-    yield f"{INDENT}int status = 0;"
-
-
-def missing(session: EmittedSession) -> str:
-    """A test, in C, whether an argument is missing that a run needs."""
-    return "model == NULL || sizes == NULL" if session.is_open() else "model == NULL"
-
-
-def counted_ranks() -> Iterator[str]:
-    """Declare which rank this is, and how many there are."""
-    yield f"{INDENT}int this_rank;"
-    yield f"{INDENT}const int all_ranks = count_ranks(&this_rank);"
 
 
 def sizes_of(stage: Stage, number: int) -> str:
@@ -361,167 +429,66 @@ def sizes_of(stage: Stage, number: int) -> str:
     return f"{INDENT}const {function_identifier(stage.program.name)}_sizes sizes_{number} = {{{given}}};"
 
 
-def work_of(stage: Stage) -> str:
-    """The workspace of a stage."""
-    return "work" if stage.sizes() else "model->work"
+COUNTED_RANKS = (
+    f"{INDENT}int this_rank;",
+    f"{INDENT}const int all_ranks = count_ranks(&this_rank);",
+)
+"""The statements that declare which rank this is, and how many there are."""
 
 
-def work_function(session: EmittedSession) -> Iterator[str]:
-    """The function that measures the workspace of a run whose sizes come with it, where any do."""
-    if not session.is_open():
-        return
-    yield f"size_t {session.name}_work(const {session.name}_sizes *sizes)"
-    yield "{"
-    yield f"{INDENT}if (sizes == NULL) return SIZE_MAX;"
-    yield from most_work([each for each in session.stages if each.sizes()])
-    yield f"{INDENT}return bytes;"
-    yield "}"
-    yield ""
+class SessionsText:
+    """The text of the sessions of a file, and of the functions that begin and end ranks, where several run it."""
 
+    text: type[SessionText] = SessionText
+    headers: tuple[str, ...] = ("#include <inttypes.h>", "#include <stdio.h>")
+    """The headers of the system that sessions take; ``mpi`` are further ones, of ranks."""
+    mpi: tuple[str, ...] = ("#ifdef WITH_MPI", "#include <mpi.h>", "#endif")
+    begin = "void"
+    """The type of what the function gives that begins ranks."""
+    comment: tuple[str, ...] = (
+        "Begin to be a rank: which one this is, and how many there are, those of MPI where the files are compiled",
+        "with -DWITH_MPI (make MPI=1), else this process alone. A session counts them when it begins.",
+    )
+    end = "End: all ranks come here. A process that ends without it ends all of them."
+    begun: tuple[str, ...] = ("begin_ranks();", "*ranks = count_ranks(rank);")
 
-def exchanged(session: EmittedSession) -> Iterator[str]:
-    """The statements by which what a run has written becomes what the next one reads."""
-    for each in session.kept:
-        if each.next:
-            yield f"{INDENT}{C_TYPES[each.dtype]} *const {each.name} = model->{each.name};"
-            yield f"{INDENT}model->{each.name} = model->{each.next};"
-            yield f"{INDENT}model->{each.next} = {each.name};"
-    yield f"{INDENT}++model->{session.counter};"
-    yield f"{INDENT}return 0;"
+    def __init__(self, sessions: Sequence[EmittedSession], prefix: str) -> None:
+        """Texts of sessions; the functions of ranks begin with a prefix."""
+        self.texts = [self.text(each) for each in sessions]
+        self.prefix = prefix
+        self.of_ranks = any(each.of_ranks() for each in sessions)
 
+    def includes(self) -> tuple[str, ...]:
+        """The headers that they take."""
+        return (*(self.headers if self.texts else ()), *(self.mpi if self.of_ranks else ()))
 
-def argument(session: EmittedSession, name: str) -> str:
-    """The argument for an array in the function of a run."""
-    each = next((each for each in session.kept if each.name == name), None)
-    if each is None:
-        given = name in (*session.inputs, *session.outputs)
-        return name if given else f"model->{name}"
-    if session.on_device():
-        return f"model->{each.place or name}"
-    if each.table():
-        return table_name(session.struct, each)
-    return f"{'&' if each.number() else ''}model->{name}"
+    def declarations(self) -> Iterator[str]:
+        """All of them, for a header."""
+        for each in self.texts:
+            yield from each.declarations()
+            yield ""
+        if self.of_ranks:
+            yield "/*"
+            yield from (f" * {line}" for line in self.comment)
+            yield " */"
+            yield f"{self.begin} {self.prefix}_begin(int *rank, int *ranks);"
+            yield ""
+            yield f"/* {self.end} */"
+            yield f"void {self.prefix}_end(void);"
+            yield ""
 
-
-def _between(session: EmittedSession, stage: Stage, going: int) -> Iterator[str]:
-    """The copies and sums after a stage; so many sums go on already."""
-    for copied in copies(session, stage):
-        yield f"{INDENT}memcpy({', '.join(copied)});"
-    for each in stage.sums:
-        words = summed(session, each)
-        if each.others:
-            size = BYTES[each.dtype] * count_of(session, each)
-            yield f"{INDENT}memset({words[0]}, 0, {size});"
-            yield wrapped(f"{INDENT}sum_over_others(", words, ");")
-        elif each.goes_on:
-            begun = [f"&begun_sums[{going}]", *words]
-            yield f"{INDENT}begin_sum({', '.join(begun)});"
-            going += 1
-        else:
-            yield f"{INDENT}sum_over_ranks({', '.join(words)});"
-
-
-def count_of(session: EmittedSession, summed: RankSum) -> int:
-    """The number of elements of a rank that are summed at once."""
-    kept = {each.name: each for each in session.kept}
-    return sum(kept[name].count() for name in summed.parts)
-
-
-def summed(session: EmittedSession, each: RankSum) -> list[str]:
-    """The arguments of a sum over ranks."""
-    parts, letter = f"model->{each.parts[0]}", f"'{LETTERS[each.dtype]}'"
-    words = [parts, str(count_of(session, each)), letter]
-    if not each.others:
-        return [*words, "all_ranks"]
-    room = f"model->{each.room}"
-    return [f"model->{each.others[0]}", parts, room, *words[1:], "this_rank", "all_ranks"]
-
-
-def copies(session: EmittedSession, stage: Stage) -> Iterator[tuple[str, str, str]]:
-    """The copies after a stage: target, source, bytes."""
-    kept = {name: each for block in session.struct.blocks() for name, each in block}
-    for target, source in stage.copies:
-        given = session.tensors.get(target)
-        size = BYTES[given[0]] * session.count(target) if given else kept[target].bytes()
-        yield argument(session, target), argument(session, source), str(size)
-
-
-def entries(session: EmittedSession, whole: bool) -> Iterator[str]:
-    """The table of what a file has; ``whole`` with names as the file has them, else with paths alone."""
-    yield f"{INDENT}{'const ' if whole else ''}struct stored_array arrays[] = {{"
-    for each in session.saved():
-        path = f"state.{each.path}" if whole and each.role == "state" else each.path
-        shape = json.dumps(json.dumps(each.dims, separators=(",", ":")))
-        place = f"model->{each.name}"
-        row = f'{json.dumps(path)}, "{TYPES[each.dtype]}", {shape}, {each.bytes()}, {place}, 0, 0'
-        yield f"{INDENT}{INDENT}{{{row}}},"
-    yield f"{INDENT}{INDENT}{{NULL, NULL, NULL, 0, NULL, 0, 0}},"
-    yield f"{INDENT}}};"
-
-
-def _save_function(session: EmittedSession) -> Iterator[str]:
-    yield signature(session, "save")
-    yield "{"
-    yield f"{INDENT}if (model == NULL || path == NULL) return 1;"
-    yield from entries(session, whole=True)
-    yield f"{INDENT}return {saving(session)};"
-    yield "}"
-    yield ""
-
-
-def _load_function(session: EmittedSession) -> Iterator[str]:
-    yield signature(session, "load")
-    yield "{"
-    yield f"{INDENT}if (model == NULL || path == NULL) return 1;"
-    yield from entries(session, whole=False)
-    yield f"{INDENT}return {loading(session)};"
-    yield "}"
-    yield ""
-
-
-def saving(session: EmittedSession) -> str:
-    """The call that writes the arrays of ``entries`` into a file."""
-    definition, count = json.dumps(session.definition), len(session.saved())
-    runs = f"model->{session.counter}"
-    return f"save_arrays(path, {definition}, {runs}, model->seed, arrays, {count})"
-
-
-def loading(session: EmittedSession) -> str:
-    """The call that reads the arrays of ``entries`` from a file."""
-    saved = session.saved()
-    parameters_ = sum(each.role == "parameter" for each in saved)
-    runs = f"&model->{session.counter}"
-    return f"load_arrays(path, {runs}, arrays, {parameters_}, {len(saved) - parameters_})"
-
-
-def ranks_declarations(prefix: str) -> Iterator[str]:
-    """The functions of a file that several ranks run, for a header."""
-    yield "/*"
-    yield " * Begin to be a rank: which one this is, and how many there are, those of MPI where the files are compiled"
-    yield " * with -DWITH_MPI (make MPI=1), else this process alone. A session counts them when it begins."
-    yield " */"
-    yield f"void {prefix}_begin(int *rank, int *ranks);"
-    yield ""
-    yield "/* End: all ranks come here. A process that ends without it ends all of them. */"
-    yield f"void {prefix}_end(void);"
-    yield ""
-
-
-def ranks_lines(prefix: str) -> Iterator[str]:
-    """These functions."""
-    yield f"void {prefix}_begin(int *rank, int *ranks)"
-    yield "{"
-    yield f"{INDENT}begin_ranks();"
-    yield f"{INDENT}*ranks = count_ranks(rank);"
-    yield "}"
-    yield ""
-    yield from end_lines(prefix)
-
-
-def end_lines(prefix: str) -> Iterator[str]:
-    """The function that ends the work of all ranks."""
-    yield f"void {prefix}_end(void)"
-    yield "{"
-    yield f"{INDENT}end_ranks();"
-    yield "}"
-    yield ""
+    def lines(self) -> Iterator[str]:
+        """All functions."""
+        for each in self.texts:
+            yield from each.lines()
+        if self.of_ranks:
+            yield f"{self.begin} {self.prefix}_begin(int *rank, int *ranks)"
+            yield "{"
+            yield from (f"{INDENT}{statement}" for statement in self.begun)
+            yield "}"
+            yield ""
+            yield f"void {self.prefix}_end(void)"
+            yield "{"
+            yield f"{INDENT}end_ranks();"
+            yield "}"
+            yield ""

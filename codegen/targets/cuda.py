@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets import c_session, cuda_call, cuda_header, cuda_library, cuda_session
+from ilang.codegen.targets import cuda_call, cuda_header, cuda_library
 from ilang.codegen.targets.c_header import beginning_of
 from ilang.codegen.targets.cuda_entry import TRY, Entry
 from ilang.codegen.targets.cuda_kernel import KernelText
+from ilang.codegen.targets.cuda_session import SessionsText
 from ilang.codegen.targets.library import PREFIX, linked, prefixed
-from ilang.codegen.targets.session import EmittedSession
 from ilang.core.ir.host import Host
 from ilang.core.ir.kernel import Program
 from ilang.core.pipeline import host_of
@@ -30,9 +30,6 @@ INCLUDES = (
     "#include <stdint.h>",
     "#include <initializer_list>",
 )
-
-
-SESSION_INCLUDES = (*c_session.INCLUDES, "#include <string.h>")
 
 WITHOUT_HEADERS = (
     "typedef signed int int32_t;",
@@ -64,17 +61,12 @@ def emit_together(programs: Sequence[Program]) -> str:
 def emit_source(
     programs: Sequence[Program],
     stem: str,
-    sessions: Sequence[EmittedSession] = (),
-    prefix: str = "",
+    sessions: SessionsText | None = None,
 ) -> str:
-    """The implementation that goes with ``cuda_header.emit_header``; ``prefix`` as for C."""
-    includes = (*INCLUDES, *SESSION_INCLUDES) if sessions else INCLUDES
-    body = [line for each in sessions for line in cuda_session.lines(each)]
-    if any(each.of_ranks() for each in sessions):
-        includes = (*includes, *cuda_session.INCLUDES_OF_RANKS)
-        body += cuda_session.ranks_lines(prefix or stem)
-    implementation = _implementation(programs, body, f"{beginning_of(programs)}_{PREFIX}")
-    lines = [f'#include "{stem}.h"', "", *includes, "", *implementation]
+    """The implementation that goes with ``cuda_header.emit_header``."""
+    includes, more = (sessions.includes(), [*sessions.lines()]) if sessions else ((), [])
+    implementation = _implementation(programs, more, f"{beginning_of(programs)}_{PREFIX}")
+    lines = [f'#include "{stem}.h"', "", *INCLUDES, *includes, "", *implementation]
     return "\n".join(lines) + "\n"
 
 

@@ -16,349 +16,282 @@ nothing that others wait for.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from ilang.codegen.targets import c_session
 from ilang.codegen.targets.c_entry import wrapped
-from ilang.codegen.targets.c_session import (
-    STATUS,
-    argument,
-    beginning,
-    begun,
-    copies,
-    counted_ranks,
-    end_lines,
-    entries,
-    exchanged,
-    loading,
-    missing,
-    saving,
-    shared,
-    shown_words,
-    signature,
-    sizes_lines,
-    sizes_of,
-    struct_lines,
-    summed,
-    table_name,
-    work_of,
-)
+from ilang.codegen.targets.c_session import COUNTED_RANKS, sizes_of
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, literal
 from ilang.codegen.targets.cuda_entry import UNTOUCHED, status_lines
 from ilang.codegen.targets.cuda_header import LOOKS, STREAM
 from ilang.codegen.targets.identifiers import function_identifier
-from ilang.codegen.targets.session import (
-    EmittedSession,
-    KeptTensor,
-    Stage,
-    Struct,
-    Uniform,
-)
+from ilang.codegen.targets.session import EmittedSession, KeptTensor, Stage, Uniform
 from ilang.core.dtype import BYTES
 from ilang.core.pipeline import host_of
 
-STATUS_OF_RANKS = {
-    **c_session.STATUS_OF_RANKS,
-    9: "NCCL has failed, and says why where NCCL_DEBUG is WARN",
-}
-"""The statuses that a run of several ranks may return as well."""
-INCLUDES_OF_RANKS = (
-    *("#ifdef WITH_MPI", "#include <mpi.h>", "#endif"),
-    *("#ifdef WITH_NCCL", "#include <nccl.h>", "#endif"),
+RANKS_WAIT = (
+    "All ranks come here. Their sums are NCCL's, on the stream; without NCCL they go through the host, and",
+    "a run waits for the stream before each of them.",
 )
-
-# -- the header --------------------------------------------------------------------------------------------------------
-
-
-def declarations(session: EmittedSession) -> Iterator[str]:
-    """The struct and the functions of a session, for a header."""
-    name = session.name
-    if session.begins():
-        yield from struct_lines(session.struct, "memory of a device")
-        yield ""
-        yield "/* Bytes of memory of the device that a session needs; SIZE_MAX if no memory is as large. */"
-        yield f"size_t {name}_bytes(void);"
-        yield ""
-        yield "/* Begin: tensors are laid out in the memory, and get their first values on a stream of its device. */"
-        yield f"{_signature(session, 'init')};"
-    else:
-        yield shared(session)
-    yield ""
-    yield from sizes_lines(session)
-    yield "/*"
-    yield " * Enqueues one run on a stream and returns; inputs and outputs are memory of the device."
-    yield " * If its status is not 0, nothing that lasts has changed."
-    if any(host_of(stage.program).ranges for stage in session.stages):
-        yield f" * {LOOKS}"
-    if session.waits():
-        yield " * All ranks come here. Their sums are NCCL's, on the stream; without NCCL they go through the host, and"
-        yield " * a run waits for the stream before each of them."
-    yield " */"
-    yield f"{_signature(session, 'run')};"
-    yield ""
-    yield "/* The same for arrays of the host, on the legacy stream: takes memory, copies, runs, waits, frees. */"
-    yield f"{_signature(session, 'run_host')};"
-    yield ""
-    yield "/* Wait for a stream, and write parameters and state into a file of safetensors, whole or not at all. */"
-    yield f"{_signature(session, 'save')};"
-    yield ""
-    yield "/* Wait for a stream, and go on with those of a file, where paths are equal after one common prefix. */"
-    yield f"{_signature(session, 'load')};"
-    yield ""
-    yield "/*"
-    yield from (f" * returns {code}: {text}" for code, text in _statuses(session).items())
-    yield " * returns less than 0: the negative number of a cudaError_t"
-    yield " */"
-    yield f"const char *{name}_status(int status);"
+"""The comment on a run of which ranks sum something."""
 
 
-def example_session(session: EmittedSession) -> Iterator[str]:
-    """An example of the use of a session, in C."""
-    name = session.name
-    yield f"{name} model;"
-    yield "void *memory;"
-    yield f"cudaMalloc(&memory, {name}_bytes());"
-    yield f"int status = {name}_init(&model, memory, 0, stream);"
-    yield f"status = {name}_run({', '.join([*shown_words(session), 'stream'])});"
-    yield f'status = {name}_save(&model, "{name}.safetensors", stream);'
+class SessionText(c_session.SessionText):
+    """The text of a session, for a header and for a source."""
 
+    memory = "memory of a device"
+    stream = (STREAM,)
+    statuses_of_ranks: Mapping[int, str] = {
+        **c_session.SessionText.statuses_of_ranks,
+        9: "NCCL has failed, and says why where NCCL_DEBUG is WARN",
+    }
+    declared = ("run", "run_host", "save", "load")
+    comments: Mapping[str, str] = {
+        "bytes": "Bytes of memory of the device that a session needs; SIZE_MAX if no memory is as large.",
+        "init": "Begin: tensors are laid out in the memory, and get their first values on a stream of its device.",
+        "run_host": "The same for arrays of the host, on the legacy stream: takes memory, copies, runs, waits, frees.",
+        "save": "Wait for a stream, and write parameters and state into a file of safetensors, whole or not at all.",
+        "load": "Wait for a stream, and go on with those of a file, where paths are equal after one common prefix.",
+    }
 
-def _statuses(session: EmittedSession) -> dict[int, str]:
-    return {**STATUS, **STATUS_OF_RANKS} if session.of_ranks() else STATUS
+    def __init__(self, session: EmittedSession) -> None:
+        """The text of one session."""
+        super().__init__(session)
+        self.settings = [each for each in session.kept if each.place]
 
+    # -- the header ----------------------------------------------------------------------------------------------------
 
-def ranks_declarations(prefix: str) -> Iterator[str]:
-    """The functions of a file that several ranks run, for a header."""
-    yield "/*"
-    yield " * Begin to be a rank: which one this is, and how many there are, those of MPI where the files are compiled"
-    yield " * with -DWITH_MPI (make MPI=1), or -DWITH_NCCL as well (make NCCL=1), else this process alone. Ranks on"
-    yield " * one machine take its devices in turn: all of them call this before anything of CUDA. A session counts"
-    yield " * ranks when it begins. Returns what a run returns."
-    yield " */"
-    yield f"int {prefix}_begin(int *rank, int *ranks);"
-    yield ""
-    yield "/* End: all ranks come here, their streams waited for. A process that ends without it ends all of them. */"
-    yield f"void {prefix}_end(void);"
-    yield ""
+    def declarations(self) -> Iterator[str]:
+        """The struct and the functions of a session."""
+        yield from super().declarations()
+        yield f"const char *{self.name}_status(int status);"
 
+    def _comment(self, part: str) -> Iterator[str]:
+        if part != "run":
+            yield from super()._comment(part)
+            return
+        yield "/*"
+        yield " * Enqueues one run on a stream and returns; inputs and outputs are memory of the device."
+        yield " * If its status is not 0, nothing that lasts has changed."
+        if any(host_of(stage.program).ranges for stage in self.session.stages):
+            yield f" * {LOOKS}"
+        if self.session.waits():
+            yield from (f" * {line}" for line in RANKS_WAIT)
+        yield " */"
 
-def _signature(session: EmittedSession, part: str) -> str:
-    return signature(session, part, () if part == "run_host" else (STREAM,))
+    def _further_statuses(self) -> Iterator[str]:
+        yield " * returns less than 0: the negative number of a cudaError_t"
 
+    def example(self) -> Iterator[str]:
+        """An example of the use of a session, in C."""
+        name = self.name
+        yield f"{name} model;"
+        yield "void *memory;"
+        yield f"cudaMalloc(&memory, {name}_bytes());"
+        yield f"int status = {name}_init(&model, memory, 0, stream);"
+        yield f"status = {name}_run({', '.join([*self._example_words(), 'stream'])});"
+        yield f'status = {name}_save(&model, "{name}.safetensors", stream);'
 
-# -- the functions -----------------------------------------------------------------------------------------------------
+    # -- the functions -------------------------------------------------------------------------------------------------
 
+    def lines(self) -> Iterator[str]:
+        """The functions of a session."""
+        yield from super().lines()
+        yield from status_lines(self.name, self._statuses())
 
-def lines(session: EmittedSession) -> Iterator[str]:
-    """The functions of a session."""
-    if session.begins():
-        yield from beginning(session, _signature(session, "init"), _fill, [UNTOUCHED])
-    yield from _settings_kernel(session)
-    yield from _run_function(session)
-    yield from _host_function(session)
-    yield from _files(session)
-    yield from status_lines(session.name, _statuses(session))
-
-
-def ranks_lines(prefix: str) -> Iterator[str]:
-    """The functions of a file that several ranks run."""
-    yield f"int {prefix}_begin(int *rank, int *ranks)"
-    yield "{"
-    yield f"{INDENT}const int status = begin_ranks();"
-    yield f"{INDENT}*ranks = count_ranks(rank);"
-    yield f"{INDENT}return status;"
-    yield "}"
-    yield ""
-    yield from end_lines(prefix)
-
-
-def _settings(session: EmittedSession) -> list[KeptTensor]:
-    return [each for each in session.kept if each.place]
-
-
-def _settings_kernel(session: EmittedSession) -> Iterator[str]:
-    """The kernel that puts the configuration of a run where its kernels find it: its values come with the launch."""
-    settings = _settings(session)
-    if not settings:
-        return
-    yield "/* put the configuration of a run where its kernels find it */"
-    words = [f"{C_TYPES[each.dtype]} *{each.place}" for each in settings]
-    words += [f"{C_TYPES[each.dtype]} {each.name}" for each in settings]
-    yield wrapped(f"static __global__ void {session.name}_set(", words, ")")
-    yield "{"
-    yield from (f"{INDENT}*{each.place} = {each.name};" for each in settings)
-    yield "}"
-    yield ""
-
-
-def _fill(struct: Struct, each: KeptTensor) -> Iterator[str]:
-    place, fill, count = f"model->{each.name}", each.fill, each.count()
-    c_type = C_TYPES[each.dtype]
-    match fill:
-        case Uniform():
-            number = f"{fill.hash}u /* {json.dumps(fill.path)} */"
-            words = [place, str(count), "seed", number, f"{fill.bound.hex()}f", "stream"]
-            yield f"TRY(fill_random<{c_type}>({', '.join(words)}));"
-        case tuple() if each.role == "setting":
-            yield f"{place} = {literal(fill[0], each.dtype)};"
-        case tuple() if each.table() or 1 < len(fill):
-            words = [place, table_name(struct, each), str(each.bytes()), "cudaMemcpyHostToDevice"]
-            yield f"TRY(cudaMemcpyAsync({', '.join([*words, 'stream'])}));"
-        case tuple() if str(fill[0]) in ("0", "0.0"):
-            yield f"TRY(cudaMemsetAsync({place}, 0, {each.bytes()}, stream));"
-        case tuple():
-            number = literal(fill[0], each.dtype)
-            yield f"TRY(fill_equal<{c_type}>({place}, {count}, {number}, stream));"
-        case _:
-            assert_never(fill)
-
-
-def _run_function(session: EmittedSession) -> Iterator[str]:
-    settings = _settings(session)
-    yield from begun(session, _signature(session, "run"))
-    if settings:
-        yield _tried(session, "cudaPeekAtLastError()")
-        given = [f"model->{each.place}" for each in settings]
-        given += [f"model->{each.name}" for each in settings]
-        yield wrapped(f"{INDENT}{session.name}_set<<<1, 1, 0, stream>>>(", given, ");")
-        yield _tried(session, "cudaGetLastError()")
-    for number, stage in enumerate(session.stages, 1):
-        yield from _stage(session, stage, number)
-    yield from exchanged(session)
-    yield "}"
-    yield ""
-
-
-def _stage(session: EmittedSession, stage: Stage, number: int) -> Iterator[str]:
-    """A stage, and what is copied and summed after it."""
-    several = session.waits()
-    program = function_identifier(stage.program.name)
-    words = [f"&sizes_{number}", *(argument(session, name) for name in stage.arguments)]
-    unless = "if (status == 0) " if several else ""
-    words += [work_of(stage), "stream"]
-    if host_of(stage.program).ranges:
-        # It waits for the check, since what lasts changes sides at the end of a run.
-        program, words = f"{program}_enqueued", [*words, "true"]
-    yield sizes_of(stage, number)
-    yield wrapped(f"{INDENT}{unless}status = {program}(", words, ");")
-    if not several:
-        yield f"{INDENT}if (status != 0) return status;"
-    for target, source, size in copies(session, stage):
-        moved = f"{target}, {source}, {size}, cudaMemcpyDeviceToDevice, stream"
-        yield _tried(session, f"cudaMemcpyAsync({moved})")
-    if several:
-        given = "status_before_sum(status, all_ranks, stream)" if stage.sums else "status"
-        yield f"{INDENT}status = status_of_ranks({given}, all_ranks);"
-        yield f"{INDENT}if (status != 0) return status;"
-    for each in stage.sums:
-        called = "sum_over_others" if each.others else "sum_over_ranks"
-        words = ["status", *summed(session, each), "stream"]
-        yield wrapped(f"{INDENT}status = {called}(", words, ");")
-
-
-def _tried(session: EmittedSession, call: str) -> str:
-    """A call of CUDA: what it gives other than success ends a run; where ranks wait for each other, not at once."""
-    if session.waits():
-        return f"{INDENT}if (status == 0) status = -(int){call};"
-    return f"{INDENT}TRY({call});"
-
-
-def _refused(session: EmittedSession, test: str, status: int) -> str:
-    """The statement that gives a status where a test holds, in the same manner."""
-    if session.waits():
-        return f"{INDENT}if (status == 0 && ({test})) status = {status};"
-    return f"{INDENT}if ({test}) return {status};"
-
-
-def _host_function(session: EmittedSession) -> Iterator[str]:
-    names = (*session.inputs, *session.outputs)
-    tensors = [session.tensors[each] for each in names]
-    sizes = [_bytes_of(session, name) for name in names]
-    several = session.waits()
-    yield _signature(session, "run_host")
-    yield "{"
-    yield f"{INDENT}if ({missing(session)}) return 1;"
-    if several:
-        yield from counted_ranks()
-        yield f"{INDENT}int status = 0;"
-    yield from _measured(session, names, sizes)
-    if names:
-        yield f"{INDENT}Memory memory[{len(names)}];"
-    for n, (name, size) in enumerate(zip(names, sizes, strict=True)):
-        start = f"memory[{n}].start"
-        yield _tried(session, f"cudaMalloc(&{start}, {size})")
-        if n < len(session.inputs):
-            moved = f"{start}, {name}, {size}, cudaMemcpyHostToDevice"
-            yield _tried(session, f"cudaMemcpy({moved})")
-    words = ["model", "sizes"] if session.is_open() else ["model"]
-    for n, (dtype, _) in enumerate(tensors):
-        const = "const " if n < len(session.inputs) else ""
-        words.append(f"({const}{C_TYPES[dtype]} *)memory[{n}].start")
-    if session.is_open():
-        words.append("work.start")
-        yield f"{INDENT}const size_t work_bytes = {session.name}_work(sizes);"
-        yield _refused(session, "work_bytes == SIZE_MAX", 3)
-        yield f"{INDENT}Memory work;"
-        yield _tried(session, "cudaMalloc(&work.start, work_bytes)")
-    if several:
-        yield f"{INDENT}status = status_of_ranks(status, all_ranks);"
-        yield f"{INDENT}if (status != 0) return status;"
-    yield wrapped(f"{INDENT}const int done = {session.name}_run(", [*words, "NULL"], ");")
-    yield f"{INDENT}if (done != 0) return done;"
-    yield f"{INDENT}TRY(cudaDeviceSynchronize());"
-    for n, (name, size) in enumerate(zip(names, sizes, strict=True)):
-        if len(session.inputs) <= n:
-            start = f"memory[{n}].start"
-            yield f"{INDENT}TRY(cudaMemcpy({name}, {start}, {size}, cudaMemcpyDeviceToHost));"
-    yield f"{INDENT}return 0;"
-    yield "}"
-    yield ""
-
-
-def _measured(session: EmittedSession, names: Sequence[str], sizes: Sequence[str]) -> Iterator[str]:
-    """The layouts that say how many bytes arrays have, and whether those that have any are there."""
-    for number, stage in enumerate(session.stages, 1):
-        if any(f"plan_{number}." in size for size in sizes):
-            program = function_identifier(stage.program.name)
-            yield sizes_of(stage, number)
-            yield f"{INDENT}{program}_layout plan_{number} = {{}};"
-            yield _refused(session, f"!{program}_plan(&sizes_{number}, &plan_{number})", 3)
-    needed = [
-        f"{name} == NULL" if size.isdecimal() else f"({size} > 0 && {name} == NULL)"
-        for name, size in zip(names, sizes, strict=True)
-        if size != "0"
-    ]
-    if needed:
-        yield _refused(session, " || ".join(needed), 1)
-
-
-def _bytes_of(session: EmittedSession, name: str) -> str:
-    """The bytes of an array of a run; where its sizes come with the run, a layout has them of a stage that takes it."""
-    dtype, dims = session.tensors[name]
-    if None not in dims:
-        return str(BYTES[dtype] * session.count(name))
-    for number, stage in enumerate(session.stages, 1):
-        if name in stage.arguments:
-            host = host_of(stage.program)
-            argument = host.arguments[stage.arguments.index(name)]
-            return f"plan_{number}.bytes[{host.in_table().index(argument)}]"
-    return "0"  # no run reads it
-
-
-def _files(session: EmittedSession) -> Iterator[str]:
-    """The functions that write and read a file; what goes wrong with the device is told as such."""
-    for part, call in (("save", saving(session)), ("load", loading(session))):
-        yield _signature(session, part)
-        yield "{"
-        yield f"{INDENT}if (model == NULL || path == NULL) return 1;"
+    def _looked(self) -> Iterator[str]:
         yield f"{INDENT}{UNTOUCHED}"
-        yield from entries(session, whole=part == "save")
+
+    def _fill(self, each: KeptTensor) -> Iterator[str]:
+        place, fill, count = f"model->{each.name}", each.fill, each.count()
+        c_type = C_TYPES[each.dtype]
+        match fill:
+            case Uniform():
+                number = f"{fill.hash}u /* {json.dumps(fill.path)} */"
+                words = [place, str(count), "seed", number, f"{fill.bound.hex()}f", "stream"]
+                yield f"TRY(fill_random<{c_type}>({', '.join(words)}));"
+            case tuple() if each.role == "setting":
+                yield f"{place} = {literal(fill[0], each.dtype)};"
+            case tuple() if each.table() or 1 < len(fill):
+                words = [place, self._table(each), str(each.bytes()), "cudaMemcpyHostToDevice"]
+                yield f"TRY(cudaMemcpyAsync({', '.join([*words, 'stream'])}));"
+            case tuple() if str(fill[0]) in ("0", "0.0"):
+                yield f"TRY(cudaMemsetAsync({place}, 0, {each.bytes()}, stream));"
+            case tuple():
+                number = literal(fill[0], each.dtype)
+                yield f"TRY(fill_equal<{c_type}>({place}, {count}, {number}, stream));"
+            case _:
+                assert_never(fill)
+
+    def _running(self) -> Iterator[str]:
+        """The run, for arrays of the device and for those of the host."""
+        yield from self._settings_kernel()
+        yield from super()._running()
+        yield from self._host_function()
+
+    def _settings_kernel(self) -> Iterator[str]:
+        """The kernel that puts the configuration of a run, which comes with its launch, where others find it."""
+        if not self.settings:
+            return
+        yield "/* put the configuration of a run where its kernels find it */"
+        words = [f"{C_TYPES[each.dtype]} *{each.place}" for each in self.settings]
+        words += [f"{C_TYPES[each.dtype]} {each.name}" for each in self.settings]
+        yield wrapped(f"static __global__ void {self.name}_set(", words, ")")
+        yield "{"
+        yield from (f"{INDENT}*{each.place} = {each.name};" for each in self.settings)
+        yield "}"
+        yield ""
+
+    def _stages(self) -> Iterator[str]:
+        if self.settings:
+            yield self._tried("cudaPeekAtLastError()")
+            given = [f"model->{each.place}" for each in self.settings]
+            given += [f"model->{each.name}" for each in self.settings]
+            yield wrapped(f"{INDENT}{self.name}_set<<<1, 1, 0, stream>>>(", given, ");")
+            yield self._tried("cudaGetLastError()")
+        for number, stage in enumerate(self.session.stages, 1):
+            yield from self._stage(stage, number)
+
+    def _stage(self, stage: Stage, number: int) -> Iterator[str]:
+        """A stage, and what is copied and summed after it."""
+        several = self.session.waits()
+        program, words = self._call(stage, number)
+        unless = "if (status == 0) " if several else ""
+        yield sizes_of(stage, number)
+        yield wrapped(f"{INDENT}{unless}status = {program}(", words, ");")
+        if not several:
+            yield f"{INDENT}if (status != 0) return status;"
+        for target, source, size in self._copies(stage):
+            moved = f"{target}, {source}, {size}, cudaMemcpyDeviceToDevice, stream"
+            yield self._tried(f"cudaMemcpyAsync({moved})")
+        if several:
+            given = "status_before_sum(status, all_ranks, stream)" if stage.sums else "status"
+            yield f"{INDENT}status = status_of_ranks({given}, all_ranks);"
+            yield f"{INDENT}if (status != 0) return status;"
+        for each in stage.sums:
+            called = "sum_over_others" if each.others else "sum_over_ranks"
+            words = ["status", *self._summed(each), "stream"]
+            yield wrapped(f"{INDENT}status = {called}(", words, ");")
+
+    def _call(self, stage: Stage, number: int) -> tuple[str, list[str]]:
+        program, words = super()._call(stage, number)
+        if not host_of(stage.program).ranges:
+            return program, [*words, "stream"]
+        # It waits for the check, since what lasts changes sides at the end of a run.
+        return f"{program}_enqueued", [*words, "stream", "true"]
+
+    def _kept(self, each: KeptTensor) -> str:
+        return f"model->{each.place or each.name}"
+
+    def _tried(self, call: str) -> str:
+        """A call of CUDA: what it gives other than success ends a run; where ranks wait for each other, not at once."""
+        if self.session.waits():
+            return f"{INDENT}if (status == 0) status = -(int){call};"
+        return f"{INDENT}TRY({call});"
+
+    def _refused(self, test: str, status: int) -> str:
+        """The statement that gives a status where a test holds, in the same manner."""
+        if self.session.waits():
+            return f"{INDENT}if (status == 0 && ({test})) status = {status};"
+        return f"{INDENT}if ({test}) return {status};"
+
+    def _host_function(self) -> Iterator[str]:
+        names = (*self.session.inputs, *self.session.outputs)
+        tensors = [self.session.tensors[each] for each in names]
+        sizes = [self._bytes_of(name) for name in names]
+        several = self.session.waits()
+        yield self._signature("run_host")
+        yield "{"
+        yield f"{INDENT}if ({self._missing()}) return 1;"
+        if several:
+            yield from COUNTED_RANKS
+            yield f"{INDENT}int status = 0;"
+        yield from self._measured(names, sizes)
+        if names:
+            yield f"{INDENT}Memory memory[{len(names)}];"
+        for n, (name, size) in enumerate(zip(names, sizes, strict=True)):
+            start = f"memory[{n}].start"
+            yield self._tried(f"cudaMalloc(&{start}, {size})")
+            if n < len(self.session.inputs):
+                moved = f"{start}, {name}, {size}, cudaMemcpyHostToDevice"
+                yield self._tried(f"cudaMemcpy({moved})")
+        words = ["model", "sizes"] if self.session.is_open() else ["model"]
+        for n, (dtype, _) in enumerate(tensors):
+            const = "const " if n < len(self.session.inputs) else ""
+            words.append(f"({const}{C_TYPES[dtype]} *)memory[{n}].start")
+        if self.session.is_open():
+            words.append("work.start")
+            yield f"{INDENT}const size_t work_bytes = {self.session.name}_work(sizes);"
+            yield self._refused("work_bytes == SIZE_MAX", 3)
+            yield f"{INDENT}Memory work;"
+            yield self._tried("cudaMalloc(&work.start, work_bytes)")
+        if several:
+            yield f"{INDENT}status = status_of_ranks(status, all_ranks);"
+            yield f"{INDENT}if (status != 0) return status;"
+        yield wrapped(f"{INDENT}const int done = {self.session.name}_run(", [*words, "NULL"], ");")
+        yield f"{INDENT}if (done != 0) return done;"
+        yield f"{INDENT}TRY(cudaDeviceSynchronize());"
+        for n, (name, size) in enumerate(zip(names, sizes, strict=True)):
+            if len(self.session.inputs) <= n:
+                start = f"memory[{n}].start"
+                yield f"{INDENT}TRY(cudaMemcpy({name}, {start}, {size}, cudaMemcpyDeviceToHost));"
+        yield f"{INDENT}return 0;"
+        yield "}"
+        yield ""
+
+    def _measured(self, names: Sequence[str], sizes: Sequence[str]) -> Iterator[str]:
+        """The layouts that say how many bytes arrays have, and whether those that have any are there."""
+        for number, stage in enumerate(self.session.stages, 1):
+            if any(f"plan_{number}." in size for size in sizes):
+                program = function_identifier(stage.program.name)
+                yield sizes_of(stage, number)
+                yield f"{INDENT}{program}_layout plan_{number} = {{}};"
+                yield self._refused(f"!{program}_plan(&sizes_{number}, &plan_{number})", 3)
+        needed = [
+            f"{name} == NULL" if size.isdecimal() else f"({size} > 0 && {name} == NULL)"
+            for name, size in zip(names, sizes, strict=True)
+            if size != "0"
+        ]
+        if needed:
+            yield self._refused(" || ".join(needed), 1)
+
+    def _bytes_of(self, name: str) -> str:
+        """The bytes of an array of a run: fixed, or by the layout of a stage that takes it."""
+        dtype, dims = self.session.tensors[name]
+        if None not in dims:
+            return str(BYTES[dtype] * self.session.count(name))
+        for number, stage in enumerate(self.session.stages, 1):
+            if name in stage.arguments:
+                host = host_of(stage.program)
+                argument = host.arguments[stage.arguments.index(name)]
+                return f"plan_{number}.bytes[{host.in_table().index(argument)}]"
+        return "0"  # no run reads it
+
+    def _file(self, part: str) -> Iterator[str]:
+        """The statements that write, or read, a file; what goes wrong with the device is told as such."""
+        yield f"{INDENT}{UNTOUCHED}"
+        yield from self._entries(part)
         yield f"{INDENT}TRY(cudaStreamSynchronize(stream));"
-        yield f"{INDENT}const int done = {call};"
+        yield f"{INDENT}const int done = {self._moving(part)};"
         yield f"{INDENT}if (done == 5) TRY(cudaGetLastError());"
         if part == "load":
             yield f"{INDENT}TRY(cudaStreamSynchronize(NULL)); /* all of it has arrived */"
         yield f"{INDENT}return done;"
-        yield "}"
-        yield ""
+
+
+class SessionsText(c_session.SessionsText):
+    """The text of the sessions of a file, and of the functions that begin and end ranks, where several run it."""
+
+    text = SessionText
+    headers = (*c_session.SessionsText.headers, "#include <string.h>")
+    mpi = (*c_session.SessionsText.mpi, "#ifdef WITH_NCCL", "#include <nccl.h>", "#endif")
+    begin = "int"
+    comment = (
+        "Begin to be a rank: which one this is, and how many there are, those of MPI where the files are compiled",
+        "with -DWITH_MPI (make MPI=1), or -DWITH_NCCL as well (make NCCL=1), else this process alone. Ranks on",
+        "one machine take its devices in turn: all of them call this before anything of CUDA. A session counts",
+        "ranks when it begins. Returns what a run returns.",
+    )
+    end = "End: all ranks come here, their streams waited for. A process that ends without it ends all of them."
+    begun = ("const int status = begin_ranks();", "*ranks = count_ranks(rank);", "return status;")

@@ -139,6 +139,16 @@ class Struct:
         further = [(name, each) for each in self.kept for name in (each.next, each.place) if name]
         return blocks + [[one] for one in further]
 
+    def layout(self, line: int) -> tuple[dict[str, tuple[int, str]], int]:
+        """The beginning and the type of each array, blocks on whole cache lines; and the beginning of the workspace."""
+        places, total = {}, 0
+        for block in self.blocks():
+            for name, each in block:
+                places[name] = total, each.dtype
+                total += each.bytes()
+            total = -(-total // line) * line
+        return places, total
+
     def on_device(self) -> bool:
         """Whether its arrays are memory of a device."""
         return self.machine.device is not None

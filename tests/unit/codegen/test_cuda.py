@@ -18,6 +18,7 @@ from ilang.codegen.runtime.files import read_module
 from ilang.codegen.runtime.registers import is_mangled
 from ilang.codegen.targets import cuda, cuda_header, cuda_library
 from ilang.codegen.targets.cuda_entry import TRY
+from ilang.codegen.targets.cuda_session import SessionsText
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.library import linked
 from ilang.core.ir.kernel import Program
@@ -186,7 +187,7 @@ def test_every_helper_compiles(tmp_path: Path) -> None:
             if architecture != "sm_75" or "#error" not in part.text
         ]
         (tmp_path / "all.cu").write_text(
-            "\n".join((*cuda.INCLUDES, *cuda.SESSION_INCLUDES, TRY, *text)), "ascii"
+            "\n".join((*cuda.INCLUDES, *SessionsText.headers, TRY, *text)), "ascii"
         )
         compiled(tmp_path, f"-arch={architecture}", "-c", "-Xcompiler", "-Wextra,-Werror")
 

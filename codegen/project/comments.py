@@ -1,0 +1,75 @@
+"""The comments at the beginning of generated files: how to call what is in them, and the program that they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ilang.codegen.project.extents import ExportedFunction
+from ilang.codegen.targets.c_session import SessionsText
+from ilang.codegen.targets.cfamily import comment
+from ilang.codegen.targets.identifiers import identifier, member_identifier
+
+LONGEST_COMMENT = 2000
+"""Lines of the program's text that are repeated in the C file."""
+MARK = "written by `i build`"
+"""Stands in the first lines of every file."""
+ON_DEVICE = (
+    "It enqueues work on a stream and returns; what fails later shows where the stream is waited for.",
+    "What ends in _host takes arrays of the host instead, and waits.",
+)
+HOW_TO_CALL = """\
+Arrays are row-major and contiguous, and outputs overlap nothing. A call allocates nothing, keeps nothing between
+calls and never exits; it may run in several threads at once, each with a workspace of its own."""
+
+
+def header_comment(
+    functions: Sequence[ExportedFunction],
+    sessions: SessionsText,
+    stem: str,
+    call: Callable[[str, Sequence[str]], Iterator[str]],
+) -> Iterator[str]:
+    """The comment of a header: how to call what it declares; ``call`` as for ``example_call``."""
+    on_device = functions[0].program.machine.device is not None
+    ending, memory = ("cu", "memory of the device") if on_device else ("c", "memory")
+    yield f"/* {stem}.h: how to call what is in {stem}.{ending}. {MARK.capitalize()}."
+    yield " *"
+    lines = (*HOW_TO_CALL.split("\n"), *(ON_DEVICE if on_device else ()))
+    yield from (f" * {line}".rstrip() for line in lines)
+    example = example_call(functions[0], call)
+    if sessions.texts:
+        example = sessions.texts[0].example()
+        yield f" * What lasts from run to run is in {memory} that the caller of NAME_init gives."
+    yield " *"
+    yield from (f" *     {line}" for line in example)
+    yield " */"
+    yield ""
+
+
+def example_call(
+    function: ExportedFunction, call: Callable[[str, Sequence[str]], Iterator[str]]
+) -> Iterator[str]:
+    """A call of a function, in C: its sizes, and what ``call`` makes of its name and the names of its arrays."""
+    name, program = function.name(), function.program
+    sizes = [size.fixed or 0 for size in function.shaped.sizes]
+    for k, n in enumerate(function.free()):
+        sizes[n] = 8 * (k + 1)
+    extents = function.settled(sizes) or sizes
+    fields = [
+        f".{member_identifier(function.shaped.sizes[n].name)} = {extents[n]}"
+        for n in function.free()
+    ]
+    arrays = [identifier(program.buffers[n].name) for n in (*program.inputs, *program.outputs)]
+    yield f"{name}_sizes sizes = {{{', '.join(fields[:8]) or '0'}}};"
+    yield from call(name, arrays if len(arrays) <= 12 else [*arrays[:11], "..."])
+
+
+def source_comment(text: str, file: str) -> Iterator[str]:
+    """The text of the program, harmless in a comment."""
+    lines = [line.expandtabs(4).rstrip() for line in text.strip("\r\n").split("\n")]
+    yield f"/* {file}: {MARK} from this program:"
+    yield " *"
+    yield from (comment(f" *     {line}") for line in lines[:LONGEST_COMMENT])
+    if LONGEST_COMMENT < len(lines):
+        yield f" *     ... and {len(lines) - LONGEST_COMMENT} lines more"
+    yield " */"
+    yield ""
