@@ -1,4 +1,4 @@
-"""Arrays from the command line and back: ``x.npy``, ``x.npz:key``, a literal, ``rand:32x64``."""
+"""Arrays from the command line and back: ``x.npy``, ``x.npz:key``, ``x.csv``, a literal, ``rand:32x64``, ``-``."""
 
 from __future__ import annotations
 
@@ -9,23 +9,25 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ilang.codegen.runtime.checkpoint import RESULTS
-from ilang.codegen.runtime.npy import Array, check_memory, load_npy, load_npz
-from ilang.codegen.runtime.outputs import ARRAY, FileKind, InputFile, write_output
-from ilang.core.diagnostic import DataError
-from ilang.core.dtype import FLOATS, INTEGER_ENDS
-from ilang.icli.literal import ArrayLiteral, looks_literal, parse_literal, respelled, split_dtype
+from ilang.codegen.runtime.npy import Array, check_memory, load_npy, load_npz, map_npy
+from ilang.codegen.runtime.outputs import InputFile
+from ilang.core.diagnostic import CommandError, DataError
+from ilang.core.dtype import FLOATS
+from ilang.icli.exchange import NUMPY, array_of_input, literal_array, read_text
+from ilang.icli.literal import looks_literal, parse_literal, respelled, split_dtype
 from ilang.icli.shapes import parse_shape
-
-NUMPY = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "bool": "bool"}
-"""NumPy's name of each element type."""
 
 FILLED = re.compile(
     r"(?:\w+\.)*(zeros|ones|full|empty|rand|randn|random|arange|eye|range)\s*[(:]?(.*?)\)?"
 )
 """The calls of other systems that make an array."""
 
-SPELLINGS = "an array is x.npy, x.npz:name, a literal like [[1,2],[3,4]], or rand:32x64"
+SPELLINGS = (
+    "an array is x.npy, x.npz:name, x.csv, x.json, a literal like [[1,2],[3,4]], or rand:32x64"
+)
+
+NAMED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+"""An operand that names its input."""
 
 
 def array_of(text: str, dtype: str | None = None, number: int = 0) -> Array:
@@ -34,9 +36,8 @@ def array_of(text: str, dtype: str | None = None, number: int = 0) -> Array:
     wanted = written or dtype
     if rest.startswith("rand:"):
         return random_array(parse_shape(rest[len("rand:") :]), wanted or "f32", number)
-    named = re.fullmatch(r"[A-Za-z_]\w*=(.+)", rest)
-    if named is not None and not os.path.exists(rest):  # noqa: PTH110 - raises for no name, however long
-        hint = f"arrays stand in the order of the inputs: {named[1]}"
+    if is_named(rest):
+        hint = f"arrays stand in the order of the inputs: {rest.partition('=')[2]}"
         raise DataError("E0720", f"{text} is not an array", help=hint)
     path, colon, key = rest.rpartition(".npz:")
     if colon:
@@ -45,6 +46,8 @@ def array_of(text: str, dtype: str | None = None, number: int = 0) -> Array:
         return load_npz(rest, None)
     if rest.endswith(".npy"):
         return load_npy(rest)
+    if rest.endswith((".csv", ".json")):
+        return read_text(rest, written, dtype)
     if looks_literal(rest):
         return literal_array(parse_literal(rest, f"<array {number}>"), wanted)
     spelling = respelled(rest) or ""
@@ -57,47 +60,51 @@ def array_of(text: str, dtype: str | None = None, number: int = 0) -> Array:
 
 
 def arrays_of(dtypes: Sequence[str | None], texts: Sequence[str]) -> list[Array]:
-    """The arrays that operands name, given what the program writes of their types; there may be too many or too few."""
-    wanted = (*dtypes, *(None for _ in texts))
-    return [array_of(text, wanted[number], number) for number, text in enumerate(texts)]
+    """The arrays that operands name, given what the program writes of their types; there may be too many or too few.
 
-
-def literal_array(literal: ArrayLiteral, dtype: str | None) -> Array:
-    """A literal as an array: of the wanted type, else f32, or bool if it holds truth values."""
-    wanted = dtype or ("bool" if literal.kind == "bool" else "f32")
-    for value in literal.numbers:
-        _fits(value, literal.kind, wanted)
-    flat = np.array(literal.numbers, dtype=_carrier(literal.kind, wanted))
-    return flat.astype(NUMPY[wanted]).reshape(literal.shape)
-
-
-def _carrier(kind: str, wanted: str) -> str:
-    """The type that holds every number of a literal on its way: exact for integers."""
-    return "int64" if wanted in INTEGER_ENDS and kind == "int" else "float64"
-
-
-def _fits(value: float, kind: str, wanted: str) -> None:
-    """Refuse a number that its type would change.
-
-    Raises: DataError E0723.
+    Files are mapped; ``-`` is standard input.
     """
-    if wanted == "bool":
-        lost = kind != "bool"
-    elif wanted in INTEGER_ENDS:
-        low, high = INTEGER_ENDS[wanted]
-        lost = kind == "float" or not low <= value <= high
-    elif kind == "int":
-        lost = abs(value) > 2**1000 or int(np.array(float(value), NUMPY[wanted])) != value
-    else:
-        limit = float(np.finfo(NUMPY[wanted]).max)
-        lost = math.isfinite(value) and limit < abs(value)
-    if lost:
-        shown = str(value).lower() if isinstance(value, bool) else f"{value:.17g}"
-        raise DataError(
-            "E0723",
-            f"{shown} is not a value of type {wanted}",
-            help="write the type before the array: f64:[0.5], i64:[1,2], bool:[true]",
-        )
+    wanted = (*dtypes, *(None for _ in texts))
+    arrays = []
+    for number, text in enumerate(texts):
+        written, rest = split_dtype(text)
+        if rest == "-":
+            array = array_of_input(written, wanted[number])
+        elif rest.endswith(".npy"):
+            array = map_npy(rest)
+        else:
+            array = array_of(text, wanted[number], number)
+        arrays.append(array)
+    return arrays
+
+
+def is_named(text: str) -> bool:
+    """Whether an operand names its input, ``x=x.npy``, and no file."""
+    return NAMED.fullmatch(text) is not None and not os.path.exists(text)  # noqa: PTH110 - raises for no name, however long
+
+
+def in_order(names: Sequence[str], operands: Sequence[str]) -> list[str]:
+    """Operands in the order of the inputs: first those without a name, then ``x=x.npy``, by the names of inputs.
+
+    Raises: CommandError E0807, E0829. DataError E0701, E0747.
+    """
+    from ilang.codegen.runtime.arguments import placed
+
+    given = [text for text in operands if not is_named(text)]
+    named: dict[str, str] = {}
+    for text in operands:
+        if not is_named(text):
+            continue
+        name, _, array = text.partition("=")
+        if name in named:
+            message = f"the input {name} is given twice: {named[name]} and {array or '(empty)'}"
+            raise CommandError("E0807", message, help="give it once")
+        named[name] = array
+    texts = [str(text) for text in placed(names, given, named)] if named else given
+    if sum(split_dtype(text)[1] == "-" for text in texts) > 1:
+        message = "standard input is one array, and `-` stands twice"
+        raise CommandError("E0829", message, help="name a file in the place of one")
+    return texts
 
 
 def random_array(shape: Sequence[int], dtype: str, number: int) -> Array:
@@ -129,21 +136,7 @@ MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 def files_of(texts: Sequence[str]) -> Iterator[InputFile]:
     """The files that operands name."""
     for text in texts:
-        rest = split_dtype(text)[1]
+        rest = split_dtype(text.partition("=")[2] if is_named(text) else text)[1]
         path, colon, _ = rest.rpartition(".npz:")
-        if colon or rest.endswith((".npz", ".npy")):
+        if colon or rest.endswith((".npz", ".npy", ".csv", ".json")):
             yield InputFile("the array", f"{path}.npz" if colon else rest)
-
-
-def kind_of_results(path: str) -> FileKind:
-    """The kind of a file of results, by the end of its name."""
-    return ARRAY if path.endswith(".npy") else RESULTS
-
-
-def save(path: str, arrays: Sequence[tuple[str, Array]]) -> None:
-    """Write one array as .npy, or any number as .npz, whole or not at all."""
-    kind = kind_of_results(path)
-    if kind is ARRAY:
-        write_output(path, kind, lambda out: np.save(out, arrays[0][1], allow_pickle=False))
-    else:
-        write_output(path, kind, lambda out: np.savez(out, allow_pickle=False, **dict(arrays)))

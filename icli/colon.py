@@ -11,7 +11,7 @@ from ilang.core.record import record
 from ilang.core.suggestion import did_you_mean, nearest
 from ilang.icli.calls import SeenFunction
 from ilang.icli.session import ReplSession, Reply, Seen
-from ilang.icli.shapes import parse_shapes, shape_text
+from ilang.icli.shapes import parse_shape, shape_text, written_shapes
 
 SECONDS = 0.3
 """The time for which ``:time`` measures."""
@@ -94,11 +94,12 @@ def _shape(session: ReplSession, rest: str) -> Reply:
     if rest == "off":
         session.shapes = None
         rows.clear()
-    elif "=" in rest:
-        named = dict(_named_shape(each) for each in rest.split())
-        rows.update(named)
     elif rest:
-        session.shapes = parse_shapes(rest)
+        pairs = written_shapes(rest.split())
+        if pairs[0][0]:
+            rows.update({name: _rows(name, shape) for name, shape in pairs})
+        else:
+            session.shapes = tuple(parse_shape(shape) for _, shape in pairs)
     told = [f"{name}={text}" for name, text in rows.items()]
     told += [] if session.shapes is None else [", ".join(map(shape_text, session.shapes))]
     if not told:
@@ -106,16 +107,15 @@ def _shape(session: ReplSession, rest: str) -> Reply:
     return Reply((f"shapes are {'   '.join(told)}",))
 
 
-def _named_shape(text: str) -> tuple[str, str]:
-    """The name of an input and its rows, ``x=32|1``. Raises: CommandError E0810."""
-    from ilang.icli.definitions import rows_given
+def _rows(name: str, shape: str) -> str:
+    """The shape of an input by name: ``32|1`` of a tensor function, ``32x64`` of it or of a component.
 
-    name, _, shape = text.partition("=")
-    if not name.isidentifier():
-        message = f"{text} is not a shape with its input"
-        raise CommandError("E0810", message, help=":shape x=32|1 t=32|1")
+    Raises: CommandError E0810.
+    """
+    from ilang.icli.definitions import rows_given, sizes_apart
+
     rows_given(name, shape)
-    return name, shape
+    return sizes_apart(shape)
 
 
 def _last(session: ReplSession, rest: str) -> Seen | SeenFunction:

@@ -157,6 +157,11 @@ def seed_of(request: Request) -> int:
     return whole_number(request, "--seed", 0, least=0, most=2**64 - 1)
 
 
+def threads_of(request: Request) -> int | str:
+    """The cores that ``--threads`` gives, else all where the work is enough. Raises: CommandError E0825."""
+    return whole_number(request, "--threads", 1) if request.has("--threads") else "auto"
+
+
 def target_of(request: Request) -> str:
     """The target that runs a program. Raises: CommandError E0822."""
     target = request.one("--target") or "c"
@@ -185,6 +190,18 @@ COLOR = Option(
 JSON = Option(("--json",), None, "Print the result, or the error, as one JSON object")
 CONFIG = Option(
     ("--config",), "NAME=NUMBER", "Set a value after the `;` of an `op` or `cd`: lr=0.1", many=True
+)
+SHAPE = Option(
+    ("--shape",),
+    "SHAPES",
+    "Shapes of the inputs, in order, 32x64,64x16, or by name, x=32x64; `.` is a scalar; of an `op` or `cd`"
+    " batch|features: x=64|784; repeat for several",
+    many=True,
+)
+THREADS = Option(
+    ("--threads",),
+    "N",
+    "How many cores to use; default: all where there is work enough. Results never depend on it",
 )
 TARGET = Option(
     ("--target",),

@@ -102,7 +102,7 @@ def values(takes: Takes, typed: str, program: str | None) -> list[CompletionItem
         case "program":
             return _paths(typed, (".i",))
         case "array":
-            return _paths(typed, (".npy", ".npz"))
+            return _paths(typed, (".npy", ".npz", ".csv", ".json"))
         case "folder":
             return _paths(typed, ())
         case "program or code":

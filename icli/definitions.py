@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -109,27 +110,23 @@ def files_read(program: Tree | Module) -> list[InputFile]:
 
 
 def shapes_of(texts: Sequence[str], functions: Sequence[Function]) -> dict[str, str]:
-    """The shapes of inputs by name, ``x=64|784``, one option for each.
+    """The shapes of inputs by name: options give them by name, ``x=64|784``, or those of one definition in order.
 
     Raises:
-        CommandError: E0807 (an input twice), E0810 (no name), E0814 (no such input).
+        CommandError: E0807 (an input twice), E0810 (no shape), E0811 (another number of them), E0814 (no such input).
     """
-    known = {each.name for function in functions for each in head_of(function).tensors}
-    shapes: dict[str, str] = {}
-    for text in texts:
-        name, equals, shape = text.partition("=")
-        if not equals:
-            message = f"{text or '(empty)'} is not a shape with its input"
-            raise CommandError("E0810", message, help="--shape 'x=64|784'")
-        if name not in known:
-            listed = ", ".join(sorted(known)[:20]) or "none"
-            hint = did_you_mean(name, sorted(known), f"inputs are {listed}")
-            raise CommandError("E0814", f"no input is named {name or '(empty)'}", help=hint)
-        if name in shapes:
-            raise CommandError("E0807", f"--shape {name} is given twice", help="give it once")
-        shapes[name] = shape
+    from ilang.icli.shapes import named_shapes
+
+    inputs = {each.name: [t.name for t in head_of(each).tensors] for each in functions}
+    shapes = named_shapes(texts, inputs)
+    for name, shape in shapes.items():
         rows_given(name, shape)
-    return shapes
+    return {name: sizes_apart(shape) for name, shape in shapes.items()}
+
+
+def sizes_apart(shape: str) -> str:
+    """A shape as rows have it, with commas between sizes: ``64|28x28`` as ``64|28,28``; a scalar has none."""
+    return "" if shape == "." else re.sub(r"(?<=\d)x(?=\d)", ",", shape)
 
 
 def rows_given(name: str, shape: str, words: bool = False) -> Rows:
@@ -141,7 +138,7 @@ def rows_given(name: str, shape: str, words: bool = False) -> Rows:
     from ilang.codegen.runtime.model import rows_of
 
     try:
-        return rows_of(name, shape, words)
+        return rows_of(name, sizes_apart(shape), words)
     except DataError as error:
         raise CommandError("E0810", error.message, help=error.help) from None
 

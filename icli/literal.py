@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Set
 
 from ilang.core.diagnostic import DataError, shorten
 from ilang.core.dtype import DTYPES
@@ -26,6 +27,7 @@ DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?in
 WORDS: dict[str, bool] = {"true": True, "false": False, "True": True, "False": False}
 FORMULA = re.compile(r"\d\s*[-+*/^]\s*\d")
 BETWEEN = re.compile(r"(?<=[\w.\]])\s+(?=[-+\w.\[])")
+SPELLING = "a number is written like 3, -0.5, 1e3, inf or true"
 LONGEST_RESPELLED = 200
 OPENS = re.compile(r"[-+]?(\[|[0-9]|\.[0-9]|inf\b|nan\b)|(true|false|True|False)\b")
 
@@ -57,7 +59,7 @@ def is_array(text: str) -> bool:
     rest = split_dtype(text)[1]
     return (
         rest.startswith("rand:")
-        or rest.endswith((".npy", ".npz"))
+        or rest.endswith((".npy", ".npz", ".csv", ".json"))
         or ".npz:" in rest
         or looks_literal(rest)
     )
@@ -98,14 +100,32 @@ def respelled(text: str) -> str | None:
     return None
 
 
-def _decimal(mark: str, span: Span) -> float:
-    """A decimal number, which must not overflow."""
+def number_of(mark: str, span: Span) -> tuple[Number, str] | None:
+    """The number that a mark is, and its kind: bool, int or float; None where it is none.
+
+    Raises: DataError E0723 (a decimal number that overflows).
+    """
+    if mark in WORDS:
+        return WORDS[mark], "bool"
+    if INTEGER.fullmatch(mark) and len(mark) < 400:
+        whole = abs(int(mark))
+        return (minus(whole) if mark[0] == "-" else whole), "int"
+    if not DECIMAL.fullmatch(mark):
+        return None
     number = float(mark)
     if math.isinf(number) and not mark.endswith("inf"):
         raise DataError(
             "E0723", f"{shorten(mark, 40)} is beyond every float", span, "`inf` is infinity"
         )
-    return number
+    return number, "float"
+
+
+def kind_of(kinds: Set[str]) -> str:
+    """The kind of an array with numbers of some kinds. Raises: DataError E0721 (truth values among others)."""
+    if "bool" in kinds and len(kinds) > 1:
+        message = "the array mixes truth values and numbers"
+        raise DataError("E0721", message, help="write 1 for true, 0 for false")
+    return next(iter(kinds)) if len(kinds) == 1 else "float"
 
 
 class _Reader:
@@ -147,7 +167,7 @@ class _Reader:
                 "an array is written like [[1, 2], [3, 4]]",
             )
         shape = tuple(self.lengths[level] for level in range(1, (self.leaf_depth or 0) + 1))
-        return ArrayLiteral(shape, tuple(self.numbers), self._kind())
+        return ArrayLiteral(shape, tuple(self.numbers), kind_of(self.kinds))
 
     def _open(self, span: Span) -> None:
         if len(self.open) == DEEPEST:
@@ -170,21 +190,13 @@ class _Reader:
 
     def _item(self, mark: str, span: Span) -> None:
         self._settle_depth(len(self.open), span)
-        if mark in WORDS:
-            self._number(WORDS[mark], "bool")
-        elif INTEGER.fullmatch(mark) and len(mark) < 400:
-            whole = abs(int(mark))
-            self._number(minus(whole) if mark[0] == "-" else whole, "int")
-        elif DECIMAL.fullmatch(mark):
-            self._number(_decimal(mark, span), "float")
-        else:
+        number = number_of(mark, span)
+        if number is None:
             raise self._unexpected(mark, span)
+        self.numbers.append(number[0])
+        self.kinds.add(number[1])
         if self.open:
             self.open[-1] += 1
-
-    def _number(self, number: Number, kind: str) -> None:
-        self.numbers.append(number)
-        self.kinds.add(kind)
 
     def _settle_depth(self, depth: int, span: Span) -> None:
         """Numbers stand at one depth: the first one fixes it."""
@@ -193,21 +205,12 @@ class _Reader:
         if self.leaf_depth != depth:
             raise self._ragged("a number stands where a list is expected", span)
 
-    def _kind(self) -> str:
-        if "bool" in self.kinds and len(self.kinds) > 1:
-            raise DataError(
-                "E0721",
-                "the array mixes truth values and numbers",
-                help="write 1 for true, 0 for false",
-            )
-        return next(iter(self.kinds)) if len(self.kinds) == 1 else "float"
-
     def _unexpected(self, mark: str, span: Span) -> DataError:
         hint = {"(": "lists are written with [ ]", "{": "lists are written with [ ]"}.get(mark[0])
         if mark in ",]" or hint is not None:
             hint = hint or "numbers and lists are divided by single commas: [[1, 2], [3, 4]]"
             return DataError("E0721", f"unexpected `{mark}` in an array", span, hint)
-        hint = "a number is written like 3, -0.5, 1e3, inf or true"
+        hint = SPELLING
         if FORMULA.search(mark):
             hint = "an array is numbers alone: compute in a program"
         return DataError("E0721", f"`{mark}` is not a number", span, hint)

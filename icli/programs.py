@@ -200,16 +200,43 @@ def several(names: Sequence[str]) -> CommandError:
     )
 
 
-def flag_shapes(graph: Graph, shapes: Sequence[tuple[int, ...]] | None) -> None:
-    """Refuse a number of shapes that is not the number of inputs.
+def input_names(graph: Graph) -> list[str]:
+    """The names of the inputs of a component, in order."""
+    return [graph.input_name(number) for number in range(len(graph.inputs))]
 
-    Raises: CommandError E0811.
+
+def graph_shapes(
+    graph: Graph, pairs: Sequence[tuple[str, str]]
+) -> tuple[tuple[int, ...], ...] | None:
+    """The shapes of all inputs of a component that options give; None where they give none.
+
+    Raises: CommandError E0810, E0811 (not one for each input).
     """
-    if shapes is None or len(shapes) == len(graph.inputs):
-        return
-    inputs = [graph.input_name(number) for number in range(len(graph.inputs))]
-    given = f"{len(shapes)} shape{'' if len(shapes) == 1 else 's'}"
+    if not pairs:
+        return None
+    from ilang.icli.shapes import parse_shape, shapes_by_name, wrong_count
+
+    inputs = input_names(graph)
     owner = "the program" if graph.name == UNNAMED else graph.name
-    takes = f"{owner} takes {len(inputs)}" + (f": {', '.join(inputs[:20])}" if inputs else "")
-    help_line = "one shape for each input, separated by `,`: --shape 32x64,64x16; a scalar is `.`"
-    raise CommandError("E0811", f"--shape gives {given}, and {takes}", help=help_line)
+    extents = {shape: parse_shape(shape) for _, shape in pairs}
+    given = shapes_by_name(pairs, inputs, owner)
+    missing = [name for name in inputs if name not in given]
+    if missing:
+        raise wrong_count(f"gives none for {', '.join(missing[:20])}", inputs, owner)
+    return tuple(extents[given[name]] for name in inputs)
+
+
+def all_shapes(
+    graphs: Sequence[Graph], options: Sequence[str]
+) -> list[tuple[Graph, tuple[tuple[int, ...], ...] | None]]:
+    """Components with the shapes of their inputs that options give.
+
+    Raises: CommandError E0807, E0810, E0811, E0814.
+    """
+    if not options:
+        return [(graph, None) for graph in graphs]
+    from ilang.icli.shapes import check_names, written_shapes
+
+    pairs = written_shapes(options)
+    check_names(pairs, [name for graph in graphs for name in input_names(graph)])
+    return all_of(graphs, lambda graph: (graph, graph_shapes(graph, pairs)))

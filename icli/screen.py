@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
 from ilang.core.diagnostic import DataError, Error, as_object, plain, visible
@@ -21,6 +21,10 @@ ASCII = {
     "—": "-", "’": "'", "“": '"', "”": '"', "─": "-", "│": "|", "µ": "u", "ε": "eps",
 }  # fmt: skip
 """Characters for signs of ours where the stream has no such character."""
+
+
+SCHEMA = 1
+"""The number of the forms of JSON that commands print (docs/json.md); a form that changes makes it another one."""
 
 
 class Screen:
@@ -67,6 +71,18 @@ class Screen:
             raise DataError("E0735", message, help="leave `>&-` out")
         _guarded(lambda: stream.write(encodable(text, stream)))
 
+    def write_json(self, value: Mapping[str, object]) -> None:
+        """Write an object as one line of JSON, with the number of its form."""
+        self.write_exact(as_json({"schema": SCHEMA, **value}) + "\n")
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write a result that is no text, or that another program reads."""
+        self.write_exact("")  # refuses a closed stream
+        stream = sys.stdout.buffer
+        _guarded(sys.stdout.flush)
+        _guarded(lambda: stream.write(data))
+        _guarded(stream.flush)
+
     def write_path(self, path: str) -> None:
         """Write the name of a file on a line of its own."""
         self.write_exact(visible(path) + "\n")
@@ -112,7 +128,7 @@ class Screen:
     def complain(self, error: Error) -> None:
         """Write a diagnostic, and those it brings with it: as text with their count, or as one JSON object."""
         if self.json:
-            _beside(as_json(as_object(error)))
+            _beside(as_json({"schema": SCHEMA, **as_object(error)}))
             return
         for each in (error, *error.others):
             self._tell(each)

@@ -49,6 +49,7 @@ from ilang.icli.definitions import checked_line
 from ilang.icli.failure import as_error
 from ilang.icli.literal import is_array, looks_literal
 from ilang.icli.programs import Subject, defined, expressed
+from ilang.icli.shapes import parse_shape
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.npy import Array
@@ -449,6 +450,9 @@ class ReplSession:
         inputs = [graph.input_name(number) for number in range(len(graph.inputs))]
         if self.shapes is not None and len(self.shapes) == len(inputs):
             return self.shapes, ""
+        rows = self.calls.rows
+        if inputs and all("|" not in rows.get(name, "|") for name in inputs):
+            return tuple(parse_shape(rows[name].replace(",", "x") or ".") for name in inputs), ""
         bound = [name for name in self.arrays if name != LAST]
         if inputs and all(name in self.arrays for name in inputs):
             bound = inputs

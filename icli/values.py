@@ -12,16 +12,27 @@ from ilang.icli.shapes import shape_text
 DTYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "bool": "bool"}
 MANY = 1000
 """Elements from which on an array is shown by its corners."""
+DIGITS = 6
+"""Digits after a point that are shown at most."""
 
 
-def array_text(name: str, array: np.ndarray[Any, np.dtype[Any]], width: int | None = None) -> str:
-    """A line of name, shape and type, then the values as NumPy writes them; lines are broken only at ``width``."""
+def array_text(
+    name: str,
+    array: np.ndarray[Any, np.dtype[Any]],
+    width: int | None = None,
+    precision: int = DIGITS,
+    whole: bool = False,
+) -> str:
+    """A line of name, shape and type, then the values as NumPy writes them; lines are broken only at ``width``.
+
+    ``precision`` is the most digits after a point; large arrays are shown ``whole``, or by their corners.
+    """
     array = np.asarray(array)
     values = np.array2string(
         array,
         max_line_width=width or sys.maxsize,
-        precision=6,
-        threshold=MANY,
+        precision=precision,
+        threshold=sys.maxsize if whole else MANY,
         floatmode="maxprec",
         legacy=False,
     )

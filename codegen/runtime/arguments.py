@@ -49,6 +49,9 @@ MOST_LISTED = 20
 OVERLAP_WORK = 10_000
 """Effort spent on telling whether two arrays of interleaved elements share one."""
 
+AUTO = "auto"
+"""Threads of a call: all cores where the work is enough."""
+
 PLAIN = 0x101
 """Flags of an array that C can read as it is: C-contiguous and aligned."""
 
@@ -160,8 +163,11 @@ def read_array(name: str, value: object) -> Array:
     """The array that NumPy makes of a value, whatever a foreign class raises on the way.
 
     Raises:
-        DataError: E0702 (no array), E0704 (masked).
+        DataError: E0702 (no array, or one of Dask), E0704 (masked).
     """
+    if hasattr(type(value), "__dask_graph__"):
+        message = f"{name} is an array of Dask, which would be computed whole, in memory"
+        raise DataTypeError("E0702", message, help="compute it where you see it: x.compute()")
     ma = sys.modules.get("numpy.ma")
     if ma is not None and _is_of(value, ma.MaskedArray):
         help_line = "fill the masked elements, x.filled(0), or use the data, x.data"
@@ -323,11 +329,14 @@ def contiguous(array: Array) -> Array:
 
 
 def check_threads(threads: object) -> None:
-    """Raise DataError (E0711) unless a number of threads is a positive integer."""
+    """Raise DataError (E0711) unless a number of threads is a positive integer, or "auto"."""
+    if _is_of(threads, str) and threads == AUTO:
+        return
     is_whole = _is_of(threads, (int, np.integer)) and not _is_of(threads, bool)
     if not is_whole or threads < 1:  # type: ignore[operator]
         message = f"threads is {shown(threads)}"
-        raise DataError("E0711", message, help="pass a number of threads, 1 or more")
+        help_line = 'pass a number of threads, 1 or more, or "auto"'
+        raise DataError("E0711", message, help=help_line)
 
 
 def shape_of(name: str, value: Any) -> tuple[int, ...]:

@@ -94,7 +94,7 @@ class Component:
         self,
         *arrays: Any,
         out: Any = None,
-        threads: int = 1,
+        threads: int | str = 1,
         target: str = "c",
         stream: Any = None,
         **named: Any,
@@ -105,7 +105,7 @@ class Component:
             arrays: one per input: float32, float64, int32, int64 or bool; strided and read-only ones are fine.
             named: the arrays of inputs by their names, after those that are given in order.
             out: an array for the result, or a tuple of arrays; nothing is then allocated for results.
-            threads: how many cores to use at most; never changes a result.
+            threads: how many cores to use at most, "auto" for all where the work is enough; never changes a result.
             target: "c" compiles, "numpy" evaluates with NumPy, slowly: the reference. "cuda" runs on the GPU,
                 "cuda-emulated" emulates one: arrays with ``__cuda_array_interface__`` or DLPack are then taken where
                 they are, and results stay there where there is such an array; others are copied there and back.
@@ -135,7 +135,9 @@ class Component:
         except DataError as error:
             raise self._found(error, arrays, target) from None
 
-    def _call(self, given: Sequence[Any], out: Any, threads: int, target: str, stream: Any) -> Any:
+    def _call(
+        self, given: Sequence[Any], out: Any, threads: int | str, target: str, stream: Any
+    ) -> Any:
         """Run on arrays, every argument looked at."""
         from ilang.codegen.runtime import arguments
 

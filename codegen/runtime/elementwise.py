@@ -217,7 +217,9 @@ class ElementwiseKernel(Component):
         if self._derived:
             raise refusal()
 
-    def _call(self, given: Sequence[Any], out: Any, threads: int, target: str, stream: Any) -> Any:
+    def _call(
+        self, given: Sequence[Any], out: Any, threads: int | str, target: str, stream: Any
+    ) -> Any:
         """Run on arrays by the component for their ranks and orders, whose plan answers later calls like this one."""
         shaping = given[: len(self._kernel.inputs)] if self._derived else given
         try:

@@ -202,7 +202,12 @@ class Gradient(DerivedComponent):
         return gradient(shaped, self._wrt, self._values, dtypes, again=self.again)
 
     def __call__(
-        self, *arrays: Any, out: Any = None, threads: int = 1, target: str = "c", **named: Any
+        self,
+        *arrays: Any,
+        out: Any = None,
+        threads: int | str = 1,
+        target: str = "c",
+        **named: Any,
     ) -> Any:
         """Run on arrays: the inputs, then a cotangent for each output; without cotangents they are all ones."""
         names = self._of.input_names()

@@ -86,7 +86,7 @@ class LaidOut(Component):
         self,
         *arrays: Any,
         out: Any = None,
-        threads: int = 1,
+        threads: int | str = 1,
         target: str = "c",
         stream: Any = None,
         **named: Any,

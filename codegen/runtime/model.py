@@ -38,7 +38,7 @@ class Options:
     keep: tuple[str, ...]
     seed: int
     target: str
-    threads: int
+    threads: int | str
     parameters: Any
     ranks: Processes | None
 

@@ -7,6 +7,7 @@ compared with what is there before any memory is taken.
 from __future__ import annotations
 
 import contextlib
+import io
 import math
 import os
 from collections.abc import Iterator
@@ -45,6 +46,36 @@ def load_npy(path: str) -> Array:
     """
     with open_regular(path) as stream:
         return _read_array(stream, os.fstat(stream.fileno()).st_size, path)
+
+
+def map_npy(path: str) -> Array:
+    """The array in a .npy file, read-only: its elements are read from the file when they are needed.
+
+    Raises: DataError E0725, E0726, E0728.
+    """
+    import mmap
+
+    with open_regular(path) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        try:
+            shape, fortran, dtype, begin = _header(stream)
+            _check_header(dtype, math.prod(shape) * dtype.itemsize, size - begin)
+            memory = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+            flat = np.frombuffer(memory, dtype, math.prod(shape), begin)
+            array = flat.reshape(shape, order="F" if fortran else "C")
+            return array.astype(dtype.newbyteorder("="), copy=False)
+        except (DataError, MemoryError):
+            raise
+        except Exception as trouble:
+            raise _not_an_array(path, trouble) from None
+
+
+def read_npy(data: bytes, name: str) -> Array:
+    """The array that the bytes of a .npy file hold.
+
+    Raises: DataError E0727, E0728.
+    """
+    return _read_array(io.BytesIO(data), len(data), name)
 
 
 def load_npz(path: str, key: str | None) -> Array:

@@ -38,7 +38,7 @@ class PhasedProgram:
         merged: Sequence[tuple[int, int, bool]],
         ranks: Processes | None,
         target: str,
-        threads: int,
+        threads: int | str,
     ) -> None:
         """Nothing is compiled yet.
 
@@ -48,7 +48,7 @@ class PhasedProgram:
                 the sum is over all ranks.
             ranks: the processes that run it; None where it is one.
             target: what it runs on.
-            threads: how many cores a run uses at most.
+            threads: how many cores a run uses at most; "auto" for all where the work is enough.
         """
         awaited = {shaped.inputs[given]: shaped.outputs[source] for given, source, _ in merged}
         self._outputs = shaped.outputs

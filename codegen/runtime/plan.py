@@ -44,8 +44,8 @@ HELD = 2**10
 """Iterations from which a call in C gives up Python's lock: below, that takes longer than what others wait for."""
 MOST_SPACE = 2**14
 """Bytes of workspace that a call in C has; ``dispatch.c`` has the same."""
-CORES = os.cpu_count() or 1
-"""Threads that can run at once."""
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+"""Threads that can run at once: the cores that this process may use."""
 WRITABLE = PLAIN | 0x400
 """Flags of an array that C can write as it is."""
 
@@ -206,7 +206,7 @@ class CallPlan:
     def _new(self, arrays: Sequence[Array]) -> Any:
         return self.call(arrays, arrays, None, 1)
 
-    def answer(self, arrays: Sequence[Array], out: Any, threads: int) -> Any:
+    def answer(self, arrays: Sequence[Array], out: Any, threads: int | str) -> Any:
         """Run on arrays like those that the plan was made for, on the shortest way for what is asked."""
         if threads.__class__ is int and threads == 1:
             return self.fresh(arrays) if out is None else self.into(arrays, out)
@@ -228,7 +228,7 @@ class CallPlan:
         return bool(table.add(self, *pointers, *counts, self._iterations < HELD, flat))
 
     def call(
-        self, given: Sequence[Array], plain: Sequence[Array], out: object, threads: int
+        self, given: Sequence[Array], plain: Sequence[Array], out: object, threads: int | str
     ) -> Any:
         """Run on ``plain``, the contiguous form of ``given``, as ``Component.__call__`` is asked to.
 
@@ -239,8 +239,12 @@ class CallPlan:
         outs = (
             self._new_outs() if out is None else checked_outs(out, self.names, self.outputs, given)
         )
-        self.run(plain, outs, threads)
+        self.run(plain, outs, self.worth() if isinstance(threads, str) else threads)
         return result_of(outs, out)
+
+    def worth(self) -> int:
+        """The threads that are worth it: all cores where a call may take long, else one."""
+        return self._most if LONG <= self._iterations else 1
 
     def _new_outs(self) -> list[Array]:
         try:

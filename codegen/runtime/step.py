@@ -31,7 +31,7 @@ class BoundProgram:
         solved: SolvedDefinition,
         lasting: tuple[Arrays, Arrays],
         others: Callable[[Stored], Array],
-        threads: int,
+        threads: int | str,
     ) -> None:
         """Nothing is bound yet.
 
@@ -40,10 +40,10 @@ class BoundProgram:
             solved: the definition that it is of.
             lasting: parameters and state.
             others: the array of any other cell but an input, always the same one.
-            threads: how many cores a run uses at most.
+            threads: how many cores a run uses at most; "auto" for all where the work is enough.
         """
         self._plan = plan
-        self._threads = threads
+        self._threads = plan.worth() if isinstance(threads, str) else threads
         self._cells, self._results = solved.needed, solved.results
         self._paths = solved.built.paths
         self._parameters, self._state = lasting

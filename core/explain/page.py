@@ -152,6 +152,46 @@ def _type(shaped: Shaped, value: int) -> tuple[str, str]:
     return "" if tensor.dtype == "f32" else tensor.dtype, f"[{extents}]"
 
 
+def ends_of(shaped: Shaped, names: Sequence[str]) -> dict[str, object]:
+    """The inputs of a component, and its outputs of some names, as data: name, element type, shape."""
+
+    def end(name: str, value: int) -> dict[str, object]:
+        tensor = shaped.tensors[value]
+        sizes = (size_text(shaped.sizes[number]) for number in tensor.dims)
+        return {"name": name, "dtype": tensor.dtype, "shape": shape_data(tuple(sizes))}
+
+    return {
+        "inputs": [end(shaped.tensors[value].name, value) for value in shaped.inputs],
+        "outputs": [end(*each) for each in zip(names, shaped.outputs, strict=True)],
+    }
+
+
+def ends_data(rows: Sequence[TensorRow]) -> list[object]:
+    """Inputs or outputs as data: name, element type, shape; rows and order where they say more."""
+    return [
+        {
+            "name": row.name,
+            "dtype": row.dtype,
+            "shape": shape_data(row.extents),
+            "letters": list(row.letters),
+            **({"rows": row.rows} if row.rows else {}),
+            **({"order": list(row.order)} if row.order else {}),
+        }
+        for row in rows
+    ]
+
+
+def shape_data(extents: Sequence[str]) -> list[int | str]:
+    """A shape as data: numbers, and names of extents that come at run time."""
+    return [int(each) if each.isdigit() else each for each in extents]
+
+
+def page_data(page: Explanation) -> dict[str, object]:
+    """An explanation as data."""
+    ends = {"inputs": ends_data(page.inputs), "outputs": ends_data(page.outputs)}
+    return {**{name: as_data(item) for name, item in vars(page).items()}, **ends}
+
+
 def as_data(value: object) -> object:
     """A record as JSON-ready data: objects by field or key, tuples as lists."""
     if isinstance(value, tuple | list):

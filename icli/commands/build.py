@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError
 from ilang.core.ir.graph import Graph
 from ilang.core.machine import MACHINES
-from ilang.core.suggestion import did_you_mean
-from ilang.icli.command import Command, CommandOperand, Option, Request
+from ilang.icli.command import SHAPE, Command, CommandOperand, Option, Request
 from ilang.icli.definitions import config_of, heads_of, rows_given, settings_of, used_in
-from ilang.icli.programs import all_of, is_file, subjects
+from ilang.icli.programs import all_of, input_names, is_file, subjects
 from ilang.icli.screen import Screen
-from ilang.icli.shapes import parse_shape
+from ilang.icli.shapes import named_shapes, parse_shape
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +52,8 @@ def run(request: Request, screen: Screen) -> int:
         message = "--config is for tensor functions and routines, and none is built"
         raise CommandError("E0827", message, help="name one: --def step")
     graphs = [subject.graph for subject in subjects(module, request.all("--def"))]
-    shapes = fixed_shapes(request.all("--shape"), graphs)
+    inputs = {graph.name: input_names(graph) for graph in graphs}
+    shapes = fixed_shapes(named_shapes(request.all("--shape"), inputs), graphs)
 
     from pathlib import Path
 
@@ -117,11 +117,15 @@ def _with_sessions(
     target = request.one("--target") or "c"
     prefix = prefix_of(request.one("--prefix"), Path(module.source.name).stem)
     graphs = [each.graph for each in subjects(module, components)] if components else []
-    inputs = {name for head in heads for each in head.tensors for name in _names(head, each.name)}
-    options = request.all("--shape")
-    texts = [each for each in options if each.partition("=")[0] in inputs]
-    shapes = fixed_shapes([each for each in options if each not in texts], graphs, inputs)
-    rows = _rows(texts)
+    inputs = {
+        head.name: [name for each in head.tensors for name in _names(head, each.name)]
+        for head in heads
+    }
+    with_rows = {name for names in inputs.values() for name in names}
+    inputs |= {graph.name: input_names(graph) for graph in graphs}
+    given = named_shapes(request.all("--shape"), inputs)
+    shapes = fixed_shapes({name: given[name] for name in given.keys() - with_rows}, graphs)
+    rows = {name: rows_given(name, given[name], words=True) for name in given.keys() & with_rows}
     config = config_of(request.all("--config"), heads)
     model = Model(module)
     definitions = all_of(
@@ -158,38 +162,13 @@ def _names(head: Head, tensor: str) -> tuple[str, str]:
     return tensor, f"{head.name}.{tensor}"
 
 
-def _rows(options: Sequence[str]) -> dict[str, Rows]:
-    """The rows that ``--shape x=64|784`` gives an input of a tensor function or a routine."""
-    rows: dict[str, Rows] = {}
-    for option in options:
-        name, _, text = option.partition("=")
-        given = rows_given(name, text, words=True)
-        if rows.setdefault(name, given) != given:
-            raise CommandError("E0807", f"--shape {name} is given twice", help="give it once")
-    return rows
+def fixed_shapes(shapes: Mapping[str, str], graphs: Sequence[Graph]) -> dict[str, tuple[int, ...]]:
+    """The shapes, among those that options give by name, of the inputs of components.
 
-
-def fixed_shapes(
-    options: Sequence[str], graphs: Sequence[Graph], others: Collection[str] = ()
-) -> dict[str, tuple[int, ...]]:
-    """The shapes that ``--shape name=32x64`` fixes, by the name of the input; ``others`` are inputs, too.
-
-    Raises: CommandError E0814 if no component has an input of that name.
+    Raises: CommandError E0810.
     """
-    known = {graph.input_name(n) for graph in graphs for n in range(len(graph.inputs))} | {*others}
-    shapes: dict[str, tuple[int, ...]] = {}
-    for option in options:
-        name, equals, text = option.partition("=")
-        if not equals:
-            raise CommandError(
-                "E0810", f"{option} is not a shape with its input", help="--shape x=32x64"
-            )
-        if name not in known:
-            hint = did_you_mean(name, sorted(known), f"there is {', '.join(sorted(known)[:20])}")
-            raise CommandError("E0814", f"no input is named {name or '(empty)'}", help=hint)
-        if shapes.setdefault(name, parse_shape(text)) != parse_shape(text):
-            raise CommandError("E0807", f"--shape {name} is given twice", help="give it once")
-    return shapes
+    known = {name for graph in graphs for name in input_names(graph)}
+    return {name: parse_shape(text) for name, text in shapes.items() if name in known}
 
 
 COMMAND = Command(
@@ -207,12 +186,7 @@ COMMAND = Command(
             "definition",
             many=True,
         ),
-        Option(
-            ("--shape",),
-            "NAME=SHAPE",
-            "Compile for this shape of an input: x=64x32; for an `op` or `cd` x=64|784; repeat for several",
-            many=True,
-        ),
+        SHAPE,
         Option(
             ("--prefix",),
             "NAME",

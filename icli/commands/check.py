@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,28 +12,35 @@ from ilang.core.ir.graph import UNNAMED, Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Module, Tree
 from ilang.core.machine import MACHINES
-from ilang.icli.command import CONFIG, JSON, Command, CommandOperand, Option, Request
+from ilang.icli.command import CONFIG, JSON, SHAPE, Command, CommandOperand, Option, Request
 from ilang.icli.definitions import (
     all_functions,
     checked_line,
     config_of,
     given_to,
+    head_of,
     heads_of,
-    shapes_of,
+    rows_given,
+    settings_of,
+    sizes_apart,
     used_in,
 )
 from ilang.icli.folders import one_or_files
-from ilang.icli.programs import defined, expressed, open_program
-from ilang.icli.screen import Screen, as_json
+from ilang.icli.programs import defined, expressed, input_names, open_program, subjects
+from ilang.icli.screen import Screen
+from ilang.icli.shapes import named_shapes, parse_shape
 
 if TYPE_CHECKING:
     from ilang.codegen.project.checking import ScheduleCheck
     from ilang.codegen.project.emulation import CudaCheck
     from ilang.codegen.runtime.function import Function
+    from ilang.core.build.program import Given
     from ilang.core.passes.syntax_to_graph import Definitions
 
-Checked = tuple[str, "dict[str, ScheduleCheck | CudaCheck]"]
-"""A definition in one line, with what it takes and gives, and the checks of its schedule and its CUDA."""
+Checked = tuple[str, "dict[str, ScheduleCheck | CudaCheck]", dict[str, object]]
+"""A definition in one line, the checks of its schedule and its CUDA, and its inputs and outputs as data."""
+Shapes = Mapping[str, str]
+"""Shapes by the names of inputs."""
 
 USERS_DECIDE = ("E0325", "E0332", "E0333", "E0334", "E0335", "E0336", "E0337", "E0338")
 """Schedules that other extents, other types, or loops around may make legal."""
@@ -57,7 +65,7 @@ def run(request: Request, screen: Screen) -> int:
         refused += errors
     if screen.json:
         told = {"definitions": files[0]["definitions"]} if is_one else {"files": files}
-        screen.write_exact(as_json({"ok": not refused, **told}) + "\n")
+        screen.write_json({"ok": not refused, **told})
     elif refused:
         screen.complain(gathered(refused))
     return max((error.status for error in refused), default=0)
@@ -73,25 +81,44 @@ def _program(
     Raises: Error (the program cannot be read).
     """
     program = open_program(path)
-    functions = _functions(program, request)
+    shapes = _shapes(program, request.all("--shape"))
+    functions = _functions(program, request, shapes)
     answers: list[dict[str, object]] = []
     refused: list[Error] = []
-    for check in (*_checks(program, request.one("--target") or "c"), *functions):
+    for check in (*_checks(program, request.one("--target") or "c", shapes), *functions):
         try:
-            line, checks = check()
+            line, checks, ends = check()
         except Error as error:
             answers.append({"name": check.name, "error": as_object(error)})
             refused.append(error)
         else:
             report = {kind: vars(each) for kind, each in checks.items()}
-            answers.append({"name": check.name or UNNAMED, "takes": line, **report})
+            answers.append({"name": check.name or UNNAMED, "takes": line, **ends, **report})
             if not screen.json:
                 words = (line, *(each.says for each in checks.values()))
                 screen.write(f"{before}{'   '.join(words)}\n")
     return answers, refused
 
 
-def _functions(program: Tree | Module, request: Request) -> list[_Check]:
+def _shapes(program: Tree | Module, options: Sequence[str]) -> dict[str, str]:
+    """The shapes that options give, by the names of inputs of what nothing else in the program uses.
+
+    Raises: CommandError E0807, E0810, E0811, E0814.
+    """
+    if not options:
+        return {}
+    inputs: dict[str, list[str]] = {}
+    if isinstance(program, Module):
+        used = used_in(program)
+        heads = {name: head for name, head in heads_of(program).items() if name not in used}
+        inputs = {name: [each.name for each in head.tensors] for name, head in heads.items()}
+    with suppress(Error):  # which is told where its definition is checked
+        if not isinstance(program, Module) or program.definitions:
+            inputs |= {each.graph.name: input_names(each.graph) for each in subjects(program)}
+    return named_shapes(options, inputs)
+
+
+def _functions(program: Tree | Module, request: Request, shapes: Shapes) -> list[_Check]:
     """The tensor functions and the routines of a file; shapes are those of what nothing else in it uses."""
     if not isinstance(program, Module):
         return []
@@ -102,13 +129,17 @@ def _functions(program: Tree | Module, request: Request) -> list[_Check]:
     config = config_of(request.all("--config"), list(heads.values()))
     functions = all_functions(program, list(heads))
     outermost = [each for each in functions if each.name not in used]
-    known = shapes_of(request.all("--shape"), outermost)
+    tensors = {each.name for function in outermost for each in head_of(function).tensors}
+    known = {name: sizes_apart(text) for name, text in shapes.items() if name in tensors}
+    for name, text in known.items():
+        rows_given(name, text)
     counts = least_expressions(program.functions, program.routines)
     left = MOST_OF_PARTS
 
     def work(function: Function) -> Checked:
         given = given_to(function, known) if function in outermost else {}
-        return checked_line(function, given, config), {}
+        ends = _ends_of(function, given, config) if request.has("--json") else {}
+        return checked_line(function, given, config), {}, ends
 
     checks = []
     for function in functions:
@@ -133,10 +164,10 @@ class _Check:
         return self.work()
 
 
-def _checks(program: Tree | Module, target: str) -> Iterator[_Check]:
+def _checks(program: Tree | Module, target: str, shapes: Shapes) -> Iterator[_Check]:
     """The definitions to check, in the order written."""
     if not isinstance(program, Module):
-        yield _Check(None, lambda: _checked(expressed(program).graph, False, target))
+        yield _Check(None, lambda: _checked(expressed(program).graph, False, target, shapes))
         return
     from ilang.core.limits import MOST_LEAVES
     from ilang.core.notation.module import exports
@@ -155,26 +186,31 @@ def _checks(program: Tree | Module, target: str) -> Iterator[_Check]:
             yield _Check(name, partial(_left_out, name, count))
             continue
         left -= count if is_part and count <= left else 0
-        yield _Check(name, partial(_definition, program, name, definitions, is_part, target))
+        given = {} if is_part else shapes
+        work = partial(_checked, is_part=is_part, target=target, shapes=given)
+        yield _Check(name, partial(_definition, program, name, definitions, work))
 
 
 def _left_out(name: str, count: int) -> Checked:
-    return f"{name} of {count:,} expressions: checked in what uses it", {}
+    return f"{name} of {count:,} expressions: checked in what uses it", {}, {}
 
 
 def _definition(
-    module: Module, name: str, definitions: Definitions, is_part: bool, target: str
+    module: Module, name: str, definitions: Definitions, work: Callable[[Graph], Checked]
 ) -> Checked:
-    return _checked(defined(module, name, definitions).graph, is_part, target)
+    return work(defined(module, name, definitions).graph)
 
 
-def _checked(graph: Graph, is_part: bool, target: str) -> Checked:
+def _checked(graph: Graph, is_part: bool, target: str, shapes: Shapes) -> Checked:
     """A component in one line, and how its schedule was checked; for CUDA its kernels too, on the emulator."""
     from ilang.codegen.project.checking import check_schedules
+    from ilang.core.explain.page import ends_of
 
-    line, shaped = describe(graph, is_part, target)
+    fixed = {name: parse_shape(shapes[name]) for name in input_names(graph) if name in shapes}
+    line, shaped = describe(graph, is_part, target, fixed)
     if shaped is None:
-        return line, {}
+        names = [{"name": name, "dtype": None, "shape": None} for name in input_names(graph)]
+        return line, {}, {"inputs": names}
     schedule = check_schedules(shaped)
     report: dict[str, ScheduleCheck | CudaCheck] = (
         {} if schedule is None else {"schedule": schedule}
@@ -183,11 +219,29 @@ def _checked(graph: Graph, is_part: bool, target: str) -> Checked:
         from ilang.codegen.project.emulation import check_cuda
 
         report["cuda"] = check_cuda(shaped)
-    return line, report
+    return line, report, ends_of(shaped, graph.output_names(graph.outputs))
 
 
-def describe(graph: Graph, is_part: bool, target: str = "c") -> tuple[str, Shaped | None]:
+def _ends_of(function: Function, shapes: Shapes, config: Mapping[str, Given]) -> dict[str, object]:
+    """The inputs of a tensor function or a routine as data; with shapes, its outputs too."""
+    from ilang.core.explain.page import ends_data
+
+    head = head_of(function)
+    if shapes or not head.tensors:
+        page = function.explain(shapes, settings_of(head, config)).program
+        return {"inputs": ends_data(page.inputs), "outputs": ends_data(page.outputs)}
+    return {"inputs": [{"name": e.name, "dtype": e.dtype, "shape": None} for e in head.tensors]}
+
+
+def describe(
+    graph: Graph,
+    is_part: bool,
+    target: str = "c",
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+) -> tuple[str, Shaped | None]:
     """A component in one line, ``attention(q[m,d], k[n,d], v[n,d]) -> [m,d]``, and what was inferred of it.
+
+    ``shapes`` are those of some of its inputs.
 
     A part of others may be of any rank, and its schedule legal only inside its users: they decide.
 
@@ -195,11 +249,12 @@ def describe(graph: Graph, is_part: bool, target: str = "c") -> tuple[str, Shape
         Error: what is wrong with it, whoever uses it.
     """
     from ilang.codegen.project.checking import has_schedules
+    from ilang.codegen.project.render import fixed
     from ilang.core.explain.page import signature
     from ilang.core.pipeline import infer, lower
 
     try:
-        shaped = infer(graph)
+        shaped = fixed(graph, shapes) if shapes else infer(graph)
     except ShapeError as error:
         if not is_part or error.code != "E0508":
             raise
@@ -227,7 +282,7 @@ COMMAND = Command(
         JSON,
         Option(("--target",), "TARGET", "cuda: also run the CUDA on an emulated GPU, and find races",
                ("c", "cuda")),
-        Option(("--shape",), "NAME=SHAPE", "Shape of an input of an `op` or `cd`, batch|features: x=64|784", many=True),
+        SHAPE,
         CONFIG,
     ),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError
 from ilang.core.ir.graph import Graph
@@ -15,14 +15,15 @@ from ilang.icli.codes import answer, is_code
 from ilang.icli.command import (
     CONFIG,
     JSON,
+    SHAPE,
     Command,
     CommandOperand,
     Option,
     Request,
     whole_number,
 )
-from ilang.icli.programs import all_of, flag_shapes, is_file, open_program, subjects
-from ilang.icli.screen import Screen, as_json
+from ilang.icli.programs import all_of, all_shapes, is_file, open_program, subjects
+from ilang.icli.screen import Screen
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.function import Function
@@ -42,7 +43,7 @@ def run(request: Request, screen: Screen) -> int:
     argument = request.operands[0]
     if is_code(argument) and not is_file(argument):
         text, data = answer(argument)
-        screen.write(as_json(data) + "\n" if screen.json else text)
+        screen.write_json(data) if screen.json else screen.write(text)
         return 0
     program = open_program(argument)
     name = request.one("--def")
@@ -52,20 +53,18 @@ def run(request: Request, screen: Screen) -> int:
         functions = functions_of(program, name)
         if functions:
             return _definitions(functions, request, screen)
-    shapes = _shapes(request.all("--shape"))
     graphs = [each.graph for each in subjects(program, () if name is None else (name,))]
-    all_of(graphs, lambda graph: flag_shapes(graph, shapes))
+    shaped = all_shapes(graphs, request.all("--shape"))
     stage = _stage(request, WRITTEN)
     target = _target(request.one("--target"), stage)
     titled = isinstance(program, Module) and len(graphs) > 1
     if screen.json:
-        answers = all_of(graphs, lambda graph: _object(graph, shapes, stage, target))
-        whole = {"definitions": answers} if titled else answers[0]
-        screen.write_exact(as_json(whole) + "\n")
+        answers = all_of(shaped, lambda each: _object(*each, stage, target))
+        screen.write_json({"definitions": answers} if titled else answers[0])
         return 0
     shown = 0
 
-    def show(graph: Graph) -> None:
+    def show(graph: Graph, shapes: Shapes) -> None:
         nonlocal shown
         title = f"{_title(graph, shapes)}\n\n" if titled else ""
         page = _page(graph, shapes, stage, target, request.has("--verbose"))
@@ -79,7 +78,7 @@ def run(request: Request, screen: Screen) -> int:
             _show_first(page, request, screen)
         shown += 1
 
-    all_of(graphs, show)
+    all_of(shaped, lambda each: show(*each))
     return 0
 
 
@@ -92,23 +91,9 @@ def _show_first(page: Explanation, request: Request, screen: Screen) -> None:
     screen.write_page(shown(page, width, request.has("--ascii")))
 
 
-def _shapes(written: Sequence[str]) -> Shapes:
-    """The shapes that an option gives, if it is there.
-
-    Raises: CommandError E0807, E0810.
-    """
-    if not written:
-        return None
-    from ilang.icli.shapes import parse_shapes
-
-    if len(written) > 1:
-        raise CommandError("E0807", "--shape is given twice", help="--shape 32x64,64x16")
-    return parse_shapes(written[0])
-
-
 def _definitions(functions: Sequence[Function], request: Request, screen: Screen) -> int:
     """Print what is told of tensor functions and routines."""
-    from ilang.core.explain.page import as_data
+    from ilang.core.explain.page import as_data, page_data
     from ilang.icli.definitions import (
         config_of,
         given_to,
@@ -132,7 +117,8 @@ def _definitions(functions: Sequence[Function], request: Request, screen: Screen
         if not given and head_of(function).tensors:
             return {"name": function.name, "rows": as_data(function.shape_so_far({}, config))}
         page = function.explain(given, config, machine=MACHINES[target])
-        return {"name": function.name, **cast("dict[str, object]", as_data(page))}
+        lasting = {"parameters": as_data(page.parameters), "state": as_data(page.state)}
+        return {"name": function.name, **lasting, "program": page_data(page.program)}
 
     def shown(function: Function) -> str:
         given, config = given_to(function, shapes), settings_of(head_of(function), values)
@@ -142,8 +128,7 @@ def _definitions(functions: Sequence[Function], request: Request, screen: Screen
 
     if screen.json:
         answers = all_of(functions, answer_of)
-        whole = {"definitions": answers} if len(functions) > 1 else answers[0]
-        screen.write_exact(as_json(whole) + "\n")
+        screen.write_json({"definitions": answers} if len(functions) > 1 else answers[0])
         return 0
     screen.write("\n\n".join(all_of(functions, shown)))
     return 0
@@ -211,7 +196,7 @@ def _title(graph: Graph, shapes: Shapes) -> str:
 
 def _object(graph: Graph, shapes: Shapes, stage: str | None, target: str) -> dict[str, object]:
     """The answer for one component as a JSON-ready object."""
-    from ilang.core.explain.page import as_data
+    from ilang.core.explain.page import as_data, page_data
     from ilang.core.pipeline import explain, infer, why
 
     if stage == WHY:
@@ -220,9 +205,8 @@ def _object(graph: Graph, shapes: Shapes, stage: str | None, target: str) -> dic
         return {"name": graph.name, **reasons}
     if stage is not None:
         return {"name": graph.name, "emit": stage, "text": emitted(graph, shapes, stage, target)}
-    data = as_data(explain(graph, shapes, verbose=True, machine=MACHINES[target]))
-    assert isinstance(data, dict)
-    return {"name": graph.name, **data}
+    page = explain(graph, shapes, verbose=True, machine=MACHINES[target])
+    return {"name": graph.name, **page_data(page)}
 
 
 def emitted(graph: Graph, shapes: Shapes, stage: str, target: str = "c") -> str:
@@ -256,13 +240,7 @@ COMMAND = Command(
             "Explain this definition; default: those that no other definition uses",
             "definition",
         ),
-        Option(
-            ("--shape",),
-            "SHAPES",
-            "Shapes of the inputs, in order: 32x64,64x16; `.` is a scalar; for an `op` or `cd` x=64|784,"
-            " batch|features, once for each input",
-            many=True,
-        ),
+        SHAPE,
         CONFIG,
         Option(("--target",), "TARGET", "The machine to compile for", tuple(MACHINES)),
         Option(("--loops",), None, "Print how the program runs: its loops, tiles and vectors"),

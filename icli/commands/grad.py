@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from ilang.core.diagnostic import CommandError
 from ilang.core.machine import MACHINES
 from ilang.core.suggestion import did_you_mean
-from ilang.icli.command import JSON, Command, CommandOperand, Option, Request
-from ilang.icli.programs import all_of, flag_shapes, open_program, subjects
-from ilang.icli.screen import Screen, as_json
-from ilang.icli.shapes import parse_shapes
+from ilang.icli.command import JSON, SHAPE, Command, CommandOperand, Option, Request
+from ilang.icli.programs import all_of, all_shapes, open_program, subjects
+from ilang.icli.screen import Screen
 
 if TYPE_CHECKING:
     from ilang.core.ir.graph import Graph
@@ -22,21 +21,19 @@ EMITTED = ("shapes", "loops", *MACHINES)
 
 def run(request: Request, screen: Screen) -> int:
     """Print the gradient of each component that the operand holds."""
-    written = request.one("--shape")
-    shapes = None if written is None else parse_shapes(written)
     name = request.one("--def")
     program = open_program(request.operands[0])
     graphs = [each.graph for each in subjects(program, () if name is None else (name,))]
-    all_of(graphs, lambda graph: flag_shapes(graph, shapes))
+    shaped = all_shapes(graphs, request.all("--shape"))
     wrt = request.all("--wrt")
 
-    def as_data(graph: Graph) -> dict[str, object]:
+    def as_data(graph: Graph, shapes: Sequence[tuple[int, ...]] | None) -> dict[str, object]:
         from ilang.core.pipeline import infer
         from ilang.core.transform.reverse import gradient
 
         forward = infer(graph, shapes=shapes)
-        shaped = gradient(forward, _positions(graph, wrt), request.has("--values"))
-        text = _text(shaped, request.one("--emit"))
+        backward = gradient(forward, _positions(graph, wrt), request.has("--values"))
+        text = _text(backward, request.one("--emit"))
         answer: dict[str, object] = {"name": graph.name, "text": text}
         if request.has("--check"):
             from ilang.codegen.project.differences import check_gradient
@@ -44,9 +41,9 @@ def run(request: Request, screen: Screen) -> int:
             answer["check"] = vars(check_gradient(forward, _positions(graph, wrt)))
         return answer
 
-    answers = all_of(graphs, as_data)
+    answers = all_of(shaped, lambda each: as_data(*each))
     if screen.json:
-        screen.write_exact(as_json(answers[0] if len(answers) == 1 else answers) + "\n")
+        screen.write_json(answers[0] if len(answers) == 1 else {"definitions": answers})
         return 0
     for number, answer in enumerate(answers):
         screen.write(("\n" if number else "") + str(answer["text"]).rstrip("\n") + "\n")
@@ -104,7 +101,7 @@ COMMAND = Command(
             "Differentiate this definition; default: those that no other definition uses",
             "definition",
         ),
-        Option(("--shape",), "SHAPES", "Shapes of the inputs: 32x64,64x16; a scalar is `.`"),
+        SHAPE,
         Option(
             ("--wrt",),
             "INPUT",

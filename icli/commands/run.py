@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,16 @@ from ilang.icli import definitions
 from ilang.icli.command import (
     CONFIG,
     EMULATE,
+    SHAPE,
     TARGET,
+    THREADS,
     Command,
     CommandOperand,
     Option,
     Request,
     seed_of,
     target_of,
+    threads_of,
 )
 from ilang.icli.programs import Subject, one_subject, open_program
 from ilang.icli.screen import Screen
@@ -35,8 +38,8 @@ FOR_FUNCTIONS = ("--shape", "--config", "--load", "--seed")
 def run(request: Request, screen: Screen) -> int:
     """Run a component, a tensor function or a routine on the arrays; print what it gives, or save it."""
     target = target_of(request)
-    place = request.one("-o")
     text, *operands = request.operands
+    _refuse_twice(text, operands)
     program, name = open_program(text), request.one("--def")
     _check_files(request, program, operands)
     functions = definitions.functions_of(program, name)
@@ -44,31 +47,35 @@ def run(request: Request, screen: Screen) -> int:
         named = _function(definitions.one_function(functions), request, operands, target, screen)
     else:
         _refuse_settings(request)
-        named = _component(one_subject(program, name), operands, target, place)
+        named = _component(one_subject(program, name), request, operands, target)
 
-    from ilang.icli.arrays import save
-    from ilang.icli.values import array_text
+    from ilang.icli.results import show
 
-    if place is not None:
-        save(place, named)
-        return 0
-    width = screen.width(sys.stdout)
-    screen.write("\n".join(array_text(name, array, width) for name, array in named))
+    show(named, request, screen)
     return 0
 
 
+def _refuse_twice(text: str, operands: Sequence[str]) -> None:
+    """Refuse standard input as the program and as an array. Raises: CommandError E0829."""
+    if text == "-" and any(re.fullmatch(r"(.*[=:])?-", each) for each in operands):
+        message = "standard input is the program, and it cannot be an array as well"
+        raise CommandError("E0829", message, help="name a file in the place of one `-`")
+
+
 def _component(
-    subject: Subject, operands: Sequence[str], target: str, place: str | None
+    subject: Subject, request: Request, operands: Sequence[str], target: str
 ) -> list[tuple[str, Array]]:
     """The results of a component for arrays, by name."""
-    _check_place(place, len(subject.graph.outputs))
-    from ilang.icli.arrays import arrays_of
+    from ilang.icli.arrays import arrays_of, in_order
+    from ilang.icli.results import form_of
 
-    arrays = arrays_of(subject.written_dtypes(), operands)
-    answer = subject.component()(*arrays, target=target)
+    graph, threads = subject.graph, threads_of(request)
+    form_of(request, len(graph.outputs))
+    inputs = [graph.input_name(number) for number in range(len(graph.inputs))]
+    arrays = arrays_of(subject.written_dtypes(), in_order(inputs, operands))
+    answer = subject.component()(*arrays, target=target, threads=threads)
     answers = answer if isinstance(answer, tuple) else (answer,)
-    names = subject.graph.output_names(subject.graph.outputs)
-    return list(zip(names, answers, strict=True))
+    return list(zip(graph.output_names(graph.outputs), answers, strict=True))
 
 
 def _function(
@@ -76,14 +83,16 @@ def _function(
 ) -> list[tuple[str, Array]]:
     """The results of one run of a tensor function or a routine for arrays, by name."""
     from ilang.codegen.runtime.given_shapes import batch_remark
-    from ilang.icli.arrays import arrays_of
+    from ilang.icli.arrays import arrays_of, in_order
+    from ilang.icli.results import form_of
 
     head = definitions.head_of(function)
     shapes = definitions.shapes_of(request.all("--shape"), [function])
     config = definitions.config_of(request.all("--config"), [head])
-    seed = seed_of(request)
-    arrays = arrays_of([each.dtype for each in head.tensors], operands)
-    session = function.session(shapes, config, seed=seed, target=target)
+    seed, threads = seed_of(request), threads_of(request)
+    texts = in_order([each.name for each in head.tensors], operands)
+    arrays = arrays_of([each.dtype for each in head.tensors], texts)
+    session = function.session(shapes, config, seed=seed, target=target, threads=threads)
     session.fit(*arrays)
     for each, array in zip(head.tensors, arrays, strict=True):
         remark = batch_remark(each.name, array.shape, each.shape)
@@ -91,7 +100,7 @@ def _function(
             screen.note(remark)
     for note in session.loss_notes():
         screen.complain(note)
-    _check_place(request.one("-o"), len(session.outputs))
+    form_of(request, len(session.outputs))
     if not session.outputs:
         screen.note(definitions.NOTHING_RETURNED)
     checkpoint = request.one("--load")
@@ -121,28 +130,15 @@ def _check_files(request: Request, program: Tree | Module, operands: Sequence[st
     Raises: DataError E0768.
     """
     place = request.one("-o")
-    if place is None:
+    if place is None or place == "-":
         return
     from ilang.codegen.runtime.outputs import InputFile, OutputFile, check_outputs
-    from ilang.icli.arrays import files_of, kind_of_results
+    from ilang.icli.arrays import files_of
+    from ilang.icli.results import kind_of
 
     loaded = [InputFile("--load", each) for each in request.all("--load")]
     inputs = [*definitions.files_read(program), *files_of(operands), *loaded]
-    check_outputs([OutputFile("-o", place, kind_of_results(place))], inputs)
-
-
-def _check_place(place: str | None, outputs: int) -> None:
-    """Refuse a file, if one is named, that cannot hold the answer, before anything runs.
-
-    Raises: CommandError E0812.
-    """
-    if place is None:
-        return
-    if not place.endswith((".npy", ".npz")):
-        message = f"-o {place or '(empty)'} must end in .npy or .npz"
-        raise CommandError("E0812", message, help=f"-o out.{'npy' if outputs == 1 else 'npz'}")
-    if outputs != 1 and place.endswith(".npy"):
-        raise CommandError("E0812", f"{outputs} outputs do not fit a .npy", help="-o out.npz")
+    check_outputs([OutputFile("-o", place, kind_of(place))], inputs)
 
 
 COMMAND = Command(
@@ -156,18 +152,25 @@ COMMAND = Command(
     (
         Option(("--def",), "NAME", "Run this definition of the file; default: the one that no other definition uses",
                "definition"),
-        Option(("--shape",), "NAME=SHAPE", "Shape of an input of an `op` or `cd`, batch|features: x=64|784; without it,"
-               " axis 0 is the batch", many=True),
+        SHAPE,
         CONFIG,
         Option(("--load",), "FILE", "Read parameters and state from a checkpoint of i train or s.save", "array"),
         Option(("--seed",), "N", "Seed of the random initial parameters; default: 0"),
-        Option(("-o",), "FILE", "Save the results: out.npy for one, out.npz for several", "array"),
+        Option(("-o",), "FILE", "Save the results: out.npy or out.csv for one, out.npz or out.json for several;"
+               " - is standard output", "array"),
+        Option(("--csv",), None, "Print the result as CSV"),
+        Option(("--json",), None, "Print the results, or the error, as one JSON object (docs/json.md)"),
+        Option(("--precision",), "N", "Digits after the point; default: 6, and all in CSV and JSON"),
+        Option(("--all",), None, "Print every element of large arrays"),
+        THREADS,
         TARGET,
         EMULATE,
     ),
-    "TEXT is a program, FILE a file of definitions, and `-` standard input.\n\n"
-    "ARRAY is x.npy, x.npz:name, a literal such as [[1,2],[3,4]] or 0.5, or rand:32x64: random"
-    " numbers in [0,1), the same every time. Literals and random numbers have the type that the"
-    " program writes, else f32; i64:[1,2] and f64:rand:8 give the type.\n\n"
-    "\b\nExamples:\n  i run '+ij~i' '[[1,2],[3,4]]'\n  i run model.i x.npy y.npy -o out.npy",
+    "TEXT is a program, FILE a file of definitions. `-` is standard input: the program, or one array as npy,"
+    " CSV or JSON.\n\n"
+    "ARRAY is x.npy, x.npz:name, x.csv, x.json, a literal such as [[1,2],[3,4]] or 0.5, or rand:32x64: random"
+    " numbers in [0,1), the same every time. Literals, CSV, JSON and random numbers have the type that the"
+    " program writes, else f32; i64:[1,2] and f64:rand:8 give the type. x=x.npy is the array of the input x.\n\n"
+    "\b\nExamples:\n  i run '+ij~i' '[[1,2],[3,4]]'\n  i run model.i x.npy y.npy -o out.npy\n"
+    "  i run attention.i k=k.npy v=v.npy q=q.npy\n  cat x.csv | i run '+ij~i' - --csv",
 )  # fmt: skip

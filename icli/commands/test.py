@@ -18,7 +18,7 @@ from ilang.icli.command import (
     target_of,
 )
 from ilang.icli.folders import program_files
-from ilang.icli.screen import Screen, as_json
+from ilang.icli.screen import Screen
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.npy import Array
@@ -44,7 +44,7 @@ def run(request: Request, screen: Screen) -> int:
         if not errors and not screen.json:
             screen.write_exact(f"{visible(path)} {'ok' if count else 'has no example'}\n")
     if screen.json:
-        screen.write_exact(as_json({"ok": not refused, "files": files}) + "\n")
+        screen.write_json({"ok": not refused, "files": files})
     elif refused:
         screen.complain(gathered(refused))
     return max((error.status for error in refused), default=0)

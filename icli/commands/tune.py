@@ -9,10 +9,9 @@ from typing import Any
 from ilang.codegen.runtime import tuning
 from ilang.core.ir.syntax import Module
 from ilang.core.source import Source
-from ilang.icli.command import JSON, Command, CommandOperand, Option, Request, whole_number
-from ilang.icli.programs import flag_shapes, is_file, one_subject, open_program
-from ilang.icli.screen import Screen, as_json
-from ilang.icli.shapes import parse_shapes
+from ilang.icli.command import JSON, SHAPE, Command, CommandOperand, Option, Request, whole_number
+from ilang.icli.programs import all_shapes, is_file, one_subject, open_program
+from ilang.icli.screen import Screen
 
 EACH = 0.5
 """Seconds in which a schedule is timed beside the chosen one; the winner is timed once more, for twice as long."""
@@ -24,9 +23,7 @@ def run(request: Request, screen: Screen) -> int:
     seconds = whole_number(request, "--time", 60, most=1_000_000)
     program = open_program(request.operands[0])
     subject = one_subject(program, request.one("--def"))
-    given = request.one("--shape")
-    shapes = None if given is None else parse_shapes(given)
-    flag_shapes(subject.graph, shapes)
+    ((_, shapes),) = all_shapes([subject.graph], request.all("--shape"))
     is_module = isinstance(program, Module)
     source = program.source if isinstance(program, Module) else subject.tree.span.source
     task = {
@@ -49,7 +46,7 @@ def run(request: Request, screen: Screen) -> int:
         says = f"{shown}\n{_speed(times)}; {tried + 1} timed"
         if request.has("--write"):
             says += f"\n{_write(request.operands[0], source, text)}"
-    screen.write_exact(as_json(answer) + "\n") if screen.json else screen.write(says + "\n")
+    screen.write_json(answer) if screen.json else screen.write(says + "\n")
     if interrupted:
         screen.note("interrupted")
         return 130
@@ -117,7 +114,7 @@ COMMAND = Command(
     (CommandOperand("program", "TEXT|FILE|-", "program"),),
     (
         Option(("--def",), "NAME", "Tune this definition of a file", "definition"),
-        Option(("--shape",), "SHAPES", "Shapes of the inputs: 32x64,64x16; a scalar is `.`"),
+        SHAPE,
         Option(("--time",), "SECONDS", "How long to search; default: 60"),
         Option(("--write",), None, "Write the schedule into the file, if it is faster"),
         JSON,

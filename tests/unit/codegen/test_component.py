@@ -327,6 +327,21 @@ def test_what_is_no_array_is_refused(value: object, plus: Component) -> None:
     assert "in0" in refused("E0702", plus, value, grid(2, 2)).message
 
 
+class Chunked:
+    """What an array of Dask is told by."""
+
+    def __dask_graph__(self) -> None:
+        """Say that something is yet to be computed."""
+
+    def __array__(self, *_: object, **__: object) -> Array:
+        raise AssertionError("nothing computes it unasked")
+
+
+def test_arrays_of_dask_are_refused(plus: Component) -> None:
+    error = refused("E0702", plus, grid(2, 2), Chunked())
+    assert "x.compute()" in error.help
+
+
 def test_masked_arrays_are_refused(plus: Component) -> None:
     masked = np.ma.masked_array(grid(2, 2), grid(2, 2) > 1)
     refused("E0704", plus, grid(2, 2), masked)

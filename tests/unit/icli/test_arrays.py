@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ilang.codegen.runtime.npy import load_npy, load_npz
+from ilang.codegen.runtime.npy import load_npy, load_npz, map_npy
 from ilang.core.diagnostic import DataError, Error
-from ilang.icli.arrays import array_of, save
+from ilang.icli.arrays import array_of, arrays_of
+from ilang.icli.results import save
 
 FIRST = [14819496.0, 7239838.0, 443485.0]
 """The first numbers of ``rand:``, in units of 2**-24."""
@@ -164,3 +165,34 @@ def test_writing_is_whole_or_nothing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Object arrays"):
         save(f"{tmp_path}/x.npz", [("out", np.array([object()]))])
     assert [file.name for file in tmp_path.iterdir()] == ["folder.npy"]
+
+
+def test_operands_are_mapped(tmp_path: Path) -> None:
+    array = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    for number, each in enumerate((array, array.T, array.astype(">f4"), array[:0], array[0, 0])):
+        np.save(tmp_path / f"{number}.npy", each)
+        (read,) = arrays_of([None], [f"{tmp_path}/{number}.npy"])
+        assert np.array_equal(read, each)
+        assert read.shape == each.shape
+        assert read.dtype == np.float32
+    assert not map_npy(f"{tmp_path}/0.npy").flags.writeable
+
+
+def test_a_file_larger_than_memory_is_mapped(tmp_path: Path) -> None:
+    count = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    with (tmp_path / "x.npy").open("wb") as stream:
+        np.lib.format.write_array_header_1_0(
+            stream, {"descr": "<f4", "fortran_order": False, "shape": (count,)}
+        )
+        stream.truncate(stream.tell() + 4 * count)
+    assert code_of(lambda: load_npy(f"{tmp_path}/x.npy")) == "E0727"
+    assert map_npy(f"{tmp_path}/x.npy")[count - 1] == 0
+
+
+def test_a_file_that_lies_is_not_mapped(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones(9))
+    data = (tmp_path / "x.npy").read_bytes()
+    (tmp_path / "x.npy").write_bytes(data[:-1])
+    assert code_of(lambda: map_npy(f"{tmp_path}/x.npy")) == "E0728"
+    (tmp_path / "x.npy").write_bytes(b"")
+    assert code_of(lambda: map_npy(f"{tmp_path}/x.npy")) == "E0728"

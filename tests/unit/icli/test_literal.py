@@ -5,7 +5,7 @@ import pytest
 
 from ilang.core.diagnostic import DataError
 from ilang.core.dtype import FLOATS
-from ilang.icli.arrays import literal_array
+from ilang.icli.exchange import literal_array
 from ilang.icli.literal import is_array, parse_literal
 
 
