@@ -28,6 +28,7 @@ from ilang.core.steps import (
     loops_text,
     shapes_text,
     taking,
+    verified,
 )
 
 if TYPE_CHECKING:  # what most programs do not need is imported where it is used
@@ -47,42 +48,7 @@ if TYPE_CHECKING:  # what most programs do not need is imported where it is used
     from ilang.core.ir.syntax import Definition, Module, Tree
     from ilang.core.passes.syntax_to_graph import Definitions
 
-__all__ = [
-    "FINAL",
-    "GRADIENTS",
-    "STAGES",
-    "STEPS",
-    "definition_built",
-    "definitions_of",
-    "einx_to_graph",
-    "explain",
-    "explain_shaped",
-    "extents_text",
-    "fit",
-    "gradients_attached",
-    "graph_of",
-    "graph_text",
-    "graph_texts",
-    "host_of",
-    "infer",
-    "infer_rows",
-    "infer_sizes",
-    "loops_text",
-    "lower",
-    "module_graph",
-    "orders_suggested",
-    "program_graph",
-    "shapes_text",
-    "stage_text",
-    "stage_texts",
-    "steps_below",
-    "story",
-    "tensors_shaped",
-    "tensors_solved",
-    "text_component",
-    "text_program",
-    "why",
-]
+__all__ = ["GRADIENTS", "extents_text", "graph_text", "loops_text", "shapes_text"]
 
 
 def text_component(text: str, name: str = "<text>") -> Tree:
@@ -120,12 +86,9 @@ def program_graph(program: Tree | Module) -> Graph:
 
 def graph_of(tree: Tree, name: str, definitions: Mapping[str, Definition] | None = None) -> Graph:
     """The graph of a tree whose names are ``definitions``."""
-    from ilang.core.check.graph import verify
     from ilang.core.passes.syntax_to_graph import syntax_to_graph
 
-    graph = syntax_to_graph(tree, name, definitions or {})
-    verify(graph)
-    return graph
+    return verified("graph", syntax_to_graph(tree, name, definitions or {}))
 
 
 def definitions_of(module: Module) -> Definitions:
@@ -137,14 +100,11 @@ def definitions_of(module: Module) -> Definitions:
 
 def module_graph(module: Module, name: str, definitions: Definitions | None = None) -> Graph:
     """The graph of one definition of a module; for many of them, ``definitions`` are found once."""
-    from ilang.core.check.graph import verify
     from ilang.core.passes.syntax_to_graph import syntax_to_graph
 
     definitions = definitions_of(module) if definitions is None else definitions
-    chosen = definitions[name]
-    graph = syntax_to_graph(chosen.body, name, definitions, chosen.parameters)
-    verify(graph)
-    return graph
+    body, parameters = definitions[name].body, definitions[name].parameters
+    return verified("graph", syntax_to_graph(body, name, definitions, parameters))
 
 
 def infer(
@@ -154,7 +114,6 @@ def infer(
     shapes: Sequence[tuple[int, ...]] | None = None,
 ) -> Shaped:
     """Everything inferred. ``shapes`` fixes every extent; ``ranks`` alone leaves run-time sizes."""
-    from ilang.core.check.shaped import verify
     from ilang.core.passes.solved_to_shaped import solved_to_shaped, with_extents
 
     if shapes is not None:
@@ -163,8 +122,7 @@ def infer(
         shaped = solved_to_shaped(solve(graph, ranks), dtypes)
         if shapes is not None:
             shaped = with_extents(shaped, shapes)
-    verify(shaped)
-    return shaped
+    return verified("shaped", shaped)
 
 
 @contextmanager
@@ -180,12 +138,9 @@ def orders_suggested(graph: Graph, shapes: Sequence[tuple[int, ...]] | None) -> 
 
 def solve(graph: Graph, ranks: Sequence[int | None] | None = None) -> Solved:
     """The extents of every value of a graph and the projections of its operations; ``ranks`` are those of arrays."""
-    from ilang.core.check.solved import verify
     from ilang.core.infer.solved import graph_to_solved
 
-    solved = graph_to_solved(einx_to_graph(graph, ranks), ranks)
-    verify(solved)
-    return solved
+    return verified("solved", graph_to_solved(einx_to_graph(graph, ranks), ranks))
 
 
 def einx_to_graph(graph: Graph, ranks: Sequence[int | None] | None = None) -> Graph:
@@ -194,12 +149,9 @@ def einx_to_graph(graph: Graph, ranks: Sequence[int | None] | None = None) -> Gr
 
     if not any(isinstance(node, OPEN) for node in graph.nodes):
         return graph
-    from ilang.core.check.graph import verify
     from ilang.core.passes import einx_to_graph as step
 
-    result = step.einx_to_graph(graph, ranks)
-    verify(result)
-    return result
+    return verified("graph", step.einx_to_graph(graph, ranks))
 
 
 def infer_sizes(graph: Graph, ranks: Sequence[int | None]) -> Shaped:
@@ -211,11 +163,9 @@ def infer_sizes(graph: Graph, ranks: Sequence[int | None]) -> Shaped:
 
 def infer_rows(graph: Graph) -> Inferred:
     """The rows of every value of a graph of operations between tensors."""
-    from ilang.core.check.graph import verify
     from ilang.core.infer.inferred import Inferred
 
-    verify(graph)
-    return Inferred(graph)
+    return Inferred(verified("graph", graph))
 
 
 def story(graph: Graph, limit: int | None) -> Story:
@@ -227,13 +177,10 @@ def story(graph: Graph, limit: int | None) -> Story:
 
 def tensors_solved(inferred: Inferred, outputs: Sequence[int]) -> Solved:
     """The extents of what some values of a graph of operations between tensors are computed from."""
-    from ilang.core.check.solved import verify
     from ilang.core.infer.solved import Solved
     from ilang.core.passes.solved_to_shaped import needed_values
 
-    solved = Solved(inferred, needed_values(inferred.graph, outputs))
-    verify(solved)
-    return solved
+    return verified("solved", Solved(inferred, needed_values(inferred.graph, outputs)))
 
 
 def tensors_shaped(solved: Solved, dtypes: Sequence[str], outputs: Sequence[int]) -> Shaped:
@@ -241,12 +188,10 @@ def tensors_shaped(solved: Solved, dtypes: Sequence[str], outputs: Sequence[int]
 
     Numbers that meet no value are f64 where an input is.
     """
-    from ilang.core.check.shaped import verify
     from ilang.core.passes.solved_to_shaped import solved_to_shaped
 
-    shaped = solved_to_shaped(solved, dtypes, outputs, "f64" if "f64" in dtypes else "f32")
-    verify(shaped)
-    return shaped
+    least = "f64" if "f64" in dtypes else "f32"
+    return verified("shaped", solved_to_shaped(solved, dtypes, outputs, least))
 
 
 def definition_built(

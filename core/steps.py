@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ilang.core.machine import Kind, Machine
 from ilang.core.record import record, replace
@@ -17,6 +17,9 @@ if TYPE_CHECKING:  # what most programs do not need is imported where it is used
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.kernel import Program
     from ilang.core.ir.shaped import Shaped
+
+
+T = TypeVar("T")
 
 
 @record
@@ -45,6 +48,12 @@ def later(module: str, name: str) -> Callable[..., Any]:
         return getattr(importlib.import_module(f"ilang.core.{module}"), name)(*values)
 
     return call
+
+
+def verified(module: str, value: T) -> T:
+    """A value that the verifier in a module of ``core/check`` accepts."""
+    later(f"check.{module}", "verify")(value)
+    return value
 
 
 def check(module: str) -> Callable[[Any, Any], None]:
