@@ -252,14 +252,16 @@ class Component:
         if known is None:
             if MOST_SPECIALIZATIONS <= len(self._shapes):
                 self._shapes.clear()
-            untyped = dtypes is None
-            known = (
-                pipeline.infer_sizes(graph, ranks)
-                if untyped
-                else pipeline.infer(graph, dtypes, ranks)
-            )
-            known = self._shapes.setdefault(key, known)
+            known = self._shapes.setdefault(key, self._infer(graph, dtypes, ranks))
         return known
+
+    def _infer(
+        self, graph: Graph, dtypes: tuple[str | None, ...] | None, ranks: tuple[int, ...]
+    ) -> Shaped:
+        """The same, which is not known yet."""
+        if dtypes is None:
+            return pipeline.infer_sizes(graph, ranks)
+        return pipeline.infer(graph, dtypes, ranks)
 
     def wires(self) -> Wires:
         """The numbers of inputs and outputs, and their ranks where they are known."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from ilang.codegen.runtime.component import MOST_SPECIALIZATIONS, Component
+from ilang.codegen.runtime.component import Component
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError, ElementTypeError, ShapeError
 from ilang.core.ir.graph import Graph, Input
@@ -119,22 +119,15 @@ class DerivedComponent(Component):
             self._graph = Graph(f"{graph.name}_derived", nodes, tuple(range(len(nodes))), ())
         return self._graph
 
-    def inferred(
+    def _infer(
         self, graph: Graph, dtypes: tuple[str | None, ...] | None, ranks: tuple[int, ...]
     ) -> Shaped:
-        """The program for these types and ranks."""
-        key = (dtypes, ranks)
-        known = self._shapes.get(key)
-        if known is None:
-            count = self._of.takes()
-            types = None if dtypes is None else dtypes[:count]
-            shaped = self._of.inferred(self._of.graph(), types, ranks[:count])
-            given = (dtypes or ())[count:]
-            known = self.derived(shaped, given)
-            self._check_more(known, given, ranks[count:])
-            if MOST_SPECIALIZATIONS <= len(self._shapes):
-                self._shapes.clear()
-            known = self._shapes.setdefault(key, known)
+        count = self._of.takes()
+        types = None if dtypes is None else dtypes[:count]
+        shaped = self._of.inferred(self._of.graph(), types, ranks[:count])
+        given = (dtypes or ())[count:]
+        known = self.derived(shaped, given)
+        self._check_more(known, given, ranks[count:])
         return known
 
     def _check_more(

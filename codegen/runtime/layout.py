@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ilang.codegen.runtime.arguments import shown
-from ilang.codegen.runtime.component import MOST_SPECIALIZATIONS, Component
+from ilang.codegen.runtime.component import Component
 from ilang.core.diagnostic import DataError
 from ilang.core.notation.arity import wires_of
 from ilang.core.transform.layouts import laid_out
@@ -71,7 +71,7 @@ def checked_orders(layouts: Sequence[object], ranks: Sequence[int]) -> tuple[Ord
 class LaidOut(Component):
     """A component whose arrays stand in memory in orders that are known when it is compiled."""
 
-    __slots__ = ("_back", "_laid_out", "_orders", "_plain")
+    __slots__ = ("_back", "_orders", "_plain")
 
     def __init__(self, tree: Tree, orders: tuple[Order, ...]) -> None:
         """A tree without names, and an order per input."""
@@ -79,7 +79,6 @@ class LaidOut(Component):
         super().__init__(tree, wires)
         self._plain = Component(tree, wires)
         self._orders = orders
-        self._laid_out: dict[tuple[object, ...], Shaped] = {}
         self._back: tuple[Order | None, ...] | None = None
 
     def __call__(
@@ -117,23 +116,15 @@ class LaidOut(Component):
     def _returning(self) -> tuple[Order | None, ...]:
         """For each output the order that gives its dimensions as the text has them; None where they stand so."""
         if self._back is None:
-            shaped = next(iter(self._laid_out.values()))
+            shaped = next(iter(self._shapes.values()))
             orders = (shaped.tensors[value].order for value in shaped.outputs)
             self._back = tuple(tuple(np.argsort(order)) if order else None for order in orders)
         return self._back
 
-    def inferred(
+    def _infer(
         self, graph: Graph, dtypes: tuple[str | None, ...] | None, ranks: tuple[int, ...]
     ) -> Shaped:
-        """The program inferred for these element types and ranks, laid out."""
-        key = (dtypes, ranks)
-        known = self._laid_out.get(key)
-        if known is None:
-            if MOST_SPECIALIZATIONS <= len(self._laid_out):
-                self._laid_out.clear()
-            shaped = laid_out(super().inferred(graph, dtypes, ranks), self._orders)
-            known = self._laid_out.setdefault(key, shaped)
-        return known
+        return laid_out(super()._infer(graph, dtypes, ranks), self._orders)
 
     def shaped(
         self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[object] | None = None
