@@ -10,14 +10,16 @@ With a comma somewhere names have several characters, else each letter is an axi
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.functions import AxisNote, RowNote, ShapeNote
+from ilang.core.notation.symbols import Symbol, Symbols
 from ilang.core.source import Source, Span
 
 LEXEME = re.compile(
     r"(?P<variable>\.\.(?:\.|[A-Za-z_][A-Za-z0-9_]*\.\.))|(?P<label>'[^'\n]*')|(?P<number>[0-9]+)"
-    r"|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>->|[|,])"
+    r"|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>->|[|,])|\s+"
 )
 LARGEST = 2**62 - 1
 HELP = "a shape is `batch|input->output`, axes divided by commas: `x[b|i->o, 10]`"
@@ -34,41 +36,17 @@ def read_shape(source: Source, span: Span | None = None) -> ShapeNote:
     return _Shape(source, whole).read()
 
 
-class _Shape:
-    """Lexemes of a shape, taken from the left."""
+class _Shape(Symbols):
+    """Symbols of a shape, taken from the left."""
 
     def __init__(self, source: Source, whole: Span) -> None:
-        self.source = source
-        self.whole = whole
-        self.at = 0
-        self.lexemes: list[tuple[str, str, Span]] = []
-        named = "," in whole.text()
-        position = whole.start
-        while position < whole.end:
-            if source.text[position].isspace():
-                position += 1
-                continue
-            match = LEXEME.match(source.text, position, whole.end)
-            if match is None or match.lastgroup is None:
-                span = Span(source, position, position + 1)
-                message = f"`{span.text()}` is no part of a shape"
-                raise NotationError("E0195", message, span, HELP)
-            self._add(match.lastgroup, match.group(), position, named)
-            position = match.end()
+        super().__init__(source, whole, LEXEME)
+        self.find()
+        if "," not in whole.text():
+            self.symbols = [part for each in self.symbols for part in _letters(each)]
 
-    def _add(self, kind: str, text: str, start: int, named: bool) -> None:
-        if kind != "word" or named:
-            span = Span(self.source, start, start + len(text))
-            self.lexemes.append((kind, text, span))
-            return
-        for part in re.finditer(r"[0-9]+|.", text):
-            span = Span(self.source, start + part.start(), start + part.end())
-            kind = "number" if part.group().isdigit() else "word"
-            self.lexemes.append((kind, part.group(), span))
-
-    def peek(self) -> tuple[str, str, Span]:
-        end = Span(self.source, self.whole.end, self.whole.end)
-        return self.lexemes[self.at] if self.at < len(self.lexemes) else ("end", "", end)
+    def strange(self, span: Span) -> NotationError:
+        return NotationError("E0195", f"`{span.text()}` is no part of a shape", span, HELP)
 
     def read(self) -> ShapeNote:
         """Up to three rows."""
@@ -83,7 +61,7 @@ class _Shape:
             self.at += 1
             rows[kind] = row
             row = self.row()
-        if self.at < len(self.lexemes):
+        if self.at < len(self.symbols):
             raise self.unexpected("the end of the shape")
         rows["output"] = row
         batch, inner, output = (_placed(rows.get(kind), kind) for kind in ROWS)
@@ -144,6 +122,17 @@ class _Shape:
         _, text, span = self.peek()
         shown = f"`{text}`" if text else "the end of the shape"
         return NotationError("E0195", f"expected {wanted} before {shown}", span, HELP)
+
+
+def _letters(symbol: Symbol) -> Iterator[Symbol]:
+    """A word letter by letter, a run of digits in it as one number; any other symbol as it is."""
+    if symbol.kind != "word":
+        yield symbol
+        return
+    for part in re.finditer(r"[0-9]+|.", symbol.text):
+        start = symbol.span.start
+        span = Span(symbol.span.source, start + part.start(), start + part.end())
+        yield Symbol("number" if part.group().isdigit() else "word", part.group(), span)
 
 
 def _placed(row: RowNote | None, kind: str) -> RowNote:

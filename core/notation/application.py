@@ -18,6 +18,7 @@ from ilang.core.notation.combinator import (
     read_component,
     read_number,
 )
+from ilang.core.notation.lines import divided
 from ilang.core.notation.lookahead import begins_application, matches_form, past_bracket
 from ilang.core.notation.reader import (
     BLANKS,
@@ -32,7 +33,7 @@ from ilang.core.source import Span
 NAMES = re.compile(r"[A-Za-z_]\w*")
 BINDS = re.compile(r"[A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*\s*=(?!=)", re.ASCII)
 """The beginning of a statement that binds names."""
-UNFINISHED = tuple("+-*/<>^$=!&|~,")
+UNFINISHED = r"[-+*/<>^$=!&|~,]$"
 """The end of a line whose statement goes on."""
 STATEMENT_HELP = "a statement is `name = f(x)`, and the last one lists the outputs: `name, g(x)`"
 ARGUMENT_HELP = "an argument is a value, a number, or an application: `f(x, 2, g(y))`"
@@ -247,8 +248,7 @@ def _block(reader: Reader, scope: BodyNames, refused: list[Error]) -> syntax.Blo
         span, help_line = reader.span(start, start + 1), "a block ends in `}`: `{ y = f(x); y }`"
         raise NotationError("E0110", "this brace is never closed", span, help_line)
     reader.take(start + 1, right=True)
-    parts = [reader.part(begin, end, "statement") for begin, end in _statements(reader, close)]
-    reader.pos = close
+    parts = divided(reader, close, goes_on=UNFINISHED, calls=True)
     reader.take(close + 1, left=True)
     if not parts or BINDS.match(parts[-1].text, parts[-1].pos, parts[-1].end):
         span = reader.span(close, close + 1)
@@ -259,32 +259,6 @@ def _block(reader: Reader, scope: BodyNames, refused: list[Error]) -> syntax.Blo
     outputs = _statement(last, scope, refused, _outputs)
     read = tuple(binding for binding in bindings if binding is not None)
     return syntax.Block(read, outputs or (), reader.span(start))
-
-
-def _statements(reader: Reader, close: int) -> list[tuple[int, int]]:
-    """Start and end of each statement between the braces; the ``;`` between them are taken."""
-    bounds: list[tuple[int, int]] = []
-    begin, depth, quote = reader.pos, 0, ""
-    for at in range(reader.pos, close + 1):
-        c = reader.text[at]
-        if quote:
-            quote = "" if c == quote else quote
-            continue
-        if c == '"' or (c == "'" and reader.text[begin:at].rstrip(BLANKS).endswith("(")):
-            quote = c
-        depth += (c in "([{") - (c in ")]}")
-        ends = at == close or (not depth and c in ";\n")
-        code = reader.text[begin:at].strip(BLANKS) if ends else ""
-        if not ends or (c == "\n" and code.endswith(UNFINISHED)):
-            continue
-        if code:
-            first = reader.past(BLANKS, begin)
-            bounds.append((first, first + len(code)))
-        if c == ";":
-            reader.pos = at
-            reader.take(at + 1, right=True)
-        begin = at + 1
-    return bounds
 
 
 def _targets(

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ilang.core.diagnostic import Error, NotationError
+from ilang.core.notation.lines import divided
 from ilang.core.notation.lookahead import past_bracket
-from ilang.core.notation.reader import BLANKS, UNFINISHED, Reader
+from ilang.core.notation.reader import Reader
 from ilang.core.notation.tokens import lexeme, unexpected
 
 BINDS = re.compile(r"[A-Za-z_]\w*\s*=(?!=)", re.ASCII)
@@ -48,35 +49,9 @@ def statements(reader: Reader) -> list[Reader]:
         place = reader.span(start, start + 1)
         raise NotationError("E0110", "this brace is never closed", place, "close it with `}`")
     reader.take(start + 1, left=True, right=True)
-    parts = divided(reader, close, by_lines=True)
+    parts = divided(reader, close)
     reader.take(close + 1, left=True)
     return parts
-
-
-def divided(reader: Reader, close: int, by_lines: bool) -> list[Reader]:
-    """The text from the cursor to ``close``, divided by ``;``, and by lines; the ``;`` are taken."""
-    bounds: list[tuple[int, int]] = []
-    begin, depth, quote = reader.pos, 0, ""
-    for at in range(reader.pos, close + 1):
-        c = reader.text[at]
-        if quote:
-            quote = "" if c == quote else quote
-            continue
-        quote = c if c == '"' and at < close else ""
-        ends = at == close or (not depth and (c == ";" or (c == "\n" and by_lines)))
-        depth += (c in "([{") - (c in ")]}")
-        code = reader.text[begin:at].strip(BLANKS) if ends else ""
-        if not ends or (c == "\n" and re.search(UNFINISHED, code)):
-            continue
-        if code:
-            first = reader.past(BLANKS, begin)
-            bounds.append((first, first + len(code)))
-        if c == ";" and at < close:
-            reader.pos = at
-            reader.take(at + 1, right=True)
-        begin = at + 1
-    reader.pos = close
-    return [reader.part(first, end, "statement") for first, end in bounds]
 
 
 def binds(part: Reader) -> bool:

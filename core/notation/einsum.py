@@ -29,6 +29,7 @@ from ilang.core.ir.spec import (
     names_of,
 )
 from ilang.core.notation.subscripts import is_subscripts, parse_subscripts
+from ilang.core.notation.symbols import Symbols
 from ilang.core.source import Source, Span
 
 NAMED = re.compile(r"[,*+^&<]|=(?!>)")
@@ -115,42 +116,20 @@ def parse_shape(source: Source) -> tuple[ShapeSpec, bool]:
     return shape, reader.named
 
 
-class _Reader:
-    """Tokens of a specification, taken from the left."""
+class _Reader(Symbols):
+    """Symbols of a specification, taken from the left."""
 
     def __init__(self, source: Source, whole: Span) -> None:
-        self.source = source
         self.named = NAMED.search(whole.text()) is not None
-        self.tokens: list[tuple[str, str, Span]] = []
-        self.at = 0
-        pattern, position = (TOKEN if self.named else SINGLE), whole.start
-        while position < whole.end:
-            match = pattern.match(source.text, position, whole.end)
-            if match is None:
-                sign_span = Span(source, position, position + 1)
-                raise NotationError(
-                    "E0140",
-                    f"`{sign_span.text()}` is no part of an einsum specification",
-                    sign_span,
-                    "axes are letters, digits and `_`; rows are divided by `|` and `->`, operands by `;`",
-                )
-            if match.lastgroup is not None:
-                span = Span(source, match.start(), match.end())
-                self.tokens.append((match.lastgroup, match.group(), span))
-            position = match.end()
-        self.last = Span(source, whole.end, whole.end)
+        super().__init__(source, whole, TOKEN if self.named else SINGLE)
+        self.find()
 
-    def peek(self) -> tuple[str, str, Span]:
-        """The next token: its kind, its text, its place."""
-        return self.tokens[self.at] if self.at < len(self.tokens) else ("end", "", self.last)
-
-    def take(self, text: str) -> Span | None:
-        """Take a sign if it stands here."""
-        kind, present, span = self.peek()
-        if kind != "sign" or present != text:
-            return None
-        self.at += 1
-        return span
+    def strange(self, span: Span) -> NotationError:
+        message = f"`{span.text()}` is no part of an einsum specification"
+        help_line = (
+            "axes are letters, digits and `_`; rows are divided by `|` and `->`, operands by `;`"
+        )
+        return NotationError("E0140", message, span, help_line)
 
     def unexpected(self, wanted: str) -> NotationError:
         """The error for whatever stands here."""
@@ -163,15 +142,15 @@ class _Reader:
 
     def end(self) -> None:
         """Nothing may follow."""
-        if self.at < len(self.tokens):
+        if self.at < len(self.symbols):
             raise self.unexpected("the end")
 
     def shape(self) -> ShapeSpec:
         """Up to three rows."""
         start = self.peek()[2]
         rows: dict[str, list[Axis | str]] = {"output": self._row()}
-        while (span := self.take("|") or self.take("->")) is not None:
-            bar = span.text() == "|"
+        while (divider := self.take("|", "->")) is not None:
+            bar, span = divider.text == "|", divider.span
             kind = "batch" if bar else "input"
             if kind in rows or (bar and "input" in rows):
                 sign = "|" if bar else "->"
@@ -180,9 +159,8 @@ class _Reader:
                 raise NotationError("E0142", message, span, help_line)
             rows[kind] = rows["output"]
             rows["output"] = self._row()
-        end = self.tokens[self.at - 1][2] if self.at else self.last
         batch, inner, output = (self._split(rows.get(kind, []), kind) for kind in ROWS)
-        return ShapeSpec((batch, inner, output), start.to(end))
+        return ShapeSpec((batch, inner, output), start.to(self.before()))
 
     def _row(self) -> list[Axis | str]:
         """Axes and row variables as they stand; a row variable is its name."""

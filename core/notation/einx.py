@@ -22,6 +22,7 @@ from typing import TypeVar
 from ilang.core import limits
 from ilang.core.diagnostic import Label, NotationError
 from ilang.core.ir import einx
+from ilang.core.notation.symbols import Symbol, Symbols
 from ilang.core.record import record
 from ilang.core.source import Source, Span
 
@@ -42,13 +43,6 @@ class Written:
     """An operation as it is written: the expressions of each side, one side where there is no `->`."""
 
     sides: tuple[tuple[einx.Expression, ...], ...]
-    span: Span
-
-
-@record
-class _Token:
-    kind: str
-    text: str
     span: Span
 
 
@@ -117,37 +111,15 @@ def read_einx(source: Source, span: Span | None = None) -> Written:
     return Written(tuple(tuple(map(_list, _alternatives(side, ","))) for side in sides), whole)
 
 
-class _Reader:
-    """Tokens of an operation, taken from the left."""
+class _Reader(Symbols):
+    """Symbols of an operation, taken from the left."""
 
     def __init__(self, source: Source, whole: Span) -> None:
-        self.tokens: list[_Token] = []
-        self.at = 0
+        super().__init__(source, whole, TOKEN)
         self.depth = 0
-        position = whole.start
-        while position < whole.end:
-            match = TOKEN.match(source.text, position, whole.end)
-            if match is None:
-                raise _foreign(source, position)
-            if match.lastgroup is not None:
-                span = Span(source, match.start(), match.end())
-                self.tokens.append(_Token(match.lastgroup, match.group(), span))
-            position = match.end()
-        for one, other in pairwise(self.tokens):
+        self.find()
+        for one, other in pairwise(self.symbols):
             _check_apart(one, other)
-        self.tokens.append(_Token("end", "", Span(source, whole.end, whole.end)))
-
-    def peek(self) -> _Token:
-        """The next token."""
-        return self.tokens[self.at]
-
-    def take(self, *texts: str) -> _Token | None:
-        """Take one of some signs if it stands here."""
-        token = self.peek()
-        if token.text not in texts or token.kind == "end":
-            return None
-        self.at += 1
-        return token
 
     def end(self) -> None:
         """Nothing may follow."""
@@ -164,6 +136,17 @@ class _Reader:
         present = f"`{token.text}`" if token.text else "the end"
         return NotationError("E0161", f"expected {wanted}, found {present}", token.span, HELP)
 
+    def strange(self, span: Span) -> NotationError:
+        word, help_line = _word(span.source, span.start), HELP
+        if span.text() == ".":
+            help_line = "an ellipsis is three dots, `...`; names are letters, digits and `_`"
+        elif span.text() in "{}":
+            help_line = "axes are grouped with `( )`, and marked with `[ ]`"
+        message = f"`{span.text()}` is no part of an einx operation"
+        if word.end - word.start > 1:
+            message = f"`{word.text()}` is no name: `{span.text()}` is no part of an einx operation"
+        return NotationError("E0160", message, span, help_line, [Label(word, "")])
+
     def operation(self, opening: str) -> _List | _Divided:
         """Two sides at most, each of expressions."""
         return self._divided(("->", "|"), lambda: self._divided((",",), self._items))
@@ -179,7 +162,7 @@ class _Reader:
 
     def _since(self, start: Span) -> Span:
         """From a place to the last token that was taken; nothing where none was."""
-        last = self.tokens[self.at - 1].span if self.at else start
+        last = self.before() if self.at else start
         if last.end <= start.start:
             return Span(start.source, start.start, start.start)
         return Span(start.source, start.start, last.end)
@@ -214,7 +197,7 @@ class _Reader:
 
     def _is_close(self) -> bool:
         """Whether no blank stands before the next token."""
-        return self.tokens[self.at - 1].span.end == self.peek().span.start
+        return self.before().end == self.peek().span.start
 
     def _part(self) -> _Item:
         token = self.peek()
@@ -230,7 +213,7 @@ class _Reader:
             return einx.UnnamedAxis(int(digits), self.at - 1, token.span)
         return self._group(token)
 
-    def _group(self, opening: _Token) -> _Item:
+    def _group(self, opening: Symbol) -> _Item:
         self.depth += 1
         if self.depth > DEEPEST:
             message = f"more than {DEEPEST} parentheses and brackets stand inside each other"
@@ -255,10 +238,10 @@ class _Reader:
         assert inner is not None
         return _Group(opening.text, inner, span)
 
-    def _joined(self, opening: _Token) -> tuple[_Item, ...] | None:
+    def _joined(self, opening: Symbol) -> tuple[_Item, ...] | None:
         """The parts of a concatenation, where that is what the parentheses hold."""
         start, depth = self.at, 0
-        for token in self.tokens[start:]:
+        for token in self.symbols[start:]:
             depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
             if depth < 0 or (token.text == "+" and not depth):
                 break
@@ -271,7 +254,7 @@ class _Reader:
             parts.append(self._operand(opening))
         return tuple(parts)
 
-    def _operand(self, opening: _Token) -> _Item:
+    def _operand(self, opening: Symbol) -> _Item:
         token = self.peek()
         if token.kind not in ("word", "number") and token.text != "(":
             present = f"`{token.text}`" if token.text else "the end"
@@ -289,20 +272,6 @@ class _Reader:
         return part
 
 
-def _foreign(source: Source, position: int) -> NotationError:
-    span = Span(source, position, position + 1)
-    word = _word(source, position)
-    help_line = HELP
-    if span.text() == ".":
-        help_line = "an ellipsis is three dots, `...`; names are letters, digits and `_`"
-    elif span.text() in "{}":
-        help_line = "axes are grouped with `( )`, and marked with `[ ]`"
-    message = f"`{span.text()}` is no part of an einx operation"
-    if word.end - word.start > 1:
-        message = f"`{word.text()}` is no name: `{span.text()}` is no part of an einx operation"
-    return NotationError("E0160", message, span, help_line, [Label(word, "")])
-
-
 def _word(source: Source, position: int) -> Span:
     """The word around a position, between blanks, parentheses and signs."""
     text, ends = source.text, " \t\r\n\f()[],+|"
@@ -314,7 +283,7 @@ def _word(source: Source, position: int) -> Span:
     return Span(source, start, end)
 
 
-def _check_apart(one: _Token, other: _Token) -> None:
+def _check_apart(one: Symbol, other: Symbol) -> None:
     """Refuse two items without a blank between them."""
     if one.span.end != other.span.start:
         return

@@ -21,6 +21,7 @@ from ilang.core.diagnostic import NotationError
 from ilang.core.ir import syntax
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, operations, pointwise
 from ilang.core.limits import check_expressions
+from ilang.core.notation.symbols import Symbols
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import replace
 from ilang.core.source import Source, Span
@@ -162,31 +163,16 @@ def _unknown_input(name: str, names: Mapping[str, int], span: Span) -> NotationE
     return NotationError("E0181", message, span, f"inputs are {', '.join(names)}")
 
 
-class _Reader:
-    """Tokens of a kernel, taken from the left."""
+class _Reader(Symbols):
+    """Symbols of a kernel, taken from the left."""
 
     def __init__(self, source: Source, whole: Span) -> None:
-        self.source = source
-        self.tokens: list[tuple[str, str, Span]] = []
-        self.at = 0
+        super().__init__(source, whole, TOKEN)
         self.depth = 0
         self.steps: list[Scalar] = []
         self.expressions = 0
-        self.whole = whole
-        self.position = whole.start
 
-    def _scan(self) -> None:
-        """Read one more token, or blanks."""
-        match = TOKEN.match(self.source.text, self.position, self.whole.end)
-        if match is None:
-            raise self._strange(Span(self.source, self.position, self.position + 1))
-        if match.lastgroup is not None:
-            span = Span(self.source, match.start(), match.end())
-            self.tokens.append((match.lastgroup, match.group(), span))
-        self.position = match.end()
-
-    @staticmethod
-    def _strange(span: Span) -> NotationError:
+    def strange(self, span: Span) -> NotationError:
         c = span.text()
         hints = {
             ">": "`max(x, y)`, `gt(x, y)` and `gte(x, y)` are functions here",
@@ -196,23 +182,6 @@ class _Reader:
         }
         message = f"`{c}` is no part of an elementwise kernel"
         return NotationError("E0180", message, span, hints.get(c, EXAMPLE))
-
-    def peek(self, ahead: int = 0) -> tuple[str, str, Span]:
-        """The next token, or one so many further on: its kind, its text, its place."""
-        number = self.at + ahead
-        while len(self.tokens) <= number and self.position < self.whole.end:
-            self._scan()
-        if number < len(self.tokens):
-            return self.tokens[number]
-        return "end", "", Span(self.source, self.whole.end, self.whole.end)
-
-    def take(self, sign: str) -> bool:
-        """Take a sign if it stands here."""
-        kind, text, _ = self.peek()
-        if kind != "sign" or text != sign:
-            return False
-        self.at += 1
-        return True
 
     def demand(self, sign: str, wanted: str) -> None:
         """Take a sign that has to stand here."""
@@ -260,7 +229,7 @@ class _Reader:
                 raise self.unexpected("the name of an axis, or `]`")
             self.at += 1
             rank += 1
-        return syntax.KernelInput(name, rank, span.to(self.tokens[self.at - 1][2]))
+        return syntax.KernelInput(name, rank, span.to(self.before()))
 
     def output(self, names: Mapping[str, int]) -> syntax.KernelOutput:
         """``x + y``, ``sum: x + y``, ``max 1: x``."""
@@ -271,7 +240,7 @@ class _Reader:
         scalar = self._sum(names)
         if self.expressions == before:
             self._count()
-        span = self.tokens[start][2].to(self.tokens[self.at - 1][2])
+        span = self.symbols[start].span.to(self.before())
         return syntax.KernelOutput((*self.steps, scalar), acc, rank, span.text(), span)
 
     def _short(self, scalar: Scalar, names: Mapping[str, int]) -> Scalar:
@@ -356,5 +325,5 @@ class _Reader:
         while self.take(","):
             operands.append(self._sum(names))
         self.demand(")", "`,` or `)`")
-        applied = _applied(name, operands, span.to(self.tokens[self.at - 1][2]))
+        applied = _applied(name, operands, span.to(self.before()))
         return self._short(applied, names)

@@ -1,4 +1,4 @@
-"""The lines of a file: comments blanked, and where each definition begins and ends.
+"""The lines of a file: comments blanked, and where each definition, and each statement, begins and ends.
 
 A line continues inside brackets, when it ends with ``>> << & |``, or when the next line that is not blank or comment
 begins with one of these. Comments run from ``#`` to the end of the line.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ilang.core.notation.reader import BLANKS, COMBINATORS, UNFINISHED
+from ilang.core.notation.reader import BLANKS, COMBINATORS, UNFINISHED, Reader
 
 BEGINS_FUNCTION = re.compile(r"(op|cd)[ \t]+[A-Za-z_]", re.ASCII)
 """The beginning of the definition of a tensor function or a routine."""
@@ -80,3 +80,40 @@ def _brackets(line: str, depth: int) -> int:
             depth = max(0, depth - 1)
         last = c if c not in BLANKS else last
     return depth
+
+
+def divided(
+    reader: Reader,
+    close: int,
+    *,
+    by_lines: bool = True,
+    goes_on: str = UNFINISHED,
+    calls: bool = False,
+) -> list[Reader]:
+    """The text from the cursor to ``close``, divided by ``;``, and by lines; the ``;`` are taken.
+
+    What ends as in ``goes_on`` goes on in the next line. With ``calls``, a quote may be single behind a parenthesis.
+    """
+    bounds: list[tuple[int, int]] = []
+    begin, depth, quote = reader.pos, 0, ""
+    for at in range(reader.pos, close + 1):
+        c = reader.text[at]
+        if quote:
+            quote = "" if c == quote else quote
+            continue
+        quoted = calls and c == "'" and reader.text[begin:at].rstrip(BLANKS).endswith("(")
+        quote = c if (c == '"' or quoted) and at < close else ""
+        ends = at == close or (not depth and (c == ";" or (c == "\n" and by_lines)))
+        depth += (c in "([{") - (c in ")]}")
+        code = reader.text[begin:at].strip(BLANKS) if ends else ""
+        if not ends or (c == "\n" and re.search(goes_on, code)):
+            continue
+        if code:
+            first = reader.past(BLANKS, begin)
+            bounds.append((first, first + len(code)))
+        if c == ";" and at < close:
+            reader.pos = at
+            reader.take(at + 1, right=True)
+        begin = at + 1
+    reader.pos = close
+    return [reader.part(first, end, "statement") for first, end in bounds]

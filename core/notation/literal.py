@@ -11,6 +11,7 @@ import re
 
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.functions import Nested
+from ilang.core.notation.symbols import Symbols
 from ilang.core.source import Source, Span
 
 TOKEN = re.compile(
@@ -18,6 +19,7 @@ TOKEN = re.compile(
 )
 OPENS = {"[": ("]", ";", 2), "(": (")", ",", 1), "[|": ("|]", ";", 0)}
 """Closing bracket, separator, and row (0 batch, 1 input, 2 output) of each opening one."""
+EXAMPLES = "for example: [1; 2], (1, 2), [|1; 2|]"
 DEEPEST = 100
 """Brackets nest no deeper."""
 
@@ -28,9 +30,10 @@ def parse_literal(source: Source, span: Span | None = None) -> Nested:
     Raises:
         NotationError: E0148 (no literal), E0149 (ragged: items of one bracket differ in shape).
     """
-    reader = _Reader(source, span or Span(source, 0, len(source.text)))
+    reader = _Reader(source, span or Span(source, 0, len(source.text)), TOKEN)
+    reader.find()
     literal = reader.read()
-    if reader.at < len(reader.tokens):
+    if reader.at < len(reader.symbols):
         raise reader.unexpected("the end")
     return literal
 
@@ -45,39 +48,24 @@ class _Frame:
         self.separated = True
 
 
-class _Reader:
-    """Tokens of a literal, read with a stack of open brackets."""
+class _Reader(Symbols):
+    """Symbols of a literal, read with a stack of open brackets."""
 
-    def __init__(self, source: Source, whole: Span) -> None:
-        self.source = source
-        self.last = Span(source, whole.end, whole.end)
-        self.tokens: list[tuple[str, str, Span]] = []
-        self.at = 0
-        position = whole.start
-        while position < whole.end:
-            match = TOKEN.match(source.text, position, whole.end)
-            if match is None:
-                sign_span = Span(source, position, position + 1)
-                message = f"`{sign_span.text()}` is no part of a tensor literal"
-                raise NotationError(
-                    "E0148", message, sign_span, "for example: [1; 2], (1, 2), [|1; 2|]"
-                )
-            if match.lastgroup is not None:
-                span = Span(source, match.start(), match.end())
-                self.tokens.append((match.lastgroup, match.group(), span))
-            position = match.end()
+    def strange(self, span: Span) -> NotationError:
+        message = f"`{span.text()}` is no part of a tensor literal"
+        return NotationError("E0148", message, span, EXAMPLES)
 
     def unexpected(self, wanted: str) -> NotationError:
         """The error for whatever stands here."""
-        _, text, span = self.tokens[self.at] if self.at < len(self.tokens) else ("", "", self.last)
+        _, text, span = self.peek()
         message = f"expected {wanted} in the literal, found {f'`{text}`' if text else 'the end'}"
-        return NotationError("E0148", message, span, "for example: [1; 2], (1, 2), [|1; 2|]")
+        return NotationError("E0148", message, span, EXAMPLES)
 
     def read(self) -> Nested:
         """One literal."""
         stack: list[_Frame] = []
-        while self.at < len(self.tokens):
-            kind, text, span = self.tokens[self.at]
+        while self.at < len(self.symbols):
+            kind, text, span = self.peek()
             top = stack[-1] if stack else None
             done: Nested | None = None
             if (top is None or top.separated) and kind == "number":

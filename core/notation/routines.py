@@ -17,10 +17,10 @@ from ilang.core.ir.syntax import Schedule
 from ilang.core.notation.blocks import (
     ASSIGN,
     collected,
-    divided,
     refuse_brace,
     statements,
 )
+from ilang.core.notation.lines import divided
 from ilang.core.notation.lookahead import past_bracket
 from ilang.core.notation.quotes import at_label, read_logic, read_schedule
 from ilang.core.notation.reader import BLANKS, Reader
