@@ -6,8 +6,6 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ilang.codegen.runtime.arguments import check_flag, check_is, shape_of
 from ilang.codegen.runtime.concurrency import lock_of_runs
 from ilang.codegen.runtime.model import CONFIG_EXAMPLE, Model, check_named, options_of
@@ -15,6 +13,7 @@ from ilang.codegen.runtime.session import Session
 from ilang.codegen.runtime.solved import SolvedDefinition
 from ilang.codegen.runtime.target import check_target
 from ilang.core import pipeline
+from ilang.core.definition import LastingTensor
 from ilang.core.diagnostic import DataError
 from ilang.core.explain.expression import aligned
 from ilang.core.explain.open_rows import Kind, SoFar, so_far
@@ -45,21 +44,11 @@ KINDS: Mapping[str, Kind] = {
 
 
 @record
-class Lasting:
-    """A parameter, or state: its path, its extents in memory order, its element type, how many elements it has."""
-
-    path: str
-    extents: tuple[int, ...]
-    dtype: str
-    count: int
-
-
-@record
 class DefinitionExplanation:
     """The explanation of a definition: parameters, state, and then that of a program."""
 
-    parameters: tuple[Lasting, ...]
-    state: tuple[Lasting, ...]
+    parameters: tuple[LastingTensor, ...]
+    state: tuple[LastingTensor, ...]
     program: Explanation
 
     def __str__(self) -> str:
@@ -83,15 +72,15 @@ def _lasts(name: str, paths: Sequence[str]) -> DataError:
     return DataError("E0764", message, help=help_line)
 
 
-def _counted(title: str, rows: tuple[Lasting, ...]) -> str:
-    number = sum(each.count for each in rows)
+def _counted(title: str, rows: Sequence[LastingTensor]) -> str:
+    number = sum(each.count() for each in rows)
     first, _, rest = title.partition(" ")
     title = title if len(rows) == 1 else f"{first}s{' ' * bool(rest)}{rest}"
     return f"{len(rows)} {title}, {number:,} number{'' if number == 1 else 's'}"
 
 
-def _cells(each: Lasting) -> tuple[str, ...]:
-    extents = "×".join(map(str, each.extents)) or "scalar"
+def _cells(each: LastingTensor) -> tuple[str, ...]:
+    extents = "×".join(map(str, each.shape.memory())) or "scalar"
     return f"  {each.path}", extents, each.dtype
 
 
@@ -159,7 +148,7 @@ class Function:
             Error: what is wrong with the text, the shapes or the configuration, and where.
         """
         solved = self.definition(shapes, config)
-        return {each.path: each.extents for each in _lasting(solved, "parameter")}
+        return {each.path: each.shape.memory() for each in solved.tensors("parameter")}
 
     def shape_so_far(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> SoFar:
         """The rows of every tensor as far as they follow from the text and the shapes that are given.
@@ -216,7 +205,7 @@ class Function:
             solved.built.graph, solved.shaped(), verbose, given=True, machine=machine
         )
         return DefinitionExplanation(
-            _lasting(solved, "parameter"), _lasting(solved, "declared"), program
+            tuple(solved.tensors("parameter")), tuple(solved.tensors("declared")), program
         )
 
     def check(
@@ -236,10 +225,3 @@ class Function:
     ) -> SolvedDefinition:
         """The definition with its shapes inferred, for what a run of it goes through."""
         return SolvedDefinition(self.model, options_of(self.name, shapes, config, {}))
-
-
-def _lasting(solved: SolvedDefinition, kind: str) -> tuple[Lasting, ...]:
-    return tuple(
-        Lasting(each.path, each.shape.memory(), each.dtype, int(np.prod(each.shape.memory())))
-        for each in solved.tensors(kind)
-    )

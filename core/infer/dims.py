@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ilang.core.calculus.affine import Affine
 from ilang.core.infer import conflicts
 from ilang.core.infer.cells import Cells
-from ilang.core.infer.runtime import Derived, LeastExtent, RunTime, summed
+from ilang.core.infer.runtime import Derived, RunTime, summed
 from ilang.core.ir.rows import (
     AtLeast,
     Constraint,
@@ -491,7 +491,7 @@ class Dims(Cells):
                 if size < c.size:
                     raise conflicts.out_of_range(known, c.size, c.origin)
             case Known() as known:
-                self.run_time.reaches.append(LeastExtent(known, c.size - 1, None, c.origin))
+                self.run_time.reaches.append((known, c))
             case Var() as var:
                 held = self.index.get(var.number)
                 if held is None or held.size < c.size:
@@ -506,7 +506,7 @@ class Dims(Cells):
                 if size < 1:
                     raise conflicts.too_short(known.origin.says, (size, 1), c.origin)
             case Known() as known:
-                self.run_time.reaches.append(LeastExtent(known, 0, c.name, c.origin))
+                self.run_time.reaches.append((known, c))
             case Var() as var:
                 self.wait(c, ((1, var.number),))
             case Affine() as total:

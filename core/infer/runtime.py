@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.calculus.extent import Extent, linear, number, product, size
-from ilang.core.ir.rows import Known, Origin, Var
+from ilang.core.ir.rows import AtLeast, Filled, Known, Origin, Var
 from ilang.core.record import record
 
 Terms = Sequence[tuple[int, int]]
@@ -59,23 +59,13 @@ def composed(over: Sequence[Known], under: Sequence[Known], origin: Origin) -> D
     return Derived((*over, *under), whole, divisor, True, None, origin)
 
 
-@record
-class LeastExtent:
-    """An axis of run-time size must be longer than ``position``; ``part`` names it where it must not be empty."""
-
-    known: Known
-    position: int
-    part: str | None
-    origin: Origin
-
-
 class RunTime:
     """Rules and conditions noted in one run, in the order in which they were derived."""
 
     def __init__(self) -> None:
         """Nothing yet."""
         self.derived: list[tuple[Known, Derived]] = []
-        self.reaches: list[LeastExtent] = []
+        self.reaches: list[tuple[Known, AtLeast | Filled]] = []
         self.guessed: list[Known] = []
         self._known: dict[object, Known] = {}
         self._sums: dict[object, int] = {}

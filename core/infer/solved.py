@@ -16,6 +16,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 from ilang.core.calculus.affine import Within, inside
@@ -66,7 +67,7 @@ class Solved:
         self._name()
         self.projections = self._projected()
         run_time = inferred.run_time
-        self.bounds = tuple(self.numbers.bound(reach) for reach in run_time.reaches)
+        self.bounds = tuple(starmap(self.numbers.bound, run_time.reaches))
         self.derived = self._derivations()
         self.guessed = tuple(sorted(set(map(self.numbers.of, run_time.guessed))))
 
