@@ -1,4 +1,4 @@
-"""The comments at the beginning of generated files: how to call what is in them, and the program that they are of."""
+"""The comments at the beginning of generated files: how to call them, their program, and the formulas of functions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.targets.c_session import SessionsText
 from ilang.codegen.targets.cfamily import comment
 from ilang.codegen.targets.identifiers import identifier, member_identifier
+from ilang.core.explain.first_page import ascii_formulas
+from ilang.core.explain.meaning import meaning
 
 LONGEST_COMMENT = 2000
-"""Lines of the program's text that are repeated in the C file."""
+"""Lines of the program's text that are repeated in a file."""
+WIDTH = 100
+"""Columns of a formula."""
+MOST_LINES = 48
+"""Lines of formulas of a file."""
 MARK = "written by `i build`"
 """Stands in the first lines of every file."""
 ON_DEVICE = (
@@ -73,3 +79,26 @@ def source_comment(text: str, file: str) -> Iterator[str]:
         yield f" *     ... and {len(lines) - LONGEST_COMMENT} lines more"
     yield " */"
     yield ""
+
+
+def formula_comment(functions: Sequence[ExportedFunction], stem: str) -> Iterator[str]:
+    """The formulas of functions, and the include of the support header."""
+    lines = [line for function in functions for line in _formulas(function)]
+    if MOST_LINES < len(lines):
+        lines = [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} lines more"]
+    lines += ["", f"{stem}.c: {MARK} from the program in {stem}_support.h."]
+    for number, line in enumerate(lines):
+        yield f"{' *' if number else '/*'} {comment(line)}".rstrip()
+    yield " */"
+    yield ""
+    yield f'#include "{stem}_support.h"'
+    yield ""
+
+
+def _formulas(function: ExportedFunction) -> list[str]:
+    """The formulas of a function after its name; one that is short stands beside it."""
+    lines = ascii_formulas(meaning(function.shaped).formulas, WIDTH)
+    name = function.name()
+    if len(lines) == 1 and len(name) + len(lines[0]) < WIDTH:
+        return [f"{name}: {lines[0]}"]
+    return [f"{name}:", *(f"    {line}" for line in lines)]

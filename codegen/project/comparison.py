@@ -52,7 +52,8 @@ def compare(shaped: Shaped) -> tuple[int, bool]:
     runs = extents_of(function)[0]
     with _folder() as folder:
         files = render([function], "", NAME)
-        for name in (f"{NAME}.h", f"{NAME}.c", f"{NAME}_test.c"):
+        for ending in (".h", "_support.h", ".c", "_test.c"):
+            name = f"{NAME}{ending}"
             (folder / name).write_text(files[name], "utf-8")
         sources = f"{NAME}.c", f"{NAME}_test.c"
         sanitized = build_test(folder, sources)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ilang.codegen.project.comments import header_comment, source_comment
+from ilang.codegen.project.example import function_example
 from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.makefile import ALONE_ON_DEVICE, MPI_AND_NCCL, NOTHING, package, switched
 from ilang.codegen.project.selftest import selftest
@@ -20,7 +21,6 @@ from ilang.codegen.targets.cfamily import C_TYPES, INDENT
 from ilang.codegen.targets.cuda import emit_source
 from ilang.codegen.targets.cuda_header import emit_header
 from ilang.codegen.targets.cuda_session import SessionsText
-from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.session import EmittedSession
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import MatrixProduct
@@ -64,7 +64,9 @@ def render_cuda(
         f"{stem}_test.c": selftest(functions, stem, on_device=True, sessions=sessions),
         f"{stem}_bench.cu": "\n".join(_bench(functions, stem)) + "\n",
         example: "\n".join(
-            _session_example(sessions[0], stem, prefix) if sessions else _example(functions, stem)
+            _session_example(sessions[0], stem, prefix)
+            if sessions
+            else function_example(functions, stem, True)
         )
         + "\n",
         f"{stem}.pc": package(stem, "-lcudart -lstdc++"),
@@ -177,46 +179,6 @@ def _bytes(function: ExportedFunction, value: int, extents: Sequence[int]) -> in
     return BYTES[tensor.dtype] * math.prod(extents[size] for size in tensor.dims)
 
 
-def _example(functions: Sequence[ExportedFunction], stem: str) -> Iterator[str]:
-    """A program that calls the first function on a few numbers."""
-    yield from EXAMPLE_HEAD.replace("STEM", stem).split("\n")
-    yield "int main(void)"
-    yield "{"
-    settled = ((f, e) for f in functions if (e := f.settled(_few(f))) is not None)
-    function, extents = next(settled, (None, ()))
-    if function is None:
-        yield f"{INDENT}return 0;"
-        yield "}"
-        return
-    name, program, shaped = function.name(), function.program, function.shaped
-    fields = ", ".join(str(extents[n]) for n in function.free()) or "0"
-    yield f"{INDENT}const {name}_sizes sizes = {{{fields}}};"
-    words = ["&sizes"]
-    values = zip(
-        (*shaped.inputs, *shaped.outputs), (*program.inputs, *program.outputs), strict=True
-    )
-    for number, (value, buffer) in enumerate(values):
-        c_type = C_TYPES[program.buffers[buffer].dtype]
-        count = max(1, math.prod(extents[n] for n in shaped.tensors[value].dims))
-        array = f"{identifier(program.buffers[buffer].name)}_elements"
-        if number < len(shaped.inputs):
-            listed = ", ".join(str(1 + n % 2) for n in range(count))
-            yield f"{INDENT}const {c_type} {array}[] = {{{listed}}};"
-        else:
-            yield f"{INDENT}{c_type} {array}[{count}];"
-        words.append(array)
-    yield f"{INDENT}const int status = {name}_host({', '.join(words)});"
-    yield f'{INDENT}printf("{name}: %s\\n", {name}_status(status));'
-    if shaped.outputs:
-        count = max(1, math.prod(extents[n] for n in shaped.tensors[shaped.outputs[0]].dims))
-        array = words[1 + len(shaped.inputs)]
-        yield f"{INDENT}for (int n = 0; n < {count} && status == 0; ++n) {{"
-        yield f'{INDENT}{INDENT}printf("%g\\n", (double){array}[n]);'
-        yield f"{INDENT}}}"
-    yield f"{INDENT}return status != 0;"
-    yield "}"
-
-
 def _session_example(tested: TestedSession, stem: str, prefix: str) -> Iterator[str]:
     """A program that runs a session a few times, its arrays in memory of the device."""
     session, dims = tested.session, tested.dims()
@@ -270,11 +232,6 @@ def _session_example_head(session: EmittedSession, stem: str) -> str:
     """The text of that program before its main function."""
     stopped = STOPPED_RANK if session.of_ranks() else STOPPED
     return SESSION_EXAMPLE_HEAD.replace("STEM", stem) + stopped.replace("NAME", session.name)
-
-
-def _few(function: ExportedFunction) -> tuple[int, ...]:
-    """Small extents for every size that is an argument."""
-    return tuple(2 if size.is_argument() else size.fixed or 0 for size in function.shaped.sizes)
 
 
 def _readme(functions: Sequence[ExportedFunction], sessions: SessionsText, stem: str) -> str:
@@ -392,15 +349,6 @@ BENCH_HEAD = """\
 #include <string.h>
 #include <algorithm>
 #include <vector>
-
-#include "STEM.h"
-"""
-
-EXAMPLE_HEAD = """\
-/* STEM_example.c: a call of a function of STEM.h on a few numbers, from C. Written by `i build`. */
-
-#include <stdint.h>
-#include <stdio.h>
 
 #include "STEM.h"
 """

@@ -106,6 +106,7 @@ MAKEFILE = """\
 #
 #     make            libSTEM.a and libSTEM.so
 #     make test       run every function on stored inputs, compare with stored results
+#     make example    call the first function
 #     make install    header, libraries and pkg-config file, below PREFIX (/usr/local)
 #     make clean      remove what was made
 #
@@ -141,15 +142,15 @@ VARIANTS := $(shell echo '$(PROBE)' | $(PROBED) 2>/dev/null && rm -f STEM.probe 
 endif
 OBJECTS = STEM.o $(VARIANTS:%=STEM_%.o)
 
-.PHONY: all test install clean FORCE
+.PHONY: all test example install clean FORCE
 
 all: libSTEM.a libSTEM.so
 
 COMMANDS_RECORD
-STEM.o: STEM.c STEM.h STEM.flags
+STEM.o: STEM.c STEM_support.h STEM.h STEM.flags
 	$(CC) $(FLAGS) $(VARIANTS:%=-DIL_WITH_%) -fPIC -c STEM.c -o $@
 
-STEM_v%.o: STEM.c STEM.h STEM.flags
+STEM_v%.o: STEM.c STEM_support.h STEM.h STEM.flags
 	$(CC) $(FLAGS) $(FLAGS_v$*) -DIL_VARIANT=v$* -fPIC -c STEM.c -o $@
 
 libSTEM.a: $(OBJECTS)
@@ -162,8 +163,14 @@ libSTEM.so: $(OBJECTS)
 STEM_test: STEM_test.c STEM.h libSTEM.a
 	$(CC) $(FLAGS) $(LDFLAGS) STEM_test.c libSTEM.a -o $@ $(LDLIBS) -lm
 
+STEM_example: STEM_example.c STEM.h libSTEM.a
+	$(CC) $(FLAGS) $(LDFLAGS) STEM_example.c libSTEM.a -o $@ $(LDLIBS) -lm
+
 test: STEM_test
 	./STEM_test
+
+example: STEM_example
+	./STEM_example
 
 install: all
 	mkdir -p "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(PREFIX)/lib/pkgconfig"
@@ -173,7 +180,7 @@ install: all
 	sed -e 1d -e 's/-lm$$/-lm $(OPENMP_$(OPENMP))/' STEM.pc >>"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
 
 clean:
-	rm -f STEM.flags STEM.o STEM_v3.o STEM_v4.o libSTEM.a libSTEM.so STEM_test
+	rm -f STEM.flags STEM.o STEM_v3.o STEM_v4.o libSTEM.a libSTEM.so STEM_test STEM_example
 """
 
 PKG_CONFIG = """\

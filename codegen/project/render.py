@@ -1,4 +1,6 @@
-"""The project that ``i build`` writes: STEM.h, STEM.c, Makefile, STEM_test.c and STEM.pc.
+"""The project that ``i build`` writes.
+
+STEM.h, STEM.c, STEM_support.h, STEM_example.c, Makefile, CMakeLists.txt, STEM_test.c, STEM.pc and README.md.
 
 Everything is rendered before anything is written. The files are written to a new folder first and moved from there, so
 that the project is the old one or the new one, whatever goes wrong. Files that `i build` did not write are never
@@ -15,15 +17,19 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ilang.codegen.project.comments import MARK, header_comment, source_comment
+from ilang.codegen.project.cmake import cmake_lists
+from ilang.codegen.project.comments import MARK, formula_comment, header_comment, source_comment
+from ilang.codegen.project.example import function_example, session_example
 from ilang.codegen.project.exported_names import c_name, exported_name
 from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.makefile import ALONE, MPI, NOTHING, makefile, package
+from ilang.codegen.project.readme import readme
 from ilang.codegen.project.seal import is_edited, sealed
 from ilang.codegen.project.selftest import TEST_PARTS, own_names, selftest
 from ilang.codegen.project.steps import TestedSession
 from ilang.codegen.runtime.folders import ending_in_order
 from ilang.codegen.targets.c import emit_source
+from ilang.codegen.targets.c_entry import STATUS_WORDS
 from ilang.codegen.targets.c_header import beginning_of, emit_header
 from ilang.codegen.targets.c_session import PARTS_OF_RANKS, SessionsText
 from ilang.codegen.targets.c_tile import TILE_PARTS
@@ -49,13 +55,15 @@ SIGNATURES = (
         "_test.c",
         rf" \* Prints a line for each test; the exit status is 1 if one fails\. {MARK.capitalize()}\.",
     ),
+    ("_support.h", rf"/\* \w+_support\.h: {MARK} from this program:"),
     (".h", rf"/\* \w+\.h: how to call what is in \w+\.cu?\. {MARK.capitalize()}\."),
     ("_example.c", rf"/\* \w+_example\.c: .*{MARK.capitalize()}\. \*/"),
     ("_example.cu", rf"/\* \w+_example\.cu: .*{MARK.capitalize()}\. \*/"),
     ("_bench.cu", rf" \* small\. {MARK.capitalize()}\."),
-    (".c", rf"/\* \w+\.c: {MARK} from this program:"),
+    (".c", rf"(/\*| \*) \w+\.c: {MARK} from (this program:|the program in \w+\.h\.)"),
     (".cu", rf"/\* \w+\.cu: {MARK} from this program:"),
-    ("README.md", rf"A library of CUDA functions on arrays, {MARK}\."),
+    ("README.md", rf"A library of (CUDA )?functions on arrays, {MARK}\."),
+    ("CMakeLists.txt", rf"# CMake's file of lib\w+, {MARK}\."),
     (".pc", rf"Description: Functions on arrays, {MARK}"),
 )
 """The end of the name of a file, and the whole line in its head by which a file of `i build`, of any version, is known.
@@ -63,8 +71,11 @@ SIGNATURES = (
 The mark alone is too little: somebody's own file may well speak of what was written by `i build`.
 """
 
-HEAD_BYTES = 1000
+HEAD_BYTES = 1 << 13
 """Bytes from the start of a file in which its signature stands."""
+
+BESIDE = ("README.md", "CMakeLists.txt")
+"""Files that a project does without where somebody else has his own of such a name."""
 
 TAKEN = frozenset(
     """
@@ -144,8 +155,7 @@ def write_functions(
         files = render_cuda(functions, source_text, stem, sessions, prefix)
     else:
         files = render(functions, source_text, stem, sessions, prefix)
-    _write(out, files)
-    return [out / name for name in files]
+    return [out / name for name in _write(out, files)]
 
 
 def file_stem(text: str) -> str:
@@ -241,16 +251,27 @@ def render(
     """The text of every file, by its name; functions of ranks begin with ``prefix``."""
     programs = [function.program for function in functions]
     written = SessionsText([each.session for each in sessions], prefix or stem)
+    header = header_comment(functions, written, stem, _call)
+    declared = emit_header(programs, [*written.declarations()])
+    support, source = emit_source(programs, stem, written)
+    source_head = source_comment(source_text, f"{stem}_support.h")
+    example = (
+        session_example(sessions[0], stem, prefix or stem)
+        if sessions
+        else function_example(functions, stem)
+    )
     return {
-        f"{stem}.h": "\n".join(header_comment(functions, written, stem, _call))
-        + "\n"
-        + emit_header(programs, [*written.declarations()]),
-        f"{stem}.c": "\n".join(source_comment(source_text, f"{stem}.c"))
-        + "\n"
-        + emit_source(programs, stem, written),
+        f"{stem}.h": "\n".join([*header, declared]),
+        f"{stem}.c": "\n".join([*formula_comment(functions, stem), source]),
+        f"{stem}_support.h": "\n".join([*source_head, support]),
+        f"{stem}_example.c": "\n".join(example) + "\n",
         "Makefile": makefile(stem, MPI if written.of_ranks else ALONE if sessions else NOTHING),
+        "CMakeLists.txt": cmake_lists(stem, written.of_ranks),
         f"{stem}_test.c": selftest(functions, stem, sessions=sessions),
         f"{stem}.pc": package(stem),
+        "README.md": readme(
+            [each.name() for each in functions], [each.session.name for each in sessions], stem
+        ),
     }
 
 
@@ -309,7 +330,7 @@ def _refuse_taken(name: str, text: str, parts: Mapping[str, str], stem: str, int
 def _parts(function: ExportedFunction) -> list[str]:
     """The names that the files derive from the name of a function."""
     derived = ["sizes", "work", "plan", "layout", "host", "status", "wait", "enqueued"]
-    derived += [*VARIANTS, *TEST_PARTS]
+    derived += [*VARIANTS, *TEST_PARTS, *STATUS_WORDS.values()]
     for kernel in function.program.kernels:
         tiles = sum(isinstance(s, Tile) for s in statements_within(kernel.body))
         loops = sum(isinstance(s, For) and s.parallel for s in statements_within(kernel.body))
@@ -323,15 +344,15 @@ def _clash(name: str, other: str) -> DataError:
     return DataError("E0718", f"`{name}` is also the name in C of {other}", help=f"rename `{name}`")
 
 
-def _write(out: Path, files: Mapping[str, str]) -> None:
-    """Write all files or none.
+def _write(out: Path, files: Mapping[str, str]) -> list[str]:
+    """Write all files or none; the names of those that are written.
 
     Raises:
         ToolError: E0911, E0912, E0913.
     """
     try:
         with ending_in_order() as settle:
-            _write_whole(out, files, settle)
+            return _write_whole(out, files, settle)
     except (OSError, ValueError) as trouble:
         reason = (trouble.strerror if isinstance(trouble, OSError) else None) or str(trouble)
         raise ToolError(
@@ -341,14 +362,15 @@ def _write(out: Path, files: Mapping[str, str]) -> None:
         ) from None
 
 
-def _write_whole(out: Path, files: Mapping[str, str], settle: Callable[[], None]) -> None:
+def _write_whole(out: Path, files: Mapping[str, str], settle: Callable[[], None]) -> list[str]:
     """Write all files or none; ``settle`` is called before what is left over is removed."""
     if out.is_dir():
+        files = {n: text for n, text in files.items() if n not in BESIDE or not _foreign(out / n)}
         _refuse_foreign(out, list(files), out)
         with _new_folder(out, settle) as folder:
             _fill(folder, files)
             _replace(folder, out, list(files))
-        return
+        return list(files)
     if os.path.lexists(out):
         raise ToolError(
             "E0911",
@@ -358,6 +380,7 @@ def _write_whole(out: Path, files: Mapping[str, str], settle: Callable[[], None]
     with _parents(out), _new_folder(out.parent, settle) as folder:
         _fill(folder, files)
         folder.rename(out)
+    return list(files)
 
 
 def _refuse_foreign(folder: Path, names: Sequence[str], out: Path) -> None:

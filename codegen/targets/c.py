@@ -30,7 +30,7 @@ from ilang.codegen.targets.cfamily import (
     stored_name,
 )
 from ilang.codegen.targets.identifiers import function_identifier, identifier
-from ilang.codegen.targets.library import PREFIX, linked, prefixed
+from ilang.codegen.targets.library import PREFIX, linked, own, prefixed
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import DeferredPacking, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
@@ -55,7 +55,7 @@ INCLUDES = (
 
 def emit(program: ir.Program, stoppable: bool = False) -> str:
     """A program as one self-contained C text; ``stoppable`` for one that ``codegen/stopping.py`` can stop."""
-    body = _implementation([program], stoppable=stoppable)
+    body = _implementation(program, stoppable)
     includes = (*INCLUDES, *c_stop.INCLUDES) if stoppable else INCLUDES
     return "\n".join([*includes, "", *declarations(program), "", *body]) + "\n"
 
@@ -64,67 +64,83 @@ def emit_source(
     programs: Sequence[ir.Program],
     stem: str,
     sessions: SessionsText | None = None,
-) -> str:
-    """The implementation that goes with ``emit_header``; the functions of programs may have variants."""
-    includes, more = (sessions.includes(), [*sessions.lines()]) if sessions else ((), [])
-    lines = [f'#include "{stem}.h"', "", *INCLUDES, *includes, "", *c_variants.NAMES]
-    beginning = f"{beginning_of(programs)}_{PREFIX}"
-    lines += _implementation(programs, has_variants=True, more=more, prefix=beginning)
-    return "\n".join(lines) + "\n"
+) -> tuple[str, str]:
+    """The support header and the implementation that go with ``emit_header``; functions of programs may have variants.
 
-
-def _implementation(
-    programs: Sequence[ir.Program],
-    stoppable: bool = False,
-    has_variants: bool = False,
-    more: Sequence[str] = (),
-    prefix: str = PREFIX,
-) -> Iterator[str]:
-    """The parts of the library that programs use, and the programs, which are for one machine; ``more`` after them.
-
-    The names of parts begin with ``prefix``. What comes after programs is in no variant of theirs.
+    What comes after programs is in no variant of theirs.
     """
-    emissions = [_Emission(program, stoppable, has_variants) for program in programs]
-    body = [line for each in emissions for line in each.lines()]
-    parts, text = c_library.parts(programs[0].machine), "\n".join(body)
-    lines = [*linked(text, parts), *body]
+    includes, more = (sessions.includes(), [*sessions.lines()]) if sessions else ((), [])
+    emissions = [_Emission(program, has_variants=True) for program in programs]
+    around = [line for each in emissions for line in each.around()]
+    body = [line for each in emissions for line in each.functions()]
+    parts, text = c_library.parts(programs[0].machine), "\n".join([*around, *body])
+    support = [*linked(text, parts), *around]
     if more:
-        lines += c_variants.once([*linked("\n".join(more), parts, before=text), *more])
-    yield from prefixed(lines, parts, prefix)
+        support += c_variants.once(linked("\n".join(more), parts, before=text))
+        body += c_variants.once(more)
+    renamed = own("\n".join([text, *more]), parts, f"{beginning_of(programs)}_{PREFIX}")
+    head = [f'#include "{stem}.h"', "", *INCLUDES, *includes, "", *renamed, *c_variants.NAMES]
+    files = ([*head, *prefixed(support, parts)], prefixed(body, parts))
+    support_text, source_text = ("\n".join(lines) + "\n" for lines in files)
+    return support_text, source_text
+
+
+def _implementation(program: ir.Program, stoppable: bool) -> Iterator[str]:
+    """The parts of the library that a program uses, and the program."""
+    body = list(_Emission(program, stoppable).lines())
+    parts = c_library.parts(program.machine)
+    yield from prefixed([*linked("\n".join(body), parts), *body], parts)
 
 
 class _Emission:
     """The implementation of one program."""
 
-    def __init__(self, program: ir.Program, stoppable: bool, has_variants: bool) -> None:
+    def __init__(
+        self, program: ir.Program, stoppable: bool = False, has_variants: bool = False
+    ) -> None:
         self.program = program
         self.stoppable = stoppable
-        self.has_variants = has_variants
+        self.entry = Entry(host_of(program), signature(program), has_variants)
         self.name = function_identifier(program.name)
-        self.functions = [
+        self.kernels = [
             KernelFunctions(program, kernel, f"{self.name}_{kernel.name}", stoppable)
             for kernel in program.kernels
         ]
         self.tiles = [
             _tile_text(s, functions)
-            for functions in self.functions
+            for functions in self.kernels
             for s in ir.statements_within(functions.kernel.body)
             if isinstance(s, ir.Tile) and s.registers is not None
         ]
 
     def lines(self) -> Iterator[str]:
-        """The functions of the program."""
+        """The functions of the program, one text."""
         yield from c_stop.hooks(self.name) if self.stoppable else ()
+        yield from self._tiles()
+        yield from self._kernels()
+        yield from self.entry.lines()
+
+    def around(self) -> Iterator[str]:
+        """Tiles in registers and the layout of the workspace, which the functions of the program need."""
+        yield from self._tiles()
+        yield from self.entry.layout()
+
+    def functions(self) -> Iterator[str]:
+        """The functions that run: of the kernels, and that of the program."""
+        yield from self._kernels()
+        yield from self.entry.function()
+
+    def _tiles(self) -> Iterator[str]:
         if self.tiles:
             yield "#ifdef __GNUC__"
             for text in self.tiles:
                 yield from text.lines()
             yield "#endif"
             yield ""
-        for kernel, functions in zip(self.program.kernels, self.functions, strict=True):
+
+    def _kernels(self) -> Iterator[str]:
+        for kernel, functions in zip(self.program.kernels, self.kernels, strict=True):
             yield from self._kernel(kernel, functions)
-        host = host_of(self.program)
-        yield from Entry(host, signature(self.program), self.has_variants).lines()
 
     def _kernel(self, kernel: ir.Kernel, functions: KernelFunctions) -> Iterator[str]:
         for loop, outline in outlined(kernel.body):
@@ -210,7 +226,7 @@ class _Emission:
         if stored:
             yield f"{indent}const int {stored} = {text.stored()};"
         if not condition:
-            yield f"{indent}{text.call()}"
+            yield text.call(indent)
             yield "#else"
             if stored:
                 yield f"{indent}const int {stored} = 0;"
@@ -218,7 +234,7 @@ class _Emission:
             yield "#endif"
             return
         yield f"{indent}if ({condition}) {{"
-        yield f"{indent}{INDENT}{text.call()}"
+        yield text.call(indent + INDENT)
         yield f"{indent}}} else"
         if stored:
             yield "#else"

@@ -24,12 +24,52 @@ STATUS = {
     4: "an index read from an array is out of range",
 }
 """The statuses that generated functions return."""
+STATUS_WORDS = {
+    0: "ok",
+    1: "null_pointer",
+    2: "overlap",
+    3: "too_large",
+    4: "bad_index",
+    5: "no_file",
+    6: "bad_file",
+    7: "other_arrays",
+    8: "failed_rank",
+    9: "failed_nccl",
+}
+"""The names of statuses, after that of the function; those of sessions are among them."""
+NO_STATUS = '"no such status"'
+"""The meaning of any other number, in C."""
 
 
 def statuses(program: Program) -> dict[int, str]:
     """The statuses that the function of a program returns: no 4 where it reads no indices from arrays."""
     reads = host_of(program).ranges
     return {code: text for code, text in STATUS.items() if code != 4 or reads}
+
+
+def status_declarations(name: str, meanings: Mapping[int, str]) -> Iterator[str]:
+    """The names of statuses, and the declaration of the function that says what one means."""
+    yield f"/* What {name} returns, and the same in words. */"
+    yield "enum {"
+    for code in meanings:
+        comma = "" if code == max(meanings) else ","
+        yield f"{INDENT}{name}_{STATUS_WORDS[code]} = {code}{comma}"
+    yield "};"
+    yield f"const char *{name}_status(int status);"
+
+
+def status_lines(
+    name: str, meanings: Mapping[int, str], otherwise: str = NO_STATUS
+) -> Iterator[str]:
+    """The function that says what a status means; ``otherwise`` is what any other one means."""
+    yield f"const char *{name}_status(int status)"
+    yield "{"
+    yield f"{INDENT}switch (status) {{"
+    yield from (f'{INDENT}case {code}: return "{text}";' for code, text in meanings.items())
+    yield f"{INDENT}default: return {otherwise};"
+    yield f"{INDENT}}}"
+    yield "}"
+    yield ""
 
 
 def _scaled(factor: str, extent: str) -> str:
@@ -74,6 +114,19 @@ def wrapped(head: str, words: Sequence[str], tail: str) -> str:
     return head + "\n" + ",\n".join(indent + word for word in words) + tail
 
 
+def several_a_line(head: str, words: Sequence[str], tail: str) -> str:
+    """A list in parentheses, as many words a line as fit."""
+    indent = " " * (len(head) - len(head.lstrip())) + INDENT
+    lines = [head]
+    for n, word in enumerate(words):
+        text = word + ("," if n < len(words) - 1 else tail)
+        if len(lines[-1]) + 1 + len(text) <= WIDEST:
+            lines[-1] += (" " if n and len(lines[-1]) > len(indent) else "") + text
+        else:
+            lines.append(indent + text)
+    return "\n".join(lines)
+
+
 class Entry:
     """Text of ``NAME_plan``, ``NAME_work`` and ``NAME``: a host program in C."""
 
@@ -93,9 +146,18 @@ class Entry:
 
     def lines(self) -> Iterator[str]:
         """All three functions."""
+        yield from self.layout()
+        yield from self.function()
+
+    def layout(self) -> Iterator[str]:
+        """The layout of the workspace, and the declarations of the variants of the function."""
         yield from self._plan()
-        yield from c_variants.once(self._work()) if self.has_variants else (*self._work(), "")
-        yield from self._function()
+        if self.has_variants:
+            more = status_lines(self.name, statuses(self.program))
+            yield from c_variants.once((*self._work(), "", *more))
+            yield from c_variants.declared(self.name)
+        else:
+            yield from (*self._work(), "")
 
     def _work(self) -> Iterator[str]:
         yield f"size_t {self.name}_work(const {self.name}_sizes *sizes)"
@@ -244,22 +306,20 @@ class Entry:
         listed = f"(const int64_t[]){{{', '.join(words)}}}" if words else "NULL"
         return f"{len(words)}, {listed}"
 
-    def _function(self) -> Iterator[str]:
+    def function(self) -> Iterator[str]:
+        """The function itself."""
         if not self.has_variants:
             yield from self._running(self.signature)
             return
-        yield from c_variants.declared(self.name)
         head, named = f"int {self.name}(", f"int IL_NAMED({self.name})("
         yield from self._running(self.signature.replace(head, named, 1))
 
     def _chosen(self) -> Iterator[str]:
-        """The statements that leave the work to the newest variant that this processor can run."""
+        """The statement that leaves the work to the newest variant that this processor can run."""
         arrays = [self._array(argument.buffer) for argument in arguments_of(self.program)]
-        for variant in c_variants.VARIANTS if self.has_variants else ():
-            yield f"#ifdef IL_WITH_{variant}"
-            call = f"{INDENT}if (has_{variant}()) return {self.name}_{variant}("
-            yield wrapped(call, ["sizes", *arrays, "work"], ");")
-            yield "#endif"
+        if self.has_variants:
+            call = f"{INDENT}RETURN_NEWEST({self.name}, ("
+            yield several_a_line(call, ["sizes", *arrays, "work"], "));")
 
     def _running(self, signature: str) -> Iterator[str]:
         """A function that checks its arguments and runs the kernels."""
@@ -332,4 +392,4 @@ class Entry:
         words += ["plan.scratch_bytes"] if launch.divided else []
         kernel = f"{self.name}_{self.program.kernels[launch.kernel].name}"
         tests = " && ".join(f"{self.spelling.size(n)} > 0" for n in launch.needs)
-        return wrapped(f"{INDENT}{f'if ({tests}) ' if tests else ''}{kernel}(", words, ");")
+        return several_a_line(f"{INDENT}{f'if ({tests}) ' if tests else ''}{kernel}(", words, ");")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.c_entry import statuses, wrapped
+from ilang.codegen.targets.c_entry import status_declarations, statuses, wrapped
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, comment
 from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
 from ilang.core.ir.kernel import Program
@@ -39,6 +39,7 @@ def emit_header(programs: Sequence[Program], more: Sequence[str] = ()) -> str:
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     for program in programs:
         lines += [*declarations(program), ""]
+        lines += [*status_declarations(function_identifier(program.name), statuses(program)), ""]
     lines += more
     lines += ["#ifdef __cplusplus", "}", "#endif", "", "#endif"]
     return "\n".join(lines) + "\n"

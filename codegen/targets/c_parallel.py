@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.c_entry import WIDEST, wrapped
+from ilang.codegen.targets.c_entry import several_a_line
 from ilang.codegen.targets.c_stop import shared
 from ilang.codegen.targets.cfamily import INDENT, Spelling, deferred_name
 from ilang.codegen.targets.identifiers import identifier
@@ -89,7 +89,7 @@ class KernelFunctions:
             )
             yield f"/* iterations first to last - 1 of {names_text} */"
             words = ["int64_t first", "int64_t last", *words]
-        yield wrapped(f"static void {self.name_of(outline)}(", words, ")")
+        yield several_a_line(f"static void {self.name_of(outline)}(", words or ["void"], ")")
         yield "{"
         for number in outline.private:
             buffer = self.program.buffers[number]
@@ -115,7 +115,7 @@ class KernelFunctions:
         yield f"{inside}const int64_t iterations = {self._iterations(estimate)};"
         yield f"{inside}const int sharing = {self._shares(estimate, 'iterations')};"
         yield f"{inside}if (sharing < 2) {{"
-        yield filled(f"{inside}{INDENT}{name}(", alone, ");")
+        yield several_a_line(f"{inside}{INDENT}{name}(", alone, ");")
         yield f"{inside}}} else {{"
         if self.stoppable:
             yield from shared(name, parts, inside + INDENT)
@@ -123,7 +123,7 @@ class KernelFunctions:
             yield "#ifdef _OPENMP"
             yield "#pragma omp parallel num_threads(sharing)"
             yield "#endif"
-            yield filled(f"{inside}{INDENT}{name}(", parts, ");")
+            yield several_a_line(f"{inside}{INDENT}{name}(", parts, ");")
         yield f"{inside}}}"
         yield f"{indent}}}"
 
@@ -169,16 +169,3 @@ class KernelFunctions:
         words = [f"(double){self.spelling.size(n)}" for n in estimate.times]
         words += [f"{estimate.time:.15g}"] if estimate.time != 1 or not words else []
         return " * ".join(words)
-
-
-def filled(head: str, words: Sequence[str], tail: str) -> str:
-    """A list in parentheses, as many words a line as fit."""
-    indent = " " * (len(head) - len(head.lstrip())) + INDENT
-    lines = [head]
-    for n, word in enumerate(words):
-        text = word + ("," if n < len(words) - 1 else tail)
-        if len(lines[-1]) + 1 + len(text) <= WIDEST:
-            lines[-1] += (" " if n and len(lines[-1]) > len(indent) else "") + text
-        else:
-            lines.append(indent + text)
-    return "\n".join(lines)

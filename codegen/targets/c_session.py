@@ -20,8 +20,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
+from ilang.codegen.targets.c_entry import NO_STATUS, status_declarations, status_lines, wrapped
 from ilang.codegen.targets.c_entry import STATUS as STATUS_OF_PROGRAMS
-from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.c_header import parameters
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, listed, literal
 from ilang.codegen.targets.identifiers import function_identifier, member_identifier
@@ -59,6 +59,8 @@ class SessionText:
     """The last parameters of most functions."""
     statuses_of_ranks: Mapping[int, str] = {8: "another rank has failed"}
     """The statuses that a run of several ranks may return as well."""
+    other_status = NO_STATUS
+    """The meaning of a number that is none of them, in C."""
     declared: tuple[str, ...] = ("run", "save", "load")
     """The functions in the header that all sessions have."""
     comments: Mapping[str, str] = {
@@ -103,6 +105,7 @@ class SessionText:
         yield from (f" * returns {code}: {text}" for code, text in self._statuses().items())
         yield from self._further_statuses()
         yield " */"
+        yield from status_declarations(self.name, self._statuses())
 
     def _declaration(self, part: str) -> Iterator[str]:
         """The declaration of a function, with its comment."""
@@ -191,6 +194,7 @@ class SessionText:
             yield from self._file(part)
             yield "}"
             yield ""
+        yield from status_lines(self.name, self._statuses(), self.other_status)
 
     def _beginning(self) -> Iterator[str]:
         """The functions that measure the memory of a session, and place and fill its arrays there."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from ilang.codegen.targets import c_terms
-from ilang.codegen.targets.c_entry import FORMULAS, wrapped
+from ilang.codegen.targets.c_entry import FORMULAS, several_a_line
 from ilang.codegen.targets.c_terms import COUNT, RUNS
 from ilang.codegen.targets.c_vector import ACC, LOADED, VectorSpelling, vector_type
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, deferred_name, stored_name
@@ -86,8 +86,8 @@ class TileText:
             words.append(("int64_t stride", "stride"))
         return [declared for declared, _ in words], [argument for _, argument in words]
 
-    def call(self) -> str:
-        """The call of the function; a tile that is ``stored`` by it goes where it belongs."""
+    def call(self, indent: str) -> str:
+        """The call of the function, indented; a tile that is ``stored`` by it goes where it belongs."""
         parameters, arguments = self._parameters()
         if self.tile.fill is not None:
             words = [
@@ -101,7 +101,7 @@ class TileText:
                 f"{stored} ? &{self.plain.element(into.buffer, into.first)} : {arguments[-2]}",
                 f"{stored} ? {self._stride_into(into)} : {self.dims[-1]}",
             ]
-        return f"{self.name}({', '.join(arguments)});"
+        return several_a_line(f"{indent}{self.name}(", arguments, ");")
 
     def _stride_into(self, into: Into) -> str:
         """The number of elements between rows where a whole tile belongs."""
@@ -167,7 +167,7 @@ class TileText:
         counts += ["const int filling"] if self.tile.fill is not None else []
         counts += ["int64_t first_row", "int64_t first_lane"]
         head = f"static inline __attribute__((always_inline)) void {self.name}_part("
-        yield wrapped(head, [*counts, *self._parameters(some=True)[0]], ")")
+        yield several_a_line(head, [*counts, *self._parameters(some=True)[0]], ")")
         yield "{"
         for loop, ends in zip(self.loops[:-1], self.ends, strict=False):
             if ends and loop.variable in self._walked():
@@ -337,7 +337,7 @@ class TileText:
         end = "filling" if filling else "whole"
         head = f"static __attribute__((noinline)) void {self.name}_{end}("
         starts = ["int64_t first_row", "int64_t first_lane"]
-        yield wrapped(head, [*starts, *self._parameters(some=True)[0]], ")")
+        yield several_a_line(head, [*starts, *self._parameters(some=True)[0]], ")")
         yield "{"
         rows = f"{self.name}_most" if len(self.dims) == 2 else str(prod(self.dims[:-1]))
         parts = f"{self.name}_lanes / lanes_{vector_type(self.dtype, self.lanes)}"
@@ -354,7 +354,7 @@ class TileText:
     def _either(self) -> Iterator[str]:
         """The function that is called: a whole tile of one block is one call where registers hold it."""
         parameters, arguments = self._parameters()
-        yield wrapped(f"static inline void {self.name}(", parameters, ")")
+        yield several_a_line(f"static inline void {self.name}(", parameters, ")")
         yield "{"
         words = [
             f"{self.name}_lanes {'>=' if self._overlaps() else '=='} {self.dims[-1]}",
@@ -381,7 +381,7 @@ class TileText:
         """The function of the tile: block by block, its rows and lanes that are inside, part by part."""
         name = identifier(self.program.buffers[self.tile.buffer].name)
         head = f"static __attribute__((noinline)) void {self.name}_any("
-        yield wrapped(head, self._parameters()[0], ")")
+        yield several_a_line(head, self._parameters()[0], ")")
         yield "{"
         ends = self.ends[0] if len(self.dims) == 2 else ()
         rows, lanes = prod(self.dims[:-1]), self.dims[-1]

@@ -18,11 +18,25 @@ VARIANTS = {"v4": (*V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl
 
 
 def header() -> str:
-    """The text of a header: whether a processor has all instruction sets of a variant, and its system keeps them."""
-    return "\n\n".join(
+    """The text of a header: whether a processor can run a variant, and a call of the newest one that it can."""
+    tests = (
         f"#ifdef IL_WITH_{variant}\n\n{_test(variant, sets)}\n\n#endif"
         for variant, sets in VARIANTS.items()
     )
+    return "\n\n".join((*tests, "\n".join(_newest())))
+
+
+def _newest() -> Iterator[str]:
+    """A macro that returns what the newest variant does that this processor can run."""
+    yield "/* return what the newest variant of a function does, where this processor can run one */"
+    for variant in VARIANTS:
+        yield f"#ifdef IL_WITH_{variant}"
+        yield f"#define RETURN_{variant}(name, given) if (has_{variant}()) return name##_{variant} given"
+        yield "#else"
+        yield f"#define RETURN_{variant}(name, given)"
+        yield "#endif"
+    calls = "; ".join(f"RETURN_{variant}(name, given)" for variant in VARIANTS)
+    yield f"#define RETURN_NEWEST(name, given) {calls}"
 
 
 def _test(variant: str, sets: Sequence[str]) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets import c_entry
-from ilang.codegen.targets.c_entry import STATUS, wrapped
+from ilang.codegen.targets.c_entry import STATUS, status_lines, wrapped
 from ilang.codegen.targets.c_header import parameters
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, product
 from ilang.codegen.targets.cuda_header import STREAM, host_signature, signature, wait_signature
@@ -14,6 +14,8 @@ from ilang.core.ir.host import Finite, Host, Launch, Ranges
 
 TRY = "#define TRY(call) do { const int status = (int)(call); if (status != 0) return -status; } while (0)"
 """A call of CUDA's: what it gives other than success is returned."""
+OF_CUDA = 'status < 0 ? cudaGetErrorString((cudaError_t)-status) : "no such status"'
+"""The meaning of a status that is none of ours."""
 UNTOUCHED = "TRY(cudaPeekAtLastError());"
 """The first statement of a function that asks for errors of its launches: one that a caller left is told, and stays."""
 
@@ -48,7 +50,7 @@ class Entry(c_entry.Entry):
         """All of them."""
         yield from super().lines()
         yield from self._for_host()
-        yield from status_lines(self.name, STATUS)
+        yield from status_lines(self.name, STATUS, OF_CUDA)
 
     def _scratch(self) -> Iterator[str]:
         """Room for what tells of an index out of range, and for the private buffers of the kernel that needs most."""
@@ -111,10 +113,10 @@ class Entry(c_entry.Entry):
     def _terms(self, words: Sequence[str]) -> str:
         return f"{{{', '.join(words)}}}"
 
-    def _function(self) -> Iterator[str]:
+    def function(self) -> Iterator[str]:
         """The program's function; of one that looks elements up, what it found, too."""
         if not self.host.ranges:
-            yield from super()._function()
+            yield from super().function()
             return
         given = [*parameters(self.program), "void *work", STREAM, "bool waits"]
         yield "/* the same; where it waits, nothing is computed before all indices are known to be in range */"
@@ -274,18 +276,6 @@ class Entry(c_entry.Entry):
         yield f"{INDENT}return 0;"
         yield "}"
         yield ""
-
-
-def status_lines(name: str, statuses: Mapping[int, str]) -> Iterator[str]:
-    """The function that says what a status means."""
-    yield f"const char *{name}_status(int status)"
-    yield "{"
-    yield f"{INDENT}switch (status) {{"
-    yield from (f'{INDENT}case {code}: return "{text}";' for code, text in statuses.items())
-    yield f'{INDENT}default: return status < 0 ? cudaGetErrorString((cudaError_t)-status) : "no such status";'
-    yield f"{INDENT}}}"
-    yield "}"
-    yield ""
 
 
 def _ints(count: int) -> str:

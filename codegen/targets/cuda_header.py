@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.c_entry import statuses, wrapped
+from ilang.codegen.targets.c_entry import status_declarations, statuses, wrapped
 from ilang.codegen.targets.c_header import (
     argument_lines,
     guard_of,
@@ -72,8 +72,7 @@ def declarations(program: Program) -> Iterator[str]:
     yield " */"
     yield f"{host_signature(program)};"
     yield ""
-    yield "/* What a status means. */"
-    yield f"const char *{name}_status(int status);"
+    yield from status_declarations(name, statuses(program))
 
 
 def signature(program: Program) -> str:

@@ -23,7 +23,7 @@ from ilang.codegen.targets import c_session
 from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.c_session import COUNTED_RANKS, sizes_of
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, literal
-from ilang.codegen.targets.cuda_entry import UNTOUCHED, status_lines
+from ilang.codegen.targets.cuda_entry import OF_CUDA, UNTOUCHED
 from ilang.codegen.targets.cuda_header import LOOKS, STREAM
 from ilang.codegen.targets.identifiers import function_identifier
 from ilang.codegen.targets.session import EmittedSession, KeptTensor, Stage, Uniform
@@ -46,6 +46,7 @@ class SessionText(c_session.SessionText):
         **c_session.SessionText.statuses_of_ranks,
         9: "NCCL has failed, and says why where NCCL_DEBUG is WARN",
     }
+    other_status = OF_CUDA
     declared = ("run", "run_host", "save", "load")
     comments: Mapping[str, str] = {
         "bytes": "Bytes of memory of the device that a session needs; SIZE_MAX if no memory is as large.",
@@ -61,11 +62,6 @@ class SessionText(c_session.SessionText):
         self.settings = [each for each in session.kept if each.place]
 
     # -- the header ----------------------------------------------------------------------------------------------------
-
-    def declarations(self) -> Iterator[str]:
-        """The struct and the functions of a session."""
-        yield from super().declarations()
-        yield f"const char *{self.name}_status(int status);"
 
     def _comment(self, part: str) -> Iterator[str]:
         if part != "run":
@@ -94,11 +90,6 @@ class SessionText(c_session.SessionText):
         yield f'status = {name}_save(&model, "{name}.safetensors", stream);'
 
     # -- the functions -------------------------------------------------------------------------------------------------
-
-    def lines(self) -> Iterator[str]:
-        """The functions of a session."""
-        yield from super().lines()
-        yield from status_lines(self.name, self._statuses())
 
     def _looked(self) -> Iterator[str]:
         yield f"{INDENT}{UNTOUCHED}"

@@ -16,7 +16,8 @@ RESERVED = frozenset(
     reinterpret_cast requires static_assert static_cast template this thread_local throw true try typeid typename
     typeof using virtual wchar_t xor xor_eq linux unix main
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t intptr_t uintptr_t ptrdiff_t
-    NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C WITH_MPI WITH_NCCL MOST_THREADS
+    NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C WITH_MPI WITH_NCCL
+    RETURN_v3 RETURN_v4 RETURN_NEWEST MOST_THREADS
     MOST_SCRATCH ENOUGH INLINED MOST_BLOCKS BLOCK_WORK BLOCK_TERMS BLOCK_ELEMENTS LINE MAX_LANES MIN_LANES CHOSEN_LANES
     LEAVES call_stop IN_REGISTER
     running_stop ALIGNED FETCH SCALAR STRAIGHT FUSED MOST_DIVIDED quad quad_anywhere SHUFFLED VECTOR HELD stored_array

@@ -128,6 +128,24 @@ def prefixed(
     yield from TOKEN.sub(renamed, "\n".join(lines)).split("\n")
 
 
+MACRO = re.compile(r"^#define (\w+)", re.MULTILINE)
+
+
+def own(text: str, parts: Sequence[HeaderPart], prefix: str) -> Iterator[str]:
+    """Lines by which the parts that a text names have a prefix of their own, where the text says ``il_`` alone.
+
+    Two files that begin so may be one translation unit: what the second one defines anew, the first one has read.
+    """
+    yield "/* names of this library alone: its files and those of another may be compiled as one */"
+    for part in _wanted(text, parts):
+        macros = MACRO.findall(part.text)
+        for name in dict.fromkeys(name.removesuffix("(") for name in part.names):
+            yield f"#undef {PREFIX}{name}"
+            if name not in macros:
+                yield f"#define {PREFIX}{name} {prefix}{name}"
+    yield ""
+
+
 def _named(text: str) -> set[str]:
     """Every word of a C text, but for comments; what is called or launched is named both with ``(`` and without."""
     words = set(WORD.findall(COMMENT.sub(" ", text)))

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from math import prod
 
+from ilang.codegen.targets.c_entry import STATUS_WORDS
 from ilang.core.dtype import BYTES
 from ilang.core.ir.kernel import Program
 from ilang.core.machine import Machine
 from ilang.core.record import record
 
-PARTS = ("bytes", "init", "run", "save", "load", "arrays", "sizes", "work")
-"""Endings after the name of a session: its functions, and that of its program."""
-DEVICE_PARTS = (*PARTS, "run_host", "status", "set")
+FUNCTIONS = ("bytes", "init", "run", "save", "load", "arrays", "sizes", "work", "status")
+PARTS = (*FUNCTIONS, *STATUS_WORDS.values())
+"""Endings after the name of a session: its functions, that of its program, and its statuses."""
+DEVICE_PARTS = (*PARTS, "run_host", "set")
 """The same on a device."""
 TITLES = {
     "parameter": "parameters; a run that changes one exchanges its two arrays",

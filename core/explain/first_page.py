@@ -82,19 +82,36 @@ def _ports(page: Explanation, width: int) -> str:
 
 
 def _formulas(formulas: Sequence[Formula], width: int, indented: bool = False) -> str:
-    """The formulas, after the definitions that they are of."""
-    first = max((len(each.definition) for each in formulas), default=0)
-    margin = first + 4 if first else 2 * indented
-    lines: list[str] = []
-    for number, each in enumerate(formulas[:MOST_FORMULAS]):
-        again = number and formulas[number - 1].definition == each.definition
-        definition = "" if again else each.definition
-        label = f"  {definition.ljust(first)}  " if first else "  " * indented
-        lines += _broken(label + each.text, width, margin)
+    """The first formulas, after the definitions that they are of, and how many there are more."""
+    lines = _formula_lines(formulas[:MOST_FORMULAS], width, 2 * indented)
     if MOST_FORMULAS < len(formulas):
         rest = len(formulas) - MOST_FORMULAS
-        lines.append(f"{' ' * margin}… and {rest} more: --emit shapes lists every step")
+        lines.append(f"{' ' * _margin(formulas)}… and {rest} more: --emit shapes lists every step")
     return "\n".join(lines)
+
+
+def ascii_formulas(formulas: Sequence[Formula], width: int) -> list[str]:
+    """Formulas after the definitions that they are of, in lines of a width, in ASCII."""
+    lines = _formula_lines(formulas, width - 2, 0)
+    return ["".join(ASCII.get(c, c) for c in line.removeprefix("  ")) for line in lines]
+
+
+def _margin(formulas: Sequence[Formula]) -> int:
+    """The columns before a formula; 0 where there are no definitions."""
+    first = max((len(each.definition) for each in formulas), default=0)
+    return first + 4 if first else 0
+
+
+def _formula_lines(formulas: Sequence[Formula], width: int, indent: int) -> list[str]:
+    """Formulas after the definitions that they are of; ``indent`` is for those without definitions."""
+    margin = _margin(formulas)
+    lines: list[str] = []
+    for number, each in enumerate(formulas):
+        again = number and formulas[number - 1].definition == each.definition
+        definition = "" if again else each.definition
+        label = f"  {definition.ljust(margin - 4)}  " if margin else " " * indent
+        lines += _broken(label + each.text, width, margin or indent)
+    return lines
 
 
 def _broken(line: str, width: int, margin: int) -> Iterator[str]:

@@ -93,7 +93,7 @@ STRICT = (
     "-Wno-tautological-compare",
 )
 AROUND = re.compile(
-    r"^(?:static int (?:\w+_plan|measure|check|derive|multiply|compose)|size_t \w+_work)\(",
+    r"^(?:static int (?:\w+_plan|il_(?:measure|check|derive|multiply|compose))|size_t \w+_work)\(",
     re.MULTILINE,
 )
 """Of an emitted text, the functions that look at extents and pointers before the loops."""
@@ -169,11 +169,13 @@ def source(batch: Sequence[Program], mode: str) -> str:
 
     What comes before the loops is not optimised: it is as much text again as they are, and made of no vectors.
     """
-    text = c.emit_source(batch, "batch")
+    text = "".join(c.emit_source(batch, "batch"))
     if mode in OPTIMISED:
         text = AS_WRITTEN + AROUND.sub(r"AS_WRITTEN \g<0>", text)
     if mode in ("threads", "races"):
-        text = text.replace(f"#define ENOUGH {CPU.threads.enough_work}\n", "#define ENOUGH 2\n")
+        text = text.replace(
+            f"#define il_ENOUGH {CPU.threads.enough_work}\n", "#define il_ENOUGH 2\n"
+        )
     return text + DRIVER.replace("ENTRIES", "\n".join(_entries(batch)))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen.targets.c_entry import STATUS
+from ilang.codegen.targets.c_entry import STATUS, STATUS_WORDS
 from ilang.core.dtype import DTYPES
 from ilang.core.einx_ops import EINX_OPS
 from ilang.core.ir import primitives
@@ -131,7 +131,8 @@ def test_operators() -> None:
 
 
 def test_status_codes() -> None:
-    assert table(LANGUAGE, "status") == [[str(code), says] for code, says in STATUS.items()]
+    rows = [[str(code), STATUS_WORDS[code], says] for code, says in STATUS.items()]
+    assert table(LANGUAGE, "status") == rows
 
 
 def test_pipeline() -> None:

@@ -341,7 +341,10 @@ def test_installs_what_a_program_needs(tmp_path: Path) -> None:
     assert "Libs: -L${libdir} -lmodel" in described
     assert make(tmp_path / "out", "clean").returncode == 0
     assert names_in(tmp_path / "out") == sorted(
-        ["Makefile", "model.c", "model.h", "model.pc", "model_test.c"]
+        [
+            *("CMakeLists.txt", "Makefile", "README.md", "model.c", "model.h", "model.pc"),
+            *("model_example.c", "model_support.h", "model_test.c"),
+        ]
     )
 
 
@@ -432,7 +435,7 @@ def test_same_bytes_everywhere(tmp_path: Path) -> None:
         told.append(
             {p.relative_to(out): p.read_bytes() for p in sorted(out.rglob("*")) if p.is_file()}
         )
-    assert len(told[0]) == 15
+    assert len(told[0]) == 27
     assert told[0] == told[1]
 
 
@@ -449,26 +452,51 @@ def test_every_function_of_the_library_is_called(tmp_path: Path) -> None:
     """Some compilers warn of a static function that nobody calls, even of an inline one."""
     for name, text in PROGRAMS.items():
         build(text, tmp_path / name)
-        source = (tmp_path / name / "model.c").read_text()
-        for function in re.findall(
-            r"^(?:static|\w+_il_INLINED) [\w *]*?(\w+)\(", source, re.MULTILINE
-        ):
+        files = (tmp_path / name / file for file in ("model_support.h", "model.c"))
+        source = "".join(file.read_text() for file in files)
+        for function in re.findall(r"^(?:static|il_INLINED) [\w *]*?(\w+)\(", source, re.MULTILINE):
             assert 1 < len(re.findall(rf"\b{function}\(", source)), function
+
+
+FORMULAS = """\
+/* attention:
+ *     scores  scores[i,j] = sum_k q[i,k]*k[j,k]
+ *     shift   shift[i,j] = scores[i,j] - max_k scores[i,k]
+ *     exp     exp[i,j] = exp(shift[i,j])
+ *     norm    norm[i,j] = exp[i,j] / sum_k exp[i,k]
+ *     mix     out[i,k] = sum_j norm[i,j]*v[j,k]
+ *
+ * model.c: written by `i build` from the program in model_support.h.
+ */
+
+#include "model_support.h"
+"""
 
 
 def test_program_stands_at_the_top(tmp_path: Path) -> None:
     build(ATTENTION, tmp_path)
-    text = (tmp_path / "model.c").read_text()
-    assert text.startswith(
-        "/* model.c: written by `i build` from this program:\n *\n *     # attention.i\n"
-        " *     scores = ik*jk~ijk >> +ijk~ij\n"
+    assert (
+        (tmp_path / "model_support.h")
+        .read_text()
+        .startswith(
+            "/* model_support.h: written by `i build` from this program:\n *\n *     # attention.i\n"
+            " *     scores = ik*jk~ijk >> +ijk~ij\n"
+        )
     )
+
+
+def test_formulas_stand_at_the_top(tmp_path: Path) -> None:
+    build(ATTENTION, tmp_path)
+    assert (tmp_path / "model.c").read_text().startswith(FORMULAS)
+    build(MATMUL, tmp_path)
+    text = (tmp_path / "model.c").read_text()
+    assert text.startswith("/* matmul: out[i,j] = sum_k a[i,k]*b[k,j]\n *\n * model.c: written by")
 
 
 def test_names_at_file_scope_are_known(tmp_path: Path) -> None:
     """Everything the files define is a part of a function, a name of the test, or has the prefix of headers."""
     defined = re.compile(
-        r"^(?:static |\w+_il_INLINED |int |size_t )[^=;(]*?(\w+)(?:\(|\[\] = |= )|^\} (\w+);|^#define (\w+)",
+        r"^(?:static |il_INLINED |int |size_t )[^=;(]*?(\w+)(?:\(|\[\] = |= )|^\} (\w+);|^#define (\w+)",
         re.MULTILINE,
     )
     for name, text in PROGRAMS.items():
@@ -489,8 +517,7 @@ def test_names_at_file_scope_are_known(tmp_path: Path) -> None:
             known |= {function.name(), *project._parts(function)}
         assert len(found) > len(functions)
         known |= {"__attribute__", "IL_JOINED", "IL_OF_VARIANT", "IL_NAMED"}
-        ours = f"{functions[0].name()}_il_"
-        assert not {word for word in found - known if not word.startswith(ours)}
+        assert not {word for word in found - known if not word.startswith("il_")}
     assert "test_21" in TEST_PARTS
 
 
@@ -663,7 +690,9 @@ def test_stem_is_a_harmless_identifier(given: str, stem: str, tmp_path: Path) ->
     assert file_stem(given) == stem
     assert re.fullmatch(r"[A-Za-z]\w*", stem, re.ASCII)
     names = [path.name for path in build(MATMUL, tmp_path / "out", given)]
-    assert names == [f"{stem}.h", f"{stem}.c", "Makefile", f"{stem}_test.c", f"{stem}.pc"]
+    parts = (".h", ".c", "_support.h", "_example.c", "_test.c", ".pc")
+    others = ["Makefile", "CMakeLists.txt", "README.md"]
+    assert sorted(names) == sorted([*(stem + part for part in parts), *others])
     assert names_in(tmp_path / "out") == sorted(names)
 
 
@@ -671,6 +700,7 @@ OLD = {
     "model.h": "/* model.h: how to call what is in model.c. Written by `i build`.\n *\n */\nold header",
     "model.c": "/* model.c: written by `i build` from this program:\n */\nold source",
     "Makefile": "# Makefile of libother, written by `i build`.\n",
+    "model_support.h": "/* model_support.h: written by `i build` from this program:\n */\nold support",
     "model_test.c": "/* model_test.c: every function\n *\n"
     " * Prints a line for each test; the exit status is 1 if one fails. Written by `i build`.\n",
     "model.pc": "prefix=/usr\r\nName: model\r\nDescription: Functions on arrays, written by `i build`\r\n",
@@ -745,7 +775,7 @@ FOREIGN = {
     "Makefile": "all:\n\techo mine\n",
     "model.c": "/* Replaces what was written by `i build`. */\nint mine;\n",
     "model.h": "",
-    "model_test.c": f"{'/' * 2000}\n{OLD['model_test.c']}",
+    "model_test.c": f"{'/' * 9000}\n{OLD['model_test.c']}",
     "model.pc": "Name: model\nDescription: mine\n",
 }
 
@@ -761,6 +791,56 @@ def test_leaves_the_files_of_somebody_else(name: str, beside: str, tmp_path: Pat
     before = contents(out)
     refused(lambda: build(MATMUL, out), "E0913", f"{out / name} was not written by `i build`")
     assert contents(out) == before
+
+
+def test_does_without_files_that_somebody_else_has(tmp_path: Path) -> None:
+    for name in ("README.md", "CMakeLists.txt"):
+        (tmp_path / name).write_text("mine")
+    written = [path.name for path in build(MATMUL, tmp_path)]
+    assert "model.c" in written
+    for name in ("README.md", "CMakeLists.txt"):
+        assert name not in written
+        assert (tmp_path / name).read_text() == "mine"
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
+@pytest.mark.parametrize("switch", ["NATIVE", "PORTABLE", "BUILD_SHARED_LIBS"])
+def test_cmake_builds_and_tests(switch: str, tmp_path: Path) -> None:
+    """A project inside of another, which links it, and its own test."""
+    build(MATMUL, tmp_path / "mm")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(outer C)\nenable_testing()\n"
+        "add_subdirectory(mm)\nadd_executable(mine main.c)\ntarget_link_libraries(mine model)\n"
+    )
+    (tmp_path / "main.c").write_text(
+        '#include "model.h"\nint main(void) { return matmul_work(0) != SIZE_MAX; }\n'
+    )
+    words = (
+        ["cmake", "-B", "build", f"-D{switch}=ON"],
+        ["cmake", "--build", "build", "-j2"],
+        ["ctest", "--test-dir", "build/mm", "--output-on-failure"],
+        ["build/mine"],
+    )
+    for command in words:
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "warning" not in done.stdout + done.stderr
+
+
+@needs_make
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (MATMUL, "matmul: done\n3\n6\n3\n6\n"),
+        ("rows(x[4096,512]) = +ij~i\n", "rows: done\n" + 16 * "768\n"),
+        ("types(x: i32[n], y: i32[n]) = i+i~i\n", "types: done\n2\n4\n"),
+        ("large(x[4096,8192]) = +ij~i\n", ""),
+    ],
+)
+def test_the_example_runs(text: str, said: str, tmp_path: Path) -> None:
+    build(text, tmp_path)
+    done = make(tmp_path, "example", f"CFLAGS={STRICT}")
+    assert done.stdout.endswith(f"./model_example\n{said}"), done.stderr
 
 
 @pytest.mark.parametrize("name", FOREIGN)

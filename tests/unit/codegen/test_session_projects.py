@@ -130,10 +130,14 @@ def test_a_project_passes_its_test_without_a_warning(
 ) -> None:
     out = built(name, tmp_path)
     files = [Path(line).name for line in capsys.readouterr().out.split()]
-    assert files == ["model.h", "model.c", "Makefile", "model_test.c", "model.pc"]
+    sources = ["model.h", "model.c", "model_support.h", "model_example.c"]
+    assert files == [
+        *sources, "Makefile", "CMakeLists.txt", "model_test.c", "model.pc", "README.md"
+    ]  # fmt: skip
     said = made(out, "test", "CFLAGS=-O1 -std=c99 -Wall -Wextra -Werror")
     assert f"{PROJECTS[name][1]} 3 runs: ok" in said
     assert not list(out.glob("*.safetensors*")), "the test leaves no file"
+    assert ": 3 runs\n" in made(out, "example", "CFLAGS=-O1 -std=c99 -Wall -Wextra -Werror")
 
 
 @pytest.mark.parametrize("name", ["momentum", "wide", "counter"])
