@@ -18,6 +18,7 @@ from itertools import groupby
 from pathlib import Path
 
 from ilang.core.record import record
+from ilang.core.walks import reached
 
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 WORD = re.compile(r"([A-Za-z_]\w*)(?:<\w+>)?(\(|<<<)?")
@@ -92,12 +93,9 @@ def linked(text: str, parts: Sequence[HeaderPart], before: str = "") -> Iterator
 def _wanted(text: str, parts: Sequence[HeaderPart]) -> list[HeaderPart]:
     """The parts that a text names, and those that these name."""
     owners = {name: number for number, part in enumerate(parts) for name in part.names}
-    pending, taken = _named(text), set[int]()
-    while pending:
-        number = owners.get(pending.pop())
-        if number is not None and number not in taken:
-            taken.add(number)
-            pending |= _named_by_part(parts[number].text)
+    texts = {name: parts[number].text for name, number in owners.items()}
+    named = reached(_named(text), lambda n: _named_by_part(texts[n]) if n in texts else ())
+    taken = {owners[name] for name in named & owners.keys()}
     return [part for number, part in enumerate(parts) if number in taken]
 
 

@@ -30,6 +30,7 @@ from ilang.core.ir.scalar import Operand
 from ilang.core.names import Names
 from ilang.core.record import replace
 from ilang.core.source import Span
+from ilang.core.walks import parts_first
 
 
 class Emission:
@@ -56,16 +57,8 @@ class Emission:
 
     def read(self, wanted: Tensor) -> int:
         """The node that a tensor is now; what it is computed from comes before, and nothing is computed twice."""
-        todo = [(wanted, False)]
-        while todo:
-            value, ready = todo.pop()
-            if value in self.latest:
-                continue
-            if ready:
-                self.latest[value] = self._node(value)
-                continue
-            todo.append((value, True))
-            todo += [(each, False) for each in reversed(self._before(value))]
+        for value in parts_first([wanted], self._before, self.latest):
+            self.latest[value] = self._node(value)
         return self.latest[wanted]
 
     @staticmethod

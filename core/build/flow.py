@@ -10,6 +10,7 @@ from ilang.core.ir.graph import Assignment, Elementwise, Node, View
 from ilang.core.ir.graph import operands as graph_operands
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.scalar import Apply, Operand, Scalar
+from ilang.core.walks import parts_first
 
 V = TypeVar("V")
 
@@ -25,18 +26,8 @@ def feeding(
         done: values that are not looked below.
     """
     below: Callable[[Tensor], tuple[Tensor, ...]] = operands if every else flowing
-    known: dict[Tensor, None] = {}
-    todo = [(value, False) for value in reversed(values)]
-    while todo:
-        value, ready = todo.pop()
-        if value in known:
-            continue
-        if ready or (done is not None and value in done):
-            known[value] = None
-            continue
-        todo.append((value, True))
-        todo += [(each, False) for each in reversed(below(value))]
-    return list(known)
+    known = done or {}
+    return list(parts_first(values, lambda value: () if value in known else below(value)))
 
 
 def is_source(value: Tensor) -> bool:

@@ -6,7 +6,7 @@ Example, of ``p.grad =+ p.grad.merge`` with two ranks or more, where n3 stands f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from ilang.core.build.emission import Emission
 from ilang.core.build.settings import Setting
@@ -14,9 +14,10 @@ from ilang.core.build.tensor import SCALAR
 from ilang.core.build.values import NumberTensor, Stored
 from ilang.core.diagnostic import MeaningError
 from ilang.core.ir import functions as ast
-from ilang.core.ir.graph import Node, operands
+from ilang.core.ir.graph import operands
 from ilang.core.record import record
 from ilang.core.source import Span
+from ilang.core.walks import reached
 
 RANKS = "ranks"
 """The name in texts of the number of processes that run a program."""
@@ -116,21 +117,11 @@ class Merges:
     def _is_alone(self, value: int, gradients: Collection[int]) -> bool:
         """Whether a node is computed from a gradient of this rank that was not summed."""
         by_cell = {self.emission.first[each.cell]: each for each in self.known.values()}
-        reached = _below(self.emission.nodes, value, ())
-        summed = {by_cell[node].value for node in reached if node in by_cell}
-        return not _below(self.emission.nodes, value, summed).isdisjoint(gradients)
-
-
-def _below(nodes: Sequence[Node], value: int, without: Collection[int]) -> set[int]:
-    """The nodes that a node is computed from, itself included; some are not looked at."""
-    reached: set[int] = set()
-    todo = [value]
-    while todo:
-        number = todo.pop()
-        if number not in reached and number not in without:
-            reached.add(number)
-            todo += operands(nodes[number])
-    return reached
+        nodes = self.emission.nodes
+        every = reached([value], lambda number: operands(nodes[number]))
+        summed = {by_cell[node].value for node in every if node in by_cell}
+        alone = reached({value} - summed, lambda number: {*operands(nodes[number])} - summed)
+        return not alone.isdisjoint(gradients)
 
 
 def is_sum_over_ranks(each: ast.Assigned) -> bool:

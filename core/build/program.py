@@ -23,6 +23,7 @@ from ilang.core.ir.graph import operands as node_operands
 from ilang.core.limits import check_expressions
 from ilang.core.source import Span
 from ilang.core.suggestion import did_you_mean
+from ilang.core.walks import reached
 
 Given = float | int | Sequence[float | int]
 
@@ -265,14 +266,7 @@ def _forward(run: Routines) -> set[int]:
     """The nodes that what goes back is computed from; of a run that goes nowhere back, all but new values."""
     if run.back is None:
         return set(range(len(run.emission.nodes))) - run.emission.updates
-    forward: set[int] = set()
-    todo = [run.back[0]]
-    while todo:
-        number = todo.pop()
-        if number not in forward:
-            forward.add(number)
-            todo += node_operands(run.emission.nodes[number])
-    return forward
+    return reached([run.back[0]], lambda number: node_operands(run.emission.nodes[number]))
 
 
 def _gradients(run: Routines) -> list[Result]:

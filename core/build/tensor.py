@@ -20,6 +20,7 @@ from ilang.core.ir.scalar import Scalar
 from ilang.core.names import Names
 from ilang.core.record import record
 from ilang.core.source import Source, Span, whole
+from ilang.core.walks import parts_first
 
 Axis = tuple[int | str, str | None]
 """A known axis: its size, a word for one that comes at run time; and its label or None."""
@@ -123,18 +124,7 @@ def _word(operand: TensorExpression, inside: bool) -> str:
 
 def ordered(expressions: Sequence[TensorExpression]) -> list[TensorExpression]:
     """Expressions and all they are computed from, operands first, without recursion."""
-    known: dict[TensorExpression, None] = {}
-    todo = [(expression, False) for expression in reversed(expressions)]
-    while todo:
-        expression, ready = todo.pop()
-        if expression in known:
-            continue
-        if ready:
-            known[expression] = None
-            continue
-        todo.append((expression, True))
-        todo.extend((operand, False) for operand in reversed(expression.operands))
-    return list(known)
+    return list(parts_first(expressions, lambda expression: expression.operands))
 
 
 def graph_of(

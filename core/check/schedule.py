@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from typing import assert_never
 
@@ -23,6 +24,7 @@ from ilang.core.ir.schedule import (
     ThreadTile,
 )
 from ilang.core.ir.shaped import Assignment
+from ilang.core.walks import reached
 
 
 def verify(scheduled: Scheduled) -> None:
@@ -68,16 +70,14 @@ def _nest(node: Assignment, nest: Nest, value: int) -> None:
 
 def _live(scheduled: Scheduled) -> set[int]:
     """The values that the roots of all groups are made of."""
-    live: set[int] = set()
-    todo = [root.value for group in scheduled.groups for root in group.roots]
-    while todo:
-        value = todo.pop()
-        node = scheduled.shaped.nodes[value]
-        if value in live or not isinstance(node, Assignment):
-            continue
-        live.add(value)
-        todo += map(scheduled.shaped.owner, node.values())
-    return live
+    shaped = scheduled.shaped
+
+    def owners(value: int) -> Iterator[int]:
+        node = shaped.nodes[value]
+        yield from map(shaped.owner, node.values()) if isinstance(node, Assignment) else ()
+
+    roots = [root.value for group in scheduled.groups for root in group.roots]
+    return {n for n in reached(roots, owners) if isinstance(shaped.nodes[n], Assignment)}
 
 
 def _fusions(scheduled: Scheduled, node: Assignment, value: int) -> None:

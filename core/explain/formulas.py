@@ -27,6 +27,7 @@ from ilang.core.ir.shaped import Assignment, Input, Read, Shaped, View
 from ilang.core.names import Names
 from ilang.core.ops import ARGUMENTS
 from ilang.core.record import record, replace
+from ilang.core.walks import reached
 
 MOST_STEPS = 6
 """Expressions of a text that are shown one by one."""
@@ -438,13 +439,7 @@ class Formulas:
 
 
 def _needed(shaped: Shaped) -> set[int]:
-    needed: set[int] = set()
-    todo: list[int] = list(shaped.outputs)
-    while todo:
-        value = todo.pop()
-        if value not in needed:
-            needed.add(value)
-            todo += sources_of(shaped.nodes[value])
+    needed = reached([*map(int, shaped.outputs)], lambda value: sources_of(shaped.nodes[value]))
     return needed | set(shaped.inputs)
 
 

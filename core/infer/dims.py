@@ -9,7 +9,7 @@ The cells in which decided axes stand are in ``cells.py``.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.infer import conflicts
@@ -31,6 +31,7 @@ from ilang.core.ir.rows import (
     terms_of,
     weighted,
 )
+from ilang.core.walks import reached
 
 _NONE: Mapping[int, Origin] = {}
 
@@ -523,14 +524,12 @@ class Dims(Cells):
             *self.results.get(number, _NONE).values(),
             *self.operands.get(number, _NONE).values(),
         ]
-        linked, todo = {number}, [number]
-        while todo:
-            variable = todo.pop()
-            near = (*self.results.get(variable, _NONE), *self.operands.get(variable, _NONE))
-            new = {self.root(other) for other in near} - linked
-            linked |= new
-            todo += new
-        return linked, uses
+
+        def near(variable: int) -> Iterator[int]:
+            yield from map(self.root, self.results.get(variable, _NONE))
+            yield from map(self.root, self.operands.get(variable, _NONE))
+
+        return reached([number], near), uses
 
     def is_fed(self, number: int) -> bool:
         """Whether a variable is the axis of a result that has operands: these alone may make it larger than 1."""

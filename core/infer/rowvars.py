@@ -25,6 +25,7 @@ from ilang.core.ir.rows import (
     closed,
     opened,
 )
+from ilang.core.walks import reached
 
 
 class RowVars:
@@ -364,11 +365,7 @@ class RowVars:
                     if one is not None and other is not None:
                         near.setdefault(one, []).append((other, c.origin))
                         near.setdefault(other, []).append((one, c.origin))
-        linked, todo = {variable}, [variable]
-        while todo:
-            new = {other for other, _ in near.get(todo.pop(), ())} - linked
-            linked |= new
-            todo += new
+        linked = reached([variable], lambda each: [other for other, _ in near.get(each, ())])
         uses = {id(origin): origin for _, origin in near.get(variable, ())}
         return linked, list(uses.values())
 

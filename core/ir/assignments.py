@@ -12,6 +12,7 @@ from ilang.core.calculus.affine import Affine, Looked, axis_index
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, View
 from ilang.core.record import mapped, mapped_inside, replace
+from ilang.core.walks import parts_first
 
 
 def reindexed(node: Assignment, place: Mapping[int, Affine]) -> Assignment:
@@ -74,14 +75,8 @@ def sources(node: Node) -> tuple[ValueId, ...]:
 def ordered(shaped: Shaped) -> Shaped:
     """The program without what nothing reads, inputs first, each value after those that it reads."""
     order = dict.fromkeys(shaped.inputs)
-    stack = list(reversed(shaped.outputs))
-    while stack:
-        value = stack[-1]
-        missing = [v for v in sources(shaped.nodes[value]) if v not in order]
-        if value in order or not missing:
-            order[stack.pop()] = None
-        else:
-            stack += reversed(missing)
+    below = parts_first(shaped.outputs, lambda value: sources(shaped.nodes[value]), {*order})
+    order |= dict.fromkeys(below)
     number = {value: ValueId(n) for n, value in enumerate(order)}
     rows = (each for each in shaped.rows if each.value in number)
     return replace(

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from ilang.core.ir import syntax
 from ilang.core.ir.spec import ShapeSpec
 from ilang.core.record import record, replace
+from ilang.core.walks import parts_first
 
 Ranks = tuple[int | None, ...]
 """The rank of each wire of one side, None where it is open."""
@@ -169,22 +170,15 @@ def _given(node: syntax.Application | syntax.Block, below: Sequence[Wires]) -> W
 
 def wires_of_all(definitions: Mapping[str, syntax.Definition]) -> dict[str, Wires]:
     """The wires of every definition; they have no cycles. A definition that uses an unknown name is left out."""
-    known: dict[str, Wires | None] = {}
-    for start in definitions:
-        todo = [start]
-        while todo:
-            name = todo[-1]
-            body = definitions[name].body
-            used = {node.name for node in syntax.postorder(body) if isinstance(node, syntax.Name)}
-            missing = {other for other in used if other not in known and other in definitions}
-            if missing and name not in known:
-                todo += sorted(missing)
-                continue
-            todo.pop()
-            if name not in known:
-                counted = all(known.get(other) is not None for other in used)
-                known[name] = _defined(definitions[name], known) if counted else None  # type: ignore[arg-type]
-    return {name: wires for name, wires in known.items() if wires is not None}
+    used = {
+        name: {node.name for node in syntax.postorder(each.body) if isinstance(node, syntax.Name)}
+        for name, each in definitions.items()
+    }
+    known: dict[str, Wires] = {}
+    for name in parts_first(definitions, lambda name: sorted(used[name] & definitions.keys())):
+        if used[name] <= known.keys():
+            known[name] = _defined(definitions[name], known)
+    return known
 
 
 def _defined(definition: syntax.Definition, known: Mapping[str, Wires]) -> Wires:

@@ -29,6 +29,7 @@ from ilang.core.passes.assignments import Assignments, is_logic, joined, name_te
 from ilang.core.passes.lookups import CountedAxes, counted
 from ilang.core.record import replace
 from ilang.core.source import Span
+from ilang.core.walks import reached
 
 LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 
@@ -103,15 +104,8 @@ def needed_values(program: graph.Graph, outputs: Sequence[int]) -> set[int]:
     for rule in program.custom:
         pairs = [value for pair in rule.gradients for value in pair]
         beside[rule.value] = [rule.cotangent, *pairs] if program.backward else []
-    needed: set[int] = set()
-    todo = list(outputs)
-    while todo:
-        value = todo.pop()
-        if value not in needed:
-            needed.add(value)
-            todo += graph.operands(program.nodes[value])
-            todo += beside.get(value, ())
-    return needed
+    nodes = program.nodes
+    return reached(outputs, lambda n: (*graph.operands(nodes[n]), *beside.get(n, ())))
 
 
 class _ShapedBuilder(Assignments):

@@ -31,6 +31,7 @@ from ilang.core.notation.printer import print_tree
 from ilang.core.ops import ARGUMENTS
 from ilang.core.passes.expressions import argument, assignment, constant, extreme, operation
 from ilang.core.record import record, replace
+from ilang.core.walks import parts_first
 
 if TYPE_CHECKING:
     from ilang.core.library.places import LibraryCall
@@ -498,25 +499,17 @@ class _GraphBuilder:
         )
 
     def _number(self, item: int, number: dict[int, int], nodes: list[graph.Node]) -> None:
-        """Give ``item`` and all it needs their numbers, without recursion."""
-        stack = [item]
-        while stack:
-            top = stack[-1]
-            if top in number:
-                stack.pop()
-                continue
-            node = self.items[top]
-            read = self.wired.get(top) or list(graph.operands(node))
-            needs = [self._resolve(value) for value in read]
-            missing = [value for value in needs if value not in number]
-            if missing:
-                stack.extend(reversed(missing))
-                continue
-            stack.pop()
-            number[top] = len(nodes)
+        """Give ``item`` and all it needs their numbers."""
+
+        def needs(top: int) -> list[int]:
+            read = self.wired.get(top) or graph.operands(self.items[top])
+            return [self._resolve(value) for value in read]
+
+        for top in parts_first([item], needs, number):
+            node, number[top] = self.items[top], len(nodes)
             if isinstance(node, graph.Input):
                 raise InternalError("E9901", "an open slot is no node")
-            nodes.append(graph.rewired(node, [number[value] for value in needs]))
+            nodes.append(graph.rewired(node, [number[value] for value in needs(top)]))
 
 
 def _parts(node: syntax.Tree) -> list[_Work]:

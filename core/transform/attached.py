@@ -21,6 +21,7 @@ from ilang.core.transform.building import ProgramBuilder
 from ilang.core.transform.copies import is_copy
 from ilang.core.transform.reverse import Reverse
 from ilang.core.transform.simplified import simplified
+from ilang.core.walks import parts_first
 
 
 def attached(shaped: Shaped) -> Shaped:
@@ -118,27 +119,19 @@ class _BackpropExpansion(Reverse):
 
     def _need(self, wanted: ValueId, number: dict[ValueId, ValueId]) -> None:
         """Add what a value is computed from, and the value; ``number`` has the values that there are."""
-        todo: list[tuple[ValueId, bool]] = [(wanted, False)]
-        while todo:
-            value, ready = todo.pop()
-            if value in number:
-                continue
+        for value in parts_first([wanted], self._below, number):
             back = self.back.get(value)
-            if ready:
-                if back is None:
-                    number[value] = self._added(value, number)
-                else:
-                    self._differentiate(back)
-                continue
-            todo.append((value, True))
             if back is None:
-                todo += [(n, False) for n in self._below(value) if n not in number]
+                number[value] = self._added(value, number)
             else:
-                above = (back.of, *(wrt for _, wrt in back.gradients))
-                todo += [(ValueId(n), False) for n in above]
+                self._differentiate(back)
 
     def _below(self, value: ValueId) -> tuple[ValueId, ...]:
-        return sources(self.shaped.nodes[value])
+        """The values that there must be before one, the last first."""
+        back = self.back.get(value)
+        if back is None:
+            return sources(self.shaped.nodes[value])[::-1]
+        return tuple(ValueId(n) for n in (back.of, *(wrt for _, wrt in back.gradients)))[::-1]
 
     def _added(self, value: ValueId, number: Mapping[ValueId, ValueId]) -> ValueId:
         node, tensor = renumbered(self.shaped.nodes[value], number), self.shaped.tensors[value]

@@ -17,6 +17,7 @@ from ilang.core.names import Names
 from ilang.core.record import replace
 from ilang.core.source import Span
 from ilang.core.transform.gather import gathered
+from ilang.core.walks import reached
 
 
 class ProgramBuilder:
@@ -220,15 +221,8 @@ def reading(node: Assignment, reads: Sequence[Read], scalar: Scalar) -> Assignme
 
 def pruned(shaped: Shaped) -> Shaped:
     """A program without the values that nothing needs; its inputs stay."""
-    needed: set[ValueId] = set()
-    todo = list(shaped.outputs)
-    while todo:
-        value = todo.pop()
-        if value not in needed:
-            needed.add(value)
-            todo += sources(shaped.nodes[value])
-    needed.update(shaped.inputs)
-    kept = sorted(needed)
+    needed = reached(shaped.outputs, lambda value: sources(shaped.nodes[value]))
+    kept = sorted(needed.union(shaped.inputs))
     number = {value: ValueId(n) for n, value in enumerate(kept)}
     return replace(
         shaped,

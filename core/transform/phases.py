@@ -26,6 +26,7 @@ from ilang.core.ir.ids import ValueId
 from ilang.core.ir.shaped import Assignment, Input, InputDimension, Shaped, Size, View
 from ilang.core.record import record, replace
 from ilang.core.transform.building import ProgramBuilder, pruned
+from ilang.core.walks import parts_first
 
 
 @record
@@ -63,19 +64,13 @@ def phases(
 def _wait_of(shaped: Shaped, awaited: Mapping[ValueId, ValueId]) -> list[int]:
     """The number of waits before each value: an input that is awaited does so once more than what it comes from."""
     phase: dict[int, int] = {}
-    todo = [(ValueId(value), False) for value in reversed(range(len(shaped.nodes)))]
-    while todo:
-        value, ready = todo.pop()
-        if value in phase:
-            continue
-        source = awaited.get(value)
-        before = sources(shaped.nodes[value]) if source is None else (source,)
-        if ready:
-            latest = max((phase[each] for each in before), default=0)
-            phase[value] = latest + (source is not None)
-            continue
-        todo.append((value, True))
-        todo += [(each, False) for each in before]
+
+    def before(value: ValueId) -> tuple[ValueId, ...]:
+        return (awaited[value],) if value in awaited else sources(shaped.nodes[value])
+
+    for value in parts_first(map(ValueId, range(len(shaped.nodes))), before):
+        latest = max((phase[each] for each in before(value)), default=0)
+        phase[value] = latest + (value in awaited)
     return [phase[value] for value in range(len(shaped.nodes))]
 
 

@@ -31,6 +31,7 @@ from ilang.core.ir.spec import AxisLabel, ShapeSpec
 from ilang.core.names import Names
 from ilang.core.passes.einx.building import EinxBuilder, LeafDimension, LeafTensor
 from ilang.core.record import mapped, replace
+from ilang.core.walks import reached
 
 T = TypeVar("T")
 
@@ -249,14 +250,7 @@ class Along:
 
 def _needed(program: Graph, output: int) -> list[int]:
     """The values that an output is computed from, in order."""
-    needed: set[int] = set()
-    todo = [output]
-    while todo:
-        value = todo.pop()
-        if value not in needed:
-            needed.add(value)
-            todo += operands(program.nodes[value])
-    return sorted(needed)
+    return sorted(reached([output], lambda value: operands(program.nodes[value])))
 
 
 def _after(groups: Groups, count: int) -> Groups:
