@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from ilang.core.diagnostic import DataError, Error, as_object, plain, visible
@@ -35,6 +36,7 @@ class Screen:
         before = list(tokens[: tokens.index("--")] if "--" in tokens else tokens)
         self.json = "--json" in before
         self.color = "auto"
+        self._held: list[str] | None = None
         for number, token in enumerate(before):
             if token == "--color" and number + 1 < len(before):
                 self.color = before[number + 1]
@@ -63,8 +65,21 @@ class Screen:
         """Write a result for a person: on a terminal, folded at its width."""
         self.write_exact(_fitting(text, self.width(sys.stdout)))
 
+    @contextmanager
+    def held(self) -> Iterator[list[str]]:
+        """Results that are written meanwhile, as a list of texts: none is printed."""
+        texts: list[str] = []
+        self._held = texts
+        try:
+            yield texts
+        finally:
+            self._held = None
+
     def write_exact(self, text: str) -> None:
         """Write a result that is copied as it stands: JSON, a path, a program."""
+        if self._held is not None:
+            self._held.append(text)
+            return
         stream = sys.stdout
         if stream is None:
             message = "standard output is closed, so there is nowhere to print to"

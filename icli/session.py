@@ -30,7 +30,6 @@ from ilang.core.diagnostic import (
     ShapeError,
     counted,
 )
-from ilang.core.explain.explanation import Explanation
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import DISCARD, Module, Name, postorder
 from ilang.core.notation.lines import BEGINS_FUNCTION, without_comments
@@ -53,6 +52,7 @@ from ilang.icli.shapes import parse_shape
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.npy import Array
+    from ilang.core.explain.explanation import Explanation
     from ilang.icli.waiting import WaitingDefinition
 
     Results = list[tuple[str, Array]]
@@ -71,9 +71,6 @@ SAID = {"help": ":help", "?": ":help", "exit": ":quit", "quit": ":quit"}
 
 LAST = "_"
 """The name of the last result."""
-
-LONGEST_GLIMPSE = 400
-"""Code points of a program that is inferred while it is typed."""
 
 POSSIBLE = KNOWN | frozenset("[]{};")
 """Every character that a program or an array may hold."""
@@ -184,7 +181,7 @@ class ReplSession:
         head = DEFINES.match(code) or BINDS.match(code)
         name = defined_name(code) or (head.group(1) if head is not None else None)
         waits = None
-        if name is not None and name.isidentifier() and not self._is_applied(code):
+        if name is not None and name.isidentifier() and not self.is_applied(code):
             waits = waiting_definition(self, name, line, error)
         if name is None or waits is None:
             unready = uses_waiting(self, re.findall(NAME, code), error)
@@ -194,7 +191,7 @@ class ReplSession:
         self.waiting[name] = waits
         return Reply((waits.says(name),))
 
-    def _is_applied(self, code: str) -> bool:
+    def is_applied(self, code: str) -> bool:
         """Whether a line binds a name to what a program gives for arrays."""
         binds = BINDS.match(code)
         if binds is None:
@@ -477,25 +474,6 @@ class ReplSession:
         else:
             words = [*sorted({*self.names(), *values(before)}), *TYPES, "einsum", "einx."]
         return [known for known in (*words, "rand:") if known.startswith(word)]
-
-    def glimpse(self, text: str) -> str:
-        """The signature of a program that is being typed, or nothing."""
-        from ilang.core.explain.page import signature
-        from ilang.core.pipeline import infer
-
-        line = without_comments(text).strip()
-        binds = BINDS.match(line)
-        body = binds.group(2) if binds is not None else line
-        if not body or LONGEST_GLIMPSE < len(body) or body.startswith(":"):
-            return ""
-        try:
-            subject, words = self.read(body.strip())
-            shapes = self.shapes_at_hand(subject.graph)[0]
-            if words is not None:
-                shapes = tuple(self.arrays[word].shape for word in words)
-            return signature(infer(subject.graph, shapes=shapes))
-        except Exception:
-            return ""
 
     def _shown(self, name: str, array: Array) -> str:
         from ilang.icli.values import array_text

@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
@@ -24,10 +26,11 @@ from prompt_toolkit.styles import Style
 
 from ilang.icli.commands.repl import answer
 from ilang.icli.entries import Entries, is_open
-from ilang.icli.fold import fold
+from ilang.icli.fold import cells
 from ilang.icli.highlight import pieces, values
 from ilang.icli.palette import AXIS_COLORS, axis_color
-from ilang.icli.screen import Screen
+from ilang.icli.pane import pane
+from ilang.icli.screen import Screen, encodable
 from ilang.icli.session import ReplSession
 
 PROMPT, MORE = "i> ", " … "
@@ -43,7 +46,9 @@ STYLE = Style.from_dict(
         "text": "ansigreen",
         "wire": "bold",
         "known": "bold",
+        "auto-suggestion": "ansibrightblack",
         "bottom-toolbar": "noreverse ansibrightblack",
+        "mistake": "ansired",
         **{f"axis-{color}": f"ansi{color}" for color in AXIS_COLORS},
     }
 )
@@ -59,7 +64,8 @@ def interact(session: ReplSession, screen: Screen) -> int:
         complete_while_typing=False,
         lexer=_Colors(session) if colored else None,
         style=STYLE if colored else None,
-        bottom_toolbar=_glimpse(session),
+        auto_suggest=AutoSuggestFromHistory() if colored else None,
+        bottom_toolbar=_pane(session),
         prompt_continuation=MORE,
         enable_open_in_editor=True,
     )
@@ -73,7 +79,9 @@ def interact(session: ReplSession, screen: Screen) -> int:
             return 0
         entries = Entries(session.is_array)
         try:
-            reply = answer(session, screen, chain(entries.of(line.split("\n")), entries.rest()))
+            with _paged(screen) if line.lstrip().startswith((":", "?")) else nullcontext():
+                lines = chain(entries.of(line.split("\n")), entries.rest())
+                reply = answer(session, screen, lines)
         except KeyboardInterrupt:
             screen.note("\ninterrupted: there is no result, and every name is what it was")
             continue
@@ -154,15 +162,41 @@ def _style(kind: str, word: str) -> str:
     return f"class:axis-{axis_color(word)}" if kind == "axis" else f"class:{kind}"
 
 
-def _glimpse(session: ReplSession) -> Callable[[], str]:
-    """The text below the prompt: the shapes of the program being typed."""
-    seen = {"": ""}
+def _pane(session: ReplSession) -> Callable[[], StyleAndTextTuples]:
+    """The lines below the prompt: what the text that is typed means, or the first mistake in it."""
+    seen: dict[str, list[str]] = {}
 
-    def toolbar() -> str:
+    def toolbar() -> StyleAndTextTuples:
         text = get_app().current_buffer.text
         if text not in seen:
             seen.clear()
-            seen[text] = session.glimpse(text)
-        return fold(f" {seen[text]}", get_app().output.get_size().columns)
+            seen[text] = pane(session, text)
+        width = get_app().output.get_size().columns - 1
+        lines = [
+            f" {line if cells(line) < width else line[: width - 2] + '…'}" for line in seen[text]
+        ]
+        style = "class:mistake" if seen[text] and seen[text][0].startswith("error[") else ""
+        return [(style, "\n".join(lines))]
 
     return toolbar
+
+
+@contextmanager
+def _paged(screen: Screen) -> Iterator[None]:
+    """What is printed meanwhile, shown by a pager where it is longer than the screen."""
+    with screen.held() as texts:
+        yield
+    text = "".join(texts)
+    import shlex
+    import shutil
+    import subprocess
+
+    command = shlex.split(os.environ.get("PAGER") or "less")
+    rows = os.get_terminal_size(sys.stdout.fileno()).lines
+    if text.count("\n") < rows or not command or shutil.which(command[0]) is None:
+        screen.write_exact(text)
+        screen.close()
+        return
+    environment = {"LESS": "-R", "LESSCHARSET": "utf-8", **os.environ}
+    pager = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
+    pager.communicate(encodable(text, sys.stdout).encode(sys.stdout.encoding, "replace"))

@@ -9,7 +9,6 @@ import pytest
 from ilang.core.diagnostic import Error
 from ilang.core.explain.explanation import Explanation
 from ilang.icli.session import ReplSession, Reply, goes_on, split_words
-from tests.property.large import steps
 
 MATMUL = "ik*kj~ijk >> +ijk~ij"
 
@@ -343,20 +342,6 @@ def test_leaving_and_noise() -> None:
 def test_odd_lines_are_answered(line: str) -> None:
     reply = ReplSession().feed(line)
     assert all(not isinstance(part, Error) or part.code < "E99" for part in reply.parts)
-
-
-def test_glimpse(session: ReplSession) -> None:
-    assert session.glimpse("+ij~i") == "(in0[i,j]) -> [i]"
-    assert session.glimpse("y = +ij~i x") == "(in0[2,3]) -> [2]"
-    for half in ("", "+ij~", ":loops", "x", "+ij~i " * 200):
-        assert session.glimpse(half) == ""
-
-
-def test_glimpse_is_quick(session: ReplSession) -> None:
-    session.glimpse(MATMUL)
-    session.feed(MATMUL)  # what is made at the first use is made
-    answer = steps(lambda: session.feed(MATMUL))
-    assert 4 * steps(lambda: session.glimpse(MATMUL)) < answer
 
 
 def test_completions(session: ReplSession) -> None:

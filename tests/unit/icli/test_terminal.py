@@ -189,3 +189,44 @@ def test_a_paste_works_as_if_typed(tmp_path: Path) -> None:
     terminal.prompt()
     terminal.send(b"\x04")
     assert terminal.status() == 0
+
+
+def test_the_pane_below_the_prompt(terminal: Terminal) -> None:
+    terminal.prompt()
+    terminal.send(b"+ij~i")
+    terminal.until("out[i] = Σ_j in0[i,j]".encode())
+    terminal.until(b"(in0[i,j]) -> [i]")
+    terminal.send(b"k")
+    terminal.until(b"error[E0201]")
+    terminal.send(b"\x03")
+    terminal.prompt()
+    terminal.send(b"\x04")
+    assert terminal.status() == 0
+
+
+def test_history_is_suggested(terminal: Terminal) -> None:
+    terminal.prompt()
+    terminal.send(b"+i~. [1,2,4]\r")
+    terminal.until(b"7.")
+    terminal.prompt()
+    terminal.send(b"+i~")
+    terminal.until(b". [1,2,4]")
+    terminal.send(b"\x1b[C\r")
+    terminal.until(b"7.")
+    terminal.prompt()
+    terminal.send(b"\x04")
+    assert terminal.status() == 0
+
+
+def test_long_answers_go_through_a_pager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAGER", "sed -n 's/^.*gemm/PAGED/p;$a\\END OF PAGER'")
+    terminal = Terminal("repl", home=tmp_path)
+    terminal.prompt()
+    terminal.send(b":c ik*kj~ijk >> +ijk~ij\r")
+    terminal.until(b"END OF PAGER")
+    terminal.prompt()
+    terminal.send(b":shape\r")
+    terminal.until(b"shapes are those of the arrays at hand")
+    terminal.prompt()
+    terminal.send(b"\x04")
+    assert terminal.status() == 0
