@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 
 from ilang.core.diagnostic import CommandError, Error
-from ilang.core.ops import OPS
 from ilang.core.record import record
 from ilang.core.suggestion import did_you_mean, nearest
 from ilang.icli.calls import SeenFunction
@@ -50,13 +49,16 @@ def _named(word: str) -> Colon:
 
 def _help(session: ReplSession, rest: str) -> Reply:
     from ilang.core.explain.page import table
-    from ilang.core.notation.guidance import operator_help
+    from ilang.icli.signs import sign_page, word_page
 
+    page = None
+    if rest and rest not in session.names() and rest not in COMMANDS:
+        page = sign_page(rest) or (word_page(rest) if rest.isidentifier() else None)
+    if page is not None:
+        return Reply((page[0],))
     known = any(name.startswith(rest) for name in COMMANDS) or nearest(rest, tuple(COMMANDS))
     if rest in session.names() or (rest.isidentifier() and not known):
         return session.feed(rest)
-    if rest in OPS:
-        return Reply((operator_help(rest),))
 
     usages = {
         name: (f":{name} {each.usage}".rstrip(), each.says) for name, each in COMMANDS.items()
@@ -268,7 +270,7 @@ COMMANDS: dict[str, Colon] = {
     "drop": Colon("NAME", "forget one", _drop),
     "save": Colon("FILE", "write the definitions to a file", _save),
     "load": Colon("FILE", "read definitions from a file", _load),
-    "help": Colon("[WORD]", "this page, or a command, an operator or a name", _help),
+    "help": Colon("[WORD]", "this page, or a command, a sign or a name; so does ?WORD", _help),
     "quit": Colon("", "leave; so does Ctrl-D", _quit),
 }  # fmt: skip
 

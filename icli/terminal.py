@@ -183,20 +183,14 @@ def _pane(session: ReplSession) -> Callable[[], StyleAndTextTuples]:
 
 @contextmanager
 def _paged(screen: Screen) -> Iterator[None]:
-    """What is printed meanwhile, shown by a pager where it is longer than the screen."""
+    """Results that are printed meanwhile, shown by a pager where they are longer than the screen."""
     with screen.held() as texts:
         yield
-    text = "".join(texts)
-    import shlex
-    import shutil
-    import subprocess
-
-    command = shlex.split(os.environ.get("PAGER") or "less")
-    rows = os.get_terminal_size(sys.stdout.fileno()).lines
-    if text.count("\n") < rows or not command or shutil.which(command[0]) is None:
+    text = encodable("".join(texts), sys.stdout)
+    if text.count("\n") < os.get_terminal_size(sys.stdout.fileno()).lines:
         screen.write_exact(text)
         screen.close()
         return
-    environment = {"LESS": "-R", "LESSCHARSET": "utf-8", **os.environ}
-    pager = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
-    pager.communicate(encodable(text, sys.stdout).encode(sys.stdout.encoding, "replace"))
+    from click import echo_via_pager
+
+    echo_via_pager(text, color=screen.colored(sys.stdout))

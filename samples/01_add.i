@@ -5,6 +5,8 @@
 #
 # A file holds definitions: a name, the inputs with the names of their dimensions, and a program.
 #
+# `i explain '+'` says what a sign means, and `i explain numpy` how programs of NumPy are written.
+#
 # in x = [1, 2, 3]
 # in y = [10, 20, 30]
 # out = [11, 22, 33]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError
+from ilang.core.diagnostic import CommandError, Error
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.syntax import Module
+from ilang.core.ir.syntax import Module, Tree
 from ilang.core.machine import MACHINES, Machine
 from ilang.core.pipeline import GRADIENTS, STAGES, stages_of
 from ilang.core.steps import RENAMED
@@ -24,6 +24,7 @@ from ilang.icli.command import (
 )
 from ilang.icli.programs import all_of, all_shapes, is_file, open_program, subjects
 from ilang.icli.screen import Screen
+from ilang.icli.signs import Page, sign_page, word_page
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.function import Function
@@ -45,7 +46,11 @@ def run(request: Request, screen: Screen) -> int:
         text, data = answer(argument)
         screen.write_json(data) if screen.json else screen.write(text)
         return 0
-    program = open_program(argument)
+    program = _program(argument)
+    if isinstance(program, tuple):
+        text, data = program
+        screen.write_json(data) if screen.json else screen.write(text)
+        return 0
     name = request.one("--def")
     if isinstance(program, Module):
         from ilang.icli.definitions import functions_of
@@ -80,6 +85,23 @@ def run(request: Request, screen: Screen) -> int:
 
     all_of(shaped, lambda each: show(*each))
     return 0
+
+
+def _program(argument: str) -> Tree | Module | Page:
+    """The program that an operand means; or the page on a sign, or on a word that is none.
+
+    Raises: Error (it is neither).
+    """
+    page = None if argument == "-" or is_file(argument) else sign_page(argument)
+    if page is not None:
+        return page
+    try:
+        return open_program(argument)
+    except Error:
+        page = word_page(argument) if argument.isidentifier() else None
+        if page is None:
+            raise
+        return page
 
 
 def _show_first(page: Explanation, request: Request, screen: Screen) -> None:
@@ -232,7 +254,7 @@ COMMAND = Command(
     "explain",
     "Show what a program computes, with its loops and its work; or explain an error code.",
     run,
-    (CommandOperand("program", "TEXT|FILE|-", "program or code"),),
+    (CommandOperand("program", "TEXT|FILE|CODE|SIGN|WORD|-", "program or code"),),
     (
         Option(
             ("--def",),
@@ -271,5 +293,6 @@ COMMAND = Command(
     "TEXT is a program, FILE a file of definitions, and `-` standard input.\n\n"
     "\b\nExamples:\n  i explain 'ik*kj~ijk >> +ijk~ij' --shape 64x32,32x16\n"
     "  i explain model.i --emit c\n"
+    "  i explain '>'      a sign; i explain sum    a word of NumPy; i explain numpy    all of them\n"
     "  i explain E0103    an error; `i explain codes` lists all",
 )

@@ -1,0 +1,111 @@
+"""Signs and words that ``i explain`` explains: ``i explain '>'``, ``i explain sum``, ``i explain numpy``."""
+
+from __future__ import annotations
+
+from ilang.core.ops import ARGUMENTS, OPS, PRIMITIVES, Op
+
+Page = tuple[str, dict[str, object]]
+"""A text, and the same as data."""
+
+ELEMENTS = " of each element"
+OTHERS: dict[str, tuple[tuple[str, str], ...]] = {
+    ">>": (("f >> g", "the results of f are the inputs of g"),),
+    "<<": (("g << f", "the results of f are the inputs of g"),),
+    "&": (("f & g", "both read the same inputs; the results of f, then those of g"),),
+    "|": (
+        ("f | g", "the inputs of f, then those of g; so do the results"),
+        ("ij~i | i:4 | i j", "after an expression: its schedule"),
+    ),
+    "~": (
+        ("ij~ji", "before the axes of the result"),
+        ("~f", "exchanges the first two results of f"),
+    ),
+    ".": (("+i~.", "no axes: a single number"),),
+    "@": (
+        ("ij*@j~ij", "in the place of an input: the position along j, 0, 1, 2, ..."),
+        ("b@vd~bd", "between two inputs: rows of the right one, by the indices in the left one"),
+        ("i@i~(v:10)", "with an axis of the result alone: adds elements at the places that indices give"),
+    ),
+    ":": (
+        ("ij/:j~ij", "in the place of an input: the extent of j"),
+        ("(i+k:3)", "after an axis: its extent"),
+    ),
+    "[": (("ij[j<=i]~ij", "after the axes of an input: elements for which the condition does not hold are 0"),),
+}  # fmt: skip
+"""Signs that are no operators on elements, and operators that mean something between programs, too."""
+LIKE = {"]": "[", "(": ":", ")": ":"}
+
+
+def sign_page(sign: str) -> Page | None:
+    """The page on a sign; None on what is none."""
+    is_sign = sign in OPS or sign in OTHERS or sign in ARGUMENTS or sign in LIKE
+    return _sign(LIKE.get(sign, sign)) if is_sign else None
+
+
+def word_page(word: str) -> Page | None:
+    """The page on a function of other systems, or on one of these systems; None where nothing is known."""
+    from ilang.icli.equivalents import NAMES, SYSTEMS, cheat_sheet
+
+    key = word.lower()
+    if key in NAMES:
+        text = cheat_sheet(NAMES[key]) + f"\n\n{ARRAYS}\n"
+        return text, {"word": SYSTEMS[NAMES[key]], "text": text}
+    by_name = {op.name: op.symbol for op in OPS.values()}
+    return _word(word) or (_sign(by_name[key]) if key in by_name else None)
+
+
+ARRAYS = (
+    "x[i,j] y[j,k] s[i,i] a[i] b[j] v[n] w[3] q[i,d] k[j,d] t[n,i,j] u[n,j,k] ids[n]\n"
+    "docs/cheatsheet.md has the columns side by side; `i explain sum` explains a word, `i explain '>'` a sign"
+)
+
+
+def _sign(sign: str) -> Page:
+    """The meanings of a sign, each with an expression."""
+    from ilang.core.explain.page import table
+
+    op = OPS.get(sign)
+    places = _places(op) if op is not None else []
+    if sign in ARGUMENTS:
+        most = OPS[ARGUMENTS[sign]].reduction_says
+        places = [(f"{sign}ij~i", f"the position of the {most} along j", "before one input")]
+    others = [(text, says, "between programs" if op else "") for text, says in OTHERS.get(sign, ())]
+    rows = [(f"  {text}", says, place) for text, says, place in (*places, *others)]
+    name = op.name if op is not None else ""
+    tried = f"try  i run '{places[0][0]}' '[[1, 2], [3, 4]]'" if places else ""
+    parts = (f"{sign}   {name}".rstrip(), table(rows, "   "), tried)
+    text = "\n\n".join(part for part in parts if part)
+    meanings = [{"text": each, "says": says, "place": place} for each, says, place in places]
+    meanings += [{"text": each, "says": says, "place": place} for each, says, place in others]
+    return text + "\n", {"sign": sign, "name": name, "meanings": meanings}
+
+
+def _places(op: Op) -> list[tuple[str, str, str]]:
+    """The three places of an operator: before an input whose axes the result lacks, before one, between two."""
+    sign, one = op.symbol, PRIMITIVES[op.unary].says
+    constant = op.unary_left if op.unary_left is not None else op.unary_right
+    if constant is not None:
+        one += f" {'with ' if op.unary_left is not None else ''}{constant:g}"
+    places = []
+    if op.reduction_says:
+        says = f"{op.reduction_says} along j, which the result lacks"
+        places.append((f"{sign}ij~i", says, "before one input"))
+    places.append((f"{sign}ij~ij", one + ELEMENTS, "before one input"))
+    if op.binary is not None:
+        two = PRIMITIVES[op.binary].says
+        places.append((f"ij{sign}ij~ij", f"{two}, element by element", "between two inputs"))
+        places.append((f"ij{sign}j~ij", "the same, with each row", "between two inputs"))
+    return places
+
+
+def _word(word: str) -> Page | None:
+    """The page on a function of other systems: its program, and lines of the cheat sheet."""
+    from ilang.core.notation.guidance import named
+    from ilang.icli.equivalents import cheat_sheet, rows_of
+
+    says = named(word)
+    same = cheat_sheet(0, word) if rows_of(word) else ""
+    if says is None and not same:
+        return None
+    text = "\n\n".join(part for part in (says, same) if part) + "\n"
+    return text, {"word": word, "text": text}

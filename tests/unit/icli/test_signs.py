@@ -1,0 +1,90 @@
+"""Signs and words that ``i explain`` explains, and the cheat sheet, whose every line is computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ilang
+from ilang import einops
+from ilang.core.ops import ARGUMENTS, OPS
+from ilang.core.pipeline import text_program
+from ilang.icli.equivalents import ROWS, cheat_sheet, page
+from ilang.icli.signs import OTHERS, sign_page, word_page
+
+PAGE = Path(__file__).parents[3] / "docs" / "cheatsheet.md"
+RANDOM = np.random.default_rng(3)
+SHAPES = {
+    "x": (5, 4), "y": (4, 3), "s": (4, 4), "a": (5,), "b": (4,), "v": (9,), "w": (3,), "q": (5, 2), "k": (4, 2),
+    "t": (2, 5, 4), "u": (2, 4, 3),
+}  # fmt: skip
+ARRAYS: dict[str, Any] = {name: RANDOM.random(shape, np.float32) for name, shape in SHAPES.items()}
+ARRAYS["ids"] = np.array([4, 0, 3])
+EINOPS = {"reduce": einops.reduce, "rearrange": einops.rearrange, "repeat": einops.repeat}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
+def test_a_line_of_the_cheat_sheet(row: tuple[str, ...]) -> None:
+    _, names, numpy, einsum, with_einops, _, program = row
+    arrays = [ARRAYS[name] for name in names.split()]
+    wanted = np.asarray(eval(numpy, {"np": np, **ARRAYS}))
+    found = [ilang.i(program)(*arrays, target="numpy")]
+    if einsum:
+        found.append(np.einsum(einsum, *arrays))
+        found.append(ilang.einsum(einsum, *arrays, target="numpy"))
+    if with_einops:
+        found.append(eval(with_einops, {**EINOPS, "einsum": einops.einsum, **ARRAYS}))
+    for each in found:
+        assert np.shape(each) == wanted.shape
+        np.testing.assert_allclose(each, wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row[5]], ids=lambda row: row[0])
+def test_pytorch(row: tuple[str, ...]) -> None:
+    compile(row[5], "<row>", "eval")
+    torch = pytest.importorskip("torch")
+    tensors = {name: torch.from_numpy(array) for name, array in ARRAYS.items()}
+    found = np.asarray(eval(row[5], {"torch": torch, **tensors}))
+    wanted = np.asarray(eval(row[2], {"np": np, **ARRAYS}))
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_the_page_is_the_table() -> None:
+    assert PAGE.read_text("utf-8").endswith(page())
+
+
+@pytest.mark.parametrize("sign", [*OPS, *ARGUMENTS, *OTHERS])
+def test_a_sign_has_its_places(sign: str) -> None:
+    found = sign_page(sign)
+    assert found is not None
+    meanings = found[1]["meanings"]
+    assert isinstance(meanings, list)
+    for each in meanings:
+        assert sign in each["text"]
+        assert each["says"]
+        if "~" in each["text"] and " " not in each["text"] and len(each["text"]) > 2:
+            text_program(each["text"])
+    if sign in OPS:
+        op = OPS[sign]
+        places = 1 + bool(op.reduction_says) + 2 * (op.binary is not None)
+        assert len(meanings) == places + len(OTHERS.get(sign, ()))
+
+
+def test_words() -> None:
+    for word, text in (
+        ("sum", "`+ij~i`"),
+        ("argmax", ">@ij~i"),
+        ("tanh", "^ij~ij"),
+        ("int64", "i64"),
+        ("tril", "ij[j<=i]~ij"),
+        ("unfold", "+(i+k:3)~i"),
+        ("sub", "ij-ij~ij"),
+    ):
+        found = word_page(word)
+        assert found is not None
+        assert text in found[0]
+    assert word_page("nothing") is None
+    assert cheat_sheet(2) in (word_page("einops") or ("",))[0]
