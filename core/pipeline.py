@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ilang.core.diagnostic import ScheduleError, ShapeError
+from ilang.core.diagnostic import Error, ScheduleError, ShapeError
 from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.record import replace
 from ilang.core.steps import (
@@ -59,15 +59,21 @@ def text_component(text: str, name: str = "<text>") -> Tree:
     return parse_program(Source(name, text))
 
 
-def text_program(text: str) -> Tree | Module:
-    """The program of a text: definitions, where one of them names its inputs (``f(x) = ...``), else a tree."""
-    from ilang.core.source import Source
+def text_program(text: str, name: str = "<text>") -> Tree | Module:
+    """The program of a text: definitions, where one of them names its inputs (``f(x) = ...``), else a tree.
 
-    if "=" not in text:  # few programs at a prompt define anything
-        return text_component(text)
-    from ilang.core.notation.module import names_inputs, parse_module
+    A text that is refused by itself may name components of the library ``std``, and is then definitions, too.
+    """
+    try:
+        if "=" not in text:  # few programs at a prompt define anything
+            return text_component(text, name)
+        from ilang.core.notation.module import text_module
 
-    return parse_module(Source("<text>", text)) if names_inputs(text) else text_component(text)
+        return text_module(text, name) or text_component(text, name)
+    except Error as error:
+        from ilang.core.notation.pieces import with_pieces
+
+        return with_pieces(text, name, error)
 
 
 def program_graph(program: Tree | Module) -> Graph:

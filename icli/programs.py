@@ -86,12 +86,12 @@ def _from_input(data: bytes) -> Tree | Module:
     """Standard input holds an expression, or a module: its first definition tells."""
     from ilang.core.notation.lines import without_comments
     from ilang.core.notation.module import decode_module, parse_module
-    from ilang.core.pipeline import text_component
+    from ilang.core.pipeline import text_program
 
     source = decode_module(data, "<stdin>")
     if re.match(DEFINES, without_comments(source.text)):
         return parse_module(source)
-    return text_component(source.text.rstrip("\r\n"), "<stdin>")
+    return text_program(source.text.rstrip("\r\n"), "<stdin>")
 
 
 def chosen(program: Tree | Module, names: Sequence[str]) -> list[Definition] | None:

@@ -223,7 +223,7 @@ class ReplSession:
         else:
             subject, arguments = self.read(code)
             if arguments is None:
-                return self.explained(subject.graph)
+                return self._shown_piece(code.strip(), subject) or self.explained(subject.graph)
             results, remarks = self.apply(subject, arguments), ()
         if results:
             self.arrays[LAST] = results[0][1]
@@ -320,7 +320,7 @@ class ReplSession:
     @staticmethod
     def _module(texts: dict[str, str]) -> Module:
         """A module of definitions; the first one stands on line 1, as it was typed."""
-        from ilang.core.notation.module import parse_module
+        from ilang.core.notation.pieces import parse_with_pieces as parse_module
 
         if not texts:
             return Module(Source(WHERE, ""), ())
@@ -337,8 +337,13 @@ class ReplSession:
         """A line as a program (None), or as a program and the arrays it is applied to."""
         from ilang.icli.applied import applied
 
-        source = Source(WHERE, line)
-        application = applied(source, self.module, self.arrays, self.is_array)
+        source, module = Source(WHERE, line), self.module
+        if "(" in line:
+            from ilang.core.notation.pieces import named_pieces
+
+            pieces = named_pieces(line, self.names())
+            module = replace(module, definitions=(*module.definitions, *pieces.values()))
+        application = applied(source, module, self.arrays, self.is_array)
         if application is not None:
             return application
         try:
@@ -364,13 +369,20 @@ class ReplSession:
         """The component that a program text is; it may use the definitions."""
         from ilang.core.notation.combinator import parse_program
 
-        tree = parse_program(Source(WHERE, text), {**self.texts, **self.arrays})
+        source, names, module = Source(WHERE, text), {**self.texts, **self.arrays}, self.module
+        try:
+            tree = parse_program(source, names)
+        except Error as error:
+            from ilang.core.notation.pieces import program_with_pieces
+
+            tree, pieces = program_with_pieces(source, names, error)
+            module = replace(module, definitions=(*module.definitions, *pieces.values()))
         for node in postorder(tree):
             if isinstance(node, Name) and node.name in self.arrays:
                 raise array_in_program(node.span)
         if isinstance(tree, Name) and tree.name in self.texts:
             return defined(self.module, tree.name)
-        return expressed(tree, self.module)
+        return expressed(tree, module)
 
     def is_array(self, word: str) -> bool:
         """Whether a word is a bound array or spells one; ``0j~j`` begins like a number, and is a program."""
@@ -408,6 +420,17 @@ class ReplSession:
     def given(self, call: RunRequest) -> list[Array]:
         """The arrays of a call, of the types that its head writes."""
         return self.values(call.dtypes(), call.words)
+
+    def _shown_piece(self, name: str, subject: Subject) -> Reply | None:
+        """The line on a component of a library by its name, where no array says what ranks it has; else None."""
+        if subject.module is None or name in self.texts or not name.isidentifier():
+            return None
+        try:
+            self._page(subject.graph)
+        except ShapeError:
+            definition = next(each for each in subject.module.definitions if each.name == name)
+            return Reply((f"{definition.span.text()}   of `std`; apply it: `{name} rand:2x3`",))
+        return None
 
     def explained(self, graph: Graph) -> Reply:
         """The page of a component, at the shapes of the arrays at hand where they fit."""

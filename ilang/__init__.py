@@ -65,6 +65,7 @@ __all__ = [
     "einx",
     "elementwise",
     "i",
+    "lib",
     "load",
 ]
 
@@ -141,7 +142,7 @@ def einsum(  # noqa: PLR0913 - NumPy's keywords, and ours
             from ilang.codegen.runtime.contract import contract as _contract
 
         return _contract((spec, *arrays), (optimize, dtype, order, casting), out, target, threads)
-    from ilang.codegen.runtime.component import from_spec
+    from ilang.codegen.runtime.specifications import from_spec
 
     return from_spec(spec)
 
@@ -177,7 +178,7 @@ def elementwise(
 def __getattr__(name: str) -> Any:
     if name == "I":
         value: Any = i("I")
-    elif name in ("einops", "einx", "tensor"):
+    elif name in ("einops", "einx", "lib", "tensor"):
         import importlib
 
         value = importlib.import_module(f"ilang.{name}")

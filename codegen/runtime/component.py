@@ -24,7 +24,7 @@ from ilang.core.diagnostic import (
 )
 from ilang.core.ir.graph import UNNAMED
 from ilang.core.ir.syntax import Combine, Definition, Einx, Module, Name, Swap, Tree
-from ilang.core.notation.arity import Wires, combined, swapped, wires_of
+from ilang.core.notation.arity import Wires, combined, swapped, wires_of, wires_of_all
 from ilang.core.notation.printer import print_tree
 from ilang.core.record import replace
 
@@ -554,35 +554,21 @@ def from_text(text: object) -> Component:
         message = f"{text} is the name of a file, and a program is a text"
         raise DataTypeError("E0716", message, help=f'load("{text}") reads a file')
     program = pipeline.text_program(text)
-    if isinstance(program, Module):
+    definitions: dict[str, Definition] = {}
+    if not isinstance(program, Module):
+        tree = program
+    else:
         from ilang.codegen.runtime.library import library
         from ilang.core.notation.module import only_export
 
-        return library(program)[only_export(program).name]
-    tree = program
-    wires = wires_of(tree, {})
-    _refuse_clash(wires, tree, {})
-    return Component(tree, wires)
-
-
-def from_spec(spec: object) -> Component:
-    """The component that an einsum specification is. Raises NotationError E0140 to E0147, or DataError E0716."""
-    from ilang.core.ir.syntax import Einsum
-    from ilang.core.notation.contraction import usual_path
-    from ilang.core.notation.einsum import parse_spec
-    from ilang.core.notation.subscripts import check_dots
-    from ilang.core.source import Source
-
-    if not isinstance(spec, str):
-        raise DataTypeError(
-            "E0716",
-            f"a specification is a text, not {type(spec).__name__}",
-            help='write it in quotes: einsum("ij; jk => ik")',
-        )
-    parsed = parse_spec(Source("<spec>", " ".join(spec.splitlines())))
-    check_dots(parsed)
-    tree = Einsum(parsed, None, parsed.span, usual_path(parsed, None))
-    return Component(tree, wires_of(tree, {}))
+        definition = only_export(program)
+        if definition.name != UNNAMED:
+            return library(program)[definition.name]
+        tree = definition.body
+        definitions = {each.name: each for each in program.definitions if each is not definition}
+    wires = wires_of(tree, wires_of_all(definitions))
+    _refuse_clash(wires, tree, definitions)
+    return Component(tree, wires, definitions)
 
 
 def component_of(other: object) -> Component:

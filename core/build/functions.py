@@ -38,7 +38,7 @@ from ilang.core.diagnostic import Label, MeaningError, counted
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Einsum, Logic, Slice
-from ilang.core.ir.primitives import PRIMITIVES
+from ilang.core.ir.primitives import ALONG, PRIMITIVES
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, minus
 from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import Schedule
@@ -62,8 +62,9 @@ class Functions(Configuration):
         self.shared: dict[str, tuple[Owner, dict[object, Owner]]] = {}
         self.constraints: list[Tensor] = []
         self.notes: list[tuple[Tensor, str, ast.ShapeNote, int]] = []
-        self.written: set[tuple[object, ...]] = set()  # what heads say of tensors, without places
+        self.written: dict[tuple[object, ...], int] = {}  # the scope of what heads say of tensors
         self.scopes = 0
+        self.scope = 0  # of the head whose tensors were noted last
         self.order: dict[Stored, int] = {}  # parameters in the order of evaluation
         self.active: dict[
             int, ast.Head
@@ -173,9 +174,10 @@ class Functions(Configuration):
             case Setting():
                 if meaning.tensor is not None:
                     return meaning.tensor
-                if isinstance(meaning.value, tuple):
-                    message = "a list of numbers is a configuration value, and no tensor"
-                    labels = [Label(span, "a tensor belongs here"), Label(meaning.span, "the list")]
+                if isinstance(meaning.value, tuple | str):
+                    kind = "list of numbers" if isinstance(meaning.value, tuple) else "string"
+                    message = f"a {kind} is a configuration value, and no tensor"
+                    labels = [Label(span, "a tensor belongs here"), Label(meaning.span, kind)]
                     help_line = "a list is for `repeat(x; h in hids) { ... }`; a number is a tensor"
                     raise MeaningError("E0262", message, span, help_line, labels)
                 return NumberTensor(meaning.value, span)
@@ -525,6 +527,7 @@ class Functions(Configuration):
                 if id(function) not in self.strings:
                     self.strings[id(function)] = ast.strings(function.body)
                 frame = Evaluation(owner, names, self.strings[id(function)], (), kept)
+                frame.scope = self.scope
                 result = self.body(frame, function.body)
         del self.active[id(head)]
         self.called.append((len(self.active), head.name, result, span))
@@ -539,9 +542,9 @@ class Functions(Configuration):
             head.name: value for head, value in zip(heads, given, strict=True)
         }
         key = (tuple([head.shape for head in heads]), *given)
-        if key in self.written:
+        self.scope = self.written.setdefault(key, self.scopes)
+        if self.scope != self.scopes:
             return names
-        self.written.add(key)
         for head, value in zip(heads, given, strict=True):
             if head.shape is not None:
                 note = replace(head.shape, span=self.callers.placed(head.shape.span))
@@ -578,12 +581,16 @@ class Functions(Configuration):
     # -- primitives --------------------------------------------------------------------------------------------------
 
     def _primitive(self, frame: Evaluation, name: str, term: ast.Called) -> Tensor:
-        wanted = PRIMITIVES[name]
+        wanted, takes_all = PRIMITIVES[name], name in ELEMENTWISE or name in ALONG
+        given = self.arguments(frame, term.arguments) if takes_all else []
+        if name in ALONG and len(given) == 1:
+            from ilang.core.build.along import along
+
+            return along(self, frame, name, term, given[0])
         if term.settings:
             message = f"{name} has no configuration"
             raise MeaningError("E0444", message, term.settings[0].span, "leave it out")
         if name in ELEMENTWISE:
-            given = self.arguments(frame, term.arguments)
             self._count(name, len(given) if wanted is None else wanted, len(given), term.span)
             return self.pointwise(ELEMENTWISE[name], given, term.span)
         if wanted is not None:

@@ -12,7 +12,13 @@ from typing import Any
 
 from ilang.core.build.counting import least_expressions
 from ilang.core.build.routines import Built, Result, Routines
-from ilang.core.build.settings import Around, Evaluation, Meaning, Setting, evaluated
+from ilang.core.build.settings import (
+    Around,
+    Evaluation,
+    Meaning,
+    Setting,
+    evaluated,
+)
 from ilang.core.build.tensor import SCALAR, Rows
 from ilang.core.build.values import Measured, NumberTensor, Stored, Tensor
 from ilang.core.diagnostic import DataError, Label, MeaningError, visible
@@ -93,6 +99,7 @@ def _function(
         result = custom(run, function, inputs, settings, function.span)
     else:
         frame = Evaluation(run.root, names, ast.strings(function.body))
+        frame.scope = run.scope
         result = run.body(frame, function.body)
     run.returned = [run.needed(result)]
     return frame
@@ -131,7 +138,8 @@ def _settings(head: ast.Head, config: Mapping[str, Given]) -> dict[str, Setting]
 
 def configuration(head: ast.Head, config: Mapping[str, Given]) -> dict[str, Given]:
     """The configuration values of a definition by name, defaults included."""
-    return {name: setting.value for name, setting in _settings(head, config).items()}
+    values = {name: setting.value for name, setting in _settings(head, config).items()}
+    return {name: each for name, each in values.items() if not isinstance(each, str)}
 
 
 def _given(name: str, value: object, written: ast.Configured) -> Setting:
@@ -163,7 +171,7 @@ def _default(name: str, written: ast.Configured, before: Mapping[str, Setting]) 
     """A value that is written in the head; it may use those before it."""
     assert written.default is not None
     value = evaluated(written.default, before)
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | str):
         return Setting(value, None, (), written.span)
     return _number(name, value, written.span)
 

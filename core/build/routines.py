@@ -342,6 +342,7 @@ class Routines(Functions):
         declared = targets(routine.statements)
         names = {RANKS: self.merges.count, **names}
         frame = Evaluation(owner, names, ast.strings(expressions(routine.statements)))
+        frame.scope = self.scope
         for term in declared.values():
             cell = self.declare(frame, term)
             if owner is not self.root:

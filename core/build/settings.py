@@ -12,6 +12,7 @@ from ilang.core.build.values import Owner, Tensor
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph
+from ilang.core.ir.primitives import hides
 from ilang.core.ir.scalar import minus
 from ilang.core.ir.syntax import Definition, Module
 from ilang.core.record import entity
@@ -22,18 +23,23 @@ Figure = float | int
 """A number that is known when a program is built."""
 
 
+Value = Figure | tuple[Figure, ...] | str
+"""A configuration value that is known when a program is built; a string names axes."""
+
+
 @entity
 class Setting:
-    """A configuration value: its number, or its list of numbers, and the tensor that arithmetic reads.
+    """A configuration value: its number, its list of numbers or its axes, and the tensor that arithmetic reads.
 
-    ``names`` are the configuration values of the definition that is run that it depends on: used for more than
-    arithmetic it fixes those.
+    The letters of axes are those of the head that has a ``scope``. ``names`` are the configuration values of the
+    definition that is run that it depends on: used for more than arithmetic it fixes those.
     """
 
-    value: Figure | tuple[Figure, ...]
+    value: Value
     tensor: Tensor | None
     names: tuple[str, ...]
     span: Span
+    scope: int = 0
 
 
 @entity
@@ -70,7 +76,12 @@ class Around:
 
 
 class Evaluation:
-    """One evaluation of a body: what names mean in it, and whose parameters its strings are."""
+    """One evaluation of a body: what names mean in it, and whose parameters its strings are.
+
+    The letters that its head writes for axes are those of a ``scope``.
+    """
+
+    scope = 0
 
     def __init__(
         self,
@@ -98,7 +109,9 @@ class Evaluation:
     def within(self, names: Mapping[str, Meaning], turn: int | None = None) -> Evaluation:
         """A frame like this one with other names, in a turn of a ``repeat``."""
         turns = self.turns if turn is None else (*self.turns, turn)
-        return Evaluation(self.owner, {**self.names, **names}, self.declared, turns, self.kept)
+        inner = Evaluation(self.owner, {**self.names, **names}, self.declared, turns, self.kept)
+        inner.scope = self.scope
+        return inner
 
 
 class Configuration(ABC):
@@ -110,7 +123,11 @@ class Configuration(ABC):
         self.ranks = around.ranks
         self.functions = {function.head.name: function for function in module.functions}
         self.routines = {routine.head.name: routine for routine in module.routines}
-        self.components: dict[str, Definition] = {d.name: d for d in module.definitions}
+        self.components: dict[str, Definition] = {
+            each.name: each
+            for each in module.definitions
+            if each.span.source is module.source or not hides(each.name, self.functions)
+        }
         self.fixed: dict[str, Span] = {}
 
     @abstractmethod
@@ -167,13 +184,15 @@ class Configuration(ABC):
         match term:
             case ast.Listed():
                 parts = [self.setting(frame, item) for item in term.items]
-                values = tuple(each.value for each in parts if not isinstance(each.value, tuple))
+                values = tuple(_figure(each.value, each.span) for each in parts)
                 names = tuple(name for each in parts for name in each.names)
                 return Setting(values, None, names, term.span)
             case ast.Nested(levels=((2, _),)):
                 return Setting(tuple(map(_plain, term.numbers)), None, (), term.span)
             case ast.Number():
                 return Setting(term.value, None, (), term.span)
+            case ast.Text():
+                return Setting(term.text, None, (), term.span, frame.scope)
             case ast.Reference():
                 meaning = frame.names.get(term.name)
                 if isinstance(meaning, Setting):
@@ -209,20 +228,15 @@ class Configuration(ABC):
         """A configuration value computed from others; those that come at run time, by a tensor."""
         return Setting(value, self.tensor(frame, term) if names else None, names, term.span)
 
-    def known(self, setting: Setting) -> Figure | tuple[Figure, ...]:
-        """The number of a configuration value, which is fixed from then on, as is all that it depends on."""
+    def known(self, setting: Setting) -> Value:
+        """The value of a configuration value, which is fixed from then on, as is all that it depends on."""
         for name in setting.names:
             self.fixed.setdefault(name, setting.span)
         return setting.value
 
     def number(self, frame: Evaluation, term: ast.Term) -> Figure:
         """A number that must be known when the program is built."""
-        value = self.known(self.setting(frame, term))
-        if isinstance(value, tuple):
-            raise MeaningError(
-                "E0445", "a number is wanted here, not a list", term.span, "write one number"
-            )
-        return value
+        return _figure(self.known(self.setting(frame, term)), term.span)
 
     def whole(self, frame: Evaluation, term: ast.Term, subject: str) -> int:
         """A whole number of 0 or more that must be known when the program is built."""
@@ -241,11 +255,13 @@ class Configuration(ABC):
         return int(value)
 
 
-def evaluated(term: ast.Term, settings: Mapping[str, Setting]) -> Figure | tuple[Figure, ...]:
+def evaluated(term: ast.Term, settings: Mapping[str, Setting]) -> Value:
     """The value of a default of a head: arithmetic over numbers and the values before it."""
     match term:
         case ast.Number():
             return term.value
+        case ast.Text():
+            return term.text
         case ast.Reference() if term.name in settings:
             return settings[term.name].value
         case ast.Listed():
@@ -262,9 +278,11 @@ def evaluated(term: ast.Term, settings: Mapping[str, Setting]) -> Figure | tuple
             raise MeaningError("E0445", message, term.span, "write a number: `hid = 64`")
 
 
-def _figure(value: Figure | tuple[Figure, ...], span: Span) -> Figure:
-    if isinstance(value, tuple):
-        raise MeaningError("E0445", "a number is wanted here, not a list", span, "write one number")
+def _figure(value: Value, span: Span) -> Figure:
+    if isinstance(value, tuple | str):
+        kind = "a list" if isinstance(value, tuple) else "a string"
+        message = f"a number is wanted here, not {kind}"
+        raise MeaningError("E0445", message, span, "write one number")
     return value
 
 

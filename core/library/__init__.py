@@ -1,17 +1,21 @@
-"""Layers, losses and optimisers in the language itself; a line ``use nn`` of a file makes their names known in it."""
+"""Named pieces, layers, losses and optimisers in the language itself; a line ``use nn`` makes their names known."""
 
 from __future__ import annotations
 
 from importlib import import_module
 
-LIBRARIES = ("nn", "optim")
-"""The libraries, a module with a text of definitions each."""
+LIBRARIES = ("nn", "optim", "std")
+"""The libraries, a module with a text of definitions each; a name of two of them is that of the first."""
+
+STD = "std"
+"""The library whose components a text may name without a line ``use``."""
 
 INNER = frozenset(
     (
         *("convolve", "kernel3", "kernel5", "max_pool2_of", "uniform26", "step26"),
         *("mixed26", "halves26", "rest26", "one_row", "attention_scores", "attention_mix"),
         *("causal_softmax", "causal_shift", "causal_share", "rows_of", "carry", "pair_of"),
+        *("square_of", "centered_last", "deviation_last"),
     )
 )
 """The definitions that serve others of their library: no message offers them, and no page lists them."""

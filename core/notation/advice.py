@@ -17,7 +17,7 @@ WIRE = re.compile(
 )
 """The text between the components of a program."""
 SUGGESTED = re.compile("`([^`]*)`")
-SURE = ("did you mean", "an operation stands in quotes")
+SURE = ("did you mean", "`use ", "an operation stands in quotes")
 """Beginnings of help than which no spelling of another system is better."""
 
 

@@ -28,12 +28,6 @@ KINDS = {
     "number": "a number",
 }
 
-WRITTEN = {
-    "sum": 'op sum(x) = x ++ "...|... => 0"',
-    "mean": 'op mean(x[b|n]) = (x ++ "b|n => 0") /. (dim(x, "b") *. dim(x, "n"))',
-}
-"""Definitions of what NumPy has, and the language has no word for."""
-
 
 class NameEntry:
     """The meaning of a name, its place, and whether something reads it; ``head`` is that of an instance."""
@@ -142,9 +136,7 @@ class DefinitionNames:
             self.unknown(environment, name, span)
             return
         known = [*PRIMITIVES, *self.file.names]
-        definition = WRITTEN.get(name, f"op {name}(x) = x + 1")
-        unwritten = f"define it in a line of the file: `{definition}`"
-        known = [] if name in WRITTEN else known
+        unwritten = f"define it in a line of the file: `op {name}(x) = x + 1`"
         guess = self.file.guesses.did_you_mean(name, known, _in_library(name) or unwritten)
         message = f"there is no definition or primitive named `{name}`"
         self.refused.append(ModuleError("E0401", message, span, guess))

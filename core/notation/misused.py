@@ -65,7 +65,7 @@ class _Definition(Terms):
             span = Span(tensor.span.source, tensor.span.start, tensor.span.start + len(tensor.name))
             self.names.bind(environment, NameEntry(tensor.name, "input", span))
         for each in head.configuration or ():
-            if each.default is not None:
+            if each.default is not None and not isinstance(each.default, ast.Text):
                 self.look(each.default, environment, "a default")
             span = Span(each.span.source, each.span.start, each.span.start + len(each.name))
             self.names.bind(environment, NameEntry(each.name, "configuration", span))

@@ -93,13 +93,23 @@ def parse_module(source: Source) -> syntax.Module:
     return read_module(source, None)
 
 
+def text_module(text: str, name: str) -> syntax.Module | None:
+    """The definitions of a text, one of which names its inputs; None of another text."""
+    return parse_module(Source(name, text)) if names_inputs(text) else None
+
+
 def names_inputs(text: str) -> bool:
     """Whether a text holds definitions, one of which names its inputs: ``f(x) = ...``."""
     return NAMES_INPUTS.search(without_comments(text)) is not None
 
 
-def read_module(source: Source, trace: list[list[Token]] | None) -> syntax.Module:
-    """The definitions of a file; ``trace`` receives the tokens of each, in order where nothing is wrong."""
+def read_module(
+    source: Source, trace: list[list[Token]] | None, implied: Sequence[str] = ()
+) -> syntax.Module:
+    """The definitions of a file; ``trace`` receives the tokens of each, in order where nothing is wrong.
+
+    Libraries that are ``implied`` are used without a line ``use``.
+    """
     _refuse_controls(source)
     text = without_comments(source.text)
     readers: list[Reader] = []
@@ -116,8 +126,11 @@ def read_module(source: Source, trace: list[list[Token]] | None) -> syntax.Modul
         raise ModuleError("E0405", message, Span(source, 0, 0), help_line)
     refused: list[Error] = []
     heads, begun, names = _heads(readers, refused)
-    if uses:
-        _add_libraries(uses, text, (heads, begun, names), refused)
+    if uses or implied:
+        from ilang.core.notation.libraries import used_libraries
+
+        libraries = [*implied, *(name for reader in uses for name in used_libraries(reader))]
+        _add_libraries(libraries, (heads, begun, names), refused)
     functions, routines = _functions(begun, names, refused) if begun else ((), ())
     definitions: list[syntax.Definition] = []
     others: list[syntax.Definition] = []
@@ -136,8 +149,10 @@ def read_module(source: Source, trace: list[list[Token]] | None) -> syntax.Modul
             whole = syntax.Definition(name, parameters, body, reader.span(span.start))
             (others if wrong else definitions).append(whole)
         refused += wrong
-    refused += _wired([*definitions, *others], {head.name: kind for _, kind, head in begun})
-    refused += _misused(definitions, others, begun, (*functions, *routines), names)
+    components = {name for _, (name, *_) in heads}
+    kinds = {head.name: kind for _, kind, head in begun if head.name not in components}
+    refused += _wired([*definitions, *others], kinds)
+    refused += _misused(source, (definitions, others), begun, (*functions, *routines), names)
     if refused:
         raise gathered(sorted(refused, key=place))
     for tokens in trace or ():  # the heads of all statements of a block are read first
@@ -146,8 +161,7 @@ def read_module(source: Source, trace: list[list[Token]] | None) -> syntax.Modul
 
 
 def _add_libraries(
-    uses: list[Reader],
-    text: str,
+    libraries: Sequence[str],
     known: tuple[list[tuple[Reader, Head]], list[Begun], dict[str, Span]],
     refused: list[Error],
 ) -> None:
@@ -156,19 +170,25 @@ def _add_libraries(
     Raises:
         ModuleError: E0406, E0413, E0414.
     """
-    from ilang.core.notation.libraries import WORDS, needed_parts, used_libraries
+    from ilang.core.notation.libraries import needed_parts, words_of
 
     heads, begun, names = known
-    libraries = [name for reader in uses for name in used_libraries(reader)]
-    parts = needed_parts(libraries, set(WORDS.findall(text)), names)
+    wired, called = (
+        {word for reader in readers for word in words_of(reader.text[reader.pos : reader.end])}
+        for readers in ([reader for reader, _ in heads], [reader for reader, *_ in begun])
+    )
+    parts = needed_parts(libraries, wired, called, names)
     texts = {part.source.name: without_comments(part.source.text) for part in parts}
-    readers = [
-        Reader(part.source, part.start, part.end, texts[part.source.name], None) for part in parts
-    ]
-    more_heads, more_begun, more_names = _heads(readers, refused)
-    heads += more_heads
-    begun += more_begun
-    names.update(more_names)
+    for is_wired in (True, False):
+        readers = [
+            Reader(part.source, part.start, part.end, texts[part.source.name], None)
+            for part in parts
+            if part.wired is is_wired
+        ]
+        more_heads, more_begun, more_names = _heads(readers, refused)
+        heads += more_heads
+        begun += more_begun
+        names.update(more_names)
 
 
 def _functions(
@@ -211,18 +231,20 @@ def _wired(definitions: list[syntax.Definition], kinds: dict[str, str]) -> list[
 
 
 def _misused(
-    definitions: list[syntax.Definition],
-    others: list[syntax.Definition],
+    source: Source,
+    wired: tuple[list[syntax.Definition], list[syntax.Definition]],
     begun: list[Begun],
     functions: Sequence[Function | Routine],
     names: dict[str, Span],
 ) -> list[Error]:
     """Errors in how definitions use each other: a circle, or else applications that do not fit.
 
-    Of ``others`` something else is wrong, so that nothing is known of what they give.
+    Of the second components that are ``wired`` something else is wrong, so that nothing is known of what they give.
     """
+    definitions, others = wired
     try:
-        _refuse_cycles([*definitions, *functions], names)
+        _refuse_cycles(definitions, names)
+        _refuse_cycles(functions, names)
     except ModuleError as error:
         return [error]
     bodies = [each.body for each in (*definitions, *others) if syntax.over_names(each.body)]
@@ -235,15 +257,19 @@ def _misused(
 
         refused += [error for body in bodies for error in misapplied(body, known)]
     if functions:
+        from ilang.core.ir.primitives import PRIMITIVES
         from ilang.core.notation.environment import File
         from ilang.core.notation.misused import misused
 
         heads = {word: {h.name: h for _, kind, h in begun if kind == word} for word in LATER}
+        borrowed = [each.name for each in definitions if each.span.source is not source]
+        hidden = {name for name in borrowed if name in PRIMITIVES} - heads["op"].keys()
+        called = {name: span for name, span in names.items() if name not in hidden}
         sources = dict.fromkeys(each.span.source for each in functions)
-        for source in sources:  # a tensor may have the name of a definition of another text
-            in_source = [each for each in functions if each.span.source is source]
-            taken = {name: span for name, span in names.items() if span.source is source}
-            refused += misused(in_source, File(names, taken, heads["op"], heads["cd"], known))
+        for text in sources:  # a tensor may have the name of a definition of another text
+            in_text = [each for each in functions if each.span.source is text]
+            taken = {name: span for name, span in names.items() if span.source is text}
+            refused += misused(in_text, File(called, taken, heads["op"], heads["cd"], known))
     return refused
 
 

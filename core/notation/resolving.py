@@ -13,10 +13,16 @@ from collections.abc import Sequence
 
 from ilang.core.diagnostic import Error, Label, ModuleError, NotationError, counted
 from ilang.core.ir import functions as ast
-from ilang.core.ir.primitives import PRIMITIVES
+from ilang.core.ir.primitives import ALONG, PRIMITIVES
 from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import Name, Tree, postorder
-from ilang.core.notation.calling import misconfigured, misgiven, shown_component, wires_called
+from ilang.core.notation.calling import (
+    misconfigured,
+    misgiven,
+    shown_component,
+    values_of,
+    wires_called,
+)
 from ilang.core.notation.environment import DefinitionNames, Environment, File, NameEntry
 from ilang.core.record import record
 
@@ -222,6 +228,9 @@ class Terms:
 
     def _primitive(self, term: ast.Called, name: str) -> None:
         takes = PRIMITIVES[name]
+        if name in ALONG and (takes == 1 or values_of(term.arguments, self.file) == 1):
+            self._along(term, name)
+            return
         if term.settings is not None:
             message = f"`{name}` has no configuration"
             help_line = "values are separated by commas: `values(1, 2, 3)`"
@@ -233,6 +242,15 @@ class Terms:
             message = "the first argument of `einmax` is a specification in quotes"
             help_line = '`einmax("b|i => b|0", x)`'
             self.refused.append(ModuleError("E0442", message, term.arguments[0].span, help_line))
+
+    def _along(self, term: ast.Called, name: str) -> None:
+        """A reduction of one tensor along axes, its one configuration value."""
+        self.refused += misgiven(f"`{name}`", 1, term.arguments, term.span, self.file)
+        for n, each in enumerate(term.settings or ()):
+            if n or each.name not in (None, "axes"):
+                message = f"`{name}` has one configuration value, its axes"
+                help_line = f'`{name}(x; "h, w")`, `{name}(x; -1)`'
+                self.refused.append(ModuleError("E0444", message, each.span, help_line))
 
     def _component(self, term: ast.Called, due: Due) -> None:
         shown = shown_component(term.component)

@@ -425,9 +425,7 @@ def read_settings(reader: Reader, context: tokens.Context) -> tuple[ast.Setting,
         if token.kind == "word" and follows.text == "=":
             name = tokens.take(reader, token).text()
             tokens.take(reader, tokens.lexeme(reader), left=True, right=True)
-        value = _argument(reader, context, True) if name == "label" else None
-        value = read_value(reader, context) if value is None else value
-        settings.append(ast.Setting(name, value, reader.span(start)))
+        settings.append(ast.Setting(name, read_value(reader, context), reader.span(start)))
         if tokens.sign(reader) != ",":
             break
         tokens.take(reader, tokens.lexeme(reader), right=True)
@@ -435,9 +433,9 @@ def read_settings(reader: Reader, context: tokens.Context) -> tuple[ast.Setting,
 
 
 def read_value(reader: Reader, context: tokens.Context) -> ast.Term:
-    """A configuration value: an expression, or a list of them."""
+    """A configuration value: an expression, a list of them, or a string."""
     if tokens.sign(reader) != "[":
-        return read_term(reader, context)
+        return _argument(reader, context, True)
     start = reader.pos
     stop = past_bracket(reader, start)
     if stop > 0 and ";" in reader.text[start:stop]:

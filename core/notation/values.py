@@ -111,7 +111,10 @@ class BodyNames:
         unwritten = (
             f"define it in a line of the file, `{name} = +ij~i`, or write it here: `(+ij~i)(x)`"
         )
-        help_line = self.guesses.did_you_mean(name, self.definitions, unwritten)
+        from ilang.core.notation.libraries import piece_help
+
+        help_line = piece_help(name, in_file=True) or unwritten
+        help_line = self.guesses.did_you_mean(name, self.definitions, help_line)
         message = f"there is no definition named `{name}`"
         return ModuleError("E0401", message, span, help_line)
 

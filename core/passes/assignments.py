@@ -16,7 +16,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.calculus.affine import Affine, Looked, Within, axis_index, inside, variables_of
+from ilang.core.calculus.affine import (
+    Affine,
+    Looked,
+    Within,
+    axis_index,
+    inside,
+    size_value,
+    variables_of,
+)
 from ilang.core.diagnostic import ElementTypeError, Label, ScheduleError
 from ilang.core.dtype import INTEGERS, accumulator, arithmetic, join
 from ilang.core.infer.dtypes import type_scalar
@@ -28,6 +36,7 @@ from ilang.core.ir.scalar import (
     Constant,
     Convert,
     Operand,
+    Position,
     Scalar,
     converted,
     folded,
@@ -142,14 +151,14 @@ class Assignments:
             elif source in self.constants:
                 delivered[operand] = self.constants[source]
             else:
-                number = self.number[source]
+                value = self.number[source]
                 place = self._looked(node, operand, index)
-                delivered[operand] = Operand(len(reads), self.tensors[number].dtype)
+                delivered[operand] = Operand(len(reads), self.tensors[value].dtype)
                 leaving: tuple[Within, ...] = ()
                 if operand in projection.beyond:
-                    leaving = inside(index, self.tensors[number].dims)
+                    leaving = inside(index, self.tensors[value].dims)
                 skipped += leaving if node.acc != "+" else ()
-                reads.append(shaped.Read(number, place, leaving if node.acc == "+" else ()))
+                reads.append(shaped.Read(value, place, leaving if node.acc == "+" else ()))
         scalar = node.scalar
         if len(projection.reads) < len(node.operands):
             scalar = _restricted(scalar, {operand for operand, _ in projection.reads})
@@ -159,12 +168,20 @@ class Assignments:
             from ilang.core.infer.projections import OperationLoop
 
             loops.append(OperationLoop("once", 1))  # a maximum of what is read, or of nothing
-        acc = node.acc if len(kept) < len(loops) else None
+        acc, target = node.acc if len(kept) < len(loops) else None, projection.target
+        if acc == "+" and not reads and not skipped:  # so many equal terms are one product
+            over = [self.size_of(loop) for n, loop in enumerate(loops) if n not in kept]
+            counts = [Position(size_value(size)) for size in over]
+            dtype = self.meets or self.alone or self.least
+            scalar = folded("mul", [scalar, *(Convert(count, dtype) for count in counts)])
+            number = {axis: n for n, axis in enumerate(sorted(kept))}
+            loops = [loop for n, loop in enumerate(loops) if n in kept]
+            acc, target = None, tuple(index.renamed(number) for index in target)
         typed, dtype = self.reduced_scalar(scalar, acc, delivered, node.span)
         return shaped.Assignment(
             tuple(graph.Axis(loop.name, None, node.span) for loop in loops),
             tuple(self.size_of(loop) for loop in loops),
-            projection.target,
+            target,
             tuple(reads),
             typed,
             acc,

@@ -46,7 +46,8 @@ def run(request: Request, screen: Screen) -> int:
         text, data = answer(argument)
         screen.write_json(data) if screen.json else screen.write(text)
         return 0
-    program = _program(argument)
+    named = not (request.has("--shape") or request.has("--emit"))
+    program = _program(argument, named)
     if isinstance(program, tuple):
         text, data = program
         screen.write_json(data) if screen.json else screen.write(text)
@@ -87,18 +88,20 @@ def run(request: Request, screen: Screen) -> int:
     return 0
 
 
-def _program(argument: str) -> Tree | Module | Page:
-    """The program that an operand means; or the page on a sign, or on a word that is none.
+def _program(argument: str, named: bool) -> Tree | Module | Page:
+    """The program that an operand means; or the page on a sign, or on a word that is ``named`` alone, or no program.
 
     Raises: Error (it is neither).
     """
+    is_word = argument.isidentifier() and not is_file(argument)
     page = None if argument == "-" or is_file(argument) else sign_page(argument)
+    page = word_page(argument) if page is None and is_word and named else page
     if page is not None:
         return page
     try:
         return open_program(argument)
     except Error:
-        page = word_page(argument) if argument.isidentifier() else None
+        page = word_page(argument) if is_word else None
         if page is None:
             raise
         return page

@@ -1,0 +1,207 @@
+"""Reductions along axes that a call names: ``sum(x)``, ``sum(x; "h, w")``, ``max(x; -1)``, ``elements(x; 0)``.
+
+In:  ``sum(d; "n")`` where the head is ``op f(x[b|n], y)`` and d is ``x - y``
+Out: ``d ++ "...|..., n->... => ...|..., 0->..."``: the axis stays, with extent 1, and is repeated beside others
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ilang.core.build.settings import Setting
+from ilang.core.build.values import Computed, NumberTensor, Ruled, Tensor
+from ilang.core.diagnostic import Label, MeaningError
+from ilang.core.ir import functions as ast
+from ilang.core.ir.operation import Einsum
+from ilang.core.ir.primitives import ALL_AXES, ALONG
+from ilang.core.ir.scalar import Constant, Operand
+from ilang.core.ir.spec import AxisLabel, Fixed, ShapeSpec, Spec, SpecRow
+from ilang.core.names import Names
+from ilang.core.source import Span
+
+if TYPE_CHECKING:
+    from ilang.core.build.functions import Functions
+    from ilang.core.build.settings import Evaluation
+
+EVERY = "...|...->... => 0"
+ROWS = ("batch", "input", "output")
+HELP = (
+    'an axis is a letter of the head, `"n"`, or a number: 0 is the first, -1 the last output axis'
+)
+
+
+AxisPlace = tuple[int, int, bool]
+"""An axis of a tensor: its row (0 batch, 1 input, 2 output), and its place there, from the end where negative.
+
+The third part says that the place is right where the tensor has one batch axis.
+"""
+
+
+def along(
+    build: Functions, frame: Evaluation, name: str, call: ast.Called, value: Tensor
+) -> Tensor:
+    """The tensor that ``sum``, ``max``, ``min`` or ``elements`` gives of a value, along the axes of the call."""
+    axes = Setting(ALL_AXES, None, (), call.span)
+    for setting in call.settings or ():
+        if setting.name not in (None, "axes") or setting is not (call.settings or ())[0]:
+            message = f"`{name}` has one configuration value, its axes"
+            raise MeaningError("E0444", message, setting.span, HELP)
+        axes = build.setting(frame, setting.value)
+    places = _places(build, value, axes, call.span)
+    logic = Einsum(_spec(places, call.span))
+    scalar = Constant(1) if name == "elements" else Operand(0)
+    return build.operation(scalar, ALONG[name], logic, [value], call.span)
+
+
+def _places(
+    build: Functions, value: Tensor, axes: Setting, span: Span
+) -> dict[AxisPlace, str] | None:
+    """The axes that are meant, with their names; None: all of them."""
+    known = build.known(axes)
+    if isinstance(known, str):
+        if known.strip() == ALL_AXES:
+            return None
+        names = [each.strip() for each in known.split(",")]
+        places = [_of_name(build, value, each, axes.scope, span) for each in names]
+    else:
+        numbers = known if isinstance(known, tuple) else (known,)
+        names = [f"n{n}" if n else "n" for n in range(len(numbers))]
+        places = [_of_number(build, value, each, span) for each in numbers]
+    if len(set(places)) < len(places):
+        raise MeaningError("E0290", "one axis is named twice here", span, "name each axis once")
+    return dict(zip(places, names, strict=True))
+
+
+def _of_number(build: Functions, value: Tensor, number: object, span: Span) -> AxisPlace:
+    """An axis by its number: in memory order, or of the output row from the end.
+
+    A tensor whose axes no head writes has one batch axis, as arrays that are given have.
+    """
+    if not isinstance(number, int | float) or number != int(number):
+        raise MeaningError("E0290", f"{number} is no number of an axis", span, HELP)
+    number = int(number)
+    if number < 0:
+        return (2, number, False)
+    counts = _counts(build, value)
+    if counts is None:
+        return (2, number - 1, True) if number else (0, -1, True)
+    at = number
+    for row in (0, 2, 1):
+        if at < counts[row]:
+            return (row, at - counts[row], False)
+        at -= counts[row]
+    message = f"there is no axis {number}: this tensor has {sum(counts)}"
+    raise MeaningError("E0290", message, span, HELP)
+
+
+def _counts(build: Functions, value: Tensor) -> tuple[int, int, int] | None:
+    """The numbers of axes of a tensor, where heads write all axes of what it is computed from element by element."""
+    todo, most = [value], (0, 0, 0)
+    while todo:
+        each = todo.pop()
+        shape = next((note for tensor, _, note, _ in build.notes if tensor is each), None)
+        if isinstance(each, NumberTensor):
+            continue
+        if shape is None and isinstance(each, Computed) and each.logic == "pointwise":
+            todo += each.operands
+            continue
+        if shape is None or any(row.variable is not None for row in shape.rows):
+            return None
+        batch, inner, output = (len(row.leading) + len(row.trailing) for row in shape.rows)
+        most = (max(most[0], batch), max(most[1], inner), max(most[2], output))
+    return most
+
+
+def _of_name(build: Functions, value: Tensor, name: str, scope: int, span: Span) -> AxisPlace:
+    """An axis by the letter that a head writes for it, of a tensor or of what it is computed from element by element.
+
+    Raises:
+        MeaningError: E0290 (no head writes it, or two of them for different axes).
+    """
+    places: dict[AxisPlace, Span] = {}
+    known: dict[str, None] = {}
+    todo, seen = [(value, True)], {value}
+    while todo:
+        each, itself = todo.pop()
+        for tensor, _, note, noted in build.notes:
+            if tensor is not each or noted != scope:
+                continue
+            for place, axis in _named(note):
+                known.setdefault(str(axis.size))
+                if str(axis.size) == name and (itself or place[1] < 0):
+                    places.setdefault(place, axis.span)
+        pointwise = isinstance(each, Computed) and each.logic == "pointwise"
+        below = each.operands if pointwise and isinstance(each, Computed) else ()
+        below = (each.value,) if isinstance(each, Ruled) else below
+        todo += [(one, itself and not pointwise) for one in below if one not in seen]
+        seen.update(below)
+    if len(places) == 1:
+        return next(iter(places))
+    if places:
+        one, other, *_ = places.values()
+        message = f"`{name}` names two axes of what this is computed from"
+        labels = [Label(span, "which one?"), Label(one, "one"), Label(other, "the other")]
+        raise MeaningError("E0290", message, span, "number the axis: -1 is the last", labels)
+    listed = f"known here: {', '.join(known)}" if known else "write its shape in the head: `x[b|n]`"
+    message = f"nothing calls an axis of this tensor {name or '(empty)'}"
+    raise MeaningError("E0290", message, span, listed)
+
+
+def _named(note: ast.ShapeNote) -> list[tuple[AxisPlace, ast.AxisNote]]:
+    """The axes of a shape with their places, from the end where that is known."""
+    places: list[tuple[AxisPlace, ast.AxisNote]] = []
+    for kind, row in enumerate(note.rows):
+        ends = row.trailing if row.variable is not None else (*row.leading, *row.trailing)
+        places += [((kind, n - len(ends), False), axis) for n, axis in enumerate(ends)]
+        if row.variable is not None:
+            places += [((kind, n, False), axis) for n, axis in enumerate(row.leading)]
+    return places
+
+
+def _spec(places: Mapping[AxisPlace, str] | None, span: Span) -> Spec:
+    """The specification of a reduction along axes: each keeps its place, with extent 1; along all, one number."""
+    if places is None:
+        batch, inner, output = (SpecRow((), f"...{kind}", ()) for kind in ROWS)
+        none, one = SpecRow((), None, ()), SpecRow((), None, (Fixed(0, span),))
+        operand = ShapeSpec((batch, inner, output), span)
+        return Spec((operand,), ShapeSpec((none, none, one), span), True, EVERY, span)
+    single = any(single for *_, single in places)
+    labels = Names(frozenset(places.values()))
+    sides = []
+    for kind in range(3):
+        named = {place: name for (row, place, _), name in places.items() if row == kind}
+        sides.append(
+            _rows(named, None if single and kind == 0 else f"...{ROWS[kind]}", labels, span)
+        )
+    operand, result = (ShapeSpec((sides[0][n], sides[1][n], sides[2][n]), span) for n in range(2))
+    return Spec((operand,), result, True, f"{_text(operand)} => {_text(result)}", span)
+
+
+def _rows(
+    named: Mapping[int, str], variable: str | None, labels: Names, span: Span
+) -> tuple[SpecRow, SpecRow]:
+    """One row of the operand and of the result, with the names of the axes in it that are reduced."""
+    first = max((place + 1 for place in named if 0 <= place), default=0)
+    last = max((-place for place in named if place < 0), default=0)
+    ends = range(-(last if variable is not None else 1), 0)
+    sides = [
+        [AxisLabel(named.get(n) or labels.fresh("a"), span) for n in places]
+        for places in (range(first), ends)
+    ]
+    leading, trailing = sides
+    operand = SpecRow(tuple(leading), variable, tuple(trailing))
+    kept = [Fixed(0, span) if n in named else axis for n, axis in enumerate(leading)]
+    rest = [Fixed(0, span) if n in named else axis for n, axis in zip(ends, trailing, strict=True)]
+    return operand, SpecRow(tuple(kept), variable, tuple(rest))
+
+
+def _text(shape: ShapeSpec) -> str:
+    batch, inner, output = (_row_text(row) for row in shape.rows)
+    return f"{batch}|{inner}->{output}"
+
+
+def _row_text(row: SpecRow) -> str:
+    middle = [] if row.variable is None else ["..."]
+    words = [each.name if isinstance(each, AxisLabel) else "0" for each in row.axes()]
+    return ", ".join([*words[: len(row.leading)], *middle, *words[len(row.leading) :]])

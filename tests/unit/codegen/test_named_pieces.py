@@ -1,0 +1,315 @@
+"""`std`: components of any rank and tensor functions along axes beside the same in NumPy; `ilang.lib`; refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ilang import Error, i, lib, load
+from ilang.core.library import INNER
+from ilang.core.library.std import AXES, PLAIN
+from ilang.core.notation.pieces import named_pieces
+
+pytestmark = pytest.mark.usefixtures("shared_cache", "compiled_quickly")
+
+X = np.random.default_rng(4).standard_normal((3, 4, 5))
+TARGETS = ("c", "numpy", "cuda-emulated")
+
+
+def softmax(x: Any, axis: int = -1) -> Any:
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def layer_norm(x: Any, axis: int = -1) -> Any:
+    d = x - x.mean(axis=axis, keepdims=True)
+    return d / np.sqrt((d * d).mean(axis=axis, keepdims=True) + 1e-5)
+
+
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.log(np.exp(x).sum(axis=axis, keepdims=keepdims))
+
+
+REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "sum": np.sum,
+    "prod": np.prod,
+    "max": np.max,
+    "min": np.min,
+    "mean": np.mean,
+    "var": np.var,
+    "logsumexp": logsumexp,
+}
+ALONG_ONE: dict[str, Callable[..., Any]] = {
+    "softmax": softmax,
+    "log_softmax": lambda x, axis=-1: np.log(softmax(x, axis)),
+    "layer_norm": layer_norm,
+    "argmax": lambda x, axis=-1: np.argmax(x, axis=axis),
+    "argmin": lambda x, axis=-1: np.argmin(x, axis=axis),
+}
+ELEMENTS: dict[str, Callable[..., Any]] = {
+    "relu": lambda x: np.maximum(x, 0),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "gelu": lambda x: x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))) / 2,
+}
+
+
+def test_every_component_has_its_axes_and_its_values_here() -> None:
+    public = named_pieces(" ".join((*AXES, *PLAIN))).keys() - INNER
+    assert public == {*AXES, *PLAIN}
+    assert set(AXES) == {*REDUCTIONS, *ALONG_ONE}
+    assert set(PLAIN) == {*ELEMENTS, "matmul", "conv2d"}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_components(target: str) -> None:
+    for name, expected in {**REDUCTIONS, **ALONG_ONE, **ELEMENTS}.items():
+        for x in (X, X[0], X[0, 0]):
+            np.testing.assert_allclose(
+                i(name)(x, target=target), expected(x), rtol=1e-9, atol=1e-12
+            )
+    y = X.transpose(0, 2, 1)
+    np.testing.assert_allclose(i("matmul")(X, y, target=target), X @ y)
+    np.testing.assert_allclose(i("matmul")(X[0], y[0], target=target), X[0] @ y[0])
+
+
+def test_convolution() -> None:
+    images, weights = X.reshape(2, 2, 3, 5), X.reshape(5, 2, 2, 3)
+    windows = np.lib.stride_tricks.sliding_window_view(images, (2, 3), (2, 3))
+    expected = np.einsum("ncyxuv,ocuv->noyx", windows, weights)
+    np.testing.assert_allclose(lib.conv2d(images, weights), expected)
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_reductions_of_the_library_along_axes(name: str, keepdims: bool) -> None:
+    for axis in (None, 0, 1, -1, (0, 2), (-1, 0, 1)):
+        expected = REDUCTIONS[name](X, axis=axis, keepdims=keepdims)
+        np.testing.assert_allclose(getattr(lib, name)(X, axis=axis, keepdims=keepdims), expected)
+
+
+@pytest.mark.parametrize("name", ALONG_ONE)
+def test_functions_of_the_library_along_one_axis(name: str) -> None:
+    for axis in (0, 1, 2, -2):
+        answer = getattr(lib, name)(X, axis=axis)
+        np.testing.assert_allclose(answer, ALONG_ONE[name](X, axis=axis), atol=1e-12)
+
+
+def test_one_hot() -> None:
+    labels = np.array([[0, 2], [1, 1]])
+    np.testing.assert_array_equal(lib.one_hot(labels, 3), np.eye(3)[labels])
+    np.testing.assert_array_equal(lib.one_hot(np.array(2), 3), np.eye(3)[2])
+    assert lib.one_hot(labels[:0], 3).shape == (0, 2, 3)
+
+
+def test_gradients() -> None:
+    assert np.allclose(i("mean").grad()(X), 1 / X.size)
+    cotangent = np.cos(np.arange(X.size)).reshape(X.shape)
+    for name in ("softmax", "log_softmax", "layer_norm", "gelu", "silu", "sigmoid"):
+        f, step = i(name), 1e-6 * np.sin(np.arange(X.size)).reshape(X.shape)
+        slope = (cotangent * (f(X + step) - f(X - step))).sum() / 2
+        assert np.isclose((f.grad()(X, cotangent) * step).sum(), slope, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        (lambda: lib.softmax(X, axis=3), "E0777"),
+        (lambda: lib.softmax(X, axis=None), "E0777"),
+        (lambda: lib.mean(X, axis=(0, -3)), "E0777"),
+        (lambda: lib.mean(X, axis=1.0), "E0777"),
+        (lambda: lib.relu(X, axis=1), "E0777"),
+        (lambda: lib.one_hot(np.array([0]), 0), "E0777"),
+        (lambda: lib.mean(np.array(["a"]), axis=0), "E0703"),
+    ],
+)
+def test_what_the_library_refuses(call: Callable[[], Any], code: str) -> None:
+    with pytest.raises(Error) as caught:
+        call()
+    assert caught.value.code == code
+
+
+def test_names_of_the_library_in_python() -> None:
+    assert {"softmax", "one_hot"} <= set(dir(lib))
+    with pytest.raises(AttributeError, match="did you mean softmax"):
+        lib.sofmax  # noqa: B018
+
+
+FUNCTIONS = """use std
+op total(x) = sum(x)
+op by_letter(x[b|n, m]) = sum(x; "n")
+op by_letters(x[b|n, m]) = max(x; "b, m")
+op first(x) = sum(x; 0)
+op second(x) = min(x; 1)
+op last(x) = mean(x; -1)
+op some(x[b|n, m]) = mean(x; [0, 2])
+op spread(x[b|n, m]) = var(x - 2; "n")
+op rows(x) = softmax(x)
+op columns(x) = softmax(x; 1)
+op logs(x) = log_softmax(x; -2)
+op normal(x[b|n, m]) = layer_norm(x; "n, m")
+op peak(x) = logsumexp(x; -1)
+op count(x[b|n, m]) = elements(x; "b, m") + 0 *. x
+op inner(y[a|b, c]) = sum(y; "c")
+op outer(x[c|b, a]) = inner(x)
+op both(x, y) = max(x, y) + gelu(silu(x))
+op flat(x[b|n, m]) = x ++ "b|n, m => b|n"
+op late(x[b|n, m]) = mean(flat(x) + 1; -1)
+"""
+EXPECTED: dict[str, Callable[[Any], Any]] = {
+    "total": lambda x: x.sum(keepdims=True).reshape(1),
+    "by_letter": lambda x: x.sum(axis=1, keepdims=True),
+    "by_letters": lambda x: x.max(axis=(0, 2), keepdims=True),
+    "first": lambda x: x.sum(axis=0, keepdims=True),
+    "second": lambda x: x.min(axis=1, keepdims=True),
+    "last": lambda x: x.mean(axis=-1, keepdims=True),
+    "some": lambda x: x.mean(axis=(0, 2), keepdims=True),
+    "spread": lambda x: x.var(axis=1, keepdims=True),
+    "rows": softmax,
+    "columns": lambda x: softmax(x, 1),
+    "logs": lambda x: np.log(softmax(x, -2)),
+    "normal": lambda x: layer_norm(x, (1, 2)),  # type: ignore[arg-type]
+    "peak": lambda x: logsumexp(x, -1, keepdims=True),
+    "count": lambda x: np.full_like(x, 15),
+    "outer": lambda x: x.sum(axis=2, keepdims=True),
+    "late": lambda x: (x.sum(axis=2) + 1).mean(axis=1, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_tensor_functions_along_axes(target: str, tmp_path: Path) -> None:
+    (tmp_path / "m.i").write_text(FUNCTIONS, encoding="utf-8")
+    library = load(tmp_path / "m.i")
+    for name, expected in EXPECTED.items():
+        x = X.astype(np.float32)
+        answer = library[name](x, target=target)
+        assert answer.shape == expected(X).shape, name
+        np.testing.assert_allclose(answer, expected(x.astype(float)), rtol=2e-5, atol=2e-6)
+    y = library["both"](X, X + 1, target=target)
+    expected_y = X + 1 + ELEMENTS["gelu"](ELEMENTS["silu"](X))
+    np.testing.assert_allclose(y, expected_y, rtol=2e-5)
+
+
+def test_a_mean_of_doubles_divides_by_a_double(tmp_path: Path) -> None:
+    (tmp_path / "m.i").write_text("use std\nop f(x: f64) = elements(x) + 0 *. sum(x)\n", "utf-8")
+    x = np.zeros((2**24 + 1, 1))
+    assert load(tmp_path / "m.i")["f"](x)[0] == 2**24 + 1
+
+
+def test_training_on_a_mean(tmp_path: Path) -> None:
+    text = """use std, optim
+op loss(x, t) { d = "w" * x - t; mean(d *. d) }
+cd step(x, t; lr = 0.1) {
+  l = loss(x, t)
+  backprop(l)
+  for p in params(l) { sgd(p; lr) }
+  return l
+}
+"""
+    (tmp_path / "m.i").write_text(text, encoding="utf-8")
+    x, t = X[0].astype(np.float32), X[1, :, :2].astype(np.float32)
+    step = load(tmp_path / "m.i").session("step")
+    step.fit(x, t)
+    w = step.parameters["loss.w"].copy()
+    d = x @ w.T - t
+    np.testing.assert_allclose(step(x, t), (d * d).mean(keepdims=True).reshape(1), rtol=1e-5)
+    np.testing.assert_allclose(
+        step.parameters["loss.w"], w - 0.1 * 2 * d.T @ x / d.size, rtol=1e-4, atol=1e-6
+    )
+
+
+def test_one_name_as_a_component_and_as_a_tensor_function(tmp_path: Path) -> None:
+    text = """use std
+wired(x[n,c]) = softmax >> max
+named(x[n,c]) = { e = softmax(x); mean(e) }
+op called(x) = max(softmax(x; 0), mean(x; 1))
+"""
+    (tmp_path / "m.i").write_text(text, encoding="utf-8")
+    library, x = load(tmp_path / "m.i"), X[0]
+    assert np.isclose(library["wired"](x), softmax(x).max())
+    assert np.isclose(library["named"](x), 1 / 5)
+    expected = np.maximum(softmax(x, 0), x.mean(axis=1, keepdims=True))
+    np.testing.assert_allclose(library["called"](x), expected, rtol=1e-5)
+
+
+def test_names_of_nn_come_first_in_tensor_functions(tmp_path: Path) -> None:
+    text = "use std, nn\nop f(x) = mean(layer_norm(x); -1)\nop g(x) = softmax(x)\n"
+    (tmp_path / "m.i").write_text(text, encoding="utf-8")
+    library = load(tmp_path / "m.i")
+    shapes = {"x": "3|4"}
+    assert [*library.session("f", shapes).parameters] == ["layer_norm.scale", "layer_norm.shift"]
+    np.testing.assert_allclose(library["g"](X[0]), softmax(X[0]), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line", "column"),
+    [
+        ('op f(x[b|n]) = sum(x; "m")', "E0290", 1, 16),
+        ("op f(x[b|n]) = sum(x; 2)", "E0290", 1, 16),
+        ("op f(x[b|n]) = sum(x; 0.5)", "E0290", 1, 16),
+        ("op f(x[b|n]) = sum(x; [0, -1, 1])", "E0290", 1, 16),
+        ('op f(x[b|n], y[n|b]) = sum(x + y; "n")', "E0290", 1, 24),
+        ('op f(x[n|n]) = sum(x; "n")', "E0290", 1, 16),
+        ("op f(x[b|n]) = sum(x, x)", "E0420", 1, 16),
+        ("op f(x[b|n]) = sum(x; 0, 1)", "E0444", 1, 26),
+        ("op f(x[b|n]) = sum(x; dim = 0)", "E0444", 1, 23),
+        ("op f(x[b|n]) = max(x, x; 0)", "E0444", 1, 16),
+        ('op f(x[b|n]; a = "n") = a + x', "E0262", 1, 25),
+        ('op f(x[b|n]; a = "n") = "w" a * x', "E0445", 1, 29),
+        ("op f(x) = mean(x)", "E0401", 1, 11),
+        ("f(x[n]) = softmax(x)", "E0401", 1, 11),
+        ("f(x[n]) = softmax", "E0401", 1, 11),
+        ("use std\nop sum(x) = x\nop f(x) = mean(x)", "E0414", 2, 4),
+        ("use std\nsum = +ij~i\nop f(x) = mean(x)", "E0414", 2, 1),
+        ("use std\ncentered_last = I\nf(x[n]) = layer_norm", "E0414", 2, 1),
+    ],
+)
+def test_what_is_wrong(text: str, code: str, line: int, column: int, tmp_path: Path) -> None:
+    (tmp_path / "m.i").write_text(f"{text}\n", encoding="utf-8")
+
+    def call() -> None:
+        library = load(tmp_path / "m.i")
+        library["f"](*[X[0]] * len(library.model.inputs("f")))
+
+    with pytest.raises(Error) as caught:
+        call()
+    span = caught.value.span
+    assert span is not None
+    assert (caught.value.code, span.line_number(), span.column()) == (code, line, column)
+    if code == "E0401":
+        assert (caught.value.help or "").startswith("`use std` has `")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("softmax >> +ij~i", np.ones(4)),
+        ("f(x[n,c]) = softmax(x)", softmax(X[0])),
+        ("mean >> (I | 2) >> .*.~.", X[0].mean() * 2),
+        ("max=+ij~i", None),
+        ("f(mean[n,c]) = (ij~ji)(mean)", X[0].T),
+        ("ij*ij~ij >> sum", None),
+    ],
+)
+def test_texts_may_name_them(text: str, expected: Any) -> None:
+    if text == "max=+ij~i":
+        with pytest.raises(Error):
+            i(text)
+    elif expected is None:
+        assert np.isclose(i(text)(X[0], X[0]), (X[0] * X[0]).sum())
+    else:
+        np.testing.assert_allclose(i(text)(X[0]), expected)
+
+
+def test_what_a_text_meant_it_still_means() -> None:
+    letters = i("max>>i~maxi")
+    assert letters.shapes((2, 3, 4), (5,)) == ((2, 3, 4, 5),)
+    with pytest.raises(Error) as caught:
+        i("sofmax >> +ij~i")
+    assert caught.value.help == "did you mean `softmax`, of `std`?"
+    assert repr(i("softmax") >> "sum").startswith("<Component softmax >> sum: 1 input")
+    assert np.isclose((i("softmax") >> "sum")(X[0]), 4)
