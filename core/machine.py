@@ -246,8 +246,8 @@ class DeviceLimits:
         banks, bank_bytes: of shared memory, what threads of a warp reach at a time: so many words of so many bytes.
         loads: of a loop that is shared out, a thread has so many iterations at a time, and waits for all they load.
         vector_elements: that one instruction moves at most, whatever their type.
-        most_statements: of an iteration that is done for as many neighbors at a time: registers hold what all of them
-            have.
+        most_statements: of an iteration that is done for as many adjacent elements at a time: registers hold the values
+            of all of them.
         narrow_elements: arrays with fewer elements may be indexed by 32 bits, also a little past their ends.
         local_bytes: arrays of a thread's own up to this size stand in its local memory, larger ones in the workspace:
             local memory is set aside for all resident threads of the device.

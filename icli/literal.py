@@ -71,7 +71,7 @@ def parse_literal(text: str, name: str = "<array>") -> ArrayLiteral:
     Raises: DataError E0721 where it is no literal, E0722 where its lists differ in length or depth.
     """
     try:
-        return _Reader(Source(name, text)).read()
+        return _ArrayReader(Source(name, text)).read()
     except DataError as error:
         spelling = respelled(text) if error.code == "E0721" else None
         if spelling is None:
@@ -93,7 +93,7 @@ def respelled(text: str) -> str | None:
         if candidate == "[[]]":
             continue
         try:
-            _Reader(Source("<help>", candidate)).read()
+            _ArrayReader(Source("<help>", candidate)).read()
         except DataError:
             continue
         return candidate
@@ -128,7 +128,7 @@ def kind_of(kinds: Set[str]) -> str:
     return next(iter(kinds)) if len(kinds) == 1 else "float"
 
 
-class _Reader:
+class _ArrayReader:
     """One traversal of the tokens; ``open`` counts the items of every list that is still open."""
 
     def __init__(self, source: Source) -> None:

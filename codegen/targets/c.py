@@ -220,7 +220,7 @@ class _Emission:
             yield from self._tile_by_element(s, functions, indent)
             return
         text = _tile_text(s, functions)
-        stored = text.stored_name() if s.into is not None else ""
+        stored = text.stored_name() if s.target is not None else ""
         condition = text.condition()
         yield "#ifdef __GNUC__"
         if stored:
@@ -247,15 +247,15 @@ class _Emission:
     def _tile_by_element(
         self, s: ir.Tile, functions: KernelFunctions, indent: str
     ) -> Iterator[str]:
-        """A tile in memory, its blocks and the runs of its terms added in f64."""
-        from ilang.codegen.targets.c_terms import in_runs
+        """A tile in memory, its blocks and its partial sums added in f64."""
+        from ilang.codegen.targets.c_terms import in_partials
         from ilang.codegen.targets.c_tile import end_of_block
 
         spelling, buffer = functions.spelling, self.program.buffers[s.buffer]
         name, outer = identifier(buffer.name), indent
         each = f"for (int element = 0; element < {self._elements(s)}; ++element)"
-        runs, start = s.runs, spelling.expression(s.start)
-        summed = bool(s.blocks) or runs is not None
+        partials, start = s.partial, spelling.expression(s.start)
+        summed = bool(s.blocks) or partials is not None
         if summed:
             yield f"{indent}double sums_{name}[{self._elements(s)}];"
             yield f"{indent}{each} sums_{name}[element] = 0.0;"
@@ -264,10 +264,10 @@ class _Emission:
             indent += INDENT
         yield f"{indent}{each} {name}[element] = {start};"
         added = f"sums_{name}[element] += {name}[element];"
-        if runs is not None:
+        if partials is not None:
             block = partial(self._block, functions=functions)
             again = f"{each} {{ {added} {name}[element] = {start}; }}"
-            yield from in_runs(runs, s.edge, spelling, block, again, indent)
+            yield from in_partials(partials, s.edge, spelling, block, again, indent)
         else:
             yield from self._block(s.edge, functions, indent)
             yield from [f"{indent}{each} {added}"] if summed else []
@@ -354,7 +354,7 @@ class _Emission:
     ) -> Iterator[str]:
         """A loop from where a declaration says to an end, in parts where conditions begin or cease to hold."""
         spelling, end = functions.spelling, ends.end
-        name, parts = spelling.variable(loop.variable), loop.cut
+        name, parts = spelling.variable(loop.variable), loop.pieces
         first = ends.declared(name)
         pieces: Iterable[Piece] = ((f"for ({first}; {name} < {end}; ++{name}) {{", loop.body),)
         inside = indent

@@ -2,7 +2,7 @@
 
 for (int64_t j_chunk = 0; j_chunk < n_j; j_chunk += 128) {
     const int64_t j_stop = min_i64(j_chunk + 128, n_j);
-    for (int64_t j = j_chunk; j < j_stop; j += 16) FETCH(&out[i * n_j + j + 1024], 1);
+    for (int64_t j = j_chunk; j < j_stop; j += 16) PREFETCH(&out[i * n_j + j + 1024], 1);
     for (int64_t j = j_chunk; j < j_stop; ++j) ...
 }
 """
@@ -48,4 +48,4 @@ def _calls(lines: CacheLines, spelling: Spelling) -> Iterator[str]:
     """The statements that fetch a line of each row."""
     for load in lines.loads:
         write = int(spelling.program.memory(load.buffer).role != "input")
-        yield f"FETCH(&{spelling.element(load.buffer, load.index)}, {write});"
+        yield f"PREFETCH(&{spelling.element(load.buffer, load.index)}, {write});"

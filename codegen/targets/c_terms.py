@@ -1,4 +1,4 @@
-"""The terms of a register tile in runs: the sum of each run is added to those of the runs before it."""
+"""The partial sums of a register tile: each is added to the sum of those before it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Protocol
 
 from ilang.codegen.targets.cfamily import INDENT, Spelling
 from ilang.core.ir.kernel import For, Statement
-from ilang.core.ir.schedule import Runs
+from ilang.core.ir.schedule import TilePartials
 from ilang.core.record import replace
 
-RUNS = "sums_of_runs"
-"""The sums of the runs of terms that are over, where registers hold them beside the tile."""
-COUNT = "run_count"
-"""The counter of runs that have begun."""
+SUMS = "sums_so_far"
+"""The sum of the partial sums that are complete, where registers hold it beside the tile."""
+COUNT = "partial_count"
+"""The counter of partial sums that have begun."""
 
 
 class BlockWriter(Protocol):
@@ -23,11 +23,11 @@ class BlockWriter(Protocol):
         """The lines of a block."""
 
 
-def opened(runs: Runs, loop: For, spelling: Spelling, indent: str) -> tuple[str, str]:
-    """The heads of two loops: over the runs of a loop, and over the iterations of a run."""
+def opened(partial: TilePartials, loop: For, spelling: Spelling, indent: str) -> tuple[str, str]:
+    """The heads of two loops: over the partial sums of a loop, and over the terms of one."""
     name = spelling.variable(loop.variable)
     end = spelling.trips(loop.size, loop.end)
-    run, stop, step = f"{name}_chunk", f"{name}_stop", runs.step
+    run, stop, step = f"{name}_chunk", f"{name}_stop", partial.step
     first = f"int64_t {run} = 0, end_{name} = {end}"
     last = f"{run} + {step} < end_{name} ? {run} + {step} : end_{name}"
     return (
@@ -36,25 +36,30 @@ def opened(runs: Runs, loop: For, spelling: Spelling, indent: str) -> tuple[str,
     )
 
 
-def in_runs(
-    runs: Runs,
+def in_partials(
+    partial: TilePartials,
     body: tuple[Statement, ...],
     spelling: Spelling,
     block: BlockWriter,
     after: str,
     indent: str,
 ) -> Iterator[str]:
-    """The loops of a tile element by element, with a statement after each run."""
+    """The loops of a tile element by element, with a statement after each partial sum."""
     (loop,) = body
     assert isinstance(loop, For)
-    if runs.depth > 0:
+    if partial.depth > 0:
         yield spelling.opened(loop, indent)
-        yield from in_runs(
-            replace(runs, depth=runs.depth - 1), loop.body, spelling, block, after, indent + INDENT
+        yield from in_partials(
+            replace(partial, depth=partial.depth - 1),
+            loop.body,
+            spelling,
+            block,
+            after,
+            indent + INDENT,
         )
         yield f"{indent}}}"
         return
-    outer, inner = opened(runs, loop, spelling, indent)
+    outer, inner = opened(partial, loop, spelling, indent)
     yield outer
     yield inner
     yield from block(loop.body, indent=indent + 2 * INDENT)

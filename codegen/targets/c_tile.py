@@ -14,12 +14,12 @@ from math import prod
 
 from ilang.codegen.targets import c_terms
 from ilang.codegen.targets.c_entry import FORMULAS, several_a_line
-from ilang.codegen.targets.c_terms import COUNT, RUNS
+from ilang.codegen.targets.c_terms import COUNT, SUMS
 from ilang.codegen.targets.c_vector import ACC, LOADED, VectorSpelling, vector_type
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, deferred_name, stored_name
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.core.calculus.affine import variables_of
-from ilang.core.ir.cpu import Into
+from ilang.core.ir.cpu import TileTarget
 from ilang.core.ir.kernel import For, Kernel, Program, Store, Tile
 from ilang.core.ir.scalar import Load, scalars_within
 
@@ -54,7 +54,7 @@ class TileText:
         self.dtype = program.buffers[tile.buffer].dtype
         self.dims, self.ends = self.registers.extents, self.registers.ends
         self.core, self.loops = self.registers.core, self.registers.loops
-        self.lanes, self.runs = self.registers.lanes, tile.runs
+        self.lanes, self.partial = self.registers.lanes, tile.partial
         self.plain = spelling
         self.spelling = VectorSpelling(spelling, tile, self.registers)
 
@@ -82,7 +82,7 @@ class TileText:
             words.append(("int fills", "fills"))
         name = identifier(self.program.buffers[self.tile.buffer].name)
         words.append((f"{C_TYPES[self.dtype]} *restrict {name}", name))
-        if self.tile.into is not None:
+        if self.tile.target is not None:
             words.append(("int64_t stride", "stride"))
         return [declared for declared, _ in words], [argument for _, argument in words]
 
@@ -95,15 +95,15 @@ class TileText:
                 *(f"{self.plain.variable(v)} == 0" for v in self.tile.first),
             ]
             arguments[parameters.index("int fills")] = " && ".join(words)
-        if self.tile.into is not None:
-            stored, into = self.stored_name(), self.tile.into
+        if self.tile.target is not None:
+            stored, into = self.stored_name(), self.tile.target
             arguments[-2:] = [
                 f"{stored} ? &{self.plain.element(into.buffer, into.first)} : {arguments[-2]}",
                 f"{stored} ? {self._stride_into(into)} : {self.dims[-1]}",
             ]
         return several_a_line(f"{indent}{self.name}(", arguments, ");")
 
-    def _stride_into(self, into: Into) -> str:
+    def _stride_into(self, into: TileTarget) -> str:
         """The number of elements between rows where a whole tile belongs."""
         return into.stride.text(self.plain.size, FORMULAS)
 
@@ -118,7 +118,7 @@ class TileText:
 
     def stored(self) -> str:
         """The condition in which the function stores the tile where it belongs."""
-        into = self.tile.into
+        into = self.tile.target
         assert into is not None
         words = [self.plain.conditions(into.within) or "1"]
         words += [self.condition()] if self.registers.guards else []
@@ -126,7 +126,7 @@ class TileText:
 
     def _stride(self) -> str:
         """The number of elements between rows of what the function writes."""
-        return "stride" if self.tile.into is not None else str(self.dims[-1])
+        return "stride" if self.tile.target is not None else str(self.dims[-1])
 
     def lines(self) -> Iterator[str]:
         """Two functions: some rows and lanes of the tile in registers, and all of it."""
@@ -181,14 +181,14 @@ class TileText:
         yield from self._over_part(f"{ACC}[tile_row][part] = {value};")
         held = ACC
         if self.registers.apart:
-            held = RUNS
+            held = SUMS
             yield f"{INDENT}{kind} {held}[{rows}][{self.name}_lanes / lanes_{kind}];"
             yield from self._over_part(f"{held}[tile_row][part] = {zero};")
-        elif self.runs is not None:
+        elif self.partial is not None:
             yield f"{INDENT}int64_t {COUNT} = 0;"
         yield from self._core(INDENT)
         place, value = self._place(), f"{held}[tile_row][part]"
-        if self.runs is not None and held == ACC:
+        if self.partial is not None and held == ACC:
             yield f"{INDENT}if ({COUNT} > 1) {{"
             yield from self._over_part(f"{place} += {value};", INDENT + INDENT)
             yield f"{INDENT}{INDENT}return;"
@@ -201,9 +201,9 @@ class TileText:
         """The loops that fill the rows at hand; what a run of terms gives is added to that of those before it."""
         kind, outer = vector_type(self.dtype, self.lanes), indent
         for depth, loop in enumerate(self.core):
-            if self.runs is not None and depth == self.runs.depth:
-                runs, terms = c_terms.opened(self.runs, loop, self.plain, indent)
-                yield runs
+            if self.partial is not None and depth == self.partial.depth:
+                sums, terms = c_terms.opened(self.partial, loop, self.plain, indent)
+                yield sums
                 if not self.registers.apart:
                     yield from self._before_run(indent + INDENT)
                 yield terms
@@ -234,12 +234,14 @@ class TileText:
                 yield f"{indent}const int64_t in_{name} = {at};"
         for s in self.registers.body:
             yield indent + self.spelling.statement(s)
-        run = len(outer) + len(INDENT) * (self.runs.depth + 1 if self.runs is not None else -1)
+        run = len(outer) + len(INDENT) * (
+            self.partial.depth + 1 if self.partial is not None else -1
+        )
         while len(indent) > len(outer):
             indent = indent[: -len(INDENT)]
             yield f"{indent}}}"
             if len(indent) == run and self.registers.apart:
-                held, summed = f"{RUNS}[tile_row][part]", f"{ACC}[tile_row][part]"
+                held, summed = f"{SUMS}[tile_row][part]", f"{ACC}[tile_row][part]"
                 yield from self._over_part(
                     f"{{ {held} += {summed}; {summed} = ({kind}){{0}}; }}", indent
                 )
@@ -407,7 +409,7 @@ class TileText:
         yield f"{INDENT}int64_t block = 0;"
         yield f"{INDENT}{kind} given[{2 * elements}] __attribute__((aligned({longest})));"
         yield f"{INDENT}double sums[{elements}] __attribute__((aligned({longest})));"
-        if self.tile.into is not None:
+        if self.tile.target is not None:
             yield f"{INDENT}const int64_t step = blocks == 1 ? stride : {lanes};"
         partial = f"tile_rows < {rows} || tile_lanes < {lanes}"
         yield f"{INDENT}if (blocks < 1 || (blocks > 1 && ({partial})))"

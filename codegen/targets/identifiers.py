@@ -20,8 +20,8 @@ RESERVED = frozenset(
     RETURN_v3 RETURN_v4 RETURN_NEWEST MOST_THREADS
     MOST_SCRATCH ENOUGH INLINED MOST_BLOCKS BLOCK_WORK BLOCK_TERMS BLOCK_ELEMENTS LINE MAX_LANES MIN_LANES CHOSEN_LANES
     LEAVES call_stop IN_REGISTER
-    running_stop ALIGNED FETCH SCALAR STRAIGHT FUSED MOST_DIVIDED quad quad_anywhere SHUFFLED VECTOR HELD stored_array
-    LONGEST_NAME STATE_NAMES json_reader json_entry COPIED_BYTES MOST_SENT PART_OF_MESSAGE BYTES_BEFORE
+    running_stop ALIGNED PREFETCH SCALAR STRAIGHT FUSED MOST_DIVIDED quad quad_anywhere SHUFFLED VECTOR HELD
+    stored_array LONGEST_NAME STATE_NAMES json_reader json_entry COPIED_BYTES MOST_SENT PART_OF_MESSAGE BYTES_BEFORE
     TYPE_OF_LETTER begun_sum NCCL_TYPE
     communicator Memory TRY
     threadIdx blockIdx blockDim gridDim warpSize dim3 clock64 dadd dmul dsub
@@ -49,7 +49,7 @@ LOCAL = frozenset(
     """
     largest reciprocal size lane half block warp start filled element in_registers tile_row tile_rows tile_lanes part
     row first_row first_lane rows_at_once parts_at_once stride step given sums partials loaded loaded0 loaded1 loaded2
-    loaded3 stored filling fills sums_of_runs run_count sizes work plan bytes scratch scratch_bytes arrays lengths
+    loaded3 stored filling fills sums_so_far partial_count sizes work plan bytes scratch scratch_bytes arrays lengths
     status total array team sharing iterations first last at arguments aligned base Index outside infinite stream own
     workers memory done thread threads blocks
     """.split()  # noqa: SIM905 - as above

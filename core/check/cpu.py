@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Into, Registers, Transpose
+from ilang.core.ir.cpu import Registers, TileTarget, Transpose
 from ilang.core.ir.rewriting import is_invariant
 from ilang.core.ir.scalar import Apply, Load, scalars_within
 from ilang.core.passes.independence import apart_inside
@@ -78,21 +78,21 @@ def _block(block: Sequence[ir.Statement], demand: Demand) -> None:
             deferred.add(s.deferred.copy)
             stored = {x.buffer for x in ir.statements_within((s,)) if isinstance(x, ir.Store)}
             demand(stored == {s.deferred.copy}, "a deferred loop does nothing but fill its copy")
-        if isinstance(s, ir.Tile) and s.into is not None:
+        if isinstance(s, ir.Tile) and s.target is not None:
             demand(s.registers is not None, "a tile that is stored at once is in registers")
             after = block[n + 1] if n + 1 < len(block) else None
             copies = (
-                isinstance(after, ir.If) and after.stored == s.buffer and _copies(after, s.into)
+                isinstance(after, ir.If) and after.stored == s.buffer and _copies(after, s.target)
             )
             demand(copies, "the statement after a tile stores it where the tile goes at once")
         if isinstance(s, ir.If) and s.stored is not None:
             tile = block[n - 1] if 0 < n else None
-            goes = isinstance(tile, ir.Tile) and tile.into is not None and tile.buffer == s.stored
+            goes = isinstance(tile, ir.Tile) and tile.target is not None and tile.buffer == s.stored
             demand(goes, "what a stored tile leaves out stands after it")
     demand(not deferred, "a tile further down fills what a deferred loop leaves out")
 
 
-def _copies(after: ir.If, into: Into) -> bool:
+def _copies(after: ir.If, into: TileTarget) -> bool:
     """Whether a statement does nothing but store in the buffer that a tile goes into."""
     stored = {s.buffer for s in ir.statements_within(after.body) if isinstance(s, ir.Store)}
     return stored == {into.buffer} and not after.within and not after.otherwise
@@ -121,7 +121,10 @@ def _tile(program: ir.Program, tile: ir.Tile, demand: Demand) -> None:
     demand(counts, "lanes, and no other loops than those of elements, count within a part")
     is_vector = held.lanes.bit_count() == 1 < held.lanes
     demand(is_vector and held.lanes <= held.extents[-1], "a row of a tile has a vector at least")
-    demand(tile.runs is not None or not held.apart, "sums of runs are of a tile that has runs")
+    demand(
+        tile.partial is not None or not held.apart,
+        "partial sums in registers are of a tile that has partial sums",
+    )
     for block in held.micro_tiles:
         fits = block.lanes < held.extents[-1] + held.lanes
         demand(fits, "the lanes at a time are those of a row of a tile and less than a vector more")
@@ -173,7 +176,7 @@ def division(loop: ir.For, demand: Demand) -> None:
     division = loop.division
     if division is None:
         return
-    whole = not loop.parallel and loop.lanes == 1 and loop.copies is None and loop.cut is None
+    whole = not loop.parallel and loop.lanes == 1 and loop.copies is None and loop.pieces is None
     demand(whole, "a loop that divides by one number runs as it stands")
     simple = all(isinstance(s, (ir.Define, ir.Store)) for s in loop.body)
     demand(simple, "a loop that divides by one number defines and stores")
@@ -194,7 +197,7 @@ def division(loop: ir.For, demand: Demand) -> None:
 
 def cut(loop: ir.For, opened: Container[int], demand: Demand) -> None:
     """The parts of a loop: their ends are known outside it, and together they store what the loop does."""
-    parts = loop.cut
+    parts = loop.pieces
     if parts is None:
         return
     demand(loop.lanes == 1 and loop.role != "u", "a loop in lanes or copies is not cut")

@@ -272,9 +272,9 @@ def _tile(
     )
     _demand(fits, "what is computed at a time is a part of a tile", value)
     _demand(bool(tile.micro_tiles) == (1 < tile.vector), "vectors take a part at a time", value)
-    runs = tile.runs
-    inside = runs is None or (runs.depth < len(tile.core) and 0 < runs.step)
-    _demand(inside, "runs are of loops of the core", value)
+    partial = tile.partial
+    inside = partial is None or (partial.depth < len(tile.core) and 0 < partial.step)
+    _demand(inside, "partial sums are of loops of the core", value)
 
 
 def _demand(holds: bool, invariant: str, value: int) -> None:

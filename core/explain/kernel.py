@@ -342,7 +342,7 @@ class KernelLoops:
         return f" storing {copy}{' where ' if names else ''}{' and '.join(names)}"
 
     def _manner(self, loop: ir.For) -> str:
-        """The manner in which a loop runs: in lanes, unrolled, fetching, or not at all where a tile does its work."""
+        """The manner in which a loop runs: in lanes, unrolled, with a prefetch, or not at all."""
         lanes = f" in {loop.lanes} lanes" if loop.lanes > 1 else ""
         role = _role_text(loop.role)
         if loop.copies == 1 and not role:
@@ -354,7 +354,7 @@ class KernelLoops:
         if loop.division is not None:
             quotient = f" with the reciprocal of {self._scalar(loop.division.arguments[1])}"
         deferred = "" if loop.deferred is None else self._deferred(loop.deferred)
-        cut = "" if loop.cut is None else self._cut(loop.variable, loop.cut)
+        cut = "" if loop.pieces is None else self._cut(loop.variable, loop.pieces)
         moved = [self.program.buffers[number].name for number in loop.wide]
         wide = f", {' '.join(moved)} together" if moved else ""
         return f"{lanes}{role}{prefetch}{quotient}{deferred}{cut}{wide}"
@@ -363,7 +363,7 @@ class KernelLoops:
         """The elements that a loop moves into the caches, and how many iterations ahead."""
         loads = (load for lines in prefetch.lines for load in lines.loads)
         rows = [self._element(load.buffer, load.index) for load in loads]
-        return f" fetching {' and '.join(rows)} by {prefetch.chunk}"
+        return f" prefetching {' and '.join(rows)} by {prefetch.chunk}"
 
     def _cut(self, variable: int, cut: ir.If) -> str:
         """From where to where all conditions of a loop hold."""
@@ -384,16 +384,16 @@ class KernelLoops:
 
     def _held(self, tile: ir.Tile) -> Iterator[str]:
         """Lines on a tile: how registers hold it, how many terms it adds in a row, where it goes in the end."""
-        held, into = tile.registers, tile.into
+        held, into = tile.registers, tile.target
         if held is not None:
             most = ", ".join(f"{block.rows[0]}x{block.lanes}" for block in held.micro_tiles)
             fused = ", sums fused" if held.contracts else ""
             past = ", past the end of rows" if held.past else ""
             condition = f" where {self._conditions(held.guards)}" if held.guards else ""
             yield f"in vectors of {held.lanes}, {most} at a time{fused}{past}{condition}"
-        if tile.runs is not None:
+        if tile.partial is not None:
             place = ", summed in registers" if held is not None and held.apart else ""
-            yield f"in runs of {tile.runs.step} at depth {tile.runs.depth}{place}"
+            yield f"in partial sums of {tile.partial.step} at depth {tile.partial.depth}{place}"
         if into is not None:
             condition = f" where {self._conditions(into.within)}" if into.within else ""
             yield f"into {self._element(into.buffer, into.first)}{condition}"

@@ -184,7 +184,11 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
             words += [f"over {spelled(held.core)}"]
             words += [f"blocks of {spelled(held.blocks)}"] if held.blocks else []
             words += [f"inside {spelled(held.outer)}"] if held.outer else []
-            words += [f"runs of {held.runs.step} at depth {held.runs.depth}"] if held.runs else []
+            words += (
+                [f"partial sums of {held.partial.step} at depth {held.partial.depth}"]
+                if held.partial
+                else []
+            )
             words += ["kept there"] if held.kept else []
             parts = ", ".join(f"{part.rows[0]} x {part.lanes}" for part in held.micro_tiles)
             words += [f"vectors of {held.vector}: {parts} at a time"] if parts else []

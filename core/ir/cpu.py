@@ -81,7 +81,7 @@ class Registers:
 
 
 @record
-class Into:
+class TileTarget:
     """The target of a whole tile that is stored from registers: ``buffer`` at ``first``, its rows ``stride`` apart.
 
     The tile is whole where all that is ``within`` holds; elsewhere the statement after the tile copies it there.

@@ -26,11 +26,11 @@ from typing import Literal, assert_never
 
 from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index
 from ilang.core.calculus.extent import Extent, most_chunks, part_of
-from ilang.core.ir.cpu import DeferredPacking, Into, Outline, Prefetch, Registers, Transpose
+from ilang.core.ir.cpu import DeferredPacking, Outline, Prefetch, Registers, TileTarget, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.scalar import Apply, Scalar
-from ilang.core.ir.schedule import Asked, MicroTile, Role, Runs
+from ilang.core.ir.schedule import Asked, MicroTile, Role, TilePartials
 from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import record, replace
@@ -92,9 +92,9 @@ class For:
     run, each with its own number. ``prefetch`` says what the loop moves into the caches meanwhile. ``division`` is the
     only division of its body, by a number that all iterations share: a target may multiply by its reciprocal. The
     ``outline`` says what the function of a parallel loop takes, or that of it and loops inside it. A ``deferred`` loop
-    only fills a copy that a ``Tile`` further down in the same block fills instead, where that can. A loop with a
-    ``cut`` runs in parts, where that condition holds and where not: it does what the body does. Iterations that are
-    written out as ``each`` move vectors of ``wide`` buffers. Of a loop that is ``first``, the first one of those
+    only fills a copy that a ``Tile`` further down in the same block fills instead, where that can. A loop with
+    ``pieces`` runs in two pieces, where their condition holds and where not; both do what the body does. Iterations
+    that are written out as ``each`` move vectors of ``wide`` buffers. Of a loop that is ``first``, the first of those
     iterations runs that would, where there is any.
 
     A loop begins and ends inside of 0..size where a part of a dimension is ragged, or where all other iterations do
@@ -115,7 +115,7 @@ class For:
     outline: Outline | None = None
     deferred: DeferredPacking | None = None
     copies: int | None = None
-    cut: If | None = None
+    pieces: If | None = None
     wide: tuple[BufferId, ...] = ()
     each: tuple[Store, ...] = ()
     first: bool = False
@@ -232,10 +232,10 @@ class Tile:
     fill: Store | None = None
     first: tuple[VariableId, ...] = ()
     registers: Registers | None = None
-    runs: Runs | None = None
+    partial: TilePartials | None = None
     vector: int = 1
     micro_tiles: tuple[MicroTile, ...] = ()
-    into: Into | None = None
+    target: TileTarget | None = None
 
 
 Statement = (

@@ -179,8 +179,8 @@ class PackedDimension:
 
 
 @record
-class Runs:
-    """The terms of a tile in runs: so many loops of its core stand around the one that is taken ``step`` at a time."""
+class TilePartials:
+    """The partial sums of a tile: of ``step`` iterations of the loop in its core that is ``depth`` loops deep."""
 
     depth: int
     step: int
@@ -217,7 +217,7 @@ class RegisterTile:
     extents: tuple[int, ...]
     dtype: str
     kept: bool
-    runs: Runs | None
+    partial: TilePartials | None
     vector: int
     micro_tiles: tuple[MicroTile, ...]
 

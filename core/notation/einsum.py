@@ -91,7 +91,7 @@ def _respelled(text: str) -> str | None:
 
 
 def _read(source: Source, whole: Span) -> Spec:
-    reader = _Reader(source, whole)
+    reader = _EinsumReader(source, whole)
     operands = [reader.shape()]
     while reader.take(";"):
         operands.append(reader.shape())
@@ -110,13 +110,13 @@ def parse_shape(source: Source) -> tuple[ShapeSpec, bool]:
     Raises:
         NotationError: E0140 to E0145.
     """
-    reader = _Reader(source, Span(source, 0, len(source.text)))
+    reader = _EinsumReader(source, Span(source, 0, len(source.text)))
     shape = reader.shape()
     reader.end()
     return shape, reader.named
 
 
-class _Reader(Symbols):
+class _EinsumReader(Symbols):
     """Symbols of a specification, taken from the left."""
 
     def __init__(self, source: Source, whole: Span) -> None:

@@ -101,7 +101,7 @@ def read_einx(source: Source, span: Span | None = None) -> Written:
     """
     whole = span or Span(source, 0, len(source.text))
     limits.check_expressions(1 + whole.text().count(","), whole, is_exact=False)
-    reader = _Reader(source, whole)
+    reader = _EinxReader(source, whole)
     read = reader.operation("")
     reader.end()
     sides = _alternatives(read, "->")
@@ -111,7 +111,7 @@ def read_einx(source: Source, span: Span | None = None) -> Written:
     return Written(tuple(tuple(map(_list, _alternatives(side, ","))) for side in sides), whole)
 
 
-class _Reader(Symbols):
+class _EinxReader(Symbols):
     """Symbols of an operation, taken from the left."""
 
     def __init__(self, source: Source, whole: Span) -> None:

@@ -64,7 +64,7 @@ def parse_kernel(source: Source, span: Span | None = None) -> syntax.ElementKern
         MeaningError: E0250 (too many expressions), as soon as so many are read.
     """
     whole = span or Span(source, 0, len(source.text))
-    reader = _Reader(source, whole)
+    reader = _KernelReader(source, whole)
     order = reader.order()
     inputs = [reader.input()]
     while reader.take(","):
@@ -163,7 +163,7 @@ def _unknown_input(name: str, names: Mapping[str, int], span: Span) -> NotationE
     return NotationError("E0181", message, span, f"inputs are {', '.join(names)}")
 
 
-class _Reader(Symbols):
+class _KernelReader(Symbols):
     """Symbols of a kernel, taken from the left."""
 
     def __init__(self, source: Source, whole: Span) -> None:

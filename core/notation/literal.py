@@ -30,7 +30,7 @@ def parse_literal(source: Source, span: Span | None = None) -> Nested:
     Raises:
         NotationError: E0148 (no literal), E0149 (ragged: items of one bracket differ in shape).
     """
-    reader = _Reader(source, span or Span(source, 0, len(source.text)), TOKEN)
+    reader = _LiteralReader(source, span or Span(source, 0, len(source.text)), TOKEN)
     reader.find()
     literal = reader.read()
     if reader.at < len(reader.symbols):
@@ -48,7 +48,7 @@ class _Frame:
         self.separated = True
 
 
-class _Reader(Symbols):
+class _LiteralReader(Symbols):
     """Symbols of a literal, read with a stack of open brackets."""
 
     def strange(self, span: Span) -> NotationError:

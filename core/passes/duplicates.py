@@ -124,7 +124,7 @@ class _Form:
 
     def _tile(self, s: ir.Tile) -> Hashable:
         blocks = tuple(map(self._statement, s.blocks))
-        details = (s.runs, s.vector, s.micro_tiles)
+        details = (s.partial, s.vector, s.micro_tiles)
         bodies = (self._block(s.body), self._block(s.edge))
         return ("tile", self._buffer(s.buffer), self._scalar(s.start), blocks, details, *bodies)
 

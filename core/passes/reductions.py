@@ -432,7 +432,7 @@ class Reductions(Loops, ABC):
                 bodies[0],
                 bodies[-1],
                 blocks,
-                runs=tile.runs,
+                partial=tile.partial,
                 vector=tile.vector,
                 micro_tiles=tile.micro_tiles,
             )

@@ -1,4 +1,4 @@
-"""Accumulation of each reduction of a kernel: in a register tile, partial sums, chunks, runs, or term by term.
+"""Accumulation of each reduction of a kernel: in a tile, partial sums, chunks, or term by term.
 
 Example, a matrix product, a sum of columns and a sum of all:
     in:   for k: for k': for i' in 0..6: for j' in 0..64: acc[i',j'] += ...
@@ -33,8 +33,8 @@ from ilang.core.ir.schedule import (
     Parts,
     Plan,
     RegisterTile,
-    Runs,
     ThreadTile,
+    TilePartials,
     parted,
 )
 from ilang.core.ir.shaped import Assignment
@@ -337,12 +337,12 @@ def _tile(reduction: _Reduction) -> RegisterTile | None:
     outer = loops[:first]
     added = reduction.node.acc == "+" and not exact and _is_bare(reduction, outer)
     extents = tuple(count or 0 for count in counts[last + 1 :])
-    runs = _runs(reduction, core, counts[first : last + 1], dtype)
+    partial = _partials(reduction, core, counts[first : last + 1], dtype)
     machine = reduction.program.machine
     vector = vector_lanes(machine, dtype, extents[-1])
     parts = tuple(micro_tiles(machine, extents, vector, BYTES[dtype])) if 1 < vector else ()
     head, blocks = ((), outer) if added else (outer, ())
-    tile = RegisterTile(head, blocks, core, elements, extents, dtype, False, runs, vector, parts)
+    tile = RegisterTile(head, blocks, core, elements, extents, dtype, False, partial, vector, parts)
     return replace(tile, kept=not tile.outer and _is_kept(reduction, tile))
 
 
@@ -414,10 +414,10 @@ def _stages_inside(reduction: _Reduction, loops: Sequence[Loop]) -> bool:
     return False
 
 
-def _runs(
+def _partials(
     reduction: _Reduction, core: Sequence[Loop], counts: Sequence[int | None], dtype: str
-) -> Runs | None:
-    """The runs in which the terms of a tile come; None where they are few, or no sums of f32."""
+) -> TilePartials | None:
+    """The partial sums of a tile; None where its terms are few, or no sums of f32."""
     terms = prod(count or 1 for count in counts)
     if dtype != "f32" or reduction.node.acc != "+" or terms <= RUN:
         return None
@@ -429,7 +429,7 @@ def _runs(
         depth += 1
         if _stages_inside(reduction, (loop,)):
             break
-    return Runs(depth, max(1, RUN // terms))
+    return TilePartials(depth, max(1, RUN // terms))
 
 
 def _is_kept(reduction: _Reduction, tile: RegisterTile) -> bool:
@@ -447,11 +447,11 @@ def _is_kept(reduction: _Reduction, tile: RegisterTile) -> bool:
     return bool(instance.chain) and same and tile.dtype == reduction.dtype
 
 
-# -- runs of threads ---------------------------------------------------------------------------------------------------
+# -- tiles of threads --------------------------------------------------------------------------------------------------
 
 
 def _thread_tile(reduction: _Reduction) -> ThreadTile | None:
-    """The runs in which threads add terms of f32; None where runs are not of a known length, or threads share one."""
+    """The partial sums that each thread adds in f32; None where their length is not known, or threads share one."""
     loops, counts, reduced = reduction.loops, reduction.counts, reduction.reduced
     if reduction.dtype != "f32" or reduction.node.acc != "+":
         return None
@@ -505,9 +505,9 @@ def _partial_sums(reduction: _Reduction) -> PartialSums | None:
 def _corrected(reduction: _Reduction, plan: Plan, number: int) -> Accumulation | None:
     """The accumulation of a sum that is corrected while it runs: in registers only where nothing corrects it."""
     if reduction.program.machine.device is not None:
-        runs = _thread_tile(reduction)
-        still = runs is not None and _is_still(plan, number, (*runs.core, *runs.elements))
-        return runs if still else None
+        shared = _thread_tile(reduction)
+        still = shared is not None and _is_still(plan, number, (*shared.core, *shared.elements))
+        return shared if still else None
     tile = _tile(reduction)
     if tile is not None and _is_still(plan, number, (*tile.core, *tile.elements)):
         return replace(tile, outer=tile.outer + tile.blocks, blocks=(), kept=False)

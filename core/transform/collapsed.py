@@ -1,4 +1,4 @@
-"""Axes collapsed: neighbors that every access walks side by side are one axis, over the product of their extents.
+"""Axes collapsed: adjacent axes that every access walks in row-major order are one axis, over the product of extents.
 
 Example, a sum of all of a matrix, and the maximum of 0 and a matrix:
     in:   out = sum in0[i,j] over i j              out[i,j] = max(in0[i,j], 0)
@@ -174,7 +174,7 @@ class _Pairs:
             node, pairs = self._node(value), self.pairs[value]
             touched = [(value, node.target), *((read.value, read.index) for read in node.reads)]
             for other, index in touched:
-                for dim, pair in enumerate(_neighbors(index)):
+                for dim, pair in enumerate(_adjacent(index)):
                     if other not in self.computed:
                         continue
                     if pair not in pairs:
@@ -190,7 +190,7 @@ def _side_by_side(index: Sequence[int | None], one: int, other: int) -> bool:
     return firsts == [dim - 1 for dim, axis in enumerate(index) if axis == other]
 
 
-def _neighbors(index: Sequence[Affine]) -> Iterator[tuple[int | None, int | None]]:
+def _adjacent(index: Sequence[Affine]) -> Iterator[tuple[int | None, int | None]]:
     """The axes of each dimension of an index and of the next one."""
     axes = [part.axis() for part in index]
     return pairwise(axes)

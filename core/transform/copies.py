@@ -1,4 +1,4 @@
-"""Values that only move others are seen through: whoever reads a copy reads what it is a copy of.
+"""Copy propagation: who reads a copy reads what it is a copy of.
 
 Example:
     in:   n2[i,j,k] = n0[i,j];  n3[i,k] = sum n2[i,j,k] * n1[k,j] over j
@@ -15,7 +15,7 @@ from ilang.core.record import replace
 from ilang.core.transform.building import pruned
 
 
-def see_through(shaped: Shaped) -> Shaped:
+def propagated_copies(shaped: Shaped) -> Shaped:
     """The program in which no assignment reads a copy; copies that nothing else needs are gone."""
     nodes: list[Node] = []
     for node in shaped.nodes:
@@ -48,7 +48,7 @@ def _source(read: Read, nodes: list[Node]) -> Read:
 def is_copy(node: Assignment) -> bool:
     """Whether every element is one of another value, and nothing is looked up to find it.
 
-    A copy that turns a dimension round is kept: its readers would read backwards.
+    A copy that reverses a dimension is kept: its readers would read backwards.
     """
     alone = node.acc is None and node.base is None and not node.guards
     plain = isinstance(node.scalar, Operand) and len(node.reads) == 1

@@ -1,7 +1,7 @@
 """Steps that make derivatives shorter, one after the other; no bit of a result changes.
 
     constants.py       numbers that tensors are full of stand where they are read
-    copies.py          values that only move others are seen through
+    copies.py          copy propagation
     duplicates.py      what is computed twice is computed once
     recomputed.py      what is as cheap to compute as to read is not stored
 
@@ -16,14 +16,14 @@ from ilang.core.ir.shaped import Assignment, Node, Shaped
 from ilang.core.record import replace
 from ilang.core.transform.building import pruned, reading
 from ilang.core.transform.constants import constants_in_place
-from ilang.core.transform.copies import see_through
+from ilang.core.transform.copies import propagated_copies
 from ilang.core.transform.duplicates import computed_once
 from ilang.core.transform.recomputed import recomputed
 
 
 def simplified(shaped: Shaped) -> Shaped:
     """The same program, shorter; inputs and outputs are as they were."""
-    return shortened(recomputed(computed_once(see_through(constants_in_place(shaped)))))
+    return shortened(recomputed(computed_once(propagated_copies(constants_in_place(shaped)))))
 
 
 def shortened(shaped: Shaped) -> Shaped:

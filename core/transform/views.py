@@ -9,7 +9,7 @@ Example, of a view that splits and of one that composes:
 
 A view of an array, or of what is stored in any case, costs nothing; one between two expressions that could be one loop
 nest keeps them apart. So the axes of the expression before it are split as the view splits them, or those of the one
-behind it, where that asks for no other value to be stored: what else they read along these axes is seen through views,
+behind it, where that asks for no other value to be stored: what else they read along these axes is read through views,
 too, of arrays and of stored values. Only an axis that is nothing but a whole index can be split, so windows, guards and
 positions along it keep a view where it is; so does a written schedule. A reduction is split only as what
 it reads, which would be stored for it: its loops are chosen for the dimensions that it has. A slow operation, such as

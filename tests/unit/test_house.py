@@ -77,7 +77,7 @@ BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])[\"')`]*\s+(?=[A-Z])")
 SHARED_NAMES = {
     *("Assignment", "Axis", "Einsum", "Einx", "Entry", "Expression"),
     *("Function", "Input", "Lookup", "Number", "Position", "Program", "Read", "Routine", "Setting"),
-    *("SessionText", "SessionsText", "Tensor", "View", "_Reader"),
+    *("SessionText", "SessionsText", "Tensor", "View"),
 }
 MAY_NAME_OUTSIDE = ("tests/conformance/", ".ci/")
 FENCED = re.compile(r"^([ \t]*)(`{3,}|~{3,}).*?^\1\2", re.DOTALL | re.MULTILINE)

@@ -6,9 +6,9 @@
 
 /* move a cache line nearer, to be written or read; any address will do */
 #ifdef __GNUC__
-#define FETCH(address, write) __builtin_prefetch(address, write)
+#define PREFETCH(address, write) __builtin_prefetch(address, write)
 #else
-#define FETCH(address, write) ((void)0)
+#define PREFETCH(address, write) ((void)0)
 #endif
 
 /* stands before an array that begins with a cache line, as far as the compiler can say so */

@@ -2,7 +2,7 @@
 
 Example, 4096 bytes further on and 512 bytes at a time:
     in:   for j: out[i,j] = in0[i,j] + in1[j]
-    out:  for j fetching out[i,j+1024] and in0[i,j+1024] by 128: out[i,j] = in0[i,j] + in1[j]
+    out:  for j prefetching out[i,j+1024] and in0[i,j+1024] by 128: out[i,j] = in0[i,j] + in1[j]
 
 The processor fetches by itself as far as a page goes; a row of a matrix is often a page. Elements that a loop in lanes
 fetches (``lanes.py``) are not fetched twice.
@@ -58,7 +58,7 @@ def _lines(program: ir.Program, row: Load) -> CacheLines:
 
 
 def _rows(program: ir.Program, fetched: frozenset[int], loop: ir.For) -> tuple[Load, ...]:
-    """Elements that a loop stores, and reads alike, one after the other; none where fetching does not pay.
+    """Elements that a loop stores, and reads alike, one after the other; none where a prefetch does not pay.
 
     Fetching pays where a loop only computes and stores elements of an output, without an exponential or the like, which
     takes longer than the memory.

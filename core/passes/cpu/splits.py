@@ -46,7 +46,7 @@ def _statement(program: ir.Program, s: ir.Statement) -> ir.Statement:
     if not isinstance(s, ir.For):
         return s
     parts = cut(program, s)
-    return s if parts is None else replace(s, cut=parts)
+    return s if parts is None else replace(s, pieces=parts)
 
 
 def cut(program: ir.Program, loop: ir.For) -> ir.If | None:

@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.calculus.extent import product, scaled
-from ilang.core.ir.cpu import Into
+from ilang.core.ir.cpu import TileTarget
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, Tile, map_blocks
 from ilang.core.ir.rewriting import accesses, unless_same, with_bodies
@@ -33,9 +33,9 @@ def _block(program: Program, body: Block) -> Block:
             out.append(If((), (s,), stored=stored))
             stored = None
         elif isinstance(s, Tile):
-            into = None if s.into or after is None else _into(program, s, after)
-            stored = None if into is None else s.buffer
-            out.append(s if into is None else replace(s, into=into))
+            target = None if s.target or after is None else _target(program, s, after)
+            stored = None if target is None else s.buffer
+            out.append(s if target is None else replace(s, target=target))
         elif isinstance(s, (For, If)):
             out.append(map_blocks(s, lambda block: _block(program, block)))
         else:
@@ -43,7 +43,7 @@ def _block(program: Program, body: Block) -> Block:
     return unless_same(body, out)
 
 
-def _into(program: Program, tile: Tile, after: Statement) -> Into | None:
+def _target(program: Program, tile: Tile, after: Statement) -> TileTarget | None:
     """The target of the statement after a tile, if that copies the tile row by row and does nothing else."""
     within: tuple[Within, ...] = ()
     if isinstance(after, If):
@@ -84,7 +84,7 @@ def _into(program: Program, tile: Tile, after: Statement) -> Into | None:
     step, inner = across[moved[0]], program.buffers[store.buffer].dims[moved[0] + 1 :]
     stride = product(inner) if step == 1 else scaled(step, product(inner))
     inside = tuple(end.after(height - 1) for end in rows.end)
-    return Into(store.buffer, index, stride, (*inside, *within))
+    return TileTarget(store.buffer, index, stride, (*inside, *within))
 
 
 def _read(tile: Tile) -> set[int]:

@@ -106,11 +106,11 @@ def _registers(program: ir.Program, tile: ir.Tile, number: int) -> Registers | N
 
 
 def _is_summed_apart(program: ir.Program, tile: ir.Tile) -> bool:
-    """Whether registers hold the sums of all runs, too: the tile twice, and half of it for operands."""
+    """Whether registers hold the sum of partial sums, too: the tile twice, and half of it for operands."""
     buffer = program.buffers[tile.buffer]
     elements = prod(program.sizes[n].fixed or 0 for n in buffer.dims)
     held = max(variant.held_bytes for variant in program.machine.variants)
-    return tile.runs is not None and 3 * elements * BYTES[buffer.dtype] <= 2 * held
+    return tile.partial is not None and 3 * elements * BYTES[buffer.dtype] <= 2 * held
 
 
 def _counted(loops: Sequence[ir.For], ends: Sequence[tuple[Ceiling, ...]]) -> frozenset[int]:

@@ -32,7 +32,7 @@ from ilang.core.record import record, replace
 class CopySpread:
     """A spread that copies: each thread has one iteration, in which unrolled ``loops`` stand around one ``store``.
 
-    The innermost loop moves ``lanes`` neighbors in ``wide`` buffers together. ``at`` is a number of each iteration,
+    The innermost loop moves ``lanes`` adjacent elements of ``wide`` buffers together. ``at`` numbers the iterations
     below ``count``: its place in the registers ``held``, from which the buffer ``filled`` takes it.
     """
 
@@ -80,7 +80,7 @@ def _rounded_as(value: Scalar, loaded: Scalar) -> Scalar:
 
 
 def _moving(body: ir.Block, wide: tuple[BufferId, ...], lanes: int) -> ir.Block:
-    """Loops right inside each other, the innermost one of which moves neighbors together."""
+    """Loops right inside each other, the innermost one of which is vectorized."""
     (loop,) = body
     assert isinstance(loop, ir.For)
     if isinstance(loop.body[0], ir.For):

@@ -296,7 +296,7 @@ class _BlockMapper:
         return chosen if asked else self._along_memory(chosen, chain[-1].body)
 
     def _along_memory(self, loops: list[ir.For], body: ir.Block) -> list[ir.For]:
-        """Loops in the order in which they step through the array of a caller: neighbors then touch neighbors."""
+        """Loops in the order in which they step through the array of a caller, so that accesses are coalesced."""
         every = ((b, index) for b, index in accesses(body) if not self.program.buffers[b].private)
         _, index = next(every, (None, ()))
 

@@ -50,23 +50,23 @@ def kernel_to_buffers(program: ir.Program) -> ir.Program:
 
 
 class _DoubleBuffers:
-    """A program, and the loops of a kernel in which buffers take turns, by their variables."""
+    """A program, and the loops of a kernel in which two buffers alternate, by their variables."""
 
     def __init__(self, program: ir.Program) -> None:
         self.copies = Copies(program)
-        self.turns: dict[int, list[BufferId]] = {}
+        self.alternating: dict[int, list[BufferId]] = {}
 
     def kernel(self, kernel: ir.Kernel) -> ir.Kernel:
         """A kernel with two buffers for what is double-buffered."""
         (spread,) = kernel.body
         assert isinstance(spread, ThreadLoop)
-        self.turns = {}
+        self.alternating = {}
         for number in sorted({number for number, _ in accesses(kernel.body)}):
             double = self.copies.buffers[number].double
             loop = loop_around(self.copies.program, spread.body, number) if double else None
             if loop is not None:
-                self.turns.setdefault(loop.variable, []).append(number)
-        if not self.turns:
+                self.alternating.setdefault(loop.variable, []).append(number)
+        if not self.alternating:
             return kernel
         self.copies.enter(kernel)
         body, waiting = self._block(spread.body, ())
@@ -101,7 +101,7 @@ class _DoubleBuffers:
         loop = replace(loop, body=body)
         ahead: dict[ir.Statement, CopySpread] = {}
         swaps: list[SwapBuffers] = []
-        for number in self.turns.get(loop.variable, []):
+        for number in self.alternating.get(loop.variable, []):
             other = self._other(number)
             copies = self.copies.of(loop, number)
             if copies:
@@ -115,7 +115,7 @@ class _DoubleBuffers:
         return loop, waiting
 
     def _other(self, number: BufferId) -> BufferId:
-        """The buffer that takes turns with one."""
+        """The buffer that alternates with one."""
         buffer = self.copies.buffers[number]
         return self.copies.add(replace(buffer, name=self.copies.named(f"{buffer.name}_next")))
 

@@ -1,4 +1,4 @@
-"""Coalesce stores through shared memory where each thread has several neighbors, and no vector moves them.
+"""Coalesce stores through shared memory where each thread has several adjacent elements, and no vector moves them.
 
 Example, at the end of rows, or where these are no whole number of vectors:
     in:   spread i2 in 0..16 and j1 in 0..16         out:  spread i2 in 0..16 and j1 in 0..16
@@ -194,7 +194,7 @@ class _StoreCoalescer:
         return number
 
     def _is_across(self, spread: ThreadLoop, results: _Results) -> bool:
-        """Whether threads have neighbors each, one thread those after the last one's, and nobody else stores there."""
+        """Whether each thread has adjacent elements, in the order of threads, and nobody else stores there."""
         store, last, along = results.store, results.last, spread.loops[-1]
         if self.buffers[store.buffer].private or self.buffers[store.buffer].space:
             return False

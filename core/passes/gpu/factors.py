@@ -8,8 +8,8 @@ Example, of a copy of rows and terms whose ends are not whole matrices:
 
 Past the ends of dimensions a unit multiplies zeros: copies are filled with them, and what is read of arrays is 0 there,
 as is what is read of copies that end where dimensions do. Copies are rounded then, once for all lanes, and hold as many
-bits of each element as their unit takes. Copies have the dimensions of what they copy, in their order: neighbors stay
-neighbors.
+bits of each element as their unit takes. Copies have the dimensions of what they copy, in their order: adjacent
+elements stay adjacent.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ a lane reads each once, into registers:
           for j: b_copy_held[j,0] = b_copy[t,8j+g] ...
           for i: for j: product of a_copy_held[i,0] ... and b_copy_held[j,0] ...
 
-Terms side by side that are neighbors in a row of what a block shares are read together.
+Terms that are adjacent in a row of shared memory are read together.
 """
 
 from __future__ import annotations

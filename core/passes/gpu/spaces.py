@@ -210,7 +210,7 @@ def loop_around(program: ir.Program, body: ir.Block, number: int) -> ir.For | No
 
 
 def _is_across(spread: ThreadLoop, number: int) -> bool:
-    """Whether neighbors among threads touch elements of a buffer in other rows, which its first dimension numbers."""
+    """Whether adjacent threads touch elements of a buffer in other rows, which its first dimension numbers."""
     every = [loop for loop in spread.loops if loop.role == "tx"] or [*spread.loops]
     return bool(every) and any(
         every[-1].variable in part.axes()

@@ -29,7 +29,7 @@ class StatementSite:
     statement: Statement
     conditions: tuple[Within, ...]
     threads: tuple[For, ...]
-    turns: frozenset[int]
+    serial: frozenset[int]
     number: int
 
 
@@ -51,20 +51,20 @@ class Unread:
         body: Block,
         conditions: tuple[Within, ...],
         threads: tuple[For, ...],
-        turns: frozenset[int],
+        serial: frozenset[int],
     ) -> None:
         for s in body:
-            self._sites.append(StatementSite(s, conditions, threads, turns, len(self._sites)))
+            self._sites.append(StatementSite(s, conditions, threads, serial, len(self._sites)))
             match s:
                 case For():
-                    opened = turns | {s.variable}
+                    opened = serial | {s.variable}
                     self._collect(s.body, (*conditions, *s.runs()), threads, opened)
                 case If():
-                    self._collect(s.body, (*conditions, *s.within), threads, turns)
-                    self._collect(s.otherwise, conditions, threads, turns)
+                    self._collect(s.body, (*conditions, *s.within), threads, serial)
+                    self._collect(s.otherwise, conditions, threads, serial)
                 case ThreadLoop():
                     ends = tuple(end for loop in s.loops for end in loop.runs())
-                    self._collect(s.body, (*conditions, *ends), s.loops, turns)
+                    self._collect(s.body, (*conditions, *ends), s.loops, serial)
                 case _:
                     pass
 
@@ -79,7 +79,7 @@ class Unread:
             for other, index in self._reads.get(store.buffer, ())
             if not _is_own(other.statement, store.buffer, index)
         ]
-        if condition.index.axes() & site.turns - _whole_variables(store.index):
+        if condition.index.axes() & site.serial - _whole_variables(store.index):
             again = any(buffer == store.buffer for buffer, _ in reads_of(store))
             if again or any(other.number < site.number for other, _ in held):
                 return False

@@ -1,8 +1,8 @@
 """Limits of a device that a written schedule may pass: threads of a block, blocks of a grid.
 
 Threads and blocks are counted from the loops that each value of a kernel opens by itself, where their extents are
-known; loops whose extents are not take turns. The contents of a block's memory are known only when its loops are bound
-(``passes/gpu/bind.py``).
+known; loops with other extents are strip-mined. The contents of a block's memory are known only when its loops are
+bound (``passes/gpu/bind.py``).
 """
 
 from __future__ import annotations

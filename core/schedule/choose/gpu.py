@@ -6,7 +6,7 @@ Example:
 
 A pointwise value that is read once an iteration is computed there, as on any machine, and what goes row by row inside
 the rows of its readers; every other value is stored whole, by a kernel of its own. Loops over what is stored are
-outermost, in the order of its dimensions: threads that are neighbors then write neighbors. A nest that a person wrote,
+outermost, in the order of its dimensions: adjacent threads then write adjacent elements. A nest that a person wrote,
 and that names no loops for blocks or threads, has them by position: a loop with one prime is for the threads of a
 block, one with two is unrolled. The roles of a chosen nest say which loops blocks share (p) and which threads (t).
 """

@@ -178,7 +178,7 @@ class _Axes:
         return self._tile(outer, [*terms, *self._sides(lanes)])
 
     def _sides(self, lanes: int) -> list[tuple[Loop, Role]]:
-        """The parts of rows and lanes: threads, and the neighbors that each of them has."""
+        """The parts of rows and lanes: threads, and the adjacent elements of each of them."""
         roles: tuple[tuple[int, Role], ...] = ((1, "t"), (2, "u"))
         return [(Loop(axis, part), role) for part, role in roles for axis in (self.rows, lanes)]
 

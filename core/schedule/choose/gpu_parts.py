@@ -104,9 +104,9 @@ def _with_short_side(
 def _squares(machine: Machine, dtype: str | None) -> list[tuple[tuple[Side, Side], int, bool]]:
     """Tiles in the order in which they are tried: their sides, the terms they copy, and whether they go in parts.
 
-    A thread has some elements that are neighbors, so that it reads them at a time; along the rows of the largest tile
+    A thread has some adjacent elements, so that it reads them in one vector; along the rows of the largest tile
     it has two such groups, as far apart as threads are many. So it has along lanes where vectors of their type have
-    fewer elements: threads that are neighbors then read vectors that are.
+    fewer elements: adjacent threads then read adjacent vectors.
     """
     assert dtype is not None
     threads, each, terms = machine.tiles.threads, machine.tiles.rows, machine.tiles.terms

@@ -4,7 +4,7 @@ Example, sums of rows of four elements, and the largest of windows of two by two
     in:   +ij~i of x[i,j], j in 0..4                 >(2y+u:2)(2x+v:2)~yx
     out:  +ij~i | i:256 | i 0 j i' | i:p,i':t        ... | y:4,x:64 | y x 0 y' x' u v | y:p,x:p,y':t,x':t
 
-Threads that are neighbors begin a row, or a step of windows, apart: a warp reads as many sectors again for each term as
+Adjacent threads begin a row, or a step of windows, apart: a warp reads as many sectors again for each term as
 for the first. A block copies all that its threads read, along memory, and they read the copy. Rows that are a power of
 two long would meet in few banks: terms stand outside of the threads' loops there, so that the copy is transposed.
 
@@ -30,7 +30,7 @@ from ilang.core.schedule.choose.tile import Access, BlockTile
 WIDEST = max(BYTES.values())
 """Of an element: what is read may be of any type."""
 MOST_APART = 2
-"""The distance of neighboring windows, in lengths of one, at most: at least half of a copy is read."""
+"""The distance of adjacent windows, in lengths of one, at most: at least half of a copy is read."""
 
 
 def strided_loops(
@@ -129,11 +129,11 @@ def _is_plain(node: Assignment, accesses: Arrays) -> bool:
 
 
 def is_strided(index: Access, last: int, known: Mapping[int, int]) -> bool:
-    """Whether neighbors along an axis begin apart, and a copy of all between has at most twice what they read.
+    """Whether adjacent elements along an axis begin apart, and a copy of all between has at most twice what they read.
 
     Args:
         index: what is read.
-        last: the axis along which threads are neighbors.
+        last: the axis along which threads are adjacent.
         known: the extents of the axes that a block has all of.
     """
     axes = [axis for part in index for axis in part.variables()]

@@ -7,7 +7,7 @@ Example, a matrix product and a transpose:
           i' and j' are for threads, i'' and j'' unrolled               i'' and j' are for threads, i' unrolled
 
 A block copies what its threads read, along memory, before they read it in any order. Neighbors of the last axis of the
-result are neighbors among the threads, so that they store along memory too.
+result are adjacent threads, so that they store along memory too.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _in_parts(
 ) -> BlockTile:
     """A reduction whose outermost reduced axis is in parts; the role of its innermost loop.
 
-    Parts are outside of all elements, so that threads which are neighbors have neighbors. Where their number is not
+    Parts are outside of all elements, so that adjacent threads have adjacent elements. Where their number is not
     known, the loop over them stands inside: its iterations share parts.
     """
     first, *others = node.reduced_axes()

@@ -226,7 +226,7 @@ class TilePrice:
         streamed, waited = ([0.0] * len(self.core.cache_bytes) for _ in range(2))
         depths = range(len(order) + 1)
         registers = len(order) - 2  # they hold what rows and lanes of a tile share in one term
-        near = 0  # lines that are neighbors come in order where loops that fit the nearest cache walk them
+        near = 0  # adjacent lines come in order where loops that fit the nearest cache walk them
         # A tile is stored after its terms: until then registers have it.
         stored = next((n for n, loop in enumerate(order) if loop.axis in self.reduced), registers)
         lines, near_lines = (

@@ -58,8 +58,8 @@ def test_sums_of_f64_stay_in_f64() -> None:
 
 def test_rows_that_are_read_again_fetch_the_next_one() -> None:
     text = loops(SOFTMAX)
-    assert "fetching in0[i+1,2048j+j1] and out[i,2048j+j1]" in text
-    assert text.count("fetching") == 1
+    assert "prefetching in0[i+1,2048j+j1] and out[i,2048j+j1]" in text
+    assert text.count("prefetching") == 1
 
 
 def test_every_stage_is_printed_by_its_name() -> None:

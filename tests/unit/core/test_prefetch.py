@@ -64,7 +64,7 @@ def test_the_distances_are_of_the_machine() -> None:
     graph = pipeline.graph_of(pipeline.text_component("ij+j~ij"), "program")
     program = pipeline.lower(pipeline.infer(graph), replace(CPU, memory=memory))
     text = pipeline.loops_text(program)
-    assert "for j in 0..n_j fetching out[i,j+2048] and in0[i,j+2048] by 64" in text
+    assert "for j in 0..n_j prefetching out[i,j+2048] and in0[i,j+2048] by 64" in text
 
 
 def test_the_pass_stands() -> None:

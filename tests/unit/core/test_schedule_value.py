@@ -24,8 +24,8 @@ from ilang.core.ir.schedule import (
     Plan,
     RegisterTile,
     Root,
-    Runs,
     Scheduled,
+    TilePartials,
 )
 from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.record import replace
@@ -188,9 +188,7 @@ def test_an_online_reduction_is_in_the_value() -> None:
 
 def test_printed_whole() -> None:
     graph = pipeline.graph_of(pipeline.text_component("ik*kj~ijk >> +ijk~ij"), "f")
-    tile = (
-        "out in a register tile i' j' of 6 x 64 f32, over k', blocks of k, runs of 128 at depth 0"
-    )
+    tile = "out in a register tile i' j' of 6 x 64 f32, over k', blocks of k, partial sums of 128 at depth 0"
     assert pipeline.stage_text(graph, "schedule").split("\n\n")[1].split("\n") == [
         "kernel k0: out",
         f"  {tile}, vectors of 16: 6 x 64, 6 x 16, 6 x 8 at a time",
@@ -224,7 +222,7 @@ def test_a_product_accumulates_in_registers() -> None:
     assert isinstance(tile, RegisterTile)
     assert (tile.extents, tile.outer, tile.kept) == ((6, 64), (), False)
     assert tile.blocks == (Loop(2),), "blocks of 512 terms are added in f64"
-    assert tile.runs == Runs(0, 128)
+    assert tile.partial == TilePartials(0, 128)
 
 
 def test_what_is_staged_as_a_tile_is_kept_there() -> None:
@@ -325,10 +323,10 @@ def with_tile(**change: object) -> Callable[[Scheduled], Scheduled]:
         (with_instances(lambda x: replace(x, chain=())), "shared loops are around the place"),
         (with_instances(lambda x: replace(x, extents=())), "an extent per axis"),
         (with_instances(lambda x: replace(x, copies={0: ()})), "a copy is staged"),
-        (with_tile(core=(), runs=None), "an accumulation has all reducing loops"),
+        (with_tile(core=(), partial=None), "an accumulation has all reducing loops"),
         (with_tile(extents=(6, 32)), "a tile has the extents of its loops"),
         (with_tile(blocks=(), outer=(Loop(2),), kept=True), "has its final values"),
-        (with_tile(runs=Runs(1, 128)), "runs are of loops of the core"),
+        (with_tile(partial=TilePartials(1, 128)), "partial sums are of loops of the core"),
         (with_tile(vector=24), "a row of a tile has a vector at least"),
         (with_tile(micro_tiles=()), "vectors take a part at a time"),
         (

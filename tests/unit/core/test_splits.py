@@ -31,7 +31,7 @@ def cuts_of(text: str) -> list[If]:
     """The loops of a program that are cut, outermost first."""
     program = program_of(text)
     inside = [s for kernel in program.kernels for s in statements_within(kernel.body)]
-    parts = [s.cut for s in inside if isinstance(s, For)]
+    parts = [s.pieces for s in inside if isinstance(s, For)]
     return [each for each in parts if each is not None]
 
 
@@ -128,8 +128,8 @@ def test_a_loop_in_other_parts_is_refused(change: dict[str, object], invariant: 
     assert isinstance(outer, For)
     (inner,) = outer.body
     assert isinstance(inner, For)
-    assert inner.cut is not None
-    wrong = replace(inner, cut=replace(inner.cut, **change))
+    assert inner.pieces is not None
+    wrong = replace(inner, pieces=replace(inner.pieces, **change))
     body = (replace(outer, body=(wrong,)),)
     with pytest.raises(InternalError, match=invariant):
         check.verify(replace(program, kernels=(replace(kernel, body=body),)))

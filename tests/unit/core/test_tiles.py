@@ -56,15 +56,15 @@ def test_a_product_is_held_in_registers() -> None:
     assert held.contracts
     assert held.past, "the rows of the copy have room for all lanes"
     assert not held.guards, "parts of an axis that is split once start inside it"
-    assert tile.runs is not None
-    assert tile.runs.step == 128
+    assert tile.partial is not None
+    assert tile.partial.step == 128
 
 
 def test_doubles_have_half_the_lanes_and_no_runs() -> None:
     (tile,) = tiles(lowered(MATMUL, dtypes=("f64", "f64")))
     assert tile.registers is not None
     assert tile.registers.lanes == 8
-    assert tile.runs is None
+    assert tile.partial is None
 
 
 def test_a_maximum_does_not_contract() -> None:
@@ -137,7 +137,7 @@ def test_a_copy_in_squares_is_cleared_before_it() -> None:
 def test_a_whole_tile_is_stored_where_it_belongs() -> None:
     program = lowered(MATMUL)
     (tile,) = tiles(program)
-    into = tile.into
+    into = tile.target
     assert into is not None
     assert program.buffers[into.buffer].role == "output"
     assert into.stride == product(program.buffers[into.buffer].dims[1:])
@@ -150,20 +150,20 @@ def test_what_copies_a_tile_says_that_it_may_be_left_out() -> None:
     (copies,) = (s for s in inside(program) if isinstance(s, If) and s.stored is not None)
     assert copies.stored == tile.buffer
     stored = {s.buffer for s in statements_within(copies.body) if isinstance(s, Store)}
-    assert tile.into is not None
-    assert stored == {tile.into.buffer}
+    assert tile.target is not None
+    assert stored == {tile.target.buffer}
     assert "unless tile is stored\n" in loops_text(program)
     assert kernel_to_stored(program) is program
 
 
 def test_what_is_left_out_stands_after_its_tile() -> None:
-    wrong = with_tile(lowered(MATMUL), lambda tile: replace(tile, into=None))
+    wrong = with_tile(lowered(MATMUL), lambda tile: replace(tile, target=None))
     with pytest.raises(InternalError, match="what a stored tile leaves out stands after it"):
         check.verify(wrong)
 
 
 def test_a_tile_that_is_read_by_more_than_a_copy_is_not() -> None:
-    assert all(tile.into is None for tile in tiles(lowered("ik*kj~ijk >> +ijk~ij >> -ij~ij")))
+    assert all(tile.target is None for tile in tiles(lowered("ik*kj~ijk >> +ijk~ij >> -ij~ij")))
 
 
 def with_tile(program: Program, change: Callable[[Tile], Tile]) -> Program:
@@ -200,7 +200,7 @@ def registers(**change: object) -> Callable[[Tile], Tile]:
         (lambda tile: replace(tile, fill=None), "a copy that a tile fills has a deferred loop"),
         (lambda tile: replace(tile, registers=None), "a tile that fills a copy is in registers"),
         (
-            lambda tile: replace(tile, into=replace(tile.into, buffer=0)),
+            lambda tile: replace(tile, target=replace(tile.target, buffer=0)),
             "the statement after a tile stores it",
         ),
     ],

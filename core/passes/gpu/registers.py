@@ -1,4 +1,4 @@
-"""Hold in registers what a thread reads of shared copies again: a row of each operand for all of its elements.
+"""Keep in registers the operands that a thread would read several times from shared memory.
 
 Example:
     in:   for i unrolled                                 out:  for i unrolled: a_held[i] = a_copy[k,4i2+i]
@@ -7,8 +7,9 @@ Example:
                                                                  for j unrolled
                                                                    run[i,j] += a_held[i] * b_held[j]
 
-What is read lacks one of the unrolled loops, and goes along a row with another one: the next pass moves neighbors of
-shared rows together. A condition in what is computed may be there for what is read, which then stays where it is.
+An operand is kept if it does not depend on one of the unrolled loops and goes along a row of shared memory with
+another one: the next pass makes vectorized loads of it. A value that is computed under a condition stays where it is,
+since the condition may guard what it reads.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ilang.core.ir.scalar import Load
 from ilang.core.record import replace
 
 
-def kernel_to_operands(program: ir.Program) -> ir.Program:
+def kernel_to_registers(program: ir.Program) -> ir.Program:
     """The program with operands of shared memory held in registers."""
     operands = _RegisterOperands(program)
     kernels = tuple(operands.kernel(kernel) for kernel in program.kernels)
