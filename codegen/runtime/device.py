@@ -10,24 +10,18 @@ from __future__ import annotations
 import functools
 import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
 from ilang.codegen.runtime.executable import DeviceSource, Executable, Within, at_once
 from ilang.codegen.runtime.native import Address, Native
+from ilang.codegen.runtime.streams import DEFAULT_STREAM
 from ilang.core.diagnostic import DataError, ToolError
-from ilang.core.record import record
 
 OUT_OF_MEMORY = 2
 """The status of CUDA for it."""
-
-DEFAULT_STREAM = 1
-"""The number of the stream that everything waits for: the handle of CUDA's legacy stream."""
-
-STREAM_OF_THREAD = 2
-"""The handle that means another stream in every thread of the host."""
 
 
 @functools.lru_cache(maxsize=1)
@@ -35,37 +29,6 @@ def _text() -> str:
     from pathlib import Path
 
     return Path(__file__).with_name("device.cu").read_text("utf-8")
-
-
-@record
-class Located:
-    """An array that somebody has on a device: where, and the stream that it is ready on; 0 where it is on each.
-
-    ``owner`` keeps the memory alive; ``strides`` are in bytes, None for row-major order.
-    """
-
-    address: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    stream: int
-    owner: Any
-    is_readonly: bool = False
-    strides: Sequence[int] | None = None
-
-    def stand_in(self) -> Any:
-        """An array of NumPy with this shape and element type, and no elements of its own, for checks."""
-        return np.broadcast_to(np.zeros((), self.dtype), self.shape)
-
-    def is_plain(self) -> bool:
-        """Whether the elements are in row-major order, dimensions of one element aside."""
-        if self.strides is None or 0 in self.shape:
-            return True
-        step = self.dtype.itemsize
-        for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
-            if extent != 1 and stride != step:
-                return False
-            step *= extent
-        return True
 
 
 class Runtime(Protocol):

@@ -11,19 +11,13 @@ import numpy as np
 
 from ilang.codegen.runtime.arguments import Output, checked_outs, contiguous, outputs_of, result_of
 from ilang.codegen.runtime.concurrency import ForkSafeLock, hears_signals, interruptible
-from ilang.codegen.runtime.device import (
-    DEFAULT_STREAM,
-    STREAM_OF_THREAD,
-    Device,
-    DeviceArray,
-    Located,
-)
+from ilang.codegen.runtime.device import Device, DeviceArray
 from ilang.codegen.runtime.executable import DeviceSource
 from ilang.codegen.runtime.load import interface_of
 from ilang.codegen.runtime.memory import LARGEST_SPACE, too_large
-from ilang.codegen.runtime.native import Address
+from ilang.codegen.runtime.native import Address, Located
 from ilang.codegen.runtime.plan import failure
-from ilang.codegen.runtime.streams import named_stream
+from ilang.codegen.runtime.streams import DEFAULT_STREAM, STREAM_OF_THREAD, named_stream
 from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError, Error

@@ -9,9 +9,14 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ilang.codegen.runtime.device import DEFAULT_STREAM
 from ilang.codegen.runtime.target import DEVICES
 from ilang.core.diagnostic import DataError
+
+DEFAULT_STREAM = 1
+"""The number of the stream that everything waits for: the handle of CUDA's legacy stream."""
+
+STREAM_OF_THREAD = 2
+"""The handle that means another stream in every thread of the host."""
 
 ATTRIBUTES = ("cuda_stream", "ptr", "handle")
 """The names of the handle of a stream in torch, CuPy and Numba."""

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from ilang.core.explain.explanation import Cost, Explanation, TensorRow
 from ilang.core.explain.expression import stored_text
 from ilang.core.explain.formulas import ASCII, Formula
 from ilang.core.explain.meaning import LoopLine
 from ilang.core.explain.page import counted, occupancy_text, table
 from ilang.core.ir.graph import UNNAMED
+
+if TYPE_CHECKING:
+    from ilang.core.explain.explanation import Cost, Explanation, TensorRow
 
 WIDTH = 80
 MOST_FORMULAS, MOST_LOOPS = 24, 48

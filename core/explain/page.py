@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from ilang.core.explain.explanation import (
-    Cost,
-    Explanation,
-    ProjectionTable,
-    StepRow,
-    TensorRow,
-    ViewRow,
-)
 from ilang.core.explain.expression import aligned, size_text, stored_text
 from ilang.core.ir.graph import UNNAMED
 from ilang.core.ir.shaped import Shaped
+
+if TYPE_CHECKING:
+    from ilang.core.explain.explanation import (
+        Cost,
+        Explanation,
+        ProjectionTable,
+        StepRow,
+        TensorRow,
+        ViewRow,
+    )
 
 GAP = "  "
 PROJECTION_NOTE = "the dimension of each tensor that an axis walks"

@@ -26,8 +26,9 @@ from ilang.codegen.project.cases import StoredOutput
 from ilang.codegen.runtime import cache, gpu, offload
 from ilang.codegen.runtime import driver as driver_module
 from ilang.codegen.runtime.compilers import find_compiler
-from ilang.codegen.runtime.device import STREAM_OF_THREAD, DeviceArray
+from ilang.codegen.runtime.device import DeviceArray
 from ilang.codegen.runtime.native import Address
+from ilang.codegen.runtime.streams import STREAM_OF_THREAD
 from ilang.codegen.targets import cuda
 from ilang.core.machine import GPU
 from ilang.core.pipeline import graph_of, infer, lower, text_component
