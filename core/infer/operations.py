@@ -17,7 +17,6 @@ import re
 from collections.abc import Sequence
 from typing import Literal, assert_never
 
-from ilang.core.calculus.affine import Affine
 from ilang.core.infer.arrays import ArrayAxes
 from ilang.core.infer.counting import RowAxis
 from ilang.core.infer.indices import opened_axes
@@ -176,12 +175,7 @@ class GraphConstraints:
 
         An axis is the first dimension that it walks; only the others make equations.
         """
-        says = f"`{node.text}`"
-        axes: dict[int, Dim] = {}
-        for number, axis in enumerate(node.axes):
-            if axis.extent is not None:
-                written = Origin(f"axis {axis.name}", axis.span, "", "written")
-                axes[number] = Known(axis.extent, False, None, written)
+        says, axes = f"`{node.text}`", _written(node)
         accesses = [
             (read, self.dimensions(read.value, len(read.index), Origin(says, read.span, "", None)))
             for read in node.accesses()
@@ -220,11 +214,7 @@ class GraphConstraints:
         """Relate the axes of a view to the dimensions of what it is of; the dimensions of its result."""
         says = f"`{node.text}`"
         origin = Origin(says, node.span, "", None)
-        axes: dict[int, Dim] = {}
-        for number, axis in enumerate(node.axes):
-            if axis.extent is not None:
-                written = Origin(f"axis {axis.name}", axis.span, "", "written")
-                axes[number] = Known(axis.extent, False, None, written)
+        axes = _written(node)
         unit = Known(1, False, None, Origin(f"an axis of no part in {says}", node.span))
         whole: dict[tuple[int, ...], Dim] = {(): unit}
         dims = self.dimensions(node.value, len(node.source), origin)
@@ -438,18 +428,9 @@ class GraphConstraints:
 
     def _numbered(self, row: Row, origin: Origin) -> Row:
         """A row in which every sum is an axis with a number."""
-        leading, trailing = (
-            tuple([self._number(axis, origin) for axis in axes])
-            for axes in (row.leading, row.trailing)
-        )
-        return row if row is EMPTY else Row(leading, row.variable, trailing)
-
-    def _number(self, axis: Dim, origin: Origin) -> Dim:
-        if not isinstance(axis, Affine):
-            return axis
-        var = self._fresh()
-        self.constraints.append(DimEqual(var, axis, origin))
-        return var
+        numbered, sums = row.numbered(self._fresh)
+        self.constraints.extend(DimEqual(var, axis, origin) for var, axis in sums)
+        return numbered
 
     def _row(self, labels: Labels, row: notation.SpecRow, origin: Origin) -> Row:
         leading = tuple([self._axis(labels, axis, origin) for axis in row.leading])
@@ -525,3 +506,14 @@ def _uses(graph: Graph) -> tuple[set[int], set[int]]:
             bound.update(operands(node))
     used.update(value for each in graph.constraints for value in compared(each))
     return used, bound
+
+
+def _written(node: Assignment | View) -> dict[int, Dim]:
+    """The axes whose extents are written, by number."""
+    return {
+        number: Known(
+            axis.extent, False, None, Origin(f"axis {axis.name}", axis.span, "", "written")
+        )
+        for number, axis in enumerate(node.axes)
+        if axis.extent is not None
+    }

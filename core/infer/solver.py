@@ -150,20 +150,9 @@ class Solver:
         return c
 
     def _numbered(self, row: Row, origin: Origin) -> Row:
-        if not (row.leading or row.trailing) or Affine not in map(type, row.axes()):
-            return row
-        leading, trailing = (
-            tuple([self._number(axis, origin) for axis in axes])
-            for axes in (row.leading, row.trailing)
-        )
-        return Row(leading, row.variable, trailing)
-
-    def _number(self, axis: Dim, origin: Origin) -> Dim:
-        if not isinstance(axis, Affine):
-            return axis
-        var = self.dims.fresh()
-        self.queue.append(DimEqual(var, axis, origin))
-        return var
+        numbered, sums = row.numbered(self.dims.fresh)
+        self.queue.extend(DimEqual(var, axis, origin) for var, axis in sums)
+        return numbered
 
     def _settle(self) -> None:
         """Draw what follows. In the closing stages a computed 1 is rigid as soon as nothing else follows."""

@@ -18,7 +18,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from ilang.core.calculus.affine import Affine
@@ -106,6 +106,21 @@ class Row:
     def count(self) -> int:
         """The number of explicit axes."""
         return len(self.leading) + len(self.trailing)
+
+    def numbered(self, fresh: Callable[[], Var]) -> tuple[Row, list[tuple[Var, Affine]]]:
+        """The row with a new variable for each axis that is a sum; these, each with its sum."""
+        if Affine not in map(type, self.axes()):
+            return self, []
+        sums: list[tuple[Var, Affine]] = []
+
+        def number(axis: Dim) -> Dim:
+            if isinstance(axis, Affine):
+                sums.append((fresh(), axis))
+                return sums[-1][0]
+            return axis
+
+        leading = tuple(map(number, self.leading))
+        return Row(leading, self.variable, tuple(map(number, self.trailing))), sums
 
 
 Shape = tuple[Row, Row, Row]
