@@ -18,15 +18,16 @@ the loop says so (``For.finite``): all of its iterations run where one is not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf, isnan
+from operator import itemgetter
 
-from ilang.core.calculus.affine import Affine, Ceiling, Within
+from ilang.core.calculus.affine import Affine, Within, interval, size_value
 from ilang.core.dtype import FLOATS
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import CombineThreads, ThreadLoop
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.rewriting import accesses, unless_same, with_bodies
+from ilang.core.ir.rewriting import accesses, parts_of, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 from ilang.core.passes.gpu.blocks import COMBINED
 from ilang.core.record import record, replace
@@ -38,9 +39,7 @@ FEW = 4
 FAR = 1 << 20
 """No bound has numbers that are larger, so that 32 bits are enough for it."""
 
-Terms = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
-"""The variables and the sizes of a condition, each with its coefficient."""
-Conditions = Mapping[Terms, int]
+Conditions = Mapping[Affine, int]
 """Offsets of conditions by what these rest on: each is at least 0 in an iteration of which some element meets it."""
 FOLDED: dict[str, Callable[[float, float], float]] = {
     "add": lambda a, b: a + b,
@@ -91,52 +90,25 @@ def tightened(program: ir.Program, kernel: ir.Kernel, loop: ir.For) -> ir.For:
         return loop
     if loop.role == "u" or loop.lanes > 1 or loop.end:
         return loop
-    if not any(True for _ in _guards(loop.body)):
+    if not _is_guarded(loop.body):
         return loop
     needed = _Iteration(program, kernel, loop).needed()
     if needed is None or (needed.finite and extent is not None and extent <= FEW):
         return loop
-    begin, end = [], []
-    for (terms, sizes), offset in needed.unmet.items() if needed.unmet else ():
-        index = Affine(terms, offset, window=True, sizes=sizes)
-        step = index.coefficient(loop.variable)
-        others = tuple((c, v) for c, v in terms if v != loop.variable)
-        if step > 0:
-            negative = tuple((-c, v) for c, v in others), tuple((-c, n) for c, n in sizes)
-            begin.append(
-                Ceiling(Affine(negative[0], -offset, window=True, sizes=negative[1]), step)
-            )
-        elif step < 0:
-            end.append(Ceiling(Affine(others, offset + 1, window=True, sizes=sizes), -step))
+    unmet = needed.unmet.items() if needed.unmet else ()
+    begin, end, _ = interval((Within(each + offset, None) for each, offset in unmet), loop.variable)
     if not begin and not end:
         return loop
-    return replace(loop, begin=tuple(begin), end=tuple(end), finite=tuple(sorted(needed.finite)))
+    return replace(loop, begin=begin, end=end, finite=tuple(sorted(needed.finite)))
 
 
-def _guards(body: ir.Block) -> Iterator[Within]:
-    """The conditions of a block that are not that an index is inside its dimension."""
-    for s in ir.statements_within(body):
-        within = list(s.within) if isinstance(s, ir.If) else []
-        if isinstance(s, (ir.Define, ir.Change, ir.Store)):
-            for part in _selects(s.value):
-                within += part.within
-        yield from (each for each in within if each.size is None and not each.index.looked)
-
-
-def _selects(scalar: Scalar) -> Iterator[Select]:
-    todo = [scalar]
-    while todo:
-        part = todo.pop()
-        match part:
-            case Select():
-                yield part
-                todo += (part.then, part.otherwise)
-            case Apply():
-                todo += part.arguments
-            case Convert():
-                todo.append(part.argument)
-            case _:
-                pass
+def _is_guarded(body: ir.Block) -> bool:
+    """Whether a block has conditions other than that an index is inside its dimension."""
+    every = list(ir.statements_within(body))
+    within = [each for s in every if isinstance(s, ir.If) for each in s.within]
+    parts = (part for s in every for part in parts_of(s))
+    within += [each for part in parts if isinstance(part, Select) for each in part.within]
+    return any(each.size is None and not each.index.looked for each in within)
 
 
 class _Iteration:
@@ -356,47 +328,36 @@ class _Iteration:
         conditions: Conditions = {}
         for each in within:
             if each.size is None and not each.index.looked:
-                terms, offset = self._most(each.index)
-                if _far(terms, offset):
-                    continue
-                conditions = either(conditions, {terms: offset})
+                most = self._most(each.index)
+                numbers = [c for c, _ in (*most.steps(), *most.sizes)]
+                if sum(map(abs, numbers)) + abs(most.offset) <= FAR:
+                    conditions = either(conditions, {most - most.offset: most.offset})
         return conditions
 
-    def _most(self, index: Affine) -> tuple[Terms, int]:
+    def _most(self, index: Affine) -> Affine:
         """The most that an index is in an iteration."""
-        variables, sizes = dict[int, int](), dict[int, int]()
-        offset = index.offset
-        named = [*index.sizes]
-        for c, variable in index.merged().steps():
-            if variable not in self.inner:
-                variables[variable] = c
-            elif c > 0:
-                offset -= c
-                named.append((c, self.inner[variable]))
-        for c, size in named:
+        most = index.merged()
+        last = {
+            v: size_value(n) - 1 if 0 < most.coefficient(v) else Affine(())
+            for v, n in self.inner.items()
+        }
+        most, sizes = most.substituted(last), list[tuple[int, int]]()
+        for c, size in most.sizes:
             fixed = self.program.sizes[size].fixed
             if fixed is None:
-                sizes[size] = sizes.get(size, 0) + c
+                sizes.append((c, size))
             else:
-                offset += c * fixed
-        return (_ordered(variables), _ordered(sizes)), offset
-
-
-def _ordered(coefficients: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
-    """The terms of an affine form, in order."""
-    return tuple((c, n) for n, c in sorted(coefficients.items()) if c)
-
-
-def _far(terms: Terms, offset: int) -> bool:
-    """Whether numbers of a condition are too large for a bound."""
-    return FAR < abs(offset) + sum(abs(c) for part in terms for c, _ in part)
+                most += c * fixed
+        in_order = (tuple(sorted(each, key=itemgetter(1))) for each in (most.steps(), sizes))
+        terms, further = in_order
+        return Affine(terms, most.offset, window=True, sizes=further)
 
 
 def either(first: Conditions, others: Conditions) -> Conditions:
     """Conditions of which one that is not met is enough: of those alike the narrower one."""
     joined = dict(first)
-    for terms, offset in others.items():
-        joined[terms] = min(offset, joined.get(terms, offset))
+    for each, offset in others.items():
+        joined[each] = min(offset, joined.get(each, offset))
     return joined
 
 
@@ -404,7 +365,7 @@ def both(first: Conditions | None, others: Conditions | None) -> Conditions | No
     """Conditions that are not met on either side: of those alike the wider one. None is a side that needs none."""
     if first is None or others is None:
         return others if first is None else first
-    return {terms: max(offset, others[terms]) for terms, offset in first.items() if terms in others}
+    return {each: max(offset, others[each]) for each, offset in first.items() if each in others}
 
 
 def is_same(scalar: Scalar, s: ir.Store | ir.Change) -> bool:
