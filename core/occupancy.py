@@ -10,7 +10,15 @@ from math import prod
 
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import CombineThreads, ThreadLoop
-from ilang.core.ir.kernel import Block, Define, For, Kernel, Program, blocks_of, statements_within
+from ilang.core.ir.kernel import (
+    Block,
+    Define,
+    For,
+    Kernel,
+    Program,
+    blocks_of,
+    every,
+)
 from ilang.core.ir.rewriting import accesses, named
 from ilang.core.machine import DeviceLimits, Multiprocessor
 from ilang.core.record import record
@@ -99,7 +107,7 @@ def _shared(program: Program, kernel: Kernel, spread: ThreadLoop, device: Device
         for number in named(kernel.body)
         if program.buffers[number].space == "shared"
     ]
-    combined = [s for s in statements_within(spread.body) if isinstance(s, CombineThreads)]
+    combined = list(every(spread.body, CombineThreads))
     sums = [
         BYTES[s.dtype] * (s.threads // device.warp) for s in combined if device.warp < s.threads
     ]

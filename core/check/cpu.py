@@ -72,11 +72,10 @@ def _block(block: Sequence[ir.Statement], demand: Demand) -> None:
     deferred: set[int] = set()
     for n, s in enumerate(block):
         if deferred:
-            tiles_inside = (x for x in ir.statements_within((s,)) if isinstance(x, ir.Tile))
-            deferred -= {x.fill.buffer for x in tiles_inside if x.fill is not None}
+            deferred -= {x.fill.buffer for x in ir.every((s,), ir.Tile) if x.fill is not None}
         if isinstance(s, ir.For) and s.deferred is not None:
             deferred.add(s.deferred.copy)
-            stored = {x.buffer for x in ir.statements_within((s,)) if isinstance(x, ir.Store)}
+            stored = {x.buffer for x in ir.every((s,), ir.Store)}
             demand(stored == {s.deferred.copy}, "a deferred loop does nothing but fill its copy")
         if isinstance(s, ir.Tile) and s.target is not None:
             demand(s.registers is not None, "a tile that is stored at once is in registers")
@@ -94,7 +93,7 @@ def _block(block: Sequence[ir.Statement], demand: Demand) -> None:
 
 def _copies(after: ir.If, into: TileTarget) -> bool:
     """Whether a statement does nothing but store in the buffer that a tile goes into."""
-    stored = {s.buffer for s in ir.statements_within(after.body) if isinstance(s, ir.Store)}
+    stored = {s.buffer for s in ir.every(after.body, ir.Store)}
     return stored == {into.buffer} and not after.within and not after.otherwise
 
 
@@ -204,7 +203,7 @@ def cut(loop: ir.For, opened: Container[int], demand: Demand) -> None:
     used = {v for each in parts.within for v in each.index.axes()} - {loop.variable}
     demand(all(v in opened for v in used), "an end of a part of a loop is known outside it")
     stored = [
-        {s.buffer for s in ir.statements_within(block) if isinstance(s, ir.Store)}
+        {s.buffer for s in ir.every(block, ir.Store)}
         for block in (loop.body, parts.body, parts.otherwise)
     ]
     demand(stored[1] == stored[0], "the middle part of a loop stores what the loop does")

@@ -44,8 +44,8 @@ def verify_tightened(program: ir.Program, before: ir.Program | None = None) -> N
     """Check kernels of a GPU, and that iterations which loops leave out do nothing."""
     verify(program, before)
     for kernel in program.kernels if before is None else kernels.changed(program, before):
-        for s in ir.statements_within(kernel.body):
-            if isinstance(s, ir.For) and (s.begin or (s.end and not s.part())):
+        for s in ir.every(kernel.body, ir.For):
+            if s.begin or (s.end and not s.part()):
                 whole = replace(s, begin=(), end=(), finite=())
                 right = tightened(program, kernel, whole) == s
                 _demand(program, kernel, right, "a loop leaves out what does nothing")

@@ -36,9 +36,7 @@ def outlines(
 def _all(kernel: ir.Kernel) -> Iterator[Outline]:
     if kernel.outline is not None:
         yield kernel.outline
-    for s in ir.statements_within(kernel.body):
-        if isinstance(s, ir.For) and s.outline is not None:
-            yield s.outline
+    yield from (s.outline for s in ir.every(kernel.body, ir.For) if s.outline is not None)
 
 
 def _function(

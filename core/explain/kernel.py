@@ -78,7 +78,7 @@ def _called(program: ir.Program, lines: Callable[[ir.Kernel], list[str]]) -> str
 
 def called_again(program: ir.Program, kernel: ir.Kernel, call: ir.Call) -> str:
     """A call of a kernel on other arrays: ``out2 as out, in1 for in0``."""
-    written = {s.buffer for s in ir.statements_within(kernel.body) if isinstance(s, ir.Store)}
+    written = {s.buffer for s in ir.every(kernel.body, ir.Store)}
     names = [
         (program.buffers[array].name, program.buffers[other].name, array in written)
         for array, other in call.arrays

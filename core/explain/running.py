@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ilang.core.ir.gpu import ThreadLoop
-from ilang.core.ir.kernel import For, HorizontalReduction, Kernel, Program, statements_within
+from ilang.core.ir.kernel import For, HorizontalReduction, Kernel, Program, every
 from ilang.core.ir.schedule import Chunks, RegisterTile, Scheduled
 
 COMBINED = {
@@ -53,10 +53,9 @@ def _tiles(scheduled: Scheduled) -> Iterator[str]:
 def _lanes(kernel: Kernel) -> Iterator[str]:
     """The results that lanes hold beside each other, by what combines them: sums, maxima."""
     most: dict[str, int] = {}
-    for s in statements_within(kernel.body):
-        if isinstance(s, HorizontalReduction):
-            word = COMBINED[s.primitive]
-            most[word] = max(s.lanes, most.get(word, 0))
+    for s in every(kernel.body, HorizontalReduction):
+        word = COMBINED[s.primitive]
+        most[word] = max(s.lanes, most.get(word, 0))
     if most:
         counts = " and ".join(f"{lanes} {word}" for word, lanes in most.items())
         yield f"{counts} in vectors"
@@ -77,7 +76,7 @@ def _blocks(kernel: Kernel, steps: Mapping[int, tuple[int, int]]) -> Iterator[st
     """Words on each launch: the elements, steps of several, or part of a sum that a thread or block computes."""
     for s in kernel.body:
         if isinstance(s, ThreadLoop) and s.loops:
-            chunks = [e.chunk for e in statements_within(s.body) if isinstance(e, For) and e.chunk]
+            chunks = [e.chunk for e in every(s.body, For) if e.chunk]
             parts = {chunk.block for chunk in chunks}
             names = []
             for loop in s.loops:

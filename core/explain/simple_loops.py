@@ -53,8 +53,7 @@ def simple_loops(program: ir.Program, names: Mapping[str, str]) -> tuple[LoopLin
     parts = program.parts()
     for call in program.launched():
         kernel = program.kernels[call.kernel]
-        stores = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.Store))
-        written = {call.array(s.buffer) for s in stores}
+        written = {call.array(s.buffer) for s in ir.every(kernel.body, ir.Store)}
         touched = {call.array(buffer) for buffer, _ in accesses(kernel.body)}
         views = [n for n in sorted(touched) if program.buffers[n].owner is not None]
         lines += [_view(program, n, False) for n in views if n not in written | viewed]
@@ -124,7 +123,7 @@ class _Simple(KernelLoops):
         self.uses = Counter(
             each.variable for s in shown for each in parts_of(s) if isinstance(each, Local)
         )
-        loops = [s for s in ir.statements_within(kernel.body) if isinstance(s, ir.For)]
+        loops = list(ir.every(kernel.body, ir.For))
         split = [part for s in loops if (part := s.part())]
         self.whole: set[int] = set()
         """The loops that go over all of a dimension in steps."""

@@ -22,7 +22,7 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, assert_never
+from typing import Literal, TypeVar, assert_never
 
 from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index
 from ilang.core.calculus.extent import Extent, most_chunks, part_of
@@ -36,6 +36,7 @@ from ilang.core.machine import CPU, Machine
 from ilang.core.record import record, replace
 from ilang.core.source import Span
 
+S = TypeVar("S")
 BufferRole = Literal["input", "output", "inout", "temporary", "view", "tile"]
 """The kind of a buffer: the arrays of a caller, or memory of the program, or another buffer under other dimensions; a
 ``Tile`` fills the last kind."""
@@ -509,3 +510,8 @@ def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
             stack.extend(s.body[::-1])
         elif type(s) not in LEAVES:  # most are, and asking takes a fifth of what a match does
             stack.extend(reversed(children(s)))
+
+
+def every(body: Sequence[Statement], kind: type[S]) -> Iterator[S]:
+    """Every statement of one kind in a block, at any depth, in order."""
+    return (s for s in statements_within(body) if isinstance(s, kind))

@@ -131,8 +131,9 @@ def accesses(body: Sequence[ir.Statement]) -> Iterator[Access]:
 
 def named(body: Sequence[ir.Statement]) -> set[BufferId]:
     """The buffers that a block mentions: those that it reads or writes, and those that it swaps."""
-    swaps = (s for s in ir.statements_within(body) if isinstance(s, SwapBuffers))
-    return {n for n, _ in accesses(body)} | {n for s in swaps for n in (s.first, s.second)}
+    return {n for n, _ in accesses(body)} | {
+        n for s in ir.every(body, SwapBuffers) for n in (s.first, s.second)
+    }
 
 
 def substituted(value: T, substitution: Substitution) -> T:

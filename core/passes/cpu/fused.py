@@ -75,11 +75,7 @@ class _LoopFuser:
         self.buffer_names = names
         self.locals = list(kernel.locals)
         self.taken = {*kernel.names, *(local.name for local in kernel.locals)}
-        self.constant = {
-            s.variable
-            for s in ir.statements_within(kernel.body)
-            if isinstance(s, ir.Define) and not s.mutable
-        }
+        self.constant = {s.variable for s in ir.every(kernel.body, ir.Define) if not s.mutable}
 
     def run(self) -> ir.Kernel:
         """The kernel, merged."""
@@ -124,11 +120,7 @@ class _LoopFuser:
             return None
         if self._waits(first) != self._waits(second):
             return None
-        names = {
-            self.kernel.names[s.variable]
-            for s in ir.statements_within(body)
-            if isinstance(s, ir.For)
-        }
+        names = {self.kernel.names[s.variable] for s in ir.every(body, ir.For)}
         if self.kernel.names[first.variable] in names:
             return None
         if not _may_meet(first.variable, first.body, body):
@@ -213,7 +205,7 @@ def _may_meet(variable: int, first: Sequence[ir.Statement], second: Sequence[ir.
     """Whether the second body reads what the first wrote, and nothing that another iteration touches."""
     before, after = list(accesses(first)), list(accesses(second))
     written, rewritten = _written(first), _written(second)
-    opened = {s.variable for s in ir.statements_within([*first, *second]) if isinstance(s, ir.For)}
+    opened = {s.variable for s in ir.every([*first, *second], ir.For)}
     read = {buffer for buffer, _ in after} - rewritten
     if not read & written:
         return False

@@ -172,7 +172,7 @@ class _Lanes:
         assert isinstance(like, ir.For)
         if like.end != loop.end:
             return []
-        stores = [s for s in ir.statements_within([like]) if isinstance(s, ir.Store)]
+        stores = list(ir.every([like], ir.Store))
         return [Load(s.buffer, s.index, s.value.dtype or "") for s in stores]
 
     def _is_row(self, load: Load, variable: VariableId) -> bool:

@@ -65,8 +65,7 @@ class _Outliner:
         self.steps = steps
         self.functions = [_Function((), kernel.body, (0,), NONE)]
         self.homes: dict[BufferId, tuple[int, ...]] = {}
-        defined = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.Define))
-        self.dtypes = {s.variable: s.dtype for s in defined}
+        self.dtypes = {s.variable: s.dtype for s in ir.every(kernel.body, ir.Define)}
 
     def run(self) -> ir.Kernel:
         """The kernel with its functions."""
@@ -176,15 +175,10 @@ def _together(program: ir.Program, loop: ir.For) -> list[ir.For]:
 
 def _filled_outside(body: Sequence[ir.Statement]) -> Iterator[BufferId]:
     """The copies that tiles may fill whose loops are further out."""
-    loops = [s for s in ir.statements_within(body) if isinstance(s, ir.For) and s.deferred]
-    copied = {
-        s.buffer
-        for loop in loops
-        for s in ir.statements_within(loop.body)
-        if isinstance(s, ir.Store)
-    }
-    for s in ir.statements_within(body):
-        if isinstance(s, ir.Tile) and s.fill is not None and s.fill.buffer not in copied:
+    loops = [s for s in ir.every(body, ir.For) if s.deferred]
+    copied = {s.buffer for loop in loops for s in ir.every(loop.body, ir.Store)}
+    for s in ir.every(body, ir.Tile):
+        if s.fill is not None and s.fill.buffer not in copied:
             yield s.fill.buffer
 
 

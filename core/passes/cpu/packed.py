@@ -29,8 +29,7 @@ def kernel_to_packed(program: ir.Program) -> ir.Program:
 
 
 def _filled_copies(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
-    tiles = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.Tile))
-    if not any(tile.registers is not None for tile in tiles):
+    if not any(tile.registers is not None for tile in ir.every(kernel.body, ir.Tile)):
         return kernel.body
     return _Packer(program, kernel).block(kernel.body, frozenset())
 
@@ -40,8 +39,7 @@ class _Packer:
 
     def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         self.program = program
-        stores = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.Store))
-        self.written = Counter(s.buffer for s in stores)
+        self.written = Counter(s.buffer for s in ir.every(kernel.body, ir.Store))
         self.read = Counter(load.buffer for load in _loads(kernel.body))
 
     def block(self, body: ir.Block, opened: frozenset[int]) -> ir.Block:

@@ -90,8 +90,7 @@ def kernel_to_padded(program: ir.Program) -> ir.Program:
 
 def _read_past(kernel: ir.Kernel) -> set[BufferId]:
     """The buffers that tiles of a kernel read past the end of what is in them."""
-    tiles = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.Tile))
-    held = (tile.registers for tile in tiles if tile.registers is not None)
+    held = (tile.registers for tile in ir.every(kernel.body, ir.Tile) if tile.registers is not None)
     return {load.buffer for each in held if each.past for load in each.along}
 
 
@@ -101,8 +100,8 @@ def _guarded(program: ir.Program) -> ir.Program:
     for kernel in program.kernels:
         tiles = {
             s.buffer: replace(s, registers=guarded(program, s.registers))
-            for s in ir.statements_within(kernel.body)
-            if isinstance(s, ir.Tile) and s.registers is not None
+            for s in ir.every(kernel.body, ir.Tile)
+            if s.registers is not None
         }
         kernels.append(replace(kernel, body=with_tiles(kernel.body, tiles)))
     return replace(program, kernels=tuple(kernels))

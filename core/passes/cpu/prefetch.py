@@ -25,8 +25,8 @@ def kernel_to_prefetch(program: ir.Program) -> ir.Program:
     fetched = frozenset(
         load.buffer
         for kernel in program.kernels
-        for s in ir.statements_within(kernel.body)
-        if isinstance(s, ir.For) and s.prefetch is not None
+        for s in ir.every(kernel.body, ir.For)
+        if s.prefetch is not None
         for lines in s.prefetch.lines
         for load in lines.loads
     )

@@ -32,9 +32,9 @@ def kernel_to_tiles(program: ir.Program) -> ir.Program:
 
 
 def _described_tiles(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
-    tiles = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.Tile))
     described = {
-        tile.buffer: _described(program, tile, number) for number, tile in enumerate(tiles)
+        tile.buffer: _described(program, tile, number)
+        for number, tile in enumerate(ir.every(kernel.body, ir.Tile))
     }
     return with_tiles(kernel.body, described)
 

@@ -122,9 +122,7 @@ class Copies:
         if loop.chunk is not None:
             return {}
         for s in _leaves(loop.body):
-            if any(
-                x.buffer == number for x in ir.statements_within((s,)) if isinstance(x, ir.Store)
-            ):
+            if any(x.buffer == number for x in ir.every((s,), ir.Store)):
                 copy = self._copy(s) if isinstance(s, ThreadLoop) else None
                 if copy is None:
                     return {}

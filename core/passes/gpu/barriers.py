@@ -83,7 +83,7 @@ class BarrierPlacement:
     def __init__(self, program: ir.Program, spread: ThreadLoop) -> None:
         """For a spread over blocks."""
         self.program = program
-        inside = [s for s in ir.statements_within(spread.body) if isinstance(s, ThreadLoop)]
+        inside = list(ir.every(spread.body, ThreadLoop))
         self.spreads = {id(s): s for s in inside}
         self.owned: dict[tuple[int, int, int], bool] = {}
         self.alone: set[int] = set()

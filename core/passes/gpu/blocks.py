@@ -53,8 +53,7 @@ ALONE = "give the role to another loop, or leave it out: threads then take what 
 
 def is_for_blocks(kernel: ir.Kernel) -> bool:
     """Whether a kernel has loops for blocks or for their threads."""
-    loops = (s for s in ir.statements_within(kernel.body) if isinstance(s, ir.For))
-    return any(loop.role in (*BLOCK_ROLES, *THREAD_ROLES) for loop in loops)
+    return any(loop.role in (*BLOCK_ROLES, *THREAD_ROLES) for loop in ir.every(kernel.body, ir.For))
 
 
 def kernel_to_blocks(
@@ -73,7 +72,7 @@ def kernel_to_blocks(
     if any(part.looked for _, index in accesses(kernel.body) for part in index):
         return Refusal("E0335", "it looks indices up, which any thread may have made", ALONE)
     opened = {loop.variable for loop in loops}
-    every = [s for s in ir.statements_within(kernel.body) if isinstance(s, ir.For)]
+    every = list(ir.every(kernel.body, ir.For))
     if any(loop.role in BLOCK_ROLES and loop.variable not in opened for loop in every):
         problem = (
             "its blocks would be inside of threads, or inside of loops that several values share"
@@ -147,7 +146,7 @@ class _BlockMapper:
 
         A combination takes whole warps: the last dimension is longer then.
         """
-        spreads = [s for s in ir.statements_within(body) if isinstance(s, ThreadLoop)]
+        spreads = list(ir.every(body, ThreadLoop))
         named = [loop for s in spreads for loop in s.loops if loop.role in THREAD_DIMENSIONS]
         if not named:
             return ()

@@ -119,8 +119,10 @@ class Factors:
 
     def _is_inside(self, load: Load) -> bool:
         """Whether all that whole tiles read of a buffer is in it."""
-        loops = (s for s in ir.statements_within(self.kernel.body) if isinstance(s, ir.For))
-        extents = {loop.variable: self.numbering.sizes[loop.size].fixed for loop in loops}
+        extents = {
+            loop.variable: self.numbering.sizes[loop.size].fixed
+            for loop in ir.every(self.kernel.body, ir.For)
+        }
         for part, size in zip(load.index, self.buffers[load.buffer].dims, strict=True):
             extent, last = self.numbering.sizes[size].fixed, part.greatest(extents)
             if extent is None or last is None or extent <= last:

@@ -140,13 +140,12 @@ class _TileSplitter:
 
     def filled(self, body: ir.Block, every: ir.Block) -> ir.Block:
         """A block in which copies that threads share are stored whole: 0 where conditions do not hold."""
-        stores = [s for s in ir.statements_within(every) if isinstance(s, ir.Store)]
+        stores = list(ir.every(every, ir.Store))
         copies = {
             store.buffer: copy
-            for s in ir.statements_within(every)
-            if isinstance(s, ThreadLoop) and (copy := self._copy(s)) is not None
-            for store in ir.statements_within(copy.body)
-            if isinstance(store, ir.Store)
+            for s in ir.every(every, ThreadLoop)
+            if (copy := self._copy(s)) is not None
+            for store in ir.every(copy.body, ir.Store)
         }
         self.whole = {n for n in copies if sum(s.buffer == n for s in stores) == 1}
 

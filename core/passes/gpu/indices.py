@@ -19,7 +19,7 @@ from math import prod
 
 from ilang.core.calculus.affine import Affine, size_value
 from ilang.core.ir.gpu import ThreadLoop
-from ilang.core.ir.kernel import For, If, Kernel, Program, statements_within
+from ilang.core.ir.kernel import For, If, Kernel, Program, every, statements_within
 from ilang.core.ir.rewriting import accesses, parts_of
 from ilang.core.ir.scalar import Position, Select
 from ilang.core.record import replace
@@ -94,9 +94,8 @@ class _Spans:
             if of_form is None:
                 return None
             spans |= of_form
-        for s in statements_within(self.kernel.body):
-            if isinstance(s, ThreadLoop):
-                spans.add(tuple(sorted(loop.size for loop in s.loops)))
+        for s in every(self.kernel.body, ThreadLoop):
+            spans.add(tuple(sorted(loop.size for loop in s.loops)))
         for number, _ in accesses(self.kernel.body):
             spans.add(tuple(sorted(self.program.buffers[number].dims)))
         spans = {tuple(sorted(map(self._whole, span))) for span in spans}

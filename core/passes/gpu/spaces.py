@@ -13,7 +13,7 @@ shared memory are longer where threads that step from row to row would meet in b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 
 from ilang.core.calculus.affine import Affine, variables_of
@@ -169,7 +169,7 @@ def _place(program: ir.Program, spread: ThreadLoop, number: int) -> Placement:
     every = tuple(range(len(program.buffers[number].dims)))
     if spread.over == "grid":
         return Placement("local", every)
-    inside = [s for s in _shared_out(spread.body) if number in _buffers(s.body)]
+    inside = [s for s in ir.every(spread.body, ThreadLoop) if number in _buffers(s.body)]
     count = sum(buffer == number for buffer, _ in accesses(spread.body))
     shared = Placement(
         "shared",
@@ -264,10 +264,6 @@ def _dimension_of(index: Sequence[Affine], variable: int) -> int | None:
     part = index[mentions[0]]
     alone = part.axis() == variable
     return mentions[0] if alone else None
-
-
-def _shared_out(body: ir.Block) -> Iterator[ThreadLoop]:
-    yield from (s for s in ir.statements_within(body) if isinstance(s, ThreadLoop))
 
 
 def _buffers(body: ir.Block) -> set[int]:

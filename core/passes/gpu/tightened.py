@@ -130,9 +130,7 @@ class _Iteration:
         self.steps: dict[tuple[str, int], list[Update]] = {}
         self._collect(loop.body, {})
         self.private = self._own_buffers(kernel) | {
-            ("local", s.variable)
-            for s in ir.statements_within(loop.body)
-            if isinstance(s, ir.Define)
+            ("local", s.variable) for s in ir.every(loop.body, ir.Define)
         }
         self.known: dict[tuple[str, int], FixedUnless | None] = {}
 

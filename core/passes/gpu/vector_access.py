@@ -60,7 +60,7 @@ def _threads(program: ir.Program, kernel: ir.Kernel, spread: ThreadLoop) -> int:
     """The threads of a block: one for each vector, where all that they do is known and goes in groups."""
     device = program.machine.device
     assert device is not None
-    inner = [s for s in ir.statements_within(spread.body) if isinstance(s, ThreadLoop)]
+    inner = list(ir.every(spread.body, ThreadLoop))
     named = spread.shape or any(wish.asked == "role" for wish in kernel.wishes)
     groups = [
         -(-prod(program.sizes[loop.size].fixed or 0 for loop in s.loops) // s.vectors.count)
@@ -151,9 +151,7 @@ def _is_plain(program: ir.Program, body: ir.Block) -> bool:
 
 def _is_alone(program: ir.Program, body: ir.Block, every: ir.Block) -> bool:
     """Whether what is written anywhere is touched by one spread only: others may have other workers for an element."""
-    written = {
-        program.owner(s.buffer) for s in ir.statements_within(every) if isinstance(s, ir.Store)
-    }
+    written = {program.owner(s.buffer) for s in ir.every(every, ir.Store)}
     inside, anywhere = (
         [program.owner(number) for number, _ in accesses(part)] for part in (body, every)
     )

@@ -181,6 +181,5 @@ class _Vectorizer:
 
 def _moves(program: ir.Program, body: ir.Block) -> tuple[BufferId, ...]:
     """The arrays that the loops of a block move vectors of; what a block shares is aligned."""
-    loops = (s for s in ir.statements_within(body) if isinstance(s, ir.For))
-    wide = {number for loop in loops for number in loop.wide}
+    wide = {number for loop in ir.every(body, ir.For) for number in loop.wide}
     return tuple(sorted(number for number in wide if not program.buffers[number].space))
