@@ -328,16 +328,11 @@ class OnlineReductions(Reductions):
             more = Apply("add", (held, converted(value, kept.dtype)), kept.dtype)
             body.append(self._changed(frame, kept.place, more))
 
-        accumulation = self._accumulation(frame)
-        match accumulation:
-            case RegisterTile():
-                yield from self._tiled(frame, scope, accumulation, merge)
-            case PartialSums():
-                yield from self._summed(frame, scope, accumulation, merge)
-            case ThreadTile():
-                yield from self._in_runs(frame, scope, accumulation, merge)
-            case _:
-                yield from self._inside(frame, scope, loops, self._step(frame, kept))
+        held = self._accumulation(frame)
+        if isinstance(held, RegisterTile | PartialSums | ThreadTile):
+            yield from self._by_registers(frame, scope, held, merge)
+        else:
+            yield from self._inside(frame, scope, loops, self._step(frame, kept))
 
         def finish(body: Block) -> None:
             body.append(self._written(frame, converted(self._final(frame, instance), result)))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 
 from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index, remaining
 from ilang.core.ir import kernel
@@ -160,17 +161,14 @@ class Reductions(Loops, ABC):
         self, frame: Frame, scope: Scope, loops: list[Loop], chunks: Chunks, use: Use | None
     ) -> Steps:
         """The statements in a chunk, or in place of all of them."""
-        around = list(chunks.around)
-        for loop in around:
-            scope = self._enter(frame, loop, scope)
-            yield from self._stage_inside(frame, loop)
-        rest = loops[len(around) :]
-        if self._inner(frame, rest):
-            yield from self._buffered(frame, scope, rest, chunks.each, use)
-        else:
-            yield from self._single(frame, scope, rest, None, use)
-        for loop in reversed(around):
-            self._leave(frame, loop)
+        rest = loops[len(chunks.around) :]
+
+        def inside(scope: Scope) -> Steps:
+            if self._inner(frame, rest):
+                return self._buffered(frame, scope, rest, chunks.each, use)
+            return self._single(frame, scope, rest, None, use)
+
+        yield from self._around(frame, scope, chunks.around, inside)
 
     def _add_chunks(
         self, frame: Frame, scope: Scope, blocks: int, parts: tuple[BufferId, Sequence[Loop | int]]
@@ -231,13 +229,9 @@ class Reductions(Loops, ABC):
         assert inside.variable is not None
         frame.place = replace(frame.place, part=(axis_index(inside.variable),))
         frame.chunks[loop] = kernel.Chunk(inside.variable, count, 1)
-        innermost = inside
-        for each in elements:
-            innermost = self._enter(frame, each, innermost)
-            yield from self._stage_inside(frame, each)
-        yield from self._reduction(frame, innermost, loops)
-        for each in reversed(elements):
-            self._leave(frame, each)
+        yield from self._around(
+            frame, inside, elements, lambda inner: self._reduction(frame, inner, loops)
+        )
         del frame.chunks[loop]
         body = tuple(inside.block)
         if loops[1:] == [Loop(loop.axis, 1)] and parts.threads:
@@ -315,25 +309,28 @@ class Reductions(Loops, ABC):
         use: Use,
     ) -> Steps:
         """The loops around a run, its sums, which start anew each time, and what becomes of them."""
-        for loop in tile.outer:
-            scope = self._enter(frame, loop, scope)
-            yield from self._stage_inside(frame, loop)
-        if tile.elements:
-            yield from self._run_of_elements(frame, scope, tile, use)
-        else:
-            local = self._accumulator("run", frame.node, tile.dtype)
-            held = Local(local, tile.dtype)
-            start = replace(start_of(frame.node), dtype=tile.dtype)
-            scope.block.append(kernel.Define(local, tile.dtype, start, mutable=True))
 
-            def step(body: Block) -> None:
-                value = self._accumulated(frame, held, tile.dtype)
-                self._count(frame, body, kernel.Change(local, value))
+        def inside(scope: Scope) -> Steps:
+            if tile.elements:
+                return self._run_of_elements(frame, scope, tile, use)
+            held = Local(self._accumulator("run", frame.node, tile.dtype), tile.dtype)
+            return self._in_variable(frame, scope, held, tile.core, use)
 
-            yield from self._inside(frame, scope, list(tile.core), step)
-            use(scope.block, held)
-        for loop in reversed(tile.outer):
-            self._leave(frame, loop)
+        yield from self._around(frame, scope, tile.outer, inside)
+
+    def _in_variable(
+        self, frame: Frame, scope: Scope, held: Local, core: Sequence[Loop], use: Use
+    ) -> Steps:
+        """The terms of some loops in a variable, which starts anew each time, and what becomes of it."""
+        start = replace(start_of(frame.node), dtype=held.dtype)
+        scope.block.append(kernel.Define(held.variable, held.dtype, start, mutable=True))
+
+        def step(body: Block) -> None:
+            value = self._accumulated(frame, held, held.dtype)
+            self._count(frame, body, kernel.Change(held.variable, value))
+
+        yield from self._inside(frame, scope, core, step)
+        use(scope.block, held)
 
     def _run_of_elements(self, frame: Frame, scope: Scope, tile: ThreadTile, use: Use) -> Steps:
         """The sums of a run: a buffer with an element for each iteration of the innermost loops."""
@@ -473,39 +470,23 @@ class Reductions(Loops, ABC):
 
     def _summed(self, frame: Frame, scope: Scope, sums: PartialSums, use: Use) -> Steps:
         """Sum a few terms in a variable, by constant loops where all of them stay inside, before they are used."""
-        for loop in sums.outer:
-            scope = self._enter(frame, loop, scope)
-            yield from self._stage_inside(frame, loop)
-        within = full(frame, self.storage, sums.core)
-        bodies: list[tuple[kernel.Statement, ...]] = []
-        for constant in (True, False) if within else (True,):
-            staged, top = dict(frame.staged), Scope(scope, None, scope.names)
-            frame.constant = frozenset(sums.core) if constant else frozenset()
-            inside = top
-            for loop in sums.outputs:
-                inside = self._enter(frame, loop, inside)
-                yield from self._stage_inside(frame, loop)
-            local = self._accumulator("part", frame.node, sums.dtype)
-            start = replace(start_of(frame.node), dtype=sums.dtype)
-            inside.block.append(kernel.Define(local, sums.dtype, start, mutable=True))
-            held = Local(local, sums.dtype)
 
-            def step(body: Block, held: Local = held) -> None:
-                value = self._accumulated(frame, held, sums.dtype)
-                self._count(frame, body, kernel.Change(held.variable, value))
+        def terms(scope: Scope) -> Steps:
+            held = Local(self._accumulator("part", frame.node, sums.dtype), sums.dtype)
+            return self._in_variable(frame, scope, held, sums.core, use)
 
-            yield from self._inside(frame, inside, list(sums.core), step)
-            use(inside.block, held)
-            for loop in reversed(sums.outputs):
-                self._leave(frame, loop)
-            frame.constant, frame.staged = frozenset(), staged
-            bodies.append(tuple(top.block))
-        if within:
-            scope.block.append(kernel.If(within, bodies[0], bodies[1]))
-        else:
-            scope.block.extend(bodies[0])
-        for loop in reversed(sums.outer):
-            self._leave(frame, loop)
+        def inside(scope: Scope) -> Steps:
+            within = full(frame, self.storage, sums.core)
+            bodies: list[tuple[kernel.Statement, ...]] = []
+            for constant in (True, False) if within else (True,):
+                staged, top = dict(frame.staged), Scope(scope, None, scope.names)
+                frame.constant = frozenset(sums.core) if constant else frozenset()
+                yield from self._around(frame, top, sums.outputs, terms)
+                frame.constant, frame.staged = frozenset(), staged
+                bodies.append(tuple(top.block))
+            scope.block.extend((kernel.If(within, bodies[0], bodies[1]),) if within else bodies[0])
+
+        yield from self._around(frame, scope, sums.outer, inside)
 
     def _buffered(
         self,
@@ -542,34 +523,44 @@ class Reductions(Loops, ABC):
             body.append(kernel.Store(buffer, held.index, merged))
 
         self._over(frame, scope, inner, start)
-        match held:
-            case RegisterTile():
-                yield from self._tiled(frame, scope, held, merge)
-            case PartialSums():
-                yield from self._summed(frame, scope, held, merge)
-            case ThreadTile():
-                yield from self._in_runs(frame, scope, held, merge)
-            case None:
-                yield from self._inside(frame, scope, loops, step)
+        if held is None:
+            yield from self._inside(frame, scope, loops, step)
+        else:
+            yield from self._by_registers(frame, scope, held, merge)
         self._over(frame, scope, inner, finish)
 
-    def _tiled(self, frame: Frame, scope: Scope, tile: RegisterTile, use: Use) -> Steps:
-        """The loops around a register tile, and the tile."""
-        for loop in tile.outer:
-            scope = self._enter(frame, loop, scope)
-            yield from self._stage_inside(frame, loop)
-        yield from self._tile(frame, scope, tile, use)
-        for loop in reversed(tile.outer):
-            self._leave(frame, loop)
+    def _by_registers(
+        self, frame: Frame, scope: Scope, held: RegisterTile | PartialSums | ThreadTile, use: Use
+    ) -> Steps:
+        """A reduction whose terms registers hold a few of at a time, and what becomes of these."""
+        match held:
+            case RegisterTile():
+                tile = partial(self._tile, frame, tile=held, use=use)
+                return self._around(frame, scope, held.outer, tile)
+            case PartialSums():
+                return self._summed(frame, scope, held, use)
+            case ThreadTile():
+                return self._in_runs(frame, scope, held, use)
 
     def _inside(
-        self, frame: Frame, scope: Scope, loops: list[Loop], step: Callable[[Block], None]
+        self, frame: Frame, scope: Scope, loops: Sequence[Loop], step: Callable[[Block], None]
     ) -> Steps:
         """The reduced loops and the output loops inside them; ``step`` fills the innermost block."""
+
+        def inside(scope: Scope) -> Steps:
+            step(scope.block)
+            yield from ()
+
+        yield from self._around(frame, scope, loops, inside)
+
+    def _around(
+        self, frame: Frame, scope: Scope, loops: Sequence[Loop], inside: Callable[[Scope], Steps]
+    ) -> Steps:
+        """Loops, which stage what belongs there, and what is ``inside`` of all of them."""
         for loop in loops:
             scope = self._enter(frame, loop, scope)
             yield from self._stage_inside(frame, loop)
-        step(scope.block)
+        yield from inside(scope)
         for loop in reversed(loops):
             self._leave(frame, loop)
 
