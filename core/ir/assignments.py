@@ -6,7 +6,7 @@ Example, where axis 1 becomes 2·axis 1 + 3 (``reindexed``):
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Looked, axis_index
 from ilang.core.ir.ids import ValueId
@@ -24,6 +24,26 @@ def substituted(part: Affine, place: Mapping[int, Affine]) -> Affine:
     """An index in which some axes are indices themselves: what was no axis alone stays no axis alone."""
     moved = part.substituted(place)
     return moved if part.is_whole() else replace(moved, window=True)
+
+
+def whole_index(
+    dims: Sequence[int], fixed: Callable[[int], int | None]
+) -> tuple[list[int], tuple[Affine, ...]]:
+    """The dimensions of extents other than 1, and the index that walks every dimension, these by an axis each."""
+    long = [dim for dim, size in enumerate(dims) if fixed(size) != 1]
+    place = {dim: axis_index(n) for n, dim in enumerate(long)}
+    return long, tuple(place.get(dim, Affine(())) for dim in range(len(dims)))
+
+
+def writes_all(node: Assignment, dims: Sequence[int], fixed: Callable[[int], int | None]) -> bool:
+    """Whether an assignment alone writes every element of some dimensions, each once reduced."""
+    axes = [index.axis() for index in node.target]
+    plain = [axis for axis in axes if axis is not None]
+    return len(set(plain)) == len(plain) and all(
+        (index == Affine(()) and fixed(size) == 1)
+        or (axis is not None and node.sizes[axis] == size)
+        for index, axis, size in zip(node.target, axes, dims, strict=True)
+    )
 
 
 def without_axes(node: Assignment, axes: Sequence[int]) -> Assignment:

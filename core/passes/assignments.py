@@ -29,6 +29,7 @@ from ilang.core.diagnostic import ElementTypeError, Label, ScheduleError
 from ilang.core.dtype import INTEGERS, accumulator, arithmetic, join
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.ir import graph, shaped
+from ilang.core.ir.assignments import whole_index, writes_all
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.operation import Operation, Slice
 from ilang.core.ir.scalar import (
@@ -97,11 +98,7 @@ class Assignments:
         names: Sequence[str] = (),
     ) -> ValueId:
         """Every element of a tensor from the same element of ``source``, or from a constant; ``names`` of its axes."""
-        long = [dim for dim, size in enumerate(dims) if self.fixed(size) != 1]
-        place = {dim: n for n, dim in enumerate(long)}
-        target = tuple(
-            axis_index(place[dim]) if dim in place else Affine(()) for dim in range(len(dims))
-        )
+        long, target = whole_index(dims, self.fixed)
         reads = () if source is None else (shaped.Read(source, target),)
         axes = tuple(graph.Axis(names[d] if names else f"o{d}", None, span) for d in long)
         sizes = tuple(dims[dim] for dim in long)
@@ -132,7 +129,7 @@ class Assignments:
             self.meets = self._type(node)
         parts = [self._typed(node, projection) for projection in projections]
         first = parts[0] if parts else None
-        if first is not None and len(parts) == 1 and self._is_whole(dims, first):
+        if first is not None and len(parts) == 1 and writes_all(first, dims, self.fixed):
             return self.add(_scheduled(first, len(node.operands)), _dtype_of(first), dims)
         if node.schedule is not None:
             raise _in_steps(node, node.schedule)
@@ -229,16 +226,6 @@ class Assignments:
             for number, value in enumerate(node.operands)
         ]
         return self.reduced_scalar(node.scalar, node.acc, delivered, node.span)[1]
-
-    def _is_whole(self, dims: Sequence[int], node: shaped.Assignment) -> bool:
-        """Whether an assignment alone writes every element, each once reduced."""
-        axes = [index.axis() for index in node.target]
-        plain = [axis for axis in axes if axis is not None]
-        return len(set(plain)) == len(plain) and all(
-            (index == Affine(()) and self.fixed(size) == 1)
-            or (axis is not None and node.sizes[axis] == size)
-            for index, axis, size in zip(node.target, axes, dims, strict=True)
-        )
 
     def _in_parts(
         self,

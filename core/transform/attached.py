@@ -108,12 +108,9 @@ class _BackpropExpansion(Reverse):
 
     def _own(self, value: ValueId, outputs: Sequence[ValueId]) -> ValueId:
         """A value in memory of its own: a copy of one that is an input, or an output already."""
-        owner, tensor = self.new.owner(value), self.new.tensors[value]
         taken = {self.new.owner(output) for output in outputs}
-        if owner not in taken and not isinstance(self.new.nodes[owner], Input):
-            return value
-        span = self.new.nodes[value].span
-        return self.new.copied(value, tensor.dtype, tensor.name, tensor.name, span)
+        tensor, span = self.new.tensors[value], self.new.nodes[value].span
+        return self.new.own(value, taken, tensor.dtype, tensor.name, span)
 
     # -- values as they are needed -----------------------------------------------------------------------------------
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from ilang.core.calculus.affine import Affine, axis_index, size_value
 from ilang.core.dtype import accumulator
-from ilang.core.ir.assignments import renumbered, sources
+from ilang.core.ir.assignments import renumbered, sources, whole_index, writes_all
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Constant, Convert, Operand, Scalar, operands_of
 from ilang.core.ir.scalar import renumbered as with_numbers
-from ilang.core.ir.shaped import Assignment, Node, Read, Shaped, Size, Tensor, View
+from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, Size, Tensor, View
 from ilang.core.names import Names
 from ilang.core.record import replace
 from ilang.core.source import Span
@@ -59,11 +59,7 @@ class ProgramBuilder:
         self, dims: Sequence[int], span: Span
     ) -> tuple[tuple[Axis, ...], tuple[int, ...], tuple[Affine, ...]]:
         """Axes, their sizes, and the index that walks every dimension; one of extent 1 has no axis."""
-        long = [dim for dim, size in enumerate(dims) if self.fixed(size) != 1]
-        place = {dim: n for n, dim in enumerate(long)}
-        index = tuple(
-            axis_index(place[dim]) if dim in place else Affine(()) for dim in range(len(dims))
-        )
+        long, index = whole_index(dims, self.fixed)
         axes = tuple(Axis(f"o{dim}", None, span) for dim in long)
         return axes, tuple(dims[dim] for dim in long), index
 
@@ -95,6 +91,28 @@ class ProgramBuilder:
         scalar: Scalar = Operand(0, tensor.dtype)
         scalar = scalar if dtype == tensor.dtype else Convert(scalar, dtype)
         return self.pointwise((value,), scalar, tensor.dims, name, text, span)
+
+    def own(
+        self, value: ValueId, taken: Container[ValueId], dtype: str, name: str, span: Span
+    ) -> ValueId:
+        """A value in memory of its own: a copy of one that is an input, or in memory that is taken."""
+        owner = self.owner(value)
+        if owner in taken or isinstance(self.nodes[owner], Input):
+            return self.copied(value, dtype, name, name, span)
+        return value
+
+    def program(self, of: Shaped, name: str, outputs: Sequence[ValueId]) -> Shaped:
+        """The program of all nodes, in place of one that it is made of."""
+        inputs = (ValueId(n) for n, node in enumerate(self.nodes) if isinstance(node, Input))
+        return replace(
+            of,
+            name=name,
+            nodes=tuple(self.nodes),
+            tensors=tuple(self.tensors),
+            sizes=tuple(self.sizes),
+            inputs=tuple(inputs),
+            outputs=tuple(outputs),
+        )
 
     def accumulated(
         self,
@@ -174,13 +192,7 @@ class ProgramBuilder:
 
     def _is_whole(self, node: Assignment, dims: Sequence[int]) -> bool:
         """Whether the target walks every dimension whole, each by an axis of its own."""
-        axes = [index.axis() for index in node.target]
-        plain = [axis for axis in axes if axis is not None]
-        return len(set(plain)) == len(plain) and all(
-            (index == Affine(()) and self.fixed(size) == 1)
-            or (axis is not None and node.sizes[axis] == size)
-            for index, axis, size in zip(node.target, axes, dims, strict=True)
-        )
+        return writes_all(node, dims, self.fixed)
 
     def _is_apart(self, node: Assignment) -> bool:
         """Whether no two iterations meet in an element: each axis goes on beyond what those of smaller steps reach."""

@@ -261,19 +261,7 @@ class _Forward:
             tangent = self._given(value, owners)
             owners.add(self.new.owner(tangent))
             outputs.append(tangent)
-        return simplified(
-            replace(
-                self.shaped,
-                name=f"{self.shaped.name}_tangent",
-                nodes=tuple(self.new.nodes),
-                tensors=tuple(self.new.tensors),
-                sizes=tuple(self.new.sizes),
-                inputs=tuple(
-                    ValueId(n) for n, node in enumerate(self.new.nodes) if isinstance(node, Input)
-                ),
-                outputs=tuple(outputs),
-            )
-        )
+        return simplified(self.new.program(self.shaped, f"{self.shaped.name}_tangent", outputs))
 
     def _given(self, value: ValueId, owners: set[ValueId]) -> ValueId:
         """The tangent of an output, in memory of its own."""
@@ -282,10 +270,7 @@ class _Forward:
         dtype = tensor.dtype if tensor.dtype in FLOATS else "f32"
         if tangent is None:
             return self.new.filled(0.0, dtype, tensor.dims, name, span)
-        owner = self.new.owner(tangent)
-        if owner in owners or isinstance(self.new.nodes[owner], Input):
-            return self.new.copied(tangent, dtype, name, name, span)
-        return tangent
+        return self.new.own(tangent, owners, dtype, name, span)
 
 
 def _is_summed(node: Assignment, read: Read, flow: Flow) -> bool:

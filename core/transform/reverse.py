@@ -408,16 +408,7 @@ class Reverse:
             outputs += [self.number[value] for value in self.shaped.outputs]
         for position in self.wrt:
             outputs.append(self._gradient(position, outputs))
-        program = replace(
-            self.shaped,
-            name=f"{self.shaped.name}_gradient",
-            nodes=tuple(self.new.nodes),
-            tensors=tuple(self.new.tensors),
-            sizes=tuple(self.new.sizes),
-            inputs=tuple(n for n, node in enumerate(self.new.nodes) if isinstance(node, Input)),
-            outputs=tuple(outputs),
-        )
-        return simplified(program)
+        return simplified(self.new.program(self.shaped, f"{self.shaped.name}_gradient", outputs))
 
     def _gradient(self, position: int, outputs: Sequence[ValueId]) -> ValueId:
         """The gradient of an input, in memory of its own."""
@@ -429,10 +420,7 @@ class Reverse:
             return self.new.filled(0.0, dtype, tensor.dims, name, span)
         total = self._total(value)
         owners = {self.new.owner(output) for output in outputs}
-        owner = self.new.owner(total)
-        if owner in owners or isinstance(self.new.nodes[owner], Input):
-            return self.new.copied(total, dtype, name, name, span)
-        return total
+        return self.new.own(total, owners, dtype, name, span)
 
 
 def _is_sparse(node: Assignment, level: int) -> bool:

@@ -24,7 +24,7 @@ from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.rewriting import accesses, parts_of, substituted
 from ilang.core.ir.scalar import Apply, Convert, Load, Local, Position, Scalar, Select
 from ilang.core.matrix_unit import is_rounding, unrounded
-from ilang.core.passes.gpu.numbering import Numbering
+from ilang.core.passes.gpu.numbering import Numbering, buffer_name
 from ilang.core.record import record, replace
 
 
@@ -112,9 +112,7 @@ class Copies:
 
     def named(self, name: str) -> str:
         """A name that no buffer has."""
-        while any(buffer.name == name for buffer in self.buffers):
-            name += "_"
-        return name
+        return buffer_name(self.buffers, name)
 
     def of(self, loop: ir.For, number: BufferId) -> dict[ir.Statement, CopySpread]:
         """The copies of a loop into a buffer, by statement; none if it is filled in any other way."""

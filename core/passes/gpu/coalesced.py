@@ -38,7 +38,7 @@ from ilang.core.ir.scalar import Load
 from ilang.core.ir.schedule import Role
 from ilang.core.machine import MULTIPROCESSORS
 from ilang.core.occupancy import resources_of
-from ilang.core.passes.gpu.numbering import Numbering
+from ilang.core.passes.gpu.numbering import Numbering, new_buffer
 from ilang.core.record import record, replace
 
 
@@ -183,10 +183,7 @@ class _StoreCoalescer:
         for earlier, buffer in enumerate(self.buffers[self.first :], self.first):
             if (buffer.dtype, buffer.dims) == (dtype, dims):
                 return BufferId(earlier)
-        while any(buffer.name == name for buffer in self.buffers):
-            name += "_"
-        self.buffers.append(ir.Buffer(name, dtype, dims, "temporary", private=True, space="shared"))
-        number = BufferId(len(self.buffers) - 1)
+        number = new_buffer(self.buffers, name, dtype, dims, "shared")
         if room < self.shared + self._bytes(number):
             self.buffers.pop()
             return None

@@ -34,7 +34,7 @@ from ilang.core.ir.schedule import UNIT_ROLES
 from ilang.core.machine import MatrixUnit
 from ilang.core.matrix_unit import ROUNDINGS
 from ilang.core.passes.gpu.factors import converted
-from ilang.core.passes.gpu.numbering import Numbering
+from ilang.core.passes.gpu.numbering import Numbering, new_buffer
 from ilang.core.record import replace
 
 
@@ -148,11 +148,7 @@ class _MatrixInstructions:
         key = number, sizes, dtype
         if key not in self.registers:
             name = f"{self.buffers[number].name}_held"
-            while any(buffer.name == name for buffer in self.buffers):
-                name += "_"
-            buffer = ir.Buffer(name, dtype, sizes, "temporary", private=True, space="local")
-            self.buffers.append(buffer)
-            self.registers[key] = BufferId(len(self.buffers) - 1)
+            self.registers[key] = new_buffer(self.buffers, name, dtype, sizes, "local")
         return self.registers[key]
 
 

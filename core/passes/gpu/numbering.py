@@ -1,10 +1,11 @@
-"""Numbers of sizes and of loop variables that a pass adds to a kernel."""
+"""Numbers of sizes, of loop variables and of buffers that a pass adds to a kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.ir.ids import VariableId
+from ilang.core.ir.ids import BufferId, VariableId
+from ilang.core.ir.kernel import Buffer, Space
 from ilang.core.ir.shaped import Size
 
 
@@ -30,3 +31,19 @@ class Numbering:
             name += letter
         self.names.append(name)
         return VariableId(len(self.names) - 1)
+
+
+def buffer_name(buffers: Sequence[Buffer], name: str) -> str:
+    """A name that no buffer has: ``name``, then so many underscores."""
+    while any(buffer.name == name for buffer in buffers):
+        name += "_"
+    return name
+
+
+def new_buffer(
+    buffers: list[Buffer], name: str, dtype: str, dims: tuple[int, ...], space: Space
+) -> BufferId:
+    """The number of a buffer of its own that a pass adds in some memory of a GPU."""
+    free = buffer_name(buffers, name)
+    buffers.append(Buffer(free, dtype, dims, "temporary", private=True, space=space))
+    return BufferId(len(buffers) - 1)

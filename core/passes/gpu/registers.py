@@ -21,6 +21,7 @@ from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.rewriting import chosen_loads, parts_of, replaced_loads, unless_same
 from ilang.core.ir.scalar import Load
+from ilang.core.passes.gpu.numbering import new_buffer
 from ilang.core.record import replace
 
 
@@ -95,11 +96,7 @@ class _RegisterOperands:
         key = load.buffer, sizes
         if key not in self.registers:
             name = f"{self.buffers[load.buffer].name}_held"
-            while any(buffer.name == name for buffer in self.buffers):
-                name += "_"
-            buffer = ir.Buffer(name, load.dtype, sizes, "temporary", private=True, space="local")
-            self.buffers.append(buffer)
-            self.registers[key] = len(self.buffers) - 1
+            self.registers[key] = new_buffer(self.buffers, name, load.dtype, sizes, "local")
         return self.registers[key]
 
 
