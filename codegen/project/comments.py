@@ -83,16 +83,31 @@ def source_comment(text: str, file: str) -> Iterator[str]:
 
 def formula_comment(functions: Sequence[ExportedFunction], stem: str) -> Iterator[str]:
     """The formulas of functions, and the include of the support header."""
-    lines = [line for function in functions for line in _formulas(function)]
-    if MOST_LINES < len(lines):
-        lines = [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} lines more"]
-    lines += ["", f"{stem}.c: {MARK} from the program in {stem}_support.h."]
-    for number, line in enumerate(lines):
-        yield f"{' *' if number else '/*'} {comment(line)}".rstrip()
+    yield from _formula_lines(functions)
+    yield " *"
+    yield f" * {stem}.c: {MARK} from the program in {stem}_support.h."
     yield " */"
     yield ""
     yield f'#include "{stem}_support.h"'
     yield ""
+
+
+def whole_comment(functions: Sequence[ExportedFunction], text: str, file: str) -> Iterator[str]:
+    """The formulas of functions, and the text of the program."""
+    yield from _formula_lines(functions)
+    yield " *"
+    first, *others = source_comment(text, file)
+    yield f" * {first.removeprefix('/* ')}"
+    yield from others
+
+
+def _formula_lines(functions: Sequence[ExportedFunction]) -> Iterator[str]:
+    """The formulas of functions, as the first lines of a comment."""
+    lines = [line for function in functions for line in _formulas(function)]
+    if MOST_LINES < len(lines):
+        lines = [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} lines more"]
+    for number, line in enumerate(lines):
+        yield f"{' *' if number else '/*'} {comment(line)}".rstrip()
 
 
 def _formulas(function: ExportedFunction) -> list[str]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ilang.codegen.project.comments import header_comment, source_comment
+from ilang.codegen.project.comments import header_comment, whole_comment
 from ilang.codegen.project.example import function_example
 from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.makefile import ALONE_ON_DEVICE, MPI_AND_NCCL, NOTHING, package, switched
@@ -55,7 +55,7 @@ def render_cuda(
         f"{stem}.h": "\n".join(header_comment(functions, written, stem, _call))
         + "\n"
         + emit_header(programs, [*written.declarations()]),
-        f"{stem}.cu": "\n".join(source_comment(source_text, f"{stem}.cu"))
+        f"{stem}.cu": "\n".join(whole_comment(functions, source_text, f"{stem}.cu"))
         + "\n"
         + emit_source(programs, stem, written),
         "Makefile": switched(MAKEFILE.replace("EXAMPLE", rules), switch)

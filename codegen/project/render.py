@@ -61,7 +61,7 @@ SIGNATURES = (
     ("_example.cu", rf"/\* \w+_example\.cu: .*{MARK.capitalize()}\. \*/"),
     ("_bench.cu", rf" \* small\. {MARK.capitalize()}\."),
     (".c", rf"(/\*| \*) \w+\.c: {MARK} from (this program:|the program in \w+\.h\.)"),
-    (".cu", rf"/\* \w+\.cu: {MARK} from this program:"),
+    (".cu", rf"(/\*| \*) \w+\.cu: {MARK} from this program:"),
     ("README.md", rf"A library of (CUDA )?functions on arrays, {MARK}\."),
     ("CMakeLists.txt", rf"# CMake's file of lib\w+, {MARK}\."),
     (".pc", rf"Description: Functions on arrays, {MARK}"),

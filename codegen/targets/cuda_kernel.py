@@ -10,6 +10,7 @@ from typing import assert_never
 from ilang.codegen.targets import c_scalar, cuda_together, cuda_vectors
 from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.cfamily import INDENT, Spelling, comment, product
+from ilang.codegen.targets.cuda_comment import kernel_comment
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
@@ -75,7 +76,8 @@ class KernelText:
         """The kernel."""
         assert self.launch.grid is not None
         yield "/*"
-        yield from (comment(f" * {line}") for line in self.kernel.comments)
+        lines = kernel_comment(self.program, self.kernel, self.launch.grid, self.spelling)
+        yield from (comment(f" * {line}") for line in lines)
         yield " */"
         if self.index == "Index":
             yield "template <typename Index>"

@@ -130,7 +130,10 @@ static int64_t blocks(double terms, int64_t most, double each)
     return terms < (double)most * each ? (int64_t)(terms / each) + 1 : most;
 }
 
-/* how many parts some iterations go in: as many as give all tiles so many blocks, of so many iterations at least */
+/*
+ * How many chunks iterations are divided into: as many as give all tiles `most` blocks, of `least` iterations each. The
+ * blocks of an H100 are taken on every device: other chunks add in another order, and results would differ in last bits.
+ */
 static int64_t parts_of(int64_t iterations, int64_t least, std::initializer_list<int64_t> tiles, int64_t most)
 {
     int64_t parts = most;
