@@ -22,7 +22,6 @@ from ilang.core.ir.rows import (
     Dim,
     DimBelow,
     DimEqual,
-    Filled,
     Known,
     Origin,
     Positions,
@@ -486,32 +485,21 @@ class Dims(Cells):
         return dim.number if isinstance(dim, Var) else number
 
     def at_least(self, c: AtLeast) -> None:
-        """An index is read: the axis has that many elements."""
+        """An axis has so many elements: an index is read, or a part of an affine axis is not empty."""
         match self.resolve(c.dim):
             case Known(size=int(size)) as known:
+                if size < c.size and c.part is not None:
+                    raise conflicts.too_short(known.origin.says, (size, c.size), c.origin)
                 if size < c.size:
                     raise conflicts.out_of_range(known, c.size, c.origin)
             case Known() as known:
                 self.run_time.reaches.append((known, c))
-            case Var() as var:
+            case Var() as var if c.part is None:
                 held = self.index.get(var.number)
                 if held is None or held.size < c.size:
                     self.index[var.number] = c
-            case Affine() as total:
-                self.wait(c, total.steps())
-
-    def filled(self, c: Filled) -> None:
-        """A part of an affine axis is not empty."""
-        match self.resolve(c.dim):
-            case Known(size=int(size)) as known:
-                if size < 1:
-                    raise conflicts.too_short(known.origin.says, (size, 1), c.origin)
-            case Known() as known:
-                self.run_time.reaches.append((known, c))
-            case Var() as var:
-                self.wait(c, ((1, var.number),))
-            case Affine() as total:
-                self.wait(c, total.steps())
+            case dim:
+                self.wait(c, terms_of(dim))
 
     def determined(self, c: Determined) -> None:
         """Refuse an axis that would have to be guessed."""

@@ -48,7 +48,6 @@ from ilang.core.ir.rows import (
     Determined,
     Dim,
     DimEqual,
-    Filled,
     Known,
     LeafRow,
     Origin,
@@ -483,7 +482,10 @@ class GraphConstraints:
         if axis.kernel is None:
             return window(axis.stride, over, 1, None, place)
         kernel = self._label(labels, axis.kernel, origin)
-        self.constraints += [Filled(over, axis.over, place), Filled(kernel, axis.kernel, place)]
+        self.constraints += [
+            AtLeast(over, 1, place, axis.over),
+            AtLeast(kernel, 1, place, axis.kernel),
+        ]
         self.constraints.append(Determined(kernel, axis.kernel, place))
         return window(axis.stride, over, axis.dilation, None if axis.padded else kernel, place)
 

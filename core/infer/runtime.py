@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.calculus.extent import Extent, linear, number, product, size
-from ilang.core.ir.rows import AtLeast, Filled, Known, Origin, Var
+from ilang.core.ir.rows import AtLeast, Known, Origin, Var
 from ilang.core.record import record
 
 Terms = Sequence[tuple[int, int]]
@@ -65,7 +65,7 @@ class RunTime:
     def __init__(self) -> None:
         """Nothing yet."""
         self.derived: list[tuple[Known, Derived]] = []
-        self.reaches: list[tuple[Known, AtLeast | Filled]] = []
+        self.reaches: list[tuple[Known, AtLeast]] = []
         self.guessed: list[Known] = []
         self._known: dict[object, Known] = {}
         self._sums: dict[object, int] = {}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ilang.core.calculus import extent as calculus
 from ilang.core.infer.runtime import Derived
-from ilang.core.ir.rows import AtLeast, Filled, Known
+from ilang.core.ir.rows import AtLeast, Known
 from ilang.core.ir.shaped import Bound, Derivation, InputDimension, Size
 from ilang.core.names import Names
 from ilang.core.record import replace
@@ -80,10 +80,10 @@ class Sizes:
         span = derived.origin.span or self.span
         return Derivation(self.of(known), whole, divisor, derived.exact, 0, derived.padding, span)
 
-    def bound(self, known: Known, reach: AtLeast | Filled) -> Bound:
+    def bound(self, known: Known, reach: AtLeast) -> Bound:
         """The least extent that an axis of run-time size must reach."""
-        position, part = (0, reach.name) if isinstance(reach, Filled) else (reach.size - 1, None)
-        return Bound(self.of(known), position, reach.origin.span or self.span, part)
+        span = reach.origin.span or self.span
+        return Bound(self.of(known), reach.size - 1, span, reach.part)
 
     def _new(self, name: str, fixed: int | None) -> int:
         self.entries.append(Size(self.unique.fresh(name), fixed, ()))

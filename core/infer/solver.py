@@ -36,7 +36,6 @@ from ilang.core.ir.rows import (
     Dim,
     DimBelow,
     DimEqual,
-    Filled,
     Known,
     LeafRow,
     Origin,
@@ -181,8 +180,6 @@ class Solver:
                 self.rows.equal(c)
             case AtLeast():
                 self.dims.at_least(c)
-            case Filled():
-                self.dims.filled(c)
             case Positions():
                 self.dims.positions(c)
             case Composed():

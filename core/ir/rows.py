@@ -185,11 +185,12 @@ class RowBelow:
 
 @record
 class AtLeast:
-    """An axis is indexed at ``size - 1``."""
+    """An axis is indexed at ``size - 1``; one that is called ``part``, of an affine index, has an element at least."""
 
     dim: Dim
     size: int
     origin: Origin
+    part: str | None = None
 
 
 @record
@@ -227,15 +228,6 @@ class StoredRows:
 
     left: tuple[Row, ...]
     right: tuple[Row, ...]
-    origin: Origin
-
-
-@record
-class Filled:
-    """An axis of an affine index, called ``name``, has at least one element."""
-
-    dim: Dim
-    name: str
     origin: Origin
 
 
@@ -283,7 +275,6 @@ Constraint = (
     | AtLeast
     | Positions
     | Composed
-    | Filled
     | Determined
     | Product
     | LeafRow
