@@ -12,6 +12,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.runtime.dispatch import CallPlans
+from ilang.codegen.runtime.foreign import library_of
 from ilang.codegen.runtime.target import DEVICES, check_target, source_of
 from ilang.codegen.runtime.versions import Versions
 from ilang.core import pipeline
@@ -61,6 +62,7 @@ class Component:
     __slots__ = (
         "__weakref__",
         "_definitions",
+        "_gradients",
         "_graph",
         "_module",
         "_name",
@@ -89,6 +91,7 @@ class Component:
         self._shapes: dict[tuple[object, ...], Shaped] = {}
         self._versions = Versions()
         self._plans = CallPlans()
+        self._gradients: dict[tuple[int, ...], Component] = {}
 
     def __call__(
         self,
@@ -99,7 +102,7 @@ class Component:
         stream: Any = None,
         **named: Any,
     ) -> Any:
-        """Run on NumPy arrays (Python numbers fit inputs of rank 0), or on arrays of a GPU.
+        """Run on NumPy arrays (Python numbers fit inputs of rank 0), on tensors of PyTorch or JAX, or arrays of a GPU.
 
         Args:
             arrays: one per input: float32, float64, int32, int64 or bool; strided and read-only ones are fine.
@@ -131,9 +134,27 @@ class Component:
         try:
             if plan is not None and is_plain:
                 return plan.answer(arrays, out, threads)
+            library = library_of(arrays) if plan is None else None
+            if library is not None:
+                options = {"out": out, "threads": threads, "target": target, "stream": stream}
+                return library.call(self, arrays, options)
             return self._call(arrays, out, threads, target, stream)
         except DataError as error:
             raise self._found(error, arrays, target) from None
+
+    def run(
+        self, arrays: Sequence[Any], out: Any, threads: int | str, target: str, stream: Any
+    ) -> Any:
+        """Run on arrays of NumPy or of a device, whatever library these are of."""
+        is_plain = target == "c" and stream is None
+        if is_plain and self._plans.table is not None and threads == 1:
+            results = self._plans.table(arrays, out)
+            if results is not None:
+                return results
+        plan = self._plans.of(arrays) if is_plain else None
+        if plan is not None:
+            return plan.answer(arrays, out, threads)
+        return self._call(arrays, out, threads, target, stream)
 
     def _call(
         self, given: Sequence[Any], out: Any, threads: int | str, target: str, stream: Any
@@ -236,7 +257,7 @@ class Component:
 
     def keep_open(self, names: Collection[str] | None) -> Self:
         """This component, told before its first call which extents stay open; None: all of them."""
-        self._versions = Versions(names)
+        self._versions, self._gradients = Versions(names), {}
         return self
 
     def versions(self) -> tuple[Version, ...]:
@@ -426,6 +447,12 @@ class Component:
         from ilang.codegen.runtime.gradient import gradient_of
 
         return gradient_of(self, wrt, values=True)
+
+    def gradient_for(self, wrt: tuple[int, ...]) -> Component:
+        """The gradient with respect to some inputs, made once: autograd asks for it again and again."""
+        if wrt not in self._gradients:
+            self._gradients[wrt] = self.grad(list(wrt))
+        return self._gradients[wrt]
 
     def jvp(self, wrt: Any = None) -> Component:
         """The directional derivative: of the inputs and then a tangent for each, the outputs and then their tangents.

@@ -29,6 +29,7 @@ from ilang.codegen.runtime.arguments import (
 from ilang.codegen.runtime.arrangement import Arrangement, arrangement
 from ilang.codegen.runtime.component import Component
 from ilang.codegen.runtime.dispatch import LIKE, CallPlans
+from ilang.codegen.runtime.foreign import library_of
 from ilang.codegen.runtime.target import DEVICES, check_target
 from ilang.core.diagnostic import DataError, DataTypeError, NotationError, ShapeError, counted
 from ilang.core.ir.spec import Axis, AxisLabel, Fixed, ShapeSpec, Spec, SpecRow
@@ -113,7 +114,7 @@ def contract(
     spec, operands = (given[0], given[1:]) if isinstance(given[0], str) else _spelled(given)
     wanted = _known_names(Asked(*asked))
     path = _path(wanted.optimize)
-    if any(hasattr(operand, "__cuda_array_interface__") for operand in operands):
+    if _is_foreign(operands):
         _check_plain(wanted, "arrays of NumPy")
         return _of(spec, operands, path)(*operands, out=out, target=target, threads=threads)
     if not is_subscripts(spec):
@@ -137,6 +138,12 @@ def contract(
     result = run(*arrays, target=target, threads=threads)
     _remember(given, asked, target, arrays, run)
     return result
+
+
+def _is_foreign(operands: Sequence[Any]) -> bool:
+    """Whether some operands are arrays of a GPU, or of another library than NumPy."""
+    on_gpu = any(hasattr(operand, "__cuda_array_interface__") for operand in operands)
+    return on_gpu or library_of(operands) is not None
 
 
 def _answered(given: Sequence[Any], asked: tuple[Any, ...], target: str, threads: int) -> Any:

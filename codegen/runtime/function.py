@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.runtime.arguments import check_flag, check_is, shape_of
 from ilang.codegen.runtime.concurrency import lock_of_runs
+from ilang.codegen.runtime.foreign import library_of
 from ilang.codegen.runtime.model import CONFIG_EXAMPLE, Model, check_named, options_of
 from ilang.codegen.runtime.session import Session
 from ilang.codegen.runtime.solved import SolvedDefinition
@@ -117,6 +118,12 @@ class Function:
         check_target(target)
         if config is not None:
             check_named("configuration values", config, "E0750", CONFIG_EXAMPLE)
+        library = library_of((*arrays, *named.values()))
+        if library is not None:
+            library.check_untracked((*arrays, *named.values()))
+            plain = {name: library.plain(array) for name, array in named.items()}
+            answer = self(*map(library.plain, arrays), config=config, target=target, **plain)
+            return None if answer is None else library.given_back(answer)
         shapes = [shape_of(f"input {n}", array) for n, array in enumerate(arrays)]
         words = [(name, shape_of(name, array)) for name, array in named.items()]
         key = *shapes, *words, target, repr(sorted(config.items())) if config else ""

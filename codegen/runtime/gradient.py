@@ -8,6 +8,7 @@ from copy import copy
 from typing import Any
 
 from ilang.codegen.runtime.component import Component
+from ilang.codegen.runtime.foreign import library_of
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError, ElementTypeError, ShapeError
 from ilang.core.ir.graph import Graph, Input
@@ -216,7 +217,9 @@ class Gradient(DerivedComponent):
 
         graph, names = self._of.graph(), self._of.input_names()
         placed_arrays = placed(names, arrays, named)
-        given = [read_array(name, a) for name, a in zip(names, placed_arrays, strict=True)]
+        library = library_of(placed_arrays)
+        plain = placed_arrays if library is None else map(library.plain, placed_arrays)
+        given = [read_array(name, a) for name, a in zip(names, plain, strict=True)]
         dtypes = tuple(SUPPORTED.get(array.dtype) for array in given)
         shaped = self._of.inferred(graph, dtypes, tuple(array.ndim for array in given))
         extents = pipeline.fit(shaped, [array.shape for array in given])
@@ -224,7 +227,7 @@ class Gradient(DerivedComponent):
             np.ones(shape, dtype if dtype.kind == "f" else np.float32)
             for shape, dtype in outputs_of(shaped, extents)
         ]
-        return (*given, *ones)
+        return (*(given if library is None else placed_arrays), *ones)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as what it is the gradient of."""

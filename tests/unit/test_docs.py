@@ -102,6 +102,8 @@ def test_examples(page: Path, update: bool, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.usefixtures("compiled_quickly")
 @pytest.mark.parametrize("text", PROGRAMS)
 def test_programs(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for library in re.findall(r"^import (torch|jax)$", text, re.MULTILINE):
+        pytest.importorskip(library, reason=f"{library} is not installed")
     monkeypatch.chdir(tmp_path)
     exec(compile(text, "<program of a page>", "exec"), {})
 

@@ -1,0 +1,92 @@
+"""Components inside JAX: functions that `jax.jit`, `jax.grad` and `jax.vmap` take.
+
+    import ilang.jax
+
+    softmax = ilang.jax.function(i("softmax"))
+    jax.jit(jax.grad(lambda x: softmax(x)[0, 0]))(x)
+
+Outside of it, a component takes arrays of JAX as it is, and gives such arrays. Needs ``pip install 'ilang[jax]'``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ilang.codegen.runtime.arguments import SUPPORTED, Output, check_is, unsupported
+from ilang.codegen.runtime.component import Component
+from ilang.codegen.runtime.result_types import results_for
+
+__all__ = ["function"]
+
+
+def function(component: Component, **options: Any) -> Callable[..., Any]:
+    """A component as a function that JAX traces: it calls back to compiled C, and has a gradient, which has one, too.
+
+    Args:
+        component: what it computes.
+        options: ``threads``, ``target`` of each call.
+
+    Raises:
+        DataError: E0716 (no component).
+    """
+    says = "a function is made of a component"
+    check_is(component, Component, "E0716", says, 'ilang.jax.function(i("+ij~i"))')
+
+    def traced(*arrays: Any) -> Any:
+        results = _results(component, arrays)
+        kinds = tuple(jax.ShapeDtypeStruct(shape, _kept(dtype)) for shape, dtype in results)
+
+        def compute(*given: Any) -> tuple[Any, ...]:
+            plain = component(*map(np.asarray, given), **options)
+            several = plain if isinstance(plain, tuple) else (plain,)
+            return tuple(
+                each.astype(kind.dtype, copy=False)
+                for each, kind in zip(several, kinds, strict=True)
+            )
+
+        given = jax.pure_callback(compute, kinds, *arrays, vmap_method="sequential")
+        return tuple(given) if 1 < len(kinds) else given[0]
+
+    call = jax.custom_vjp(traced)
+
+    def forward(*arrays: Any) -> Any:
+        return call(*arrays), arrays
+
+    def backward(arrays: tuple[Any, ...], cotangents: Any) -> Any:
+        several = cotangents if isinstance(cotangents, tuple) else (cotangents,)
+        floats = tuple(n for n, each in enumerate(arrays) if np.issubdtype(each.dtype, np.floating))
+        gradient = function(component.gradient_for(floats), **options)
+        given = gradient(*arrays, *map(_as_float, several))
+        left = iter(given if isinstance(given, tuple) else (given,))
+        return tuple(
+            next(left) if n in floats else np.zeros(each.shape, jax.dtypes.float0)
+            for n, each in enumerate(arrays)
+        )
+
+    call.defvjp(forward, backward)
+    return call  # type: ignore[no-any-return]
+
+
+def _results(component: Component, arrays: Sequence[Any]) -> list[Output]:
+    """The shapes and types of the results, as they are computed."""
+    dtypes = [np.dtype(jax.numpy.asarray(each).dtype) for each in arrays]
+    other = next((n for n, dtype in enumerate(dtypes) if dtype not in SUPPORTED), None)
+    if other is not None:
+        raise unsupported(f"in{other}", dtypes[other])
+    shapes = [np.shape(each) for each in arrays]
+    return results_for(component, [SUPPORTED[dtype] for dtype in dtypes], shapes)
+
+
+def _kept(dtype: Any) -> Any:
+    """The type that JAX has for a type: without x64, i32 for i64."""
+    return jax.dtypes.canonicalize_dtype(dtype)
+
+
+def _as_float(cotangent: Any) -> Any:
+    """What flows back to a result; to one of integers zeros of float32, as ``f.grad()`` takes it."""
+    is_none = cotangent.dtype == jax.dtypes.float0
+    return jax.numpy.zeros(cotangent.shape, np.float32) if is_none else cotangent

@@ -1,0 +1,258 @@
+"""Tensors of PyTorch and arrays of JAX: the same memory in and out, gradients, traced functions, refusals."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ilang import Error, einsum, einx, elementwise, i, lib, load
+from ilang.codegen.runtime import foreign
+
+pytestmark = pytest.mark.usefixtures("shared_cache", "compiled_quickly")
+
+NUMBERS = np.random.default_rng(3).standard_normal((4, 5))
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "program": i("(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"),
+    "named": lambda x: i("f(x[n,m]) = softmax(x)")(x=x),
+    "einsum": lambda x: einsum("ij,kj->ik", x, x),
+    "of three": lambda x: einsum("ij,kj,kl->il", x, x, x),
+    "ours": lambda x: einsum("ij;kj=>ik", x, x),
+    "einx": lambda x: einx.softmax("a [b]", x),
+    "composed": lambda x: einx.mean("a (b [c])", x, c=5),
+    "library": lambda x: lib.var(x, axis=0),
+    "kernel": lambda x: elementwise("f", ["x0 * x0", "sum: exp(x0)"])(x)[0],
+    "mixed": lambda x: i("ij*j~ij")(x, NUMBERS[0].astype(str(x.dtype).rpartition(".")[2])),
+    "number": lambda x: i("ij*.~ij")(x, 2.0),
+    "gradient": lambda x: i("softmax").grad()(x, x),
+    "ones": lambda x: i("ij*ij~ij >> +ij~i").grad(wrt=0)(x, x),
+    "values": lambda x: i("softmax").value_and_grad()(x, x)[1],
+    "slope": lambda x: i("softmax").jvp()(x, x)[1],
+}
+
+
+def codes(call: Callable[[], Any]) -> str:
+    with pytest.raises(Error) as caught:
+        call()
+    return caught.value.code
+
+
+def test_numpy_alone_is_of_no_library() -> None:
+    assert foreign.library_of([NUMBERS, 1.0, [2], object()]) is None
+
+
+def test_calls_import_no_library() -> None:
+    text = """import sys, numpy
+from ilang import i
+i("+i~.")(numpy.ones(3))
+sys.exit(" ".join({"torch", "jax", "ilang.codegen.runtime.torch_tensors"} & set(sys.modules)) or 0)
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+class TestTorch:
+    """Tensors of PyTorch."""
+
+    @pytest.fixture(autouse=True)
+    def imported(self) -> None:
+        """PyTorch, which is no dependency."""
+        self.torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+    @pytest.mark.parametrize("name", CALLS)
+    def test_values_are_those_of_arrays(self, name: str) -> None:
+        for dtype in (np.float32, np.float64):
+            x = NUMBERS.astype(dtype)
+            answer, expected = CALLS[name](self.torch.from_numpy(x)), CALLS[name](x)
+            assert isinstance(answer, self.torch.Tensor)
+            np.testing.assert_array_equal(answer.numpy(), expected)
+            assert answer.numpy().dtype == np.asarray(expected).dtype
+
+    @pytest.mark.parametrize("name", CALLS)
+    def test_gradients(self, name: str) -> None:
+        x = self.torch.from_numpy(NUMBERS[:2, :5].copy()).requires_grad_()
+        assert self.torch.autograd.gradcheck(CALLS[name], (x,))
+
+    @pytest.mark.parametrize("name", ["program", "einsum", "library"])
+    def test_gradients_of_gradients(self, name: str) -> None:
+        x = self.torch.from_numpy(NUMBERS[:2].copy()).requires_grad_()
+        assert self.torch.autograd.gradgradcheck(CALLS[name], (x,))
+
+    def test_several_inputs_and_outputs(self) -> None:
+        torch = self.torch
+        f = i("ij*j~ij >> (I & >@ij~i) >> (I | I)")
+        x = torch.from_numpy(NUMBERS.copy()).requires_grad_()
+        y = torch.from_numpy(NUMBERS[0].copy())
+        product, places = f(x, y)
+        assert (places == (x * y).argmax(1)).all()
+        assert product.requires_grad
+        assert not places.requires_grad
+        product.sum().backward()
+        assert torch.allclose(x.grad, y.expand(4, 5))
+        assert y.grad is None
+
+    def test_integers_have_no_gradient(self) -> None:
+        torch = self.torch
+        table = torch.from_numpy(NUMBERS.copy()).requires_grad_()
+        rows = i("b@vd~bd")(torch.tensor([2, 0, 2]), table)
+        rows.sum().backward()
+        assert table.grad[:, 0].tolist() == [1, 0, 2, 0]
+
+    def test_memory_is_shared(self) -> None:
+        torch = self.torch
+        x, out = torch.zeros(3, 4), torch.ones(3)
+        view = x.t()[1:]
+        assert i("+ij~j")(view, out=out) is out
+        assert out.tolist() == [0, 0, 0]
+        two = torch.ones(3, 4), torch.ones(3)
+        assert i("I & +ij~i")(x, out=two) is two
+        answer = i("-i~i")(out)
+        answer.numpy()[0] = 7
+        assert answer[0] == 7
+        assert i("+i~.")(x[0]).shape == ()
+        assert i("ij~ji")(x[:0]).shape == (4, 0)
+
+    def test_layouts_and_parameters(self) -> None:
+        torch = self.torch
+        x = torch.from_numpy(NUMBERS.copy())
+        parameter = torch.nn.Parameter(x)
+        assert torch.equal(i("+ij~i")(parameter).detach(), i("+ij~i")(x))
+        assert torch.allclose(i("+ij~i")(x.t().flip(0)[::2]), x.t().flip(0)[::2].sum(1))
+        negative = torch.complex(x, x).conj().imag
+        assert torch.allclose(i("+ij~i")(negative), -x.sum(1))
+        with torch.no_grad():
+            assert not i("+ij~i")(parameter).requires_grad
+
+    def test_transforms_of_functions(self) -> None:
+        torch, x = self.torch, self.torch.from_numpy(NUMBERS.copy())
+        slope = torch.func.grad(lambda a: (i("^ij~ij")(a)).sum())(x)
+        assert torch.allclose(slope, x.exp())
+
+    def test_tensor_functions(self, tmp_path: Path) -> None:
+        torch = self.torch
+        (tmp_path / "m.i").write_text("op f(x) = x *. x\ncd g(x) { return x, x }\n", "utf-8")
+        library, x = load(tmp_path / "m.i"), torch.from_numpy(NUMBERS.astype(np.float32))
+        assert torch.equal(library["f"](x), x * x)
+        assert torch.equal(library["f"](x=x), x * x)
+        assert all(torch.equal(each, x) for each in library["g"](x))
+        assert codes(lambda: library["f"](x.requires_grad_())) == "E0716"
+
+    def test_refusals(self) -> None:
+        torch, f = self.torch, i("+ij~i")
+        assert codes(lambda: f(torch.zeros(3, 4, dtype=torch.float16))) == "E0703"
+        assert codes(lambda: f(torch.zeros(3, 4, dtype=torch.uint8))) == "E0703"
+        assert codes(lambda: f(torch.zeros(3, 4, device="meta"))) == "E0702"
+        assert codes(lambda: f(torch.zeros(3, 4).to_sparse())) == "E0702"
+        assert codes(lambda: f(torch.zeros(3))) == "E0503"
+        x = torch.zeros(3, 4, requires_grad=True)
+        assert codes(lambda: f(x, out=torch.zeros(3))) == "E0716"
+        pair = (torch.zeros(3), torch.zeros(3, device="meta"))
+        assert codes(lambda: i("i+i~i")(*pair)) == "E0716"
+        assert codes(lambda: f(x, target="cude")) == "E0712"
+
+    def test_a_function_for_compile(self) -> None:
+        import ilang.torch
+
+        torch = self.torch
+        function = ilang.torch.function(i("ij*j~ij >> (I & +ij~i) >> ij-i~ij"))
+        argmax = ilang.torch.function(i("I & >@ij~i"))
+
+        def loss(x: Any, y: Any) -> Any:
+            kept, places = argmax(function(2 * x, y))
+            return (kept**2).sum() + places.sum() * 0
+
+        compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+        x = torch.from_numpy(NUMBERS.copy()).requires_grad_()
+        y = torch.from_numpy(NUMBERS[0].copy()).requires_grad_()
+        value = compiled(x, y)
+        value.backward()
+        z = 2 * x.detach().clone().requires_grad_() * y.detach()
+        assert torch.allclose(value, ((z - z.sum(1, keepdim=True)) ** 2).sum())
+        checked = (x.detach().requires_grad_(), y.detach().requires_grad_())
+        assert torch.autograd.gradcheck(loss, checked)
+        assert torch.allclose(x.grad, torch.autograd.grad(loss(*checked), checked)[0])
+        torch.library.opcheck(_operator_of(function), (x.detach(), y.detach()))
+        assert codes(lambda: ilang.torch.function("+ij~i")) == "E0716"  # type: ignore[arg-type]
+
+    def test_a_bare_component_breaks_a_compiled_graph(self) -> None:
+        torch, f = self.torch, i("softmax")
+        compiled = torch.compile(lambda x: f(x * 2) + 1, backend="eager")
+        x = torch.from_numpy(NUMBERS.copy())
+        assert torch.allclose(compiled(x), torch.softmax(x * 2, 1) + 1)
+
+
+def _operator_of(function: Any) -> Any:
+    return next(cell.cell_contents for cell in function.__closure__)
+
+
+class TestJax:
+    """Arrays of JAX."""
+
+    @pytest.fixture(autouse=True)
+    def imported(self) -> None:
+        """JAX, which is no dependency."""
+        self.jax = pytest.importorskip("jax", reason="JAX is not installed")
+
+    @pytest.mark.parametrize("name", set(CALLS) - {"mixed"})
+    def test_values_are_those_of_arrays(self, name: str) -> None:
+        x = NUMBERS.astype(np.float32)
+        answer, expected = CALLS[name](self.jax.numpy.asarray(x)), CALLS[name](x)
+        assert isinstance(answer, self.jax.Array)
+        np.testing.assert_array_equal(np.asarray(answer), expected)
+
+    def test_integers(self) -> None:
+        x = self.jax.numpy.asarray(NUMBERS)
+        assert (i(">@ij~i")(x) == x.argmax(1)).all()
+
+    def test_traced_functions(self) -> None:
+        import ilang.jax
+
+        jax, jnp = self.jax, self.jax.numpy
+        f = ilang.jax.function(i("(ij*j~ij >> ^ij~ij) >> (I & >@ij~i)"))
+
+        def ours(x: Any, y: Any) -> Any:
+            return (f(x, y)[0] ** 2).sum()
+
+        def theirs(x: Any, y: Any) -> Any:
+            return (jnp.exp(x * y) ** 2).sum()
+
+        x, y = jnp.asarray(NUMBERS, np.float32), jnp.asarray(NUMBERS[0], np.float32)
+        np.testing.assert_allclose(jax.jit(ours)(x, y), theirs(x, y), rtol=1e-5)
+        places = jax.jit(f)(x, y)[1]
+        assert (places == jnp.exp(x * y).argmax(1)).all()
+        for argument in (0, 1):
+            slope = jax.jit(jax.grad(ours, argument))(x, y)
+            np.testing.assert_allclose(slope, jax.grad(theirs, argument)(x, y), rtol=1e-4)
+        twice = jax.jacrev(jax.grad(ours, 1), 1)(x, y)
+        np.testing.assert_allclose(twice, jax.jacrev(jax.grad(theirs, 1), 1)(x, y), rtol=1e-4)
+        batch = jax.vmap(f, in_axes=(0, None))(jnp.stack([x, 2 * x]), y)[0]
+        np.testing.assert_allclose(batch[1], jnp.exp(2 * x * y), rtol=1e-5)
+
+    def test_integers_in_traced_functions(self) -> None:
+        import ilang.jax
+
+        jax, jnp = self.jax, self.jax.numpy
+        rows = ilang.jax.function(i("b@vd~bd"))
+        table, places = jnp.asarray(NUMBERS, np.float32), jnp.asarray([2, 0, 2])
+        slope = jax.grad(lambda t: rows(places, t).sum())(table)
+        assert slope[:, 0].tolist() == [1, 0, 2, 0]
+
+    def test_refusals(self) -> None:
+        import ilang.jax
+
+        jax, jnp, f = self.jax, self.jax.numpy, i("+ij~i")
+        x = jnp.ones((2, 3))
+        for traced in (jax.jit(f), jax.grad(lambda a: f(a).sum()), jax.vmap(i("+i~."))):
+            with pytest.raises(Error, match="traced by JAX") as caught:
+                traced(x)
+            assert caught.value.code == "E0702"
+            assert "ilang.jax.function(f)" in (caught.value.help or "")
+        assert codes(lambda: f(x.astype(jnp.float16))) == "E0703"
+        assert codes(lambda: jax.jit(ilang.jax.function(f))(x.astype(jnp.int8))) == "E0703"
+        assert codes(lambda: jax.jit(ilang.jax.function(f))(x[0])) == "E0503"
+        assert codes(lambda: ilang.jax.function("+ij~i")) == "E0716"  # type: ignore[arg-type]
