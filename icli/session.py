@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ilang.core.diagnostic import (
     CommandError,
@@ -405,7 +405,7 @@ class ReplSession:
     def apply(self, subject: Subject, words: Sequence[str]) -> list[tuple[str, Array]]:
         """Run a component on arrays; its outputs by name."""
         arrays = self.values(subject.written_dtypes(), words)
-        answer = subject.component()(*arrays)
+        answer: Any = subject.component()(*arrays)
         answers = answer if isinstance(answer, tuple) else (answer,)
         self.last = Seen(subject.graph, tuple(array.shape for array in arrays))
         names = subject.graph.output_names(subject.graph.outputs)

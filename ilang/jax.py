@@ -87,6 +87,6 @@ def _kept(dtype: Any) -> Any:
 
 
 def _as_float(cotangent: Any) -> Any:
-    """What flows back to a result; to one of integers zeros of float32, as ``f.grad()`` takes it."""
+    """A cotangent; that of integers as zeros of float32, as ``f.grad()`` takes it."""
     is_none = cotangent.dtype == jax.dtypes.float0
     return jax.numpy.zeros(cotangent.shape, np.float32) if is_none else cotangent

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
+from ilang.codegen.runtime.described import DescribedComponent
 from ilang.codegen.runtime.dispatch import CallPlans
 from ilang.codegen.runtime.foreign import library_of
-from ilang.codegen.runtime.target import DEVICES, check_target, source_of
+from ilang.codegen.runtime.target import DEVICES, check_target
 from ilang.codegen.runtime.versions import Versions
 from ilang.core import pipeline
 from ilang.core.diagnostic import (
@@ -30,19 +31,25 @@ from ilang.core.notation.printer import print_tree
 from ilang.core.record import replace
 
 if TYPE_CHECKING:
-    import os
-    from pathlib import Path
-    from typing import Self
+    from typing import Protocol, Self
 
-    from ilang.codegen.project.checking import Check
+    from numpy.typing import NDArray
+
     from ilang.codegen.runtime.plan import CallPlan
     from ilang.codegen.runtime.specialization import Specialization
     from ilang.codegen.runtime.versions import Version
-    from ilang.core.explain.explanation import Explanation
-    from ilang.core.explain.why import Why
     from ilang.core.ir.einx import Form
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.shaped import Shaped
+
+    class _Torch(Protocol):
+        def detach(self) -> Any: ...
+
+    class _Jax(Protocol):
+        def block_until_ready(self) -> Any: ...
+
+    TensorInput = _Torch | _Jax | float
+    """Arguments of a call whose results are of PyTorch or JAX."""
 
 MOST_SPECIALIZATIONS = 64
 """Types with ranks that one component remembers; past it, it starts again."""
@@ -51,7 +58,7 @@ LONGEST_SHOWN = 64
 """Expressions of a program that ``repr`` prints."""
 
 
-class Component:
+class Component(DescribedComponent):
     """Ordered inputs, ordered outputs, no state. Made by ``i``, ``I``, ``load`` and by combining others.
 
     Operators: ``f >> g`` chain, ``f << g`` compose, ``f & g`` fanout, ``f | g`` pair, ``~f`` swap; one side may be a
@@ -93,6 +100,36 @@ class Component:
         self._plans = CallPlans()
         self._gradients: dict[tuple[int, ...], Component] = {}
 
+    @overload
+    def __call__(
+        self,
+        *arrays: TensorInput,
+        out: Any = None,
+        threads: int | str = 1,
+        target: str = "c",
+        stream: Any = None,
+        **named: Any,
+    ) -> Any: ...
+    @overload
+    def __call__(
+        self,
+        *arrays: Any,
+        out: tuple[Any, ...],
+        threads: int | str = 1,
+        target: str = "c",
+        stream: Any = None,
+        **named: Any,
+    ) -> tuple[NDArray[Any], ...]: ...
+    @overload
+    def __call__(
+        self,
+        *arrays: Any,
+        out: Any = None,
+        threads: int | str = 1,
+        target: str = "c",
+        stream: Any = None,
+        **named: Any,
+    ) -> NDArray[Any]: ...
     def __call__(
         self,
         *arrays: Any,
@@ -288,124 +325,13 @@ class Component:
         """The numbers of inputs and outputs, and their ranks where they are known."""
         return self._wires
 
-    def input_names(self) -> list[str]:
-        """The names of inputs."""
-        graph = self.graph()
-        return [graph.input_name(n) for n in range(len(graph.inputs))]
-
     def _names_in_calls(self) -> list[str]:
         """The names by which a call may give arrays."""
         return self.input_names()
 
-    def output_names(self) -> list[str]:
-        """The names of results."""
-        graph = self.graph()
-        return graph.output_names(graph.outputs)
-
     def takes(self) -> int:
         """The number of inputs."""
         return self._wires.inputs
-
-    def shapes(
-        self, *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None
-    ) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the outputs for inputs of these shapes.
-
-        Args:
-            shapes: one per input.
-            dtypes: the element types of the inputs, such as "i32" or numpy.int32; those are then checked as a call
-                checks them. Without them nothing is asked of types: shapes do not depend on them.
-
-        Raises:
-            Error: E05, or E0701, E0703 and E0715 (not one shape, and one type if any, per input), or E06 with types.
-        """
-        from ilang.codegen.runtime import arguments
-
-        graph = self.graph()
-        arguments.check_shape_count(graph, len(shapes))
-        checked = arguments.checked_shapes(shapes)
-        ranks = tuple(len(shape) for shape in checked)
-        known = None if dtypes is None else arguments.checked_dtypes(graph, dtypes)
-        shaped = self.inferred(graph, known, ranks)
-        extents = pipeline.fit(shaped, checked)
-        return tuple(shape for shape, _ in arguments.outputs_of(shaped, extents))
-
-    def source(
-        self,
-        target: str = "c",
-        *shapes: tuple[int, ...],
-        dtypes: Sequence[object] | None = None,
-    ) -> str:
-        """The program as text, of "c" or "cuda"; with shapes, one per input, the extents are fixed in it.
-
-        ``dtypes`` are the element types of the inputs, such as "i32" or numpy.int32; else they are those that the
-        program writes, and f32.
-        """
-        check_target(target)
-        return source_of(self.shaped(shapes, dtypes), target)
-
-    def loops(self, *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None) -> str:
-        """The loop nests as text; with shapes, one per input, the extents are numbers; ``dtypes`` as for ``source``."""
-        return pipeline.loops_text(pipeline.lower(self.shaped(shapes, dtypes)))
-
-    def explain(self, *shapes: tuple[int, ...], verbose: bool = False) -> Explanation:
-        """The explanation, as data; ``str`` gives its page. With shapes, one per input, extents are numbers.
-
-        Args:
-            shapes: of the inputs, or none.
-            verbose: say also how every extent and type was found.
-        """
-        from ilang.codegen.runtime.arguments import check_flag
-
-        check_flag("verbose", verbose)
-        given = bool(shapes)
-        return pipeline.explain_shaped(self.graph(), self.shaped(shapes), verbose, given=given)
-
-    def why(self, *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None) -> Why:
-        """The reasons of the loops, as data; ``str`` gives the page of ``i explain --why``. Prices need shapes."""
-        return pipeline.why(self.shaped(shapes, dtypes))
-
-    def check(self, target: str = "c") -> Check:
-        """The result of ``i check``, as data; ``str`` gives its line.
-
-        Args:
-            target: "cuda" checks the CUDA, too, on the emulator.
-
-        Raises:
-            Error: whatever is wrong with shapes, types and schedules.
-        """
-        from ilang.codegen.project.checking import check
-
-        return check(self.shaped(()), target)
-
-    def build(
-        self,
-        folder: str | os.PathLike[str],
-        name: str | None = None,
-        shapes: Mapping[str, tuple[int, ...]] | None = None,
-    ) -> list[Path]:
-        """Write a C project as ``i build`` does; the files, in the order in which to read them.
-
-        Args:
-            folder: where to write; it is made if it is missing.
-            name: what the function and the files are called.
-            shapes: shapes of inputs, by name, that fix their extents.
-
-        Raises:
-            Error: those of ``write_project``.
-        """
-        from pathlib import Path
-
-        from ilang.codegen.project.render import write_project
-        from ilang.codegen.runtime.arguments import check_file_name
-        from ilang.codegen.runtime.files import path_text
-
-        check_file_name(name)
-        graph = self.graph()
-        graph = graph if name is None else replace(graph, name=name)
-        return write_project(
-            [graph], Path(path_text(folder, "folder")), self.text(), graph.name, shapes
-        )
 
     def text(self) -> str:
         """The program as it is written."""

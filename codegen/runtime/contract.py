@@ -121,11 +121,11 @@ def contract(
         _check_plain(wanted, "specifications as NumPy writes them")
         arrays = [supported_array(f"in{number}", array) for number, array in enumerate(operands)]
         component = _of(spec, arrays, path)
-        result = component(*arrays, out=out, target=target, threads=threads)
+        result: Any = component(*arrays, out=out, target=target, threads=threads)
         _remember(given, asked, target, arrays, component)
         return result
     arrays = [read_array(f"in{number}", operand) for number, operand in enumerate(operands)]
-    run = None if out is not None else _view(spec, arrays, wanted, target)
+    run: Run | None = None if out is not None else _view(spec, arrays, wanted, target)
     if run is None:
         kind = _kind(arrays, wanted, out)
         arrays = _converted(arrays, kind, wanted)

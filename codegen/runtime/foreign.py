@@ -48,7 +48,7 @@ def library_of(arrays: Sequence[Any]) -> ArrayLibrary | None:
 
 
 def _module(name: str) -> Any:
-    """What calls with the arrays of a library, which is imported."""
+    """The module that calls with the arrays of a library, which is imported."""
     if name == "torch":
         from ilang.codegen.runtime import torch_tensors
 

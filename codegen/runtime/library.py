@@ -28,10 +28,23 @@ class Library(dict[str, Component]):
         self._functions: dict[str, Function] = {}
 
     def __getattr__(self, name: str) -> Component:
-        """A component as an attribute: ``library.softmax``."""
-        if name in self:
+        """A definition as an attribute: ``library.softmax``."""
+        known = [] if name.startswith("__") else [*self, *self._heads()]
+        if name in known:
             return self[name]
-        raise AttributeError(f"the file defines no {name}: it has {', '.join(self) or 'nothing'}")
+        raise AttributeError(f"the file defines no {name}: it has {', '.join(known) or 'nothing'}")
+
+    def __dir__(self) -> list[str]:
+        """The definitions, and the methods for users."""
+        return [*super().__dir__(), *self, *self._heads()]
+
+    def _heads(self) -> list[str]:
+        """The names of tensor functions and routines."""
+        module: Module | None = vars(self).get("_module")
+        if module is None:  # of a copy that is being made
+            return []
+        heads: list[Any] = [each.head for each in (*module.functions, *module.routines)]  # type: ignore[attr-defined]
+        return [head.name for head in heads if head.span.source is module.source]
 
     @cached_property
     def model(self) -> Model:

@@ -27,7 +27,7 @@ DTYPES = {
 }
 """The element types of tensors."""
 NUMPY = {np.dtype(str(dtype).removeprefix("torch.")): dtype for dtype in DTYPES}
-"""Those of PyTorch by those of NumPy."""
+"""The element types of PyTorch by those of NumPy."""
 
 
 def call(component: Component, arrays: Sequence[Any], options: Mapping[str, Any]) -> Any:
@@ -48,7 +48,7 @@ def _call(component: Component, arrays: Sequence[Any], options: Mapping[str, Any
     if options["out"] is not None:
         message = "out= has no gradient, and an input asks for one"
         raise DataError("E0716", message, help="leave out= out, or call inside torch.no_grad()")
-    return Call.apply(component, options, *arrays)
+    return TrackedCall.apply(component, options, *arrays)
 
 
 def is_tracked(value: Any) -> bool:
@@ -115,7 +115,7 @@ def given_back(results: Any) -> Any:
     )
 
 
-class Call(torch.autograd.Function):  # type: ignore[misc]
+class TrackedCall(torch.autograd.Function):  # type: ignore[misc]
     """A call of a component as autograd takes it."""
 
     @staticmethod
@@ -145,5 +145,5 @@ class Call(torch.autograd.Function):  # type: ignore[misc]
 
 
 def as_float(cotangent: Any) -> Any:
-    """What flows back to a result; to one of integers zeros of float32, as ``f.grad()`` takes it."""
+    """A cotangent; that of integers as zeros of float32, as ``f.grad()`` takes it."""
     return cotangent if cotangent.is_floating_point() else cotangent.to(torch.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ilang.core.diagnostic import CommandError, counted
 from ilang.icli import definitions
@@ -73,7 +73,7 @@ def _component(
     form_of(request, len(graph.outputs))
     inputs = [graph.input_name(number) for number in range(len(graph.inputs))]
     arrays = arrays_of(subject.written_dtypes(), in_order(inputs, operands))
-    answer = subject.component()(*arrays, target=target, threads=threads)
+    answer: Any = subject.component()(*arrays, target=target, threads=threads)
     answers = answer if isinstance(answer, tuple) else (answer,)
     return list(zip(graph.output_names(graph.outputs), answers, strict=True))
 

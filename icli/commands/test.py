@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ilang.core.diagnostic import Error, as_object, gathered, visible
 from ilang.icli.command import (
@@ -115,7 +115,7 @@ def _runner(module: Module, name: str | None, target: str) -> Callable[[Example]
     inputs = [graph.input_name(number) for number in range(len(graph.inputs))]
 
     def apply(example: Example) -> Results:
-        answer = component(*example.arrays(inputs, subject.written_dtypes()), target=target)
+        answer: Any = component(*example.arrays(inputs, subject.written_dtypes()), target=target)
         answers = answer if isinstance(answer, tuple) else (answer,)
         return list(zip(graph.output_names(graph.outputs), answers, strict=True))
 

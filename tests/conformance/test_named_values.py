@@ -125,7 +125,7 @@ def test_numpy_gives_the_same(
     component = load(path)[only_export(parse_module(Source("m.i", path.read_text("utf-8")))).name]
     random = np.random.default_rng(0)
     arrays = [np.asarray(random.standard_normal(shape)) for shape in shapes]
-    results = component(*arrays)
+    results: Any = component(*arrays)
     results = results if isinstance(results, tuple) else (results,)
     for got, wanted in zip(results, reference(*arrays), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-6, atol=1e-7)

@@ -105,7 +105,7 @@ def told(seed: int) -> Drawn:
     more = [chance.random() < 0.6 for _ in base.arrays]
     more[chance.randrange(len(more))] = True
     pairs = list(zip(base.arrays, more, strict=True))
-    last = ilang.i(base.text)(*(_other(a) if m else a for a, m in pairs), target="numpy")
+    last: Any = ilang.i(base.text)(*(_other(a) if m else a for a, m in pairs), target="numpy")
     others = last if isinstance(last, tuple) else (last,)
     at = [chance.randint(0, a.ndim) if m else None for a, m in pairs]
     arrays = [

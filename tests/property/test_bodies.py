@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,7 +37,8 @@ def test_results_are_those_of_the_wiring(seed: int) -> None:
     named, wired, outputs = twins(Random(1_000 + seed))
     one, other = (library(module_of(text))["f"] for text in (named, wired))
     arrays = np.random.default_rng(seed).random((one.takes(), 3, 4), np.float32)
-    results, wanted = one(*arrays), other(*arrays)
+    results: Any = one(*arrays)
+    wanted: Any = other(*arrays)
     results = results if isinstance(results, tuple) else (results,)
     wanted = wanted if isinstance(wanted, tuple) else (wanted,)
     for got, want in zip(results, wanted[:outputs], strict=True):

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("compiled_quickly")  # right values are ask
 
 
 def run(trial: Trial, arrays: list[Array], target: str) -> list[Array]:
-    result = elementwise(trial.order, trial.written(), len(arrays))(*arrays, target=target)
+    result: Any = elementwise(trial.order, trial.written(), len(arrays))(*arrays, target=target)
     return list(result) if isinstance(result, tuple) else [result]
 
 

@@ -1,5 +1,6 @@
 """Components: combined lazily, called with arrays that are checked, the same from every target."""
 
+import copy
 import pickle
 import subprocess
 import sys
@@ -63,7 +64,7 @@ def test_text_on_either_side() -> None:
 
 def test_fanout_pair_swap_and_identity() -> None:
     x = grid(2, 3)
-    doubled = (I & "+ij~i")(x)
+    doubled: Any = (I & "+ij~i")(x)
     assert isinstance(doubled, tuple)
     np.testing.assert_array_equal(doubled[0], x)
     assert not np.shares_memory(doubled[0], x)
@@ -883,3 +884,72 @@ def test_a_folder_that_is_no_path() -> None:
         i("i+i~i").build(3)  # type: ignore[arg-type]
     assert caught.value.code == "E0725"
     assert "3 is not the path of a folder" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "inputs", "outputs"),
+    [
+        (
+            "f(x: f64[m,64], y[m]) = (ij*i~ij)(x, y)",
+            [("x", "f64", ("m", 64)), ("y", None, ("m",))],
+            [("out", "f64", ("m", 64))],
+        ),
+        (
+            "+ij~i & >@ij~i",
+            [("in0", None, ("i", "j"))],
+            [("out0", None, ("i",)), ("out1", "i64", ("i",))],
+        ),
+        (
+            "b@vd~bd",
+            [("in0", "i64", ("b",)), ("in1", None, ("v", "d"))],
+            [("out", None, ("b", "d"))],
+        ),
+        (
+            "ij==ij~ij",
+            [(f"in{n}", None, ("i", "j")) for n in (0, 1)],
+            [("out", "bool", ("i", "j"))],
+        ),
+        ("softmax", [("in0", None, None)], [("out", None, None)]),
+        ("2", [], [("out", "f32", ())]),
+    ],
+)
+def test_inputs_and_outputs_as_data(text: str, inputs: list[Any], outputs: list[Any]) -> None:
+    f = i(text)
+    assert [tuple(each) for each in f.inputs] == inputs
+    assert [tuple(each) for each in f.outputs] == outputs
+
+
+def test_the_ends_of_a_gradient() -> None:
+    g = i("+ij~i").grad()
+    assert [each.name for each in (*g.inputs, *g.outputs)] == ["in0", "dout", "din0"]
+    assert g.outputs[0].shape == ("i", "j")
+
+
+def test_listed_names_are_those_for_users(tmp_path: Path) -> None:
+    listed = {name for name in dir(I) if not name.startswith("_")}
+    assert {"grad", "inputs", "outputs", "source", "explain"} <= listed
+    assert not {"told_to", "inferred", "run", "gradient_for", "keep_open"} & listed
+    assert not {"os", "annotations", "TYPE_CHECKING", "_contract"} & set(dir(ilang))
+    (tmp_path / "m.i").write_text("sums = +ij~i\nop net(x) = x\ncd step(x) { return x }\n", "utf-8")
+    library = ilang.load(tmp_path / "m.i")
+    assert {"sums", "net", "step", "session"} <= set(dir(library))
+    assert library.sums is library["sums"]
+    assert library.net is library["net"]
+    with pytest.raises(AttributeError, match="it has sums, net, step"):
+        library.nets  # noqa: B018
+    assert copy.copy(library)["sums"] is library.sums
+
+
+def test_exact_types(tmp_path: Path) -> None:
+    """What a type checker knows of a call; mypy runs on this file."""
+    from typing import assert_type
+
+    from numpy.typing import NDArray
+
+    x: NDArray[Any] = grid(2, 3)
+    f = i("+ij~i")
+    assert_type(f(x), NDArray[Any])
+    out = (np.zeros(2, np.float32), np.zeros((2, 3), np.float32))
+    assert_type((f & "I")(x, out=out), tuple[NDArray[Any], ...])
+    (tmp_path / "m.i").write_text("sums = +ij~i\n", "utf-8")
+    assert_type(ilang.load(tmp_path / "m.i").sums(x), NDArray[Any])

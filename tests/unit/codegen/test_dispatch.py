@@ -83,10 +83,10 @@ def code_of(call: Callable[[], Any]) -> str:
 def test_answers(text: str, shapes: Any, dtype: Any, no_python: Callable[[], None]) -> None:
     f = i(text)
     arrays = [np.arange(np.prod(shape)).reshape(shape).astype(dtype) for shape in shapes]
-    expected = f(*arrays, target="numpy")
+    expected: Any = f(*arrays, target="numpy")
     known(f, *arrays)
     no_python()
-    found = f(*arrays)
+    found: Any = f(*arrays)
     assert type(found) is type(expected)
     pairs = (
         [(found, expected)] if isinstance(found, np.ndarray) else zip(found, expected, strict=True)

@@ -134,7 +134,8 @@ def test_streams_and_arrays_of_the_device(machine: Emulator) -> None:
             second = f(first, device.array(x), stream=two, **ON)
             assert second.__cuda_array_interface__["stream"] == two
             out = device.empty((50,), np.float32)
-            assert f(second, device.array(x), out=out, **ON) is out
+            given: Any = f(second, device.array(x), out=out, **ON)
+            assert given is out
             np.testing.assert_allclose(out.get(), 3 + 2 * x, rtol=1e-6)
             assert device.holds(out.address)
             assert not device.holds(x.ctypes.data)
