@@ -107,7 +107,7 @@ class _Emission:
             for kernel in program.kernels
         ]
         self.tiles = [
-            _tile_text(s, functions)
+            (_tile_text(s, functions), s, functions)
             for functions in self.kernels
             for s in ir.statements_within(functions.kernel.body)
             if isinstance(s, ir.Tile) and s.registers is not None
@@ -133,8 +133,12 @@ class _Emission:
     def _tiles(self) -> Iterator[str]:
         if self.tiles:
             yield "#ifdef __GNUC__"
-            for text in self.tiles:
+            for text, _, _ in self.tiles:
                 yield from text.lines()
+            without = [each for each in self.tiles if not each[0].condition()]
+            yield from ["#else"] if without else []
+            for text, tile, functions in without:
+                yield from text.without_vectors([*self._tile_by_element(tile, functions, INDENT)])
             yield "#endif"
             yield ""
 
@@ -168,12 +172,8 @@ class _Emission:
         """A loop that fills a copy, unless a tile does so later in the block, which threads may share."""
         name, spelling = deferred_name(self.program, deferred.copy), functions.spelling
         words = ["team < 2"] if deferred.alone else []
-        words += [spelling.conditions(deferred.guards) or "1"]
-        yield "#ifdef __GNUC__"
-        yield f"{indent}const int {name} = {' && '.join(words)};"
-        yield "#else"
-        yield f"{indent}const int {name} = 0;"
-        yield "#endif"
+        words += [spelling.conditions(deferred.guards)] if deferred.guards else []
+        yield f"{indent}const int {name} = {' && '.join(['HAS_VECTORS', *words])};"
         yield f"{indent}if (!{name}) {{"
         yield from self._for(loop, functions, indent + INDENT)
         yield f"{indent}}}"
@@ -222,23 +222,15 @@ class _Emission:
         text = _tile_text(s, functions)
         stored = text.stored_name() if s.target is not None else ""
         condition = text.condition()
-        yield "#ifdef __GNUC__"
         if stored:
-            yield f"{indent}const int {stored} = {text.stored()};"
+            yield f"{indent}const int {stored} = HAS_VECTORS && {text.stored()};"
         if not condition:
             yield text.call(indent)
-            yield "#else"
-            if stored:
-                yield f"{indent}const int {stored} = 0;"
-            yield from self._tile_by_element(s, functions, indent)
-            yield "#endif"
             return
+        yield "#ifdef __GNUC__"
         yield f"{indent}if ({condition}) {{"
         yield text.call(indent + INDENT)
         yield f"{indent}}} else"
-        if stored:
-            yield "#else"
-            yield f"{indent}const int {stored} = 0;"
         yield "#endif"
         yield f"{indent}{{"
         yield from self._tile_by_element(s, functions, indent + INDENT)

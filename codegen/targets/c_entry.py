@@ -308,11 +308,14 @@ class Entry:
 
     def function(self) -> Iterator[str]:
         """The function itself."""
+        one_line = " ".join(self.signature.split()).replace("( ", "(")
+        start, _, words = one_line.removesuffix(")").partition("(")
+        signature = several_a_line(f"{start}(", words.split(", "), ")")
         if not self.has_variants:
-            yield from self._running(self.signature)
+            yield from self._running(signature)
             return
         head, named = f"int {self.name}(", f"int IL_NAMED({self.name})("
-        yield from self._running(self.signature.replace(head, named, 1))
+        yield from self._running(signature.replace(head, named, 1))
 
     def _chosen(self) -> Iterator[str]:
         """The statement that leaves the work to the newest variant that this processor can run."""

@@ -120,9 +120,7 @@ class KernelFunctions:
         if self.stoppable:
             yield from shared(name, parts, inside + INDENT)
         else:
-            yield "#ifdef _OPENMP"
-            yield "#pragma omp parallel num_threads(sharing)"
-            yield "#endif"
+            yield f"{inside}{INDENT}IN_PARALLEL(sharing)"
             yield several_a_line(f"{inside}{INDENT}{name}(", parts, ");")
         yield f"{inside}}}"
         yield f"{indent}}}"

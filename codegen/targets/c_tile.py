@@ -9,6 +9,7 @@ no digit by it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from math import prod
 
@@ -150,6 +151,17 @@ class TileText:
             yield "#else"
             yield "#pragma GCC pop_options"
             yield "#endif"
+        yield ""
+
+    def without_vectors(self, body: Sequence[str]) -> Iterator[str]:
+        """The function in the text for a compiler without vectors, which does all element by element."""
+        parameters, names = self._parameters()
+        yield several_a_line(f"static void {self.name}(", parameters, ")")
+        yield "{"
+        words = {word for line in body for word in re.findall(r"\w+", line)}
+        yield from (f"{INDENT}(void){name};" for name in names if name not in words)
+        yield from body
+        yield "}"
         yield ""
 
     def _at_once(self) -> Iterator[str]:

@@ -236,7 +236,8 @@ class _Lowering(OnlineReductions):
 
     def _comment(self, frame: Frame) -> None:
         line = f"{unscheduled(frame.node)}   {schedule_text(frame.node, frame.nest)}"
-        self.comments.append(line)
+        if self.comments[-1:] != [line]:
+            self.comments.append(line)
 
     def _stage_outside(self, frame: Frame) -> Steps:
         """Compute the producers whose site is the start of the kernel, or inside a shared loop."""

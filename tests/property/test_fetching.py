@@ -47,9 +47,9 @@ def test_every_extent(mode: str, dtype: str) -> None:
 def test_what_is_fetched() -> None:
     """What is stored and what is read beside it, a page further on."""
     text = text_of("ij+j~ij")
-    assert "FETCH(&out[i * n_j + j + 1024], 1);" in text
-    assert "FETCH(&in0[i * n_j + j + 1024], 0);" in text
-    assert "FETCH(&in1" not in text
+    assert "PREFETCH(&out[i * n_j + j + 1024], 1);" in text
+    assert "PREFETCH(&in0[i * n_j + j + 1024], 0);" in text
+    assert "PREFETCH(&in1" not in text
 
 
 def test_what_is_not() -> None:
@@ -57,4 +57,4 @@ def test_what_is_not() -> None:
     assert "FETCH" not in text_of("ij+j~ij", [(9, 1000), (1000,)])
     assert "FETCH" not in text_of("^i~i")
     softmax = text_of("(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij")
-    assert softmax.count("FETCH(&out") == 1
+    assert softmax.count("PREFETCH(&out") == 1

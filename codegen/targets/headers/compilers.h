@@ -4,6 +4,13 @@
 
 #include <string.h>
 
+/* whether the compiler has vectors, so that tiles are in registers */
+#ifdef __GNUC__
+#define HAS_VECTORS 1
+#else
+#define HAS_VECTORS 0
+#endif
+
 /* move a cache line nearer, to be written or read; any address will do */
 #ifdef __GNUC__
 #define PREFETCH(address, write) __builtin_prefetch(address, write)

@@ -37,6 +37,14 @@ static inline int thread(void)
 #endif
 }
 
+/* stands before a call that so many threads do together */
+#ifdef _OPENMP
+#define DO_PRAGMA(words) _Pragma(#words)
+#define IN_PARALLEL(count) DO_PRAGMA(omp parallel num_threads(count))
+#else
+#define IN_PARALLEL(count)
+#endif
+
 /* how many of a team share a loop: one, where there is little work or a loop inside has more iterations to share */
 static inline int shares(int team, int64_t iterations, double work, int inside)
 {

@@ -26,6 +26,8 @@ CHECKS = {
     "threads": """
         need(scratches(MOST_SCRATCH / MOST_THREADS) == MOST_THREADS && scratches(MOST_SCRATCH + 1) == 1);
         need(threads(0) >= 1 && thread() == 0);
+        IN_PARALLEL(1)
+        need(thread() == 0);
         need(shares(1, 100, 1e9, 0) == 1 && shares(4, 100, ENOUGH - 1.0, 0) == 1);
         need(shares(4, 100, ENOUGH, 0) == 4 && shares(4, 3, 1e9, 0) == 3 && shares(4, 6, 1e9, 1) == 1);
         need(share(100, 0) == 0 && share(100, 1) == 100);
@@ -157,7 +159,8 @@ CHECKS = {
         quad_past(start, from + 1);
         past_end();
         need(memcmp(start, from + 1, 16) == 0);
-        FETCH(to, 1);
+        PREFETCH(to, 1);
+        need(HAS_VECTORS);
         SCALAR;
     """,
     "vectors": """

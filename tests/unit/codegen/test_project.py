@@ -164,6 +164,19 @@ def test_compiles_without_a_warning_and_passes(
 
 
 @needs_make
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "large"])
+def test_passes_with_a_compiler_without_vectors(name: str, tmp_path: Path) -> None:
+    """Compilers of that kind do not say that they are GCC."""
+    build(PROGRAMS[name], tmp_path)
+    for file in ("model.c", "model_support.h"):
+        path = tmp_path / file
+        path.write_text(path.read_text().replace("__GNUC__", "NO_VECTORS"))
+    flags = "-O0 -std=c99 -Wall -Wextra -Werror -Wno-unknown-pragmas"
+    said = passes(tmp_path, "PORTABLE=1", f"CFLAGS={flags}")
+    assert re.search(r"^model: all \d+ tests passed$", said, re.MULTILINE)
+
+
+@needs_make
 @pytest.mark.skipif(not native.runs_here("neon"), reason=f"needs {native.ARM} and {native.QEMU}")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_passes_with_neon(name: str, tmp_path: Path) -> None:

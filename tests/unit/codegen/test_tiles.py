@@ -143,7 +143,7 @@ def emitted(text: str) -> str:
 
 def test_the_first_tile_fills_what_runs_along_the_lanes() -> None:
     product = emitted("ik*kj~ijk >> +ijk~ij")
-    assert "const int late_in1_copy = team < 2 && 64 * j + 63 < n_j;" in product
+    assert "const int late_in1_copy = il_HAS_VECTORS && team < 2 && 64 * j + 63 < n_j;" in product
     assert "late_in1_copy && i == 0" in product
     assert "late_" not in emitted("ik*jk~ijk >> +ijk~ij")  # the copy is a transposed one
 
