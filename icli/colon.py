@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, Error
 from ilang.core.record import record
 from ilang.core.suggestion import did_you_mean, nearest
 from ilang.icli.calls import SeenFunction
-from ilang.icli.session import ReplSession, Reply, Seen
+from ilang.icli.session import LAST, ReplSession, Reply, Seen, split_words
 from ilang.icli.shapes import parse_shape, shape_text, written_shapes
 
-SECONDS = 0.3
-"""The time for which ``:time`` measures."""
+if TYPE_CHECKING:
+    from ilang.core.explain.explanation import Explanation
+
+ARRAY_FILES = (".npy", ".npz", ".csv", ".json")
+WIDTH = 80
+"""Columns of a picture where no terminal has a width."""
 
 
 @record
@@ -159,39 +163,108 @@ def _explain(session: ReplSession, rest: str) -> Reply:
 
 
 def _time(session: ReplSession, rest: str) -> Reply:
-    run = _timed(session, rest)
-    run()
-    best, calls, begin = float("inf"), 0, time.perf_counter()
-    while time.perf_counter() - begin < SECONDS:
-        start = time.perf_counter()
-        run()
-        best = min(best, time.perf_counter() - start)
-        calls += 1
-    return Reply((f"{_duration(best)} at best of {calls} calls",))
+    from ilang.icli.timing import SECONDS, best_time, told
+
+    run, page = _timed(session, rest)
+    seconds, calls = best_time(run, SECONDS)
+    rows = (*page.inputs, *page.outputs)
+    dtype = "f64" if any(row.dtype == "f64" for row in rows) else "f32"
+    return Reply((told(seconds, calls, page.cost, dtype),))
 
 
-def _timed(session: ReplSession, text: str) -> Callable[[], object]:
-    """A function that runs a program on its arrays. Raises: CommandError E0819 (there are none)."""
+def _timed(session: ReplSession, text: str) -> tuple[Callable[[], object], Explanation]:
+    """A function that runs a program on its arrays, and its page. Raises: CommandError E0819 (there are none)."""
+    from ilang.core.pipeline import explain
+
     call = session.calls.read(text, session.arrays, session.is_array) if text else None
     if call is not None:
         given = session.given(call)
-        compiled = session.calls.session(call, given)
-        return lambda: compiled(*given)
+        compiled, seen = session.calls.session(call, given), session.calls.seen(call, given)
+        page = call.function.explain(seen.shapes, call.config).program
+        return lambda: compiled(*given), page
     subject, words = session.read(text) if text else (None, None)
     if subject is None or words is None:
         raise CommandError("E0819", ":time needs a program and its arrays", help=":time +ij~i x")
     arrays, component = session.values(subject.written_dtypes(), words), subject.component()
-    return lambda: component(*arrays)
+    page = explain(subject.graph, tuple(array.shape for array in arrays))
+    return lambda: component(*arrays, threads="auto"), page
 
 
-def _duration(seconds: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if scale <= seconds:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds * 1e9:.0f} ns"
+def _plot(session: ReplSession, rest: str) -> Reply:
+    """A picture of an array, or of the last result; into a file where one is named."""
+    from ilang.codegen.runtime.outputs import write_output
+    from ilang.icli.plot import PICTURE, plot_svg, plot_text
+
+    name, place, *more = [*split_words(rest or LAST), ""]
+    if more and more != [""]:
+        raise CommandError("E0806", f"`{more[0]}` is one too many", help=":plot x out.svg")
+    if name == LAST and LAST not in session.arrays:
+        raise CommandError("E0819", "there is no result yet", help=":plot x, or :plot x out.svg")
+    if not session.is_array(name):
+        message = f"`{name}` is no array, and :plot draws one"
+        raise CommandError("E0820", message, help=f"y = {name} x, then :plot y")
+    array = session.value(name)
+    if not place:
+        return Reply((plot_text(name, array, session.width() or WIDTH, session.colored),))
+    if not place.endswith(".svg"):
+        raise CommandError("E0812", f"{place} must end in .svg", help=f":plot {name} out.svg")
+    drawn = plot_svg(name, array).encode()
+    write_output(place, PICTURE, lambda stream: stream.write(drawn))
+    return Reply((f"{name} drawn in {place}",))
+
+
+def _edit(session: ReplSession, rest: str) -> Reply:
+    """A definition changed in an editor, as if it was typed anew."""
+    import click
+
+    if rest not in session.texts:
+        hint = did_you_mean(rest, tuple(session.texts), "define it first: sums = +ij~i")
+        raise CommandError("E0819", f"no definition is named {rest or '(empty)'}", help=hint)
+    try:
+        text = click.edit(session.texts[rest] + "\n", extension=".i")
+    except click.ClickException as trouble:
+        message = f"the editor did not run: {trouble.format_message()}"
+        raise CommandError("E0831", message, help="EDITOR=vi i repl names one") from None
+    if text is None or text.strip() == session.texts[rest].strip():
+        return Reply((f"{rest} is as it was",))
+    return session.feed(text.strip())
+
+
+def _undo(session: ReplSession, _rest: str) -> Reply:
+    changed = session.undo()
+    if changed is None:
+        raise CommandError("E0819", "there is nothing to undo", help=":names lists what there is")
+    return Reply((f"undone: {', '.join(changed)}",))
 
 
 def _save(session: ReplSession, rest: str) -> Reply:
+    """Definitions or arrays in a file."""
+    place, *names = rest.split() or [""]
+    if place.endswith(ARRAY_FILES):
+        return _save_arrays(session, place, names)
+    if names:
+        message = f"{place} takes all definitions, and {names[0]} is one too many"
+        raise CommandError("E0812", message, help=f"arrays go into :save x.npy {names[0]}")
+    return _save_definitions(session, place)
+
+
+def _save_arrays(session: ReplSession, place: str, names: list[str]) -> Reply:
+    from ilang.icli.results import ALONE, save
+
+    if not names:
+        raise CommandError("E0819", f"no array is named for {place}", help=f":save {place} x")
+    for name in names:
+        if name not in session.arrays:
+            hint = did_you_mean(name, tuple(session.arrays), ":names lists all")
+            raise CommandError("E0820", f"there is no array named `{name}`", help=hint)
+    if len(names) > 1 and place.endswith(ALONE):
+        other = f":save {place.rpartition('.')[0]}.npz {' '.join(names)}"
+        raise CommandError("E0812", f"{len(names)} arrays do not fit {place}", help=other)
+    save(place, [(name, session.arrays[name]) for name in names])
+    return Reply((f"{', '.join(names)} saved to {place}",))
+
+
+def _save_definitions(session: ReplSession, rest: str) -> Reply:
     from ilang.codegen.runtime.outputs import FileKind, write_output
     from ilang.core.notation.layout import format_module
     from ilang.core.source import Source
@@ -264,11 +337,14 @@ COMMANDS: dict[str, Colon] = {
     "shapes": Colon(PROGRAM, f"the tensors and extents {OF}", _stage("shapes")),
     "graph": Colon(PROGRAM, f"the assignments {OF}", _stage("graph")),
     "schedule": Colon(PROGRAM, f"the schedule {OF}", _stage("nests")),
-    "time": Colon("PROGRAM ARRAYS", "how long it runs", _time),
+    "time": Colon("PROGRAM ARRAYS", "how long it runs, and its share of this machine", _time),
     "shape": Colon("[32x64,64x16 | x=32|1 | off]", "the shapes of programs, and of inputs of an op or cd", _shape),
     "names": Colon("", "every array and definition", _names),
     "drop": Colon("NAME", "forget one", _drop),
-    "save": Colon("FILE", "write the definitions to a file", _save),
+    "plot": Colon("[ARRAY [out.svg]]", "draw an array, or the last result: a line, or a heat map", _plot),
+    "edit": Colon("NAME", "change a definition in $EDITOR", _edit),
+    "undo": Colon("", "take back what the last line named, defined or dropped", _undo),
+    "save": Colon("FILE [ARRAYS]", "write the definitions to a file, or arrays: :save y.npy y", _save),
     "load": Colon("FILE", "read definitions from a file", _load),
     "help": Colon("[WORD]", "this page, or a command, a sign or a name; so does ?WORD", _help),
     "quit": Colon("", "leave; so does Ctrl-D", _quit),

@@ -51,8 +51,13 @@ def _means(values: Sequence[float], count: int) -> list[float]:
     return [sum(values[begin:end]) / (end - begin) for begin, end in itertools.pairwise(ends)]
 
 
-def curve_svg(losses: Sequence[Point], held_back: Sequence[Point]) -> str:
-    """A drawing of losses by step, and of those of held-back data."""
+def curve_svg(
+    losses: Sequence[Point],
+    held_back: Sequence[Point],
+    names: tuple[str, str] = ("loss", "held back"),
+    across: str = "step",
+) -> str:
+    """A drawing of losses by step, and of those of held-back data; or of other values, with their names."""
     drawn = [[(x, y) for x, y in curve if math.isfinite(y)] for curve in (losses, held_back)]
     points = [*drawn[0], *drawn[1]] or [(0.0, 0.0)]
     left, right = min(x for x, _ in points), max(x for x, _ in points)
@@ -72,10 +77,10 @@ def curve_svg(losses: Sequence[Point], held_back: Sequence[Point]) -> str:
         f'<text x="{EDGE - 4}" y="{bottom + 4}" text-anchor="end">{low:.4g}</text>',
         f'<text x="{EDGE}" y="{bottom + 18}">{left:g}</text>',
         f'<text x="{end}" y="{bottom + 18}" text-anchor="end">{right:g}</text>',
-        f'<text x="{WIDE / 2:g}" y="{bottom + 18}" text-anchor="middle">step</text>',
+        f'<text x="{WIDE / 2:g}" y="{bottom + 18}" text-anchor="middle">{across}</text>',
     ]
-    names = (("loss", "steelblue"), ("held back", "darkorange"))
-    for n, ((name, color), curve) in enumerate(zip(names, drawn, strict=True)):
+    colors = ("steelblue", "darkorange")
+    for n, (name, color, curve) in enumerate(zip(names, colors, drawn, strict=True)):
         if curve:
             path = " ".join(map(place, curve))
             lines += [

@@ -69,6 +69,9 @@ ASKED = re.compile(r"\?\??\s*([^\s?/].*)|(\w+)\s*\?\??")
 SAID = {"help": ":help", "?": ":help", "exit": ":quit", "quit": ":quit"}
 """The commands that words of other shells mean, where they name nothing."""
 
+MOST_UNDONE = 100
+"""Lines that can be undone."""
+
 LAST = "_"
 """The name of the last result."""
 
@@ -110,9 +113,12 @@ class Reply:
 class ReplSession:
     """Arrays and definitions by name, and what the last line was about."""
 
-    def __init__(self, width: Callable[[], int | None] = lambda: None) -> None:
+    def __init__(
+        self, width: Callable[[], int | None] = lambda: None, colored: bool = False
+    ) -> None:
         """Start with nothing; ``width`` gives the columns that arrays are drawn in, or None."""
         self.width = width
+        self.colored = colored
         self.arrays: dict[str, Array] = {}
         self.texts: dict[str, str] = {}
         self.module = self._module({})
@@ -120,6 +126,7 @@ class ReplSession:
         self.shapes: Shapes | None = None
         self.last: Seen | SeenFunction | None = None
         self.waiting: dict[str, WaitingDefinition] = {}
+        self._before: list[tuple[dict[str, Array], dict[str, str]]] = []
 
     def feed(self, text: str) -> Reply:
         """Take one line, which may have several, and answer it; failures are answers too."""
@@ -128,15 +135,47 @@ class ReplSession:
             if not line or line.startswith("#"):
                 return Reply(())
             line = self._spelled(line)
-            if line.startswith(":"):
-                from ilang.icli.colon import command
+            before = dict(self.arrays), dict(self.texts)
+            try:
+                if line.startswith(":"):
+                    from ilang.icli.colon import command
 
-                reply = command(self, line)
-            else:
-                reply = self._line(line)
-            return self._settled(reply) if self.waiting else reply
+                    reply = command(self, line)
+                else:
+                    reply = self._line(line)
+                return self._settled(reply) if self.waiting else reply
+            finally:
+                if not line.startswith((":undo", ":edit")) and self._changed(before):
+                    self._before = [*self._before[1 - MOST_UNDONE :], before]
         except Exception as failure:
             return Reply((as_error(failure),), failed=True)
+
+    def _changed(self, before: tuple[dict[str, Array], dict[str, str]]) -> list[str]:
+        """The names that mean something else than before; the last result is none of them."""
+        arrays, texts = before
+        names = [*arrays, *self.arrays, *texts, *self.texts]
+        return [
+            name
+            for name in dict.fromkeys(names)
+            if name != LAST
+            and (
+                arrays.get(name) is not self.arrays.get(name)
+                or texts.get(name) != self.texts.get(name)
+            )
+        ]
+
+    def undo(self) -> list[str] | None:
+        """Let names mean what they meant before the last line that changed some; which, or None where none did.
+
+        What routines have trained stays trained.
+        """
+        if not self._before:
+            return None
+        before = self._before.pop()
+        changed = self._changed(before)
+        self.arrays, texts = before
+        self._have(self._module(texts), texts)
+        return changed
 
     def unfinished(self) -> Reply:
         """The errors of definitions that still wait, once no line follows."""
@@ -405,7 +444,7 @@ class ReplSession:
     def apply(self, subject: Subject, words: Sequence[str]) -> list[tuple[str, Array]]:
         """Run a component on arrays; its outputs by name."""
         arrays = self.values(subject.written_dtypes(), words)
-        answer: Any = subject.component()(*arrays)
+        answer: Any = subject.component()(*arrays, threads="auto")
         answers = answer if isinstance(answer, tuple) else (answer,)
         self.last = Seen(subject.graph, tuple(array.shape for array in arrays))
         names = subject.graph.output_names(subject.graph.outputs)

@@ -19,7 +19,7 @@ AT_ONCE = 1 << 16
 
 def run(request: Request, screen: Screen) -> int:
     """Read, answer, repeat: at a terminal with a prompt, else plainly, line by line."""
-    session = ReplSession(lambda: screen.width(sys.stdout))
+    session = ReplSession(lambda: screen.width(sys.stdout), screen.colored(sys.stdout))
     if request.operands:
         loaded = session.feed(f":load {request.operands[0]}")
         show(loaded, screen)

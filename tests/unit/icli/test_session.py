@@ -309,7 +309,7 @@ def test_stages_of_the_last_program(session: ReplSession) -> None:
     assert "for i in 0..3" in text(session.feed(":loops +ij~i w"))
     assert "+ij~i" in text(session.feed(":schedule"))
     assert "int" in text(session.feed(":c"))
-    assert "at best of" in text(session.feed(":time +ij~i x"))
+    assert "(best of" in text(session.feed(":time +ij~i x"))
 
 
 def test_saving_and_loading(tmp_path: Path) -> None:

@@ -1,0 +1,142 @@
+"""Commands of the REPL that time, draw, save, edit and undo."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from ilang.codegen.runtime.npy import Array
+from ilang.core.diagnostic import Error
+from ilang.icli.plot import plot_svg, plot_text
+from ilang.icli.session import ReplSession
+from ilang.icli.timing import duration
+
+
+@pytest.fixture
+def session() -> ReplSession:
+    session = ReplSession()
+    for line in ("x = [[1, 2], [3, 4]]", "y = [0, 1, 4]", "sums = +ij~i"):
+        session.feed(line)
+    return session
+
+
+def said(session: ReplSession, line: str) -> str:
+    reply = session.feed(line)
+    assert not reply.failed, reply.parts
+    return "\n".join(str(part) for part in reply.parts)
+
+
+def code(session: ReplSession, line: str) -> str:
+    (part,) = session.feed(line).parts
+    assert isinstance(part, Error)
+    assert part.help
+    return part.code
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+@pytest.mark.parametrize("line", [":time sums x", ":time +ij~i x", ":t -ij~ij x", ":time twice x"])
+def test_time_says_how_much_of_the_machine(line: str, session: ReplSession) -> None:
+    session.feed("op twice(x) = 2 *. x")
+    speed = r"[\d.e+]+ [kMGT]?(B/s|FLOP/s)"
+    form = rf"[\d.e+]+ (ns|µs|ms|s), {speed}, \d+ % of this machine, limited by .+\(best of \d+ calls?\)"
+    assert re.fullmatch(form, said(session, line).replace("   ", " "))
+
+
+def test_durations() -> None:
+    assert [duration(each) for each in (2.5, 0.207, 3.14e-6, 5e-9)] == [
+        "2.5 s",
+        "207 ms",
+        "3.14 µs",
+        "5 ns",
+    ]
+
+
+def test_a_vector_is_drawn_as_a_line(session: ReplSession) -> None:
+    lines = said(session, ":plot y").splitlines()
+    assert lines[0] == "y  3  0 to 4"
+    assert lines[1].endswith("█")
+    assert len(lines) == 7
+
+
+def test_a_matrix_is_drawn_as_a_heat_map(session: ReplSession) -> None:
+    assert said(session, ":plot x").splitlines() == ["x  2×2  1 to 4", "  ░░", "▓▓██"]
+    colored = plot_text("x", np.array([[0.0, np.nan]]), 80, colored=True)
+    assert "\x1b[48;5;17m  \x1b[0m? " in colored.replace("\n", " ")
+
+
+def test_large_arrays_are_joined() -> None:
+    lines = plot_text("x", np.random.default_rng(1).random((1000, 3000)), 60, False).splitlines()
+    assert len(lines) == 25
+    assert max(map(len, lines[1:])) <= 60
+    stripes = np.tile(np.repeat([0.0, 1.0], 500), (48, 1))
+    assert set(plot_text("x", stripes, 21, False).splitlines()[1:]) == {" " * 10 + "█" * 10}
+
+
+@pytest.mark.parametrize(
+    "array", [np.arange(5), np.eye(3), np.full((2, 2), np.nan), np.ones((300, 400)), np.ones(1)]
+)
+def test_pictures_are_whole(array: Array) -> None:
+    ElementTree.fromstring(plot_svg("x", array))
+    assert plot_text("x", array, 80, False)
+
+
+def test_a_picture_goes_into_a_file(session: ReplSession, tmp_path: Path) -> None:
+    place = tmp_path / "x.svg"
+    assert said(session, f":plot x {place}") == f"x drawn in {place}"
+    assert said(session, f":plot y {place}") == f"y drawn in {place}"
+    assert "position" in place.read_text("utf-8")
+    place.write_text("mine", "utf-8")
+    assert code(session, f":plot x {place}") == "E0768"
+    assert code(session, f":plot x {tmp_path}/x.png") == "E0812"
+    assert code(session, ":plot") == "E0819"
+    assert code(session, ":plot sums") == "E0820"
+    assert code(session, ":plot rand:2x2x2") == "E0779"
+    session.feed("sums x")
+    assert said(session, ":plot").startswith("_  2  3 to 7")
+
+
+def test_arrays_are_saved(session: ReplSession, tmp_path: Path) -> None:
+    assert said(session, f":save {tmp_path}/x.npy x") == f"x saved to {tmp_path}/x.npy"
+    said(session, f":save {tmp_path}/x.npz x y")
+    said(session, f":save {tmp_path}/x.csv x")
+    assert np.load(tmp_path / "x.npy").tolist() == [[1, 2], [3, 4]]
+    assert sorted(np.load(tmp_path / "x.npz")) == ["x", "y"]
+    assert (tmp_path / "x.csv").read_text("utf-8") == "1,2\n3,4\n"
+    assert code(session, f":save {tmp_path}/x.npy") == "E0819"
+    assert code(session, f":save {tmp_path}/x.npy x y") == "E0812"
+    assert code(session, f":save {tmp_path}/x.npy z") == "E0820"
+    assert code(session, f":save {tmp_path}/m.i x") == "E0812"
+    assert said(session, f":save {tmp_path}/m.i") == f"1 definition saved to {tmp_path}/m.i"
+
+
+def test_undo(session: ReplSession) -> None:
+    session.feed("x = [5]")
+    session.feed("+i~. x")
+    session.feed("sums = >ij~i")
+    session.feed("nonsense")
+    session.feed(":drop y")
+    assert said(session, ":undo") == "undone: y"
+    assert session.arrays["y"].tolist() == [0, 1, 4]
+    assert said(session, ":undo") == "undone: sums"
+    assert session.texts["sums"] == "sums = +ij~i"
+    assert said(session, ":undo") == "undone: x"
+    assert said(session, "sums x").endswith("[3. 7.]\n")
+    for _ in range(3):
+        said(session, ":undo")
+    assert not session.names() - {"_"}
+    assert code(session, ":undo") == "E0819"
+
+
+def test_edit(session: ReplSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDITOR", "sed -i 's/+/>/'")
+    monkeypatch.delenv("VISUAL", raising=False)
+    assert said(session, ":edit sums") == "sums(in0[i,j]) -> [i]"
+    assert session.texts["sums"] == "sums = >ij~i"
+    assert said(session, ":undo") == "undone: sums"
+    monkeypatch.setenv("EDITOR", "true")
+    assert said(session, ":edit sums") == "sums is as it was"
+    monkeypatch.setenv("EDITOR", "false")
+    assert code(session, ":edit sums") == "E0831"
+    assert code(session, ":edit x") == "E0819"
