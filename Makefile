@@ -19,6 +19,7 @@
 #   make growth          how the work grows with the size of a program, stage by stage
 #   make bench           time our programs beside NumPy and whatever else .venv has (ARGS='--help' lists options)
 #   make bench-page      the same, and rewrite the tables of docs/benchmarks.md
+#   make man             write docs/i.1, the manual page, out of the commands
 #   make clean           remove what was made, .venv included
 
 PYTHON ?= python3
@@ -46,7 +47,7 @@ find_cc = found=; \
 	  CC="$(CURDIR)/$(BIN)/zig-cc"; export CC; \
 	fi
 
-.PHONY: help demo test test-all check commands fuzz fuzz-notations fuzz-texts fuzz-tensors fuzz-schedules einsum-tests matrix accuracy counts growth bench bench-page clean
+.PHONY: help demo test test-all check commands fuzz fuzz-notations fuzz-texts fuzz-tensors fuzz-schedules einsum-tests matrix accuracy counts growth bench bench-page man clean
 
 # The first target: what a bare `make` does. The list is the comment that opens this file.
 help:
@@ -118,6 +119,9 @@ $(READY): pyproject.toml
 	@echo "Installing ilang and its developer tools into .venv"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
+
+man: $(READY)
+	$(BIN)/python -m ilang.icli.manual docs/i.1
 
 clean:
 	rm -rf .venv build dist out *.egg-info .mypy_cache .pytest_cache .ruff_cache

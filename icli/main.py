@@ -32,6 +32,10 @@ COMMANDS = {
     "tune": ("ilang.icli.commands.tune", "Time schedules, and print the fastest one"),
     "repl": ("ilang.icli.commands.repl", "Run programs line by line"),
     "fmt": ("ilang.icli.commands.fmt", "Format a file"),
+    "doctor": (
+        "ilang.icli.commands.doctor",
+        "Look at what programs need: compilers, OpenMP, the cache, a GPU",
+    ),
     "completion": (
         "ilang.icli.commands.completion",
         "Print the completion script of bash, zsh or fish",

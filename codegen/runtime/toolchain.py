@@ -101,6 +101,12 @@ def build(text: str, folder: Path, recipe: Recipe) -> bytes:
         _refused.update((compiler, flag) for flag in dropped)
 
 
+def has_openmp(folder: Path) -> bool:
+    """Whether the compiler of C knows OpenMP; a small program is compiled in a folder. Raises: ToolError."""
+    build("int one(void) { return 1; }\n", folder, library_recipe(threads=True))
+    return (find_compiler(), OPENMP) not in _refused
+
+
 def build_test(folder: Path, sources: Sequence[str], *, sanitize: bool = True) -> bool:
     """Compile C files of a folder to the program ``test``; whether it has sanitizers, as where the compiler has them.
 

@@ -120,6 +120,7 @@ OPTIONS: dict[str, dict[str, Sequence[str]]] = {
         "--json": FLAG,
     },
     "repl": {},
+    "doctor": {"--json": FLAG},
     "completion": {},
 }
 """Every option of every command, with the values that are tried; a test compares it with the options that there are."""
@@ -170,6 +171,7 @@ def commands(sample: Path) -> list[list[str]]:
         "run": [str(sample), *given(sample)],
         "train": [str(sample), "--data", "d.npz", "--batch", "4"],
         "completion": [("bash", "zsh", "fish", "none")[SAMPLES.index(sample) % 4]],
+        "doctor": [],
     }
     words = [["run", str(sample), *given(sample)[1:]]]
     for command, options in OPTIONS.items():
