@@ -12,7 +12,8 @@ from ilang.core.notation.reader import COMBINATORS, DEFINITION_HELP, RESERVED
 from ilang.core.source import Source, Span
 from ilang.core.suggestion import nearest
 from ilang.icli.foreign import UnknownNameError, spelled
-from ilang.icli.session import BINDS, CALLS, WHERE, ReplSession, array_in_program, split_words
+from ilang.icli.lines import WHERE, split_words
+from ilang.icli.session import BINDS, CALLS, ReplSession, array_in_program
 
 FAMILIES = ("E01", "E02", "E04", "E072")
 """Errors that a line may give only because it is in another spelling."""

@@ -112,7 +112,8 @@ class Calls:
         Raises:
             Error: what is wrong with the expression.
         """
-        from ilang.icli.session import CALLS, split_words
+        from ilang.icli.lines import split_words
+        from ilang.icli.session import CALLS
 
         if not self.heads:
             return None

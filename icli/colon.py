@@ -9,7 +9,8 @@ from ilang.core.diagnostic import CommandError, Error
 from ilang.core.record import record
 from ilang.core.suggestion import did_you_mean, nearest
 from ilang.icli.calls import SeenFunction
-from ilang.icli.session import LAST, ReplSession, Reply, Seen, split_words
+from ilang.icli.lines import split_words
+from ilang.icli.session import LAST, ReplSession, Reply, Seen
 from ilang.icli.shapes import parse_shape, shape_text, written_shapes
 
 if TYPE_CHECKING:

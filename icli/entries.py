@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 from ilang.core.notation.lines import without_comments
 from ilang.core.notation.reader import COMBINATORS
 from ilang.icli.calls import defined_name
-from ilang.icli.session import BINDS, DEFINES, goes_on, open_bracket, split_words
+from ilang.icli.lines import goes_on, open_bracket, split_words
+from ilang.icli.session import BINDS, DEFINES
 
 PAIRS = (("(", ")"), ("[", "]"), ("{", "}"))
 STARTS = re.compile(r"\s*(?:\$ )?i repl(?: .*)?")

@@ -14,6 +14,8 @@ from ilang.icli.command import CommandOperand, Option
 from ilang.icli.group import GROUP
 from ilang.icli.main import COMMANDS
 
+MOST_CHOICES = 12
+"""Words that an option takes, which a page lists."""
 STATUSES = (
     ("0", "done"),
     ("1", "there is a mistake in the program or its data"),
@@ -62,7 +64,11 @@ def _command(name: str, command: click.Command, context: click.Context) -> Itera
     yield f".SS i {name} {_escaped(' '.join(operands))}".rstrip()
     yield _escaped(command.help or "")
     for each in command.params:
-        record = each.get_help_record(context) if isinstance(each, Option) else None
+        if not isinstance(each, Option):
+            continue
+        record = each.get_help_record(context)
+        if record is not None and isinstance(each.takes, tuple) and MOST_CHOICES < len(each.takes):
+            record = record[0], f"{each.help}; --help lists all"
         if record is not None:
             yield from _list([record])
     for paragraph in (command.epilog or "").split("\n\n"):

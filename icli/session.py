@@ -24,7 +24,6 @@ from ilang.core.diagnostic import (
     CommandError,
     Error,
     ModuleError,
-    NotationError,
     Note,
     ScheduleError,
     ShapeError,
@@ -32,20 +31,18 @@ from ilang.core.diagnostic import (
 )
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import DISCARD, Module, Name, postorder
-from ilang.core.notation.lines import BEGINS_FUNCTION, without_comments
+from ilang.core.notation.lines import without_comments
 from ilang.core.notation.reader import (
-    BLANKS,
     COMBINATORS,
-    KNOWN,
     RESERVED,
     TYPES,
-    UNFINISHED,
 )
 from ilang.core.record import record, replace
 from ilang.core.source import Source, Span
 from ilang.icli.calls import Calls, RunRequest, SeenFunction, defined_name
 from ilang.icli.definitions import checked_line
 from ilang.icli.failure import as_error
+from ilang.icli.lines import WHERE, refuse_open, split_words
 from ilang.icli.literal import is_array, looks_literal
 from ilang.icli.programs import Subject, defined, expressed
 from ilang.icli.shapes import parse_shape
@@ -57,7 +54,6 @@ if TYPE_CHECKING:
 
     Results = list[tuple[str, Array]]
 
-WHERE = "<repl>"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 BINDS = re.compile(rf"\s*({NAME}(?:\s*,\s*{NAME})*)\s*=(?![=>~])(.*)", re.DOTALL)
 DEFINES = re.compile(rf"\s*({NAME})\s*\([^~=]*\)\s*=(?!=)", re.DOTALL)
@@ -74,9 +70,6 @@ MOST_UNDONE = 100
 
 LAST = "_"
 """The name of the last result."""
-
-POSSIBLE = KNOWN | frozenset("[]{};")
-"""Every character that a program or an array may hold."""
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -197,7 +190,7 @@ class ReplSession:
         return line if word in self.names() else SAID.get(word, line)
 
     def _line(self, line: str) -> Reply:
-        _refuse_open(line)
+        refuse_open(line)
         code = without_comments(line).rstrip()
         try:
             return self._answer(line, code)
@@ -553,65 +546,9 @@ def array_in_program(span: Span) -> ModuleError:
     )
 
 
-def split_words(text: str, separator: str = "") -> list[str]:
-    """Words at blanks (or at a separator) outside brackets."""
-    words, word, depth = [], "", 0
-    for c in text:
-        depth += (c in "([") - (c in ")]")
-        if depth <= 0 and (c == separator if separator else c.isspace()):
-            words.append(word.strip())
-            word = ""
-        else:
-            word += c
-    return [word for word in (*words, word.strip()) if word]
-
-
-def goes_on(text: str) -> bool:
-    """Whether a line needs another one: an open bracket, or a combinator at its end."""
-    if text.endswith("\n") or text.lstrip().startswith(":"):
-        return False
-    if not "".join(text.split()).isprintable():  # an error whatever follows
-        return False
-    code = without_comments(text)
-    is_function = BEGINS_FUNCTION.match(code.lstrip()) is not None
-    if not is_function and not POSSIBLE.issuperset(code):
-        return False
-    end = code.rstrip()
-    is_open = open_bracket(code) >= 0 or end.endswith(COMBINATORS)
-    return is_open or (is_function and re.search(UNFINISHED, end) is not None)
-
-
-def open_bracket(code: str) -> int:
-    """The place of the last bracket that is never closed, or -1; ``code`` has no comments."""
-    waiting: list[int] = []
-    quote, last = "", ""
-    for at, c in enumerate(code):
-        if quote:
-            quote = "" if c == quote else quote
-        elif c == '"' or (c == "'" and last == "("):
-            quote = c
-        elif c in "([{":
-            waiting.append(at)
-        elif c in ")]}" and (not waiting or code[waiting.pop()] + c not in ("()", "[]", "{}")):
-            return -1
-        last = c if c not in BLANKS else last
-    return waiting[-1] if waiting else -1
-
-
 def _refuse_repeated(names: Sequence[str]) -> None:
     """Refuse to bind two outputs to one name."""
     for name in names:
         if name != DISCARD and names.count(name) > 1:
             message = f"`{name}` names an output already"
             raise ModuleError("E0423", message, help="a value has a name of its own")
-
-
-def _refuse_open(line: str) -> None:
-    """Refuse a line that ended inside a bracket, unless a character in it is the first trouble."""
-    code = without_comments(line)
-    at = open_bracket(code)
-    if at >= 0 and POSSIBLE.issuperset(code):
-        span = Span(Source(WHERE, line), at, at + 1)
-        message = f"the `{line[at]}` on line {span.line_number()} is never closed"
-        help_line = "close it, or begin a new line: a line goes on while a bracket is open"
-        raise NotationError("E0110", message, span, help_line)

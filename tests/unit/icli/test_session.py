@@ -8,7 +8,8 @@ import pytest
 
 from ilang.core.diagnostic import Error
 from ilang.core.explain.explanation import Explanation
-from ilang.icli.session import ReplSession, Reply, goes_on, split_words
+from ilang.icli.lines import goes_on, split_words
+from ilang.icli.session import ReplSession, Reply
 
 MATMUL = "ik*kj~ijk >> +ijk~ij"
 

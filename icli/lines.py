@@ -1,0 +1,70 @@
+"""Lines of the REPL as text: their words, and the brackets that they leave open."""
+
+from __future__ import annotations
+
+import re
+
+from ilang.core.diagnostic import NotationError
+from ilang.core.notation.lines import BEGINS_FUNCTION, without_comments
+from ilang.core.notation.reader import BLANKS, COMBINATORS, KNOWN, UNFINISHED
+from ilang.core.source import Source, Span
+
+WHERE = "<repl>"
+POSSIBLE = KNOWN | frozenset("[]{};")
+"""Every character that a program or an array may hold."""
+
+
+def split_words(text: str, separator: str = "") -> list[str]:
+    """Words at blanks (or at a separator) outside brackets."""
+    words, word, depth = [], "", 0
+    for c in text:
+        depth += (c in "([") - (c in ")]")
+        if depth <= 0 and (c == separator if separator else c.isspace()):
+            words.append(word.strip())
+            word = ""
+        else:
+            word += c
+    return [word for word in (*words, word.strip()) if word]
+
+
+def goes_on(text: str) -> bool:
+    """Whether a line needs another one: an open bracket, or a combinator at its end."""
+    if text.endswith("\n") or text.lstrip().startswith(":"):
+        return False
+    if not "".join(text.split()).isprintable():  # an error whatever follows
+        return False
+    code = without_comments(text)
+    is_function = BEGINS_FUNCTION.match(code.lstrip()) is not None
+    if not is_function and not POSSIBLE.issuperset(code):
+        return False
+    end = code.rstrip()
+    is_open = open_bracket(code) >= 0 or end.endswith(COMBINATORS)
+    return is_open or (is_function and re.search(UNFINISHED, end) is not None)
+
+
+def open_bracket(code: str) -> int:
+    """The place of the last bracket that is never closed, or -1; ``code`` has no comments."""
+    waiting: list[int] = []
+    quote, last = "", ""
+    for at, c in enumerate(code):
+        if quote:
+            quote = "" if c == quote else quote
+        elif c == '"' or (c == "'" and last == "("):
+            quote = c
+        elif c in "([{":
+            waiting.append(at)
+        elif c in ")]}" and (not waiting or code[waiting.pop()] + c not in ("()", "[]", "{}")):
+            return -1
+        last = c if c not in BLANKS else last
+    return waiting[-1] if waiting else -1
+
+
+def refuse_open(line: str) -> None:
+    """Refuse a line that ended inside a bracket, unless a character in it is the first trouble."""
+    code = without_comments(line)
+    at = open_bracket(code)
+    if at >= 0 and POSSIBLE.issuperset(code):
+        span = Span(Source(WHERE, line), at, at + 1)
+        message = f"the `{line[at]}` on line {span.line_number()} is never closed"
+        help_line = "close it, or begin a new line: a line goes on while a bracket is open"
+        raise NotationError("E0110", message, span, help_line)
