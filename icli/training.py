@@ -7,7 +7,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from ilang.codegen.runtime.outputs import FileKind, begins_with
 from ilang.core.diagnostic import DataError
 from ilang.core.record import entity, record
+from ilang.icli.checkpoints import CheckpointWriter
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.batches import Batches
@@ -51,7 +52,8 @@ class Job:
     """A job of training: what to train, on what, for how long; where checkpoints go.
 
     ``held_back`` gives the loss of held-back data; ``debug`` looks for the expression that a loss that is no number
-    comes from. ``speaks`` is whether this process writes checkpoints and logs: of several ranks one does.
+    comes from. ``speaks`` is whether this process writes checkpoints and logs: of several ranks one does. A checkpoint
+    is written after each ``every`` epochs, and after the last one.
     """
 
     session: Session
@@ -62,6 +64,7 @@ class Job:
     log: IO[str] | None
     debug: bool
     speaks: bool = True
+    every: int = 1
 
 
 class StoppedError(Exception):
@@ -85,6 +88,7 @@ class Training:
         self.losses: list[tuple[float, float]] = []
         self.held_back: list[tuple[float, float]] = []
         self._stop = False
+        self._writer = CheckpointWriter(job.place)
 
     def run(self) -> None:
         """Train to the end.
@@ -95,8 +99,14 @@ class Training:
         batches = self.job.batches
         first, within = divmod(self.done, batches.count)
         with self._interruptible():
-            for epoch in range(first, self.job.epochs):
-                self._epoch(epoch, within if epoch == first else 0)
+            try:
+                for epoch in range(first, self.job.epochs):
+                    self._epoch(epoch, within if epoch == first else 0)
+            except BaseException:
+                with suppress(DataError):  # what ended training is told
+                    self._writer.flush()
+                raise
+            self._writer.flush()
 
     def _epoch(self, number: int, start: int) -> None:
         job, losses = self.job, []
@@ -111,14 +121,16 @@ class Training:
             self.report.step(self.done, loss)
             if self._stop:
                 self.save()
+                self._writer.flush()
                 raise StoppedError
-        seconds = time.perf_counter() - began
         held_back = job.held_back() if job.held_back is not None else None
         if held_back is not None:
             self.held_back.append((self.done, held_back))
         mean = sum(losses) / len(losses) if losses else None
         examples = (job.batches.count - start) * job.batches.size
-        self.save()
+        if (number + 1) % job.every == 0 or number + 1 == job.epochs:
+            self.save()
+        seconds = time.perf_counter() - began
         entry = {"epoch": number + 1, "loss": mean, "held_back": held_back, "seconds": seconds}
         self._log({key: value for key, value in entry.items() if value is not None})
         self.report.epoch(Epoch(number + 1, mean, held_back, seconds, examples))
@@ -143,10 +155,14 @@ class Training:
         )
 
     def save(self) -> None:
-        """Write a checkpoint: where training is, beside parameters and state."""
+        """Have a checkpoint written: where training is, beside parameters and state."""
         if self.job.speaks:
             notes = {"steps": str(self.done), "batches": str(self.job.batches.count)}
-            self.job.session.save(self.job.place, notes)
+            self._writer.save(self.job.session.snapshot(notes))
+
+    def flush(self) -> None:
+        """Wait until every checkpoint is written."""
+        self._writer.flush()
 
     def _log(self, entry: Mapping[str, object]) -> None:
         if self.job.log is not None:

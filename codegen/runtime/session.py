@@ -31,7 +31,7 @@ from ilang.codegen.runtime.arguments import (
     shown,
     widened_array,
 )
-from ilang.codegen.runtime.checkpoint import DEFINITION, read, write
+from ilang.codegen.runtime.checkpoint import DEFINITION, Checkpoint, read, write
 from ilang.codegen.runtime.concurrency import lock_of_runs, signals_held
 from ilang.codegen.runtime.files import path_text
 from ilang.codegen.runtime.given_shapes import rows_of_extents
@@ -488,15 +488,27 @@ class Session:
         Raises:
             DataError: E0725 (no path), E0731, E0732 (the file cannot be written), E0768 (another file is there).
         """
-        options = self._options
         check_is(
             notes, (Mapping, NoneType), "E0716", "notes are texts by name", 'notes={"at": "3"}'
         )
         with self.lock:  # until all is written: the run after the next one writes into these arrays
-            arrays = {path: self.parameters.now(path) for path in self.parameters}
-            arrays |= {f"{STATE}{path}": self.state.now(path) for path in self.state}
-            standard = {DEFINITION: options.name, "runs": str(self.runs), "seed": str(options.seed)}
-            write(path_text(path), arrays, {**standard, **(notes or {})})
+            checkpoint = self._checkpoint(notes or {})
+            write(path_text(path), checkpoint.arrays, checkpoint.notes)
+
+    def snapshot(self, notes: Mapping[str, str]) -> Checkpoint:
+        """A checkpoint as ``save`` would write it now, in arrays of its own."""
+        with self.lock:
+            checkpoint = self._checkpoint(notes)
+            copies = {path: array.copy() for path, array in checkpoint.arrays.items()}
+            return Checkpoint(copies, checkpoint.notes)
+
+    def _checkpoint(self, notes: Mapping[str, str]) -> Checkpoint:
+        """The arrays of now, and notes on them."""
+        options = self._options
+        arrays = {path: self.parameters.now(path) for path in self.parameters}
+        arrays |= {f"{STATE}{path}": self.state.now(path) for path in self.state}
+        standard = {DEFINITION: options.name, "runs": str(self.runs), "seed": str(options.seed)}
+        return Checkpoint(arrays, {**standard, **notes})
 
     def load(self, path: str | os.PathLike[str]) -> Mapping[str, str]:
         """Replace parameters and state by those of a file; its notes. Runs go on as those of the session that wrote it.

@@ -14,11 +14,13 @@ from ilang.core.ir.syntax import Module
 from ilang.core.suggestion import did_you_mean
 from ilang.icli.command import (
     CONFIG,
+    THREADS,
     Command,
     CommandOperand,
     Option,
     Request,
     seed_of,
+    threads_of,
     whole_number,
 )
 from ilang.icli.definitions import NOTHING_RETURNED, config_of, files_read, heads_of, used_in
@@ -80,7 +82,8 @@ def _train(
     with ExitStack() as stack:
         log = stack.enter_context(_log(settings)) if speaks and settings.log else None
         epochs, place, debug = settings.epochs, settings.place, settings.debug
-        job = Job(session, batches, epochs, place, held_back, log, debug, speaks)
+        every = settings.save_every
+        job = Job(session, batches, epochs, place, held_back, log, debug, speaks, every)
         training = Training(job, _report(screen, job, done, stack), done)
         try:
             training.run()
@@ -151,6 +154,7 @@ def _tell_nothing_left(training: Training, settings: _Settings, screen: Screen) 
     )
     if file_at(place) != file_at(resumed):
         training.save()
+        training.flush()
         screen.write(f"{training.done} steps; {place}\n")
 
 
@@ -180,12 +184,14 @@ def _log(settings: _Settings) -> IO[str]:
 
 
 def _report(screen: Screen, job: Job, done: int, stack: ExitStack) -> Report:
-    from ilang.icli.progress import Bar, EpochLines, Nothing
+    from ilang.icli.progress import EpochLines, Nothing
 
     if not job.speaks:
         return Nothing()
     if not is_terminal(sys.stderr) or not screen.colored(sys.stderr):
         return EpochLines(screen, job.epochs)
+    from ilang.icli.bar import Bar
+
     bar = Bar(screen, job.epochs, job.epochs * job.batches.count, done, job.batches.size)
     stack.callback(bar.close)
     return bar
@@ -226,8 +232,11 @@ class _Settings:
         self.epochs = whole_number(request, "--epochs", 1)
         self.batch = whole_number(request, "--batch", 32)
         self.seed = seed_of(request)
-        self.threads = whole_number(request, "--threads", 1)
+        self.save_every = whole_number(request, "--save-every", 1)
         self.ranks = whole_number(request, "--ranks", 1)
+        self.threads = threads_of(request)
+        if self.ranks > 1 and not request.has("--threads"):
+            self.threads = 1  # the ranks have the cores
         self.config = config_of(request.all("--config"), [head])
         self.resumed = request.one("--resume")
         stem = os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
@@ -413,13 +422,14 @@ COMMAND = Command(
         Option(("--val",), "DATA", "Validation data: print its loss after each epoch", "array"),
         Option(("--save",), "FILE", "Write checkpoints to this file, .safetensors or .npz; default: FILE.safetensors",
                "array"),
+        Option(("--save-every",), "N", "Write a checkpoint after every N epochs, and after the last one; default: 1"),
         Option(("--resume",), "FILE", "Continue from a checkpoint, as if training had never stopped", "array"),
         Option(("--seed",), "N", "Seed of the initial parameters and of the order of examples; default: 0"),
         Option(("--no-shuffle",), None, "Keep the examples in the order of the data"),
         Option(("--log",), "FILE", "Write a line of JSON for each step and each epoch"),
         Option(("--curve",), "FILE", "Draw the loss as an SVG picture"),
         Option(("--debug-nan",), None, "When the loss becomes inf or nan, find the expression that caused it; slower"),
-        Option(("--threads",), "N", "How many cores a step may use; default: 1"),
+        THREADS,
         Option(("--ranks",), "N", "How many processes share each batch, through MPI; default: 1"),
         Option(("--target",), "TARGET", "Where to run; numpy is the slow reference", ("c", "numpy", "cuda")),
         Option(("--emulate",), None, "With --target cuda: emulate the GPU on the CPU, slowly"),

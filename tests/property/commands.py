@@ -70,6 +70,7 @@ OPTIONS: dict[str, dict[str, Sequence[str]]] = {
         "--config": ("lr=0.1",),
         "--val": ("v.npz", "x=none.npy"),
         "--save": ("new.npz", "new.safetensors", "no/new.npz"),
+        "--save-every": ("2", "0"),
         "--resume": ("old.npz", "d.npz", "none.npz"),
         "--seed": ("1",),
         "--no-shuffle": FLAG,

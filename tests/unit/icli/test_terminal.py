@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
@@ -230,3 +231,23 @@ def test_long_answers_go_through_a_pager(tmp_path: Path, monkeypatch: pytest.Mon
     terminal.prompt()
     terminal.send(b"\x04")
     assert terminal.status() == 0
+
+
+def test_lines_of_epochs_take_one_place(tmp_path: Path) -> None:
+    (tmp_path / "m.i").write_text(
+        'op f(x) = "w" *. x\n'
+        "cd step(x, t; lr = 0.1) {\n"
+        '  d = f(x) - t\n  loss = d *. d ++ "...|... => 0"\n  backprop(loss)\n'
+        "  for p in params(loss) { p =- lr *. p.grad }\n  return loss\n}\n"
+    )
+    np.savez(tmp_path / "d.npz", x=np.ones((8, 1), np.float32), t=np.ones((8, 1), np.float32))
+    place = tmp_path / "c.safetensors"
+    tokens = ("--data", f"{tmp_path}/d.npz", "--batch", "8", "--epochs", "5", "--save", str(place))
+    terminal = Terminal("train", f"{tmp_path}/m.i", *tokens, home=tmp_path)
+    shown = terminal.rest()
+    assert terminal.status() == 0
+    kept = re.split(r"\x1b\[\d*[A-Z]", shown)[-1]
+    assert kept.startswith("epoch 5 of 5   loss ")
+    assert kept.count(" of 5") == 1
+    assert "examples/s\r\n" in kept
+    assert place.exists()
