@@ -6,7 +6,7 @@ Example, where axis 1 becomes 2·axis 1 + 3 (``reindexed``):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Looked, axis_index
 from ilang.core.ir.ids import ValueId
@@ -96,13 +96,17 @@ def ordered(shaped: Shaped) -> Shaped:
     """The program without what nothing reads, inputs first, each value after those that it reads."""
     order = dict.fromkeys(shaped.inputs)
     below = parts_first(shaped.outputs, lambda value: sources(shaped.nodes[value]), {*order})
-    order |= dict.fromkeys(below)
-    number = {value: ValueId(n) for n, value in enumerate(order)}
+    return in_order(shaped, (order | dict.fromkeys(below)).keys())
+
+
+def in_order(shaped: Shaped, values: Collection[ValueId]) -> Shaped:
+    """The program of some of its values, in an order."""
+    number = {value: ValueId(n) for n, value in enumerate(values)}
     rows = (each for each in shaped.rows if each.value in number)
     return replace(
         shaped,
-        nodes=tuple(renumbered(shaped.nodes[value], number) for value in order),
-        tensors=tuple(shaped.tensors[value] for value in order),
+        nodes=tuple(renumbered(shaped.nodes[value], number) for value in values),
+        tensors=tuple(shaped.tensors[value] for value in values),
         inputs=tuple(number[value] for value in shaped.inputs),
         outputs=tuple(number[value] for value in shaped.outputs),
         rows=tuple(replace(each, value=number[ValueId(each.value)]) for each in rows),

@@ -7,6 +7,7 @@ begins with one of these. Comments run from ``#`` to the end of the line.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ilang.core.notation.reader import BLANKS, COMBINATORS, UNFINISHED, Reader
 
@@ -68,18 +69,23 @@ def _brackets(line: str, depth: int) -> int:
     """The number of brackets that are open after a line."""
     if not any(c in line for c in "()[]{}"):
         return depth
+    depths = [after for _, after in brackets(line, 0, len(line), depth)]
+    return depths[-1] if depths else depth
+
+
+def brackets(text: str, start: int, end: int, depth: int = 0) -> Iterator[tuple[int, int]]:
+    """The place of every bracket outside of quotes, and how many brackets are open after it."""
     quote, last = "", ""
-    for c in line:
+    for at in range(start, end):
+        c = text[at]
         if quote:
             quote = "" if c == quote else quote
         elif c == '"' or (c == "'" and last == "("):
             quote = c
-        elif c in "([{":
-            depth += 1
-        elif c in ")]}":
-            depth = max(0, depth - 1)
+        elif c in "()[]{}":
+            depth = depth + 1 if c in "([{" else max(0, depth - 1)
+            yield at, depth
         last = c if c not in BLANKS else last
-    return depth
 
 
 def divided(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Container
 
+from ilang.core.notation.lines import brackets
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, QUOTED, WORD, WORD_START, Reader
 from ilang.core.ops import ARGUMENTS
 
@@ -126,21 +127,8 @@ def past_member(reader: Reader, start: int) -> int:
 
 def past_bracket(reader: Reader, start: int) -> int:
     """Past the bracket that closes the one at ``start``; -1 if none does."""
-    depth, quote, last = 0, "", ""
-    for at in range(start, reader.end):
-        c = reader.text[at]
-        if quote:
-            quote = "" if c == quote else quote
-        elif c == '"' or (c == "'" and last == "("):
-            quote = c
-        elif c in "([{":
-            depth += 1
-        elif c in ")]}":
-            depth -= 1
-            if not depth:
-                return at + 1
-        last = c if c not in BLANKS else last
-    return -1
+    depths = brackets(reader.text, start, reader.end)
+    return next((at + 1 for at, depth in depths if not depth), -1)
 
 
 def past_pattern(reader: Reader, start: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Container, Sequence
 
 from ilang.core.calculus.affine import Affine, axis_index, size_value
 from ilang.core.dtype import accumulator
-from ilang.core.ir.assignments import renumbered, sources, whole_index, writes_all
+from ilang.core.ir.assignments import in_order, sources, whole_index, writes_all
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Constant, Convert, Operand, Scalar, operands_of
@@ -235,13 +235,4 @@ def pruned(shaped: Shaped) -> Shaped:
     """A program without the values that nothing needs; its inputs stay."""
     needed = reached(shaped.outputs, lambda value: sources(shaped.nodes[value]))
     kept = sorted(needed.union(shaped.inputs))
-    number = {value: ValueId(n) for n, value in enumerate(kept)}
-    return replace(
-        shaped,
-        nodes=tuple(renumbered(shaped.nodes[value], number) for value in kept),
-        tensors=tuple(shaped.tensors[value] for value in kept),
-        inputs=tuple(number[value] for value in shaped.inputs),
-        outputs=tuple(number[value] for value in shaped.outputs),
-        rows=(),
-        counted=(),
-    )
+    return in_order(replace(shaped, rows=(), counted=()), kept)

@@ -21,7 +21,7 @@ from ilang.core.ir.scalar import Operand, Scalar, folded
 from ilang.core.ir.spec import AxisLabel as SpecLabel
 from ilang.core.ir.spec import Joined, ShapeSpec, Spec, SpecRow
 from ilang.core.names import Names
-from ilang.core.record import record
+from ilang.core.record import record, replace
 from ilang.core.source import Span
 
 
@@ -231,20 +231,11 @@ class EinxBuilder:
         """
         axes = [*target, *(fold.leaves if fold is not None else ()), *measured]
         number = _numbered(axes)
-        value = self.add(
-            graph.Assignment(
-                self._axes(number, axes),
-                tuple(axis_index(number[leaf.key]) for leaf in target),
-                tuple(self._read(each, number, fold is not None) for each in operands),
-                scalar(number) if callable(scalar) else scalar,
-                None if fold is None else fold.acc,
-                None,
-                self.text,
-                self.span,
-                some=() if fold is None else tuple(number[leaf.key] for leaf in fold.some),
-                measured=tuple(number[leaf.key] for leaf in measured),
-            )
-        )
+        element = scalar(number) if callable(scalar) else scalar
+        acc, leaves = (None, ()) if fold is None else (fold.acc, fold.some)
+        node = self._assignment(axes, target, operands, element, acc, skips=bool(fold))
+        some, whole = ([number[leaf.key] for leaf in each] for each in (leaves, measured))
+        value = self.add(replace(node, some=tuple(some), measured=tuple(whole)))
         self._tie(value, axes, operands)
         return LeafTensor(value, tuple(target))
 
@@ -256,23 +247,9 @@ class EinxBuilder:
     ) -> LeafTensor:
         """Elements of a table at positions that tensors give: of each pair an axis of the table, and its positions."""
         axes = [*target, *(axis for axis, _ in pairs)]
-        number = _numbered(axes)
         operands = [*(place for _, place in pairs), table]
-        value = self.add(
-            graph.Assignment(
-                self._axes(number, axes),
-                tuple(axis_index(number[leaf.key]) for leaf in target),
-                tuple(self._read(each, number, False) for each in operands),
-                Operand(len(pairs)),
-                None,
-                None,
-                self.text,
-                self.span,
-                lookups=tuple(
-                    graph.Lookup(number[axis.key], n) for n, (axis, _) in enumerate(pairs)
-                ),
-            )
-        )
+        node = self._assignment(axes, target, operands, Operand(len(pairs)))
+        value = self.add(replace(node, lookups=_lookups(axes, pairs)))
         self._tie(value, axes, operands)
         return LeafTensor(value, tuple(target))
 
@@ -290,24 +267,25 @@ class EinxBuilder:
         axes = [*base.leaves]
         for each in operands:
             axes += [leaf for leaf in each.leaves if leaf.key not in keys and leaf.position is None]
-        number = _numbered(axes)
-        value = self.add(
-            graph.Assignment(
-                self._axes(number, axes),
-                tuple(axis_index(number[leaf.key]) for leaf in base.leaves),
-                tuple(self._read(each, number, False) for each in operands),
-                scalar,
-                acc,
-                None,
-                self.text,
-                self.span,
-                lookups=tuple(
-                    graph.Lookup(number[axis.key], n) for n, (axis, _) in enumerate(pairs)
-                ),
-                base=base.value,
-            )
-        )
+        node = self._assignment(axes, base.leaves, operands, scalar, acc)
+        value = self.add(replace(node, lookups=_lookups(axes, pairs), base=base.value))
         return LeafTensor(value, base.leaves)
+
+    def _assignment(
+        self,
+        axes: Sequence[LeafDimension],
+        target: Sequence[LeafDimension],
+        operands: Sequence[LeafTensor],
+        scalar: Scalar,
+        acc: str | None = None,
+        skips: bool = False,
+    ) -> graph.Assignment:
+        number = _numbered(axes)
+        index = tuple(axis_index(number[leaf.key]) for leaf in target)
+        reads = tuple(self._read(each, number, skips) for each in operands)
+        return graph.Assignment(
+            self._axes(number, axes), index, reads, scalar, acc, None, self.text, self.span
+        )
 
     def _axes(
         self, number: Mapping[str, int], leaves: Sequence[LeafDimension]
@@ -487,6 +465,13 @@ def _numbered(leaves: Sequence[LeafDimension]) -> dict[str, int]:
     """The axes of an assignment by key."""
     keys = dict.fromkeys(leaf.key for leaf in leaves)
     return {key: n for n, key in enumerate(keys)}
+
+
+def _lookups(
+    axes: Sequence[LeafDimension], pairs: Sequence[tuple[LeafDimension, LeafTensor]]
+) -> tuple[graph.Lookup, ...]:
+    number = _numbered(axes)
+    return tuple(graph.Lookup(number[axis.key], n) for n, (axis, _) in enumerate(pairs))
 
 
 def _first(count: int) -> Scalar:

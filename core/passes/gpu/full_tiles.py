@@ -51,6 +51,28 @@ def _freed(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
     return (replace(spread, body=splitter.regions(body)),)
 
 
+def in_regions(
+    body: ir.Block,
+    region: Callable[[ir.Block], ir.Block],
+    branches: Callable[[ir.If], ir.Statement],
+) -> ir.Block:
+    """A block that all threads run, in regions that nothing but threads has loops in."""
+    if not any(isinstance(s, (ir.For, ir.If)) and ir.has_spread(s) for s in body):
+        return region(body)
+    out: list[ir.Statement] = []
+    for s in body:
+        match s:
+            case ir.For() if ir.has_spread(s):
+                out.append(replace(s, body=in_regions(s.body, region, branches)))
+            case ir.If() if ir.has_spread(s):
+                out.append(branches(s))
+            case ThreadLoop():
+                out += region((s,))
+            case _:
+                out.append(s)
+    return tuple(out)
+
+
 class _TileSplitter:
     """Full tiles of one kernel: where all threads of a block are together, and what they test there."""
 
@@ -66,21 +88,7 @@ class _TileSplitter:
 
     def regions(self, body: ir.Block) -> ir.Block:
         """A block that all threads run, in regions that nothing but threads has loops in."""
-        if not any(isinstance(s, (ir.For, ir.If)) and ir.has_spread(s) for s in body):
-            return self._region(body)
-        out: list[ir.Statement] = []
-        for s in body:
-            match s:
-                case ir.For() if ir.has_spread(s):
-                    out.append(replace(s, body=self.regions(s.body)))
-                case ir.If() if ir.has_spread(s):
-                    within, otherwise = self.regions(s.body), self.regions(s.otherwise)
-                    out.append(replace(s, body=within, otherwise=otherwise))
-                case ThreadLoop():
-                    out += self._region((s,))
-                case _:
-                    out.append(s)
-        return tuple(out)
+        return in_regions(body, self._region, lambda s: ir.map_blocks(s, self.regions))
 
     def _region(self, body: ir.Block) -> ir.Block:
         """A region, once without conditions, where one for all of them holds, and once with them."""

@@ -24,6 +24,7 @@ from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import accesses, chosen_loads, parts_of, substituted
 from ilang.core.ir.scalar import Load, Local
 from ilang.core.ir.shaped import Size
+from ilang.core.passes.gpu.full_tiles import in_regions
 from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.passes.gpu.vector_access import with_vector_access
 from ilang.core.record import replace
@@ -53,30 +54,20 @@ class _Vectorizer:
         assert isinstance(spread, ThreadLoop)
         if spread.over == "grid":
             return self.kernel
-        body = self._regions(ir.map_statements(spread.body, self._of_block))
+        moving = ir.map_statements(spread.body, self._of_block)
+        body = in_regions(moving, self._region, self._branches)
         if body == spread.body:
             return self.kernel
         return replace(
             self.kernel, body=(replace(spread, body=body),), names=tuple(self.numbering.names)
         )
 
-    def _regions(self, body: ir.Block) -> ir.Block:
-        """A block that all threads run, in regions that nothing but threads has loops in."""
-        if not any(isinstance(s, (ir.For, ir.If)) and ir.has_spread(s) for s in body):
-            return self._region(body)
-        out: list[ir.Statement] = []
-        for s in body:
-            match s:
-                case ir.For() if ir.has_spread(s):
-                    out.append(replace(s, body=self._regions(s.body)))
-                case ir.If() if ir.has_spread(s) and s.body and s.otherwise and s.stored is None:
-                    within = ir.map_statements(s.body, self._moved)
-                    out.append(replace(s, body=within, aligned=_moves(self.program, within)))
-                case ThreadLoop():
-                    out += self._region((s,))
-                case _:
-                    out.append(s)
-        return tuple(out)
+    def _branches(self, s: ir.If) -> ir.If:
+        """A condition of full tiles, that arrays are aligned among what it asks."""
+        if not s.body or not s.otherwise or s.stored is not None:
+            return s
+        within = ir.map_statements(s.body, self._moved)
+        return replace(s, body=within, aligned=_moves(self.program, within))
 
     def _region(self, body: ir.Block) -> ir.Block:
         """A region, once with vectors, where arrays are aligned, and once as it is."""
