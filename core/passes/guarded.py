@@ -4,8 +4,8 @@ Example, of an array of 17179869184 by 0 elements:
     in:   for i in 0..n_i: for j in 0..n_j: acc += in0[i,j]
     out:  if 0 < n_j: for i in 0..n_i: for j in 0..n_j: acc += in0[i,j]
 
-Only the outermost loop that an extent leaves nothing to do is guarded, and those that follow each other as one. Of a
-kernel that does nothing at all without an extent, which it says then (``needs``), the launch is left out instead.
+Only the outermost loop without work is guarded, and consecutive loops get one guard. If a whole kernel has no work when
+an extent is 0, its launch is skipped instead (``needs``).
 """
 
 from __future__ import annotations

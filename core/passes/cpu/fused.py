@@ -7,8 +7,8 @@ Example:
                                                          t[j] = t_j
                                                          acc += t_j
 
-What an iteration stored and reads again is a variable, and a temporary that nothing reads any more is not stored. Every
-element has the value that it had. A copy that transposes is a statement by now, and stays one.
+An element that an iteration stores and then reads is kept in a scalar variable, and a temporary that nothing else reads
+is not stored. Values do not change. Transposing copies are statements at this point, and are not fused.
 """
 
 from __future__ import annotations

@@ -10,13 +10,13 @@ Example:
             fold the lanes of partial with add
             acc += f64(partial)
 
-The role ``v`` of schedules (LANGUAGE.md section 3): the innermost loop has it by default where every access it moves
-has unit stride. Lane ``k % 16`` takes iteration k, ``k % 32`` of long sums, maxima and minima; the lanes are folded
-pairwise, so the result depends on the extent alone, not on the machine. A lane of an f32 sum takes few terms before
-they are added in f64.
+The role ``v`` of a schedule asks for this; by default the innermost loop is vectorized if all of its accesses have unit
+stride. Iteration k goes to lane ``k % 16``, or ``k % 32`` for long sums, maxima and minima. Lanes are combined
+pairwise, so the result depends on the extent alone, not on the machine. A lane of an f32 sum adds few terms before the
+partial sums are added in f64.
 
-A row that a vectorised loop reads again, after a loop before it, is in the cache: meanwhile it fetches the next one. A
-slow loop also fetches what the next loop will write.
+If a vectorized loop reads a row that an earlier loop has brought into the cache, it prefetches the next row meanwhile.
+A slow loop also prefetches what the next loop writes.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ Example:
     out:  the same; the loops i and j are one loop over n_i n_j, and become loop0, which takes the sizes n_i, n_j and
           n_k, and the arrays in0 and out; c stands at the start of the scratch storage of each thread of it
 
-Loops with nothing between them are one loop over the product of their extents. Of parallel loops inside each other one
-at a time has several threads: the first that has enough work, and iterations for all of them. Private buffers stand at
-the start of a thread's part of the scratch storage, those of a loop behind those of the loops around it; the first
-thread of a loop goes on in the part of the thread that came to the loop.
+Perfectly nested parallel loops become one loop over the product of their extents. Of nested parallel loops only one at
+a time runs on several threads: the outermost one with enough work, and enough iterations for all threads. Private
+buffers are at the start of a thread's part of the scratch storage, those of an inner loop after those of the loops
+around it.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Example:
     in:   for k: for j': c[k,j'] = in0[k,64j+j']      out:  the same loop, deferred: not where all lanes are inside;
           for i: tile t of in1[6i+i',k] * c[k,j']           the tile of i = 0 then reads in0 and writes c
 
-A tile reads whole rows of lanes, the same ones in all iterations of the loops between it and the copy; where the index
-of the copy has none of their variables, the first of those iterations reads all that the others do.
+A tile reads whole rows of the copy, and the tiles of all iterations of the loops between the copy and the tile read the
+same rows. So the tile of the first iteration, which reads every element that the others read, can write them.
 """
 
 from __future__ import annotations

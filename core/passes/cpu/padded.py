@@ -9,10 +9,10 @@ Example, of 100 columns in strips of 64:
                    for k: for j' in 0..min(64, 100 - 64j): c[k,j'] = in1[k,64j+j']
                    for i: tile t of c[k,j'] }
 
-A tile in registers computes all lanes of its vectors, also those past the end of a ragged dimension, where the buffer
-that they are read from has room for them (``Registers.past``). Nothing uses those lanes, but numbers that are left
-there from before may be subnormal, and many processors take a hundred times as long for arithmetic on these. Of a row
-that ends early, the half is cleared that it ends in: tiles do not read the other one where it has no elements.
+A tile in registers computes all lanes of its vectors, also lanes past the end of a dimension, if the buffer that it
+reads has room for them (``Registers.past``). The results of these lanes are not used, but stale memory may hold
+subnormal numbers, and arithmetic on these takes a hundred times as long on many processors. Of a row that ends early,
+only the half in which it ends is cleared, since tiles skip a half without elements.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Example, 4096 bytes further on and 512 bytes at a time:
     in:   for j: out[i,j] = in0[i,j] + in1[j]
     out:  for j prefetching out[i,j+1024] and in0[i,j+1024] by 128: out[i,j] = in0[i,j] + in1[j]
 
-The processor fetches by itself as far as a page goes; a row of a matrix is often a page. Elements that a loop in lanes
-fetches (``lanes.py``) are not fetched twice.
+The hardware prefetcher stops at the end of a page, and a row of a matrix is often a page. Elements that a vectorized
+loop prefetches already (``lanes.py``) are not prefetched twice.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ Example:
     in:   for j: out[i,j] = t[j] / s
     out:  for j with the reciprocal of s: out[i,j] = t[j] / s
 
-A target may then do the same by another loop, which multiplies, where the divisor and all that is divided are in range.
-Both loops give the same bits, but for quotients below the smallest normal number, which may differ in the last one.
+A target may then compute the quotients by a loop that multiplies by the reciprocal and corrects the result, if the
+divisor and all dividends are in range. Both loops give the same bits, except for quotients below the smallest normal
+number, which may differ in the last bit.
 """
 
 from __future__ import annotations

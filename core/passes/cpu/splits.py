@@ -6,9 +6,10 @@ Example:
           for x in 1..n_x+1: t[x] = in0[x-1]
           for x in n_x+1..: t[x] = 0
 
-An index is affine, so the iterations at which it is inside a dimension follow each other. A target computes where they
-begin and end, and tests nothing in between: ``cut`` says of a loop what both sides do. Loops that are short and known
-to be are left whole, and are counted to the loop around them, which is cut where all of their iterations are inside.
+Since an index is affine, the iterations at which it is inside a dimension are consecutive. A target computes the first
+and the last of them and tests nothing in between; ``For.pieces`` has the statement for either side. A short loop of
+known extent is not split: it counts as a part of the loop around it, which is split where all of its iterations are
+inside.
 """
 
 from __future__ import annotations

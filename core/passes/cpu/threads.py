@@ -5,10 +5,10 @@ Example:
             for y                           for y in parallel
               for c: out[n,y,c] = ..          for c: out[n,y,c] = ..
 
-Iterations are independent where each writes elements that no other touches. Several loops of a nest may be marked:
-which of them threads share is decided when the program runs, from extents; it never changes a result. A loop around
-others is marked, and one that is all there is inside the loops around it: threads have nothing to gain from the short
-loops inside.
+Iterations are independent if each writes elements that no other iteration accesses. Several loops of a nest may be
+marked: at run time the extents decide which of them threads share, and this never changes a result. A loop is marked if
+it contains other loops, or if it is the only statement of the loops around it: for short inner loops threads are not
+worth their cost.
 
 The role ``p`` of a schedule marks its loop wherever it stands, and then no other loop of the kernel is marked; a loop
 with another role is not.

@@ -8,14 +8,11 @@ Example, the other one:
     in:   for j in 0..n_j: if 0 <= j-i: acc += in0[i,j]
     out:  for j in 0..n_j-i: acc += in0[i,i+j]
 
-A loop that only fills a buffer of its own kernel ends, too, where all that read it do:
-    in:   for j in 0..n_j: t[j] = exp(x[j])
-          for j in 0..min(n_j, i+1): acc += t[j]
-          for j in 0..n_j: out[i,j] = (t[j] if 0 <= i-j else 0)
-    out:  for j in 0..min(n_j, i+1): t[j] = exp(x[j]);  the others as they are
+A loop that only fills a private buffer ends where all loops that read the buffer end:
 
-What remains is done without a test, so that it can have lanes. A condition that several loops away decides is of a
-loop around as well, and one loop takes one condition: any other stays a test, and ``splits.py`` sees to it.
+The remaining iterations need no test, so the loop can be vectorized. If a condition depends on loops further out, the
+bounds of those loops are tightened, too. A loop takes one condition; other conditions remain tests, which ``splits.py``
+removes.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Example:
     out:  the same, with registers: 16 lanes or fewer along c[k,j'], core k, loops i' and j', guarded by nothing where c
           is padded; 6 rows of 64 lanes where registers hold 1536 bytes of them, fewer where they hold less
 
-A tile whose iterations do what vectors cannot do has no registers: it is computed element by element.
+If a tile computes something that has no vector instruction, it gets no registers, and is computed element by element.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Example:
     in:   for j1: for i: out[j1,i] = in0[i,j1]
     out:  transpose n_i rows of n_j columns from in0[0,0] (stride n_j) to out[0,0] (stride n_i)
 
-A target moves such elements in squares, a vector of each row at a time. Loops that do several such copies, and nothing
-else, become a statement for each. The pass comes before loops are fused, which would tear rows apart, and before they
-have lanes, which find in rows what a copy writes.
+A target transposes squares in vector registers. A nest that does several such copies, and nothing else, becomes one
+statement for each copy. The pass runs before fusion, which would separate the copies from each other, and before
+vectorization, which handles copies along rows.
 """
 
 from __future__ import annotations

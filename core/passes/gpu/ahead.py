@@ -5,10 +5,10 @@ Example, of 512 elements that 256 threads copy:
     out:  spread j: for i unrolled: copy_loaded[i] = a[k,i,j]         to registers
           spread j: for i unrolled: copy_next[i,j] = copy_loaded[i]   from there
 
-A copy reads nothing but arrays that the kernel leaves as they are, and has no more for a thread than that loads at a
-time. The next iteration may be the first one of the next of a loop around: where an axis is split twice, what follows
-the last part of a part is the first one of the next part, and each index goes on as before. Of the iterations that a
-block has of a loop, or that do anything, the last one loads what would follow, which nobody reads.
+A copy can be loaded ahead if it reads only arrays that the kernel does not write, and has no more elements for each
+thread than that loads at a time. The next iteration may be the first one of the next iteration of a loop around it: if
+an axis is split twice, the first inner part follows the last one, and indices continue in equal steps. The last
+iteration of a block loads a copy that nothing reads.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ Example:
                                                                  barrier
                                                                  spread i1 j1 over the threads: acc += copy
 
-Statements that all threads do alike are traversed in order, with the accesses since the last barrier; a loop is
-traversed again until its next iteration begins with nothing new. Elements that each thread alone touches, in two loops
-that are shared out alike, do not order these: a row's maximum, and the factor by which it changes, are one thread's.
+Statements that all threads of a block run are traversed in order, with the set of accesses since the last barrier; a
+loop is traversed until this set no longer changes. Two loops with the same mapping to threads need no barrier for
+elements that only one thread accesses, such as the maximum of a row and its correction factor.
 """
 
 from __future__ import annotations

@@ -7,15 +7,15 @@ Example:
               for k in 0..n_k: acc += ...                      acc += ...
               out[i,j] = acc                                 out[i,j] = acc
 
-The loops at the top of a kernel that stand right inside each other are a chain. Loops with independent iterations are
-spread, also where a loop around them is not: what it does for one of their iterations, one thread does in order. All
-else runs as it is written, in one thread for each iteration; a kernel without such a loop has one thread. A kernel that
-has loops for blocks or threads is spread over blocks and their threads instead (``blocks.py``), if its buffers have
-room there. Where a person asked for that, what cannot be is refused; where loops stand for it by their position only,
-what passes a limit of the device is.
+Nested loops at the top of a kernel are a chain. Loops of the chain with independent iterations are mapped to threads,
+even inside a loop that is not: a thread then runs the iterations of that loop in order. Everything else runs in one
+thread for each iteration, and a kernel without an independent loop has one thread. A kernel with loops for blocks or
+threads is mapped to blocks and their threads instead (``blocks.py``), if shared memory has room for its buffers. If a
+written schedule asks for a mapping that is not possible, it is refused; if the mapping only follows from the position
+of loops, limits of the device are errors, too.
 
-Parts of split dimensions are spread whole, so a factor beyond its dimension adds iterations that do nothing. A part
-that would multiply iterations by more than ``MOST_PADDED`` in this way is not spread.
+All iterations of split loops are mapped, so a factor that exceeds its dimension adds iterations without work. A split
+loop that would add more than ``MOST_PADDED`` times as many iterations is not mapped.
 """
 
 from __future__ import annotations

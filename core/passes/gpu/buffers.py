@@ -9,15 +9,12 @@ Example, of a copy with the role s2:
                                                              if k + 1 < n_k: spread i: copy_next[i] = copy_loaded
                                                              swap copy and copy_next
 
-The loop is the innermost one that all threads go through together and that has all uses inside. Elements that the next
-iteration copies are loaded into registers before this one computes, and stored after that: nothing waits for memory in
-between (``ahead.py`` says which copies can be).
+Buffers alternate in the innermost loop that all threads run together and that contains all uses of the copy. The
+elements of the next copy are loaded into registers before this iteration computes, and stored afterwards, so no thread
+waits for memory in between (``ahead.py`` says which copies allow that).
 
-All else is computed where it was, into the other buffer, so that one barrier is enough, too:
-    out:  for k in 0..n_k
-            swap copy and copy_next
-            spread i over the threads: copy[i] = ...
-            spread j over the threads: acc += copy[j]
+A copy that does not allow that is computed in its place, into the other buffer, so that one barrier is enough here,
+too:
 """
 
 from __future__ import annotations

@@ -11,15 +11,13 @@ Example, at the end of rows, or where these are no whole number of vectors:
                                                                if 4j1+j2 < n
                                                                  out[i,i2,4j1+j2] = out_stored[i,j2,16i2+j1]
 
-One store of a warp would touch a sector for each thread, and the next three the same ones again. Results in a thread's
-own registers go through shared memory: threads write side by side what their unrolled iterations have, as many of them
-as there is room for, and read it across, from rows of as many elements that no two of a warp meet in a bank. Elements
-that any thread may read are read by the one that stores them.
+Without this pass one store of a warp would access a sector for each thread, and the next three stores the same sectors
+again. Threads store the results of their unrolled iterations to shared memory, as many as fit, and read them back in
+the order of the result, from rows whose length avoids bank conflicts.
 
-Neighbors that would be a vector are left alone where nothing is tested in rows of a known length that vectors fit:
-only where the array begins elsewhere are they stored so. Where extents are known and registers leave room for two
-blocks before that, they are asked to leave it after, and what is held has no more than two blocks share on any device,
-if that is enough.
+Results that fit vectors, in rows of known length without conditions, are stored directly, and through shared memory
+only if the array is not aligned. If registers leave room for two blocks, and extents are known, the pass leaves room
+for them: it limits registers, and the shared memory that it takes.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Example:
     in:   t = x[i] * y[i]; acc += t      out:  acc += x[i] * y[i], rounded once
 
-As in the register tiles of a CPU, this is for what a reduction adds; products and sums that a person wrote beside each
-other are rounded each by itself.
+The pass contracts the products that a reduction adds, as in register tiles of a CPU. A product and a sum that a person
+wrote as separate expressions are rounded separately.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ Example, of 16 rows and 8 columns, where lane n is i2g = n // 4 and j2t = n % 4:
             for j2 in 0..8 (m)                                   for i2e in 0..2: for j2f in 0..2
               run[i2,j2] = 0                                       run[i2e,i2g,j2t,j2f] = 0
 
-The loops i2g and j2t are for threads, so that a warp stands for a thread of the loops around; larger tiles have loops
-over matrices around, which are written out. A nest that adds products is the same, a term after the other, in loops
-that keep their role: each lane then reads rows and columns of its own elements, where a matrix unit has it read other
-ones, which ``matrices.py`` says. A read of an array past the end of a dimension is 0, as in copies (``factors.py``).
+The loops i2g and j2t are for the lanes of a warp, so that loops around them count warps; larger tiles have unrolled
+loops over matrices. The loop nest that adds products keeps its order of terms and its role: each lane reads the rows
+and columns of its own sums. Which elements the instruction wants from each lane is the concern of ``matrices.py``. A
+read past the end of a dimension gives 0, as in copies (``factors.py``).
 """
 
 from __future__ import annotations

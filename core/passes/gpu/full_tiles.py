@@ -8,10 +8,10 @@ Example, where blocks have 64 elements of i, and a thread four of them:
                                                                 spread i2 over the threads
                                                                   for i1: if 64i+16i1+i2 < n_i ...
 
-The condition is the same for all threads of a block, so that none of them waits for others. A statement that computes
-floats of a thread's own needs no condition that holds wherever they are read (``unread.py``), where it reads nothing
-else or copies that are filled. Copies for that are filled with 0 where their loops leave what they copy. Terms of a
-contraction are written out as often as there are in a tile where nothing is tested and registers are left.
+The condition is the same for all threads of a block, so the branch does not diverge. A statement that computes floats
+of a thread needs no condition that also guards all reads of these floats (``unread.py``), if it reads nothing else than
+complete copies. To make copies complete, they are filled with 0 past the end of a dimension. In full tiles the terms of
+a contraction are unrolled, if registers are left.
 """
 
 from __future__ import annotations

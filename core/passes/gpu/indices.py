@@ -5,10 +5,10 @@ Example:
             for k in 0..16: ... a[16i+i1,k], b[k,16j+j1]                  i and j, too, where n_i, n_j and n_i_16·n_j_16
                                                                           are below 2^29
 
-A thread divides and multiplies numbers of 32 bits in a few instructions, and has more registers for its sums. The
-numbers that have to be small are those of elements of each array that a kernel touches, and of iterations that its
-threads count together: no index is more than a few times as large. An index that is a value, or one that steps far, is
-of 64 bits.
+A thread divides and multiplies 32-bit integers in few instructions, and has more registers for its sums. The condition
+is on the number of elements of each array that a kernel accesses, and on the number of iterations that its threads
+count together, since no index is more than a few times as large. An index that is a value, or one with a large stride,
+has 64 bits.
 """
 
 from __future__ import annotations

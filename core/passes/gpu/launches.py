@@ -4,8 +4,8 @@ Example:
     in:   k0   for i: for j: acc[j] += in0[i,j]      out:  k0_0   for i: for j: acc[j] += in0[i,j]
                for j: out[j] = acc[j]                      k0_1   for j: out[j] = acc[j]
 
-What stands outside all loops of a kernel is in the workspace, which every launch sees; a scalar variable is not, so
-that statements from where one is defined to where it is last used stay together.
+A buffer outside of all loops is in the workspace, which all launches see. A scalar variable is not, so statements from
+its definition to its last use stay in one launch.
 """
 
 from __future__ import annotations

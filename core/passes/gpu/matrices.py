@@ -6,14 +6,10 @@ Example, of 16 rows, 8 columns and 8 terms, where lane n is g = n // 4 and t = n
     out:  run[0,0] run[0,1] run[1,0] run[1,1] += a_copy[g,t] a_copy[8+g,t] a_copy[g,t+4] a_copy[8+g,t+4]
                                                  times b_copy[t,g] b_copy[t+4,g]
 
-Both forms add the same products. Before, each lane reads rows and columns of its own sums; the unit has each element
-once in the registers of one lane, which is another one for what is multiplied than for what is added to. Of 16 terms of
-bf16 a lane has two side by side in turn: 2t and 2t+1, 2t+8 and 2t+9. Of several matrices, which stand in loops around,
-a lane reads each once, into registers:
-    in:   for i: for j: product of a_copy[16i+...] and b_copy[...,8j+...]
-    out:  for i: a_copy_held[i,0] = a_copy[16i+g,t] ...
-          for j: b_copy_held[j,0] = b_copy[t,8j+g] ...
-          for i: for j: product of a_copy_held[i,0] ... and b_copy_held[j,0] ...
+Both forms add the same products. Before this pass each lane reads the rows and columns of its own sums. The instruction
+wants each element of a factor in one lane, which is another lane than that of the sums. Of 16 terms of bf16 a lane has
+pairs of adjacent terms: 2t and 2t+1, 2t+8 and 2t+9. If several matrices are multiplied, in loops around, a lane reads
+each fragment once, into registers:
 
 Terms that are adjacent in a row of shared memory are read together.
 """

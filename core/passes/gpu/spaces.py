@@ -4,11 +4,11 @@ Example, where threads share i1 and j1, and k1 and j1 of the copy:
     in:   memory acc f64[16,16] private; copy f32[8,16] private; row f32[n_j] private
     out:  memory acc f64[] local; copy f32[8,16] shared; row f32[n_j] private
 
-A buffer that is touched inside one iteration that a thread has to itself is that thread's. So is one whose elements
-each thread alone touches, because it is always indexed by the variables of the loops that threads share: these
-dimensions are left out. Any other buffer is shared by the block. A thread has room for little, a block for more; what
-has none, or no constant extents, stays in the workspace of a thread of the grid; of blocks, nothing does. Rows of
-shared memory are longer where threads that step from row to row would meet in banks.
+A buffer that only one iteration of a thread accesses belongs to that thread. So does a buffer that is always indexed by
+the variables of thread-mapped loops: each thread accesses its own elements, and these dimensions are dropped. Any other
+buffer is shared by the block. Threads have little memory and blocks more; a buffer that does not fit, or has no
+constant extents, is in the workspace if the kernel runs over a grid of threads. Rows of shared memory are padded if
+threads that step from row to row would have bank conflicts.
 """
 
 from __future__ import annotations

@@ -6,14 +6,13 @@ Example, of causal attention, whose blocks have 64 rows, and tiles 32 columns:
               for j1: if 0 <= 64i+i1-32j-j1
                 acc[i1] += t[i1,j1]
 
-What an iteration stores in memory that it alone has is read there alone. All else that it does has to change nothing
-where a condition holds for none of its elements: it is behind the condition, or adds what is 0 without it, multiplies
-by 1, or corrects sums for a reduction that stays as it is. Of conditions that are alike the widest one counts.
-Variables of loops inside are taken at the end of their range that the condition needs, so that a loop begins and ends
-alike for all threads of a block.
+An iteration may be skipped if nothing outside of it reads what it stores in its private memory, and if everything else
+that it does has no effect where the guard is false: a statement that is under the guard, adds 0, multiplies by 1, or
+corrects sums for a reduction that does not change. Of similar guards the widest one is taken. Variables of inner loops
+are replaced by the end of their range that the guard needs, so that all threads of a block have the same bounds.
 
-A product with 0 is 0 where the other factor is finite. If that is an element of an array that the kernel leaves alone,
-the loop says so (``For.finite``): all of its iterations run where one is not.
+A product with 0 is 0 if the other factor is finite. If that factor is an element of an array that the kernel does not
+write, the loop names the array (``For.finite``), and runs all iterations if an element of it is not finite.
 """
 
 from __future__ import annotations

@@ -4,11 +4,12 @@ Example, of f32, where sectors have 8 elements and rows of copy are an odd multi
     in:   spread i in 0..32 and k in 0..16 over the threads: copy[k,i] = a[i,k]
     out:  spread k in 0..2 and i in 0..32 and kk in 0..8 over the threads: copy[8k+kk,i] = a[i,8k+kk]
 
-Threads along a row of memory write down a column of the copy. As many of them as a sector has elements are enough for
-whole sectors; the next ones are a row further on in memory, a column in the copy. All threads of a warp are then in
-banks of their own where rows are an odd multiple of what is left of the banks for each element of a sector. Such a row
-is a multiple of 16 bytes, too, so that rows are read as vectors. Where a warp goes down more columns with vectors than
-rows have elements, they are an odd multiple of what is then left, of as many elements as they have vectors.
+Threads that read along a row of memory write down a column of the copy. As many threads along the row as a sector has
+elements are enough to read whole sectors; the next threads take the next row of memory, which is the next column of the
+copy. A warp has no bank conflicts if the length of a row is an odd multiple of the number of banks divided by the
+elements of a sector. Such a row is also a multiple of 16 bytes, so that it can be read by vectors. If a warp writes
+more columns by vectors than a row has elements, the row length is an odd multiple of what remains of the banks for each
+vector.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ Example, of f32:
                                                                     copy[4k+kv,i] = a[i,4k+kv]
                                                               else ...
 
-Where an array begins, and how long its rows are, a program knows when it runs: the condition is the same for all
-threads of a block. The condition joins that of a block which is inside of all dimensions, where there is one.
-Iterations that copy nothing into memory of a block go together as ``vector_access.py`` says.
+The start of an array and the length of its rows are known at run time only, so the text tests them; the test is the
+same for all threads of a block. If there is a test for full tiles, both are one condition. Loops that do not copy to
+shared memory are vectorized as ``vector_access.py`` says.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Reductions with few results that fill a GPU: their terms in parts, and tiles that fit results with a short side.
+"""Split reductions: chunks of terms where a GPU has too few results, and tiles that fit results with a short side.
 
 Example, on 132 multiprocessors, a product of 16 by 65,536 and 65,536 by 16 elements:
     in:   one tile of 16 by 16, 65,536 terms
-    out:  256 threads with an element each; 256 parts of 256 terms, 64 of which are copied at a time
+    out:  256 threads with an element each; 256 chunks of 256 terms, 64 of which are copied at a time
 
-Every part is a block's, or a thread's, and has a result of its own; a second kernel adds them in their order. There are
-as many as give each multiprocessor two blocks, and no more: each costs a result that is written and read once more.
-Where extents come at run time, parts have whole runs of terms, several of them where so many parts are not wanted: how
-many there are then follows from extents (`accumulation.py`), and is one where the tiles of a result fill the device.
+A block, or a thread, reduces a chunk to a partial result, and a second kernel adds the partial results in their order.
+There are as many chunks as give each multiprocessor two blocks, since each one costs a write and a read of its result.
+If extents are known only at run time, the number of chunks is computed from them (`accumulation.py`); it is 1 if the
+tiles of the result fill the device.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from ilang.core.record import record
 from ilang.core.schedule.choose.tile import RUN
 
 COLUMN = 2 * RUN
-"""Terms of a part of a column whose length is not known: a part takes 1/256 of what it adds."""
+"""Terms of a chunk of a column of unknown length: its partial result costs 1/256 of the terms."""
 MANY = 1 << 30
 """Elements of a side that is not known to be short."""
 MOST_OTHERS = 1
-"""Reduced axes that what has parts at run time may have beside the last one: more take too many indices."""
+"""Reduced axes beside the last one of a reduction that is split at run time: more take too many indices."""
 
 Side = tuple[int, ...]
 
 
 @record
 class BlockShape:
-    """A block's tile of a contraction: its sides, the terms that it copies at a time, and the terms of each part.
+    """A block's tile of a contraction: its sides, the terms that it copies at a time, and the terms of each chunk.
 
-    With ``shares``, runs of terms share the results of parts, as many as are known at run time.
+    With ``shares``, the number of chunks is computed at run time.
     """
 
     sides: tuple[Side, Side]
@@ -48,7 +48,7 @@ class BlockShape:
 def block_of(
     node: Assignment, extents: Extents, axes: tuple[int, int], machine: Machine
 ) -> BlockShape | None:
-    """The tile of a contraction, the first of several that fills a device, in parts or not; None of unknown extents.
+    """The tile of a contraction, the first of several that fills a device, split or not; None of unknown extents.
 
     Where one side is known and short, the tile has all of it, and much of the other one.
 
@@ -102,7 +102,7 @@ def _with_short_side(
 
 
 def _squares(machine: Machine, dtype: str | None) -> list[tuple[tuple[Side, Side], int, bool]]:
-    """Tiles in the order in which they are tried: their sides, the terms they copy, and whether they go in parts.
+    """Tiles in the order in which they are tried: their sides, the terms they copy, and whether they are split.
 
     A thread has some adjacent elements, so that it reads them in one vector; along the rows of the largest tile
     it has two such groups, as far apart as threads are many. So it has along lanes where vectors of their type have

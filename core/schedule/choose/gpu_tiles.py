@@ -196,10 +196,10 @@ def _in_parts(
     *,
     is_known: bool = True,
 ) -> BlockTile:
-    """A reduction whose outermost reduced axis is in parts; the role of its innermost loop.
+    """A reduction whose outermost reduced axis is split into chunks; the role of its innermost loop.
 
-    Parts are outside of all elements, so that adjacent threads have adjacent elements. Where their number is not
-    known, the loop over them stands inside: its iterations share parts.
+    The loop over chunks is outside of loops over elements, so that adjacent threads have adjacent elements. If the
+    number of chunks is computed at run time, that loop is inside, and consecutive iterations share a chunk.
     """
     first, *others = node.reduced_axes()
     splits: list[tuple[int, ...]] = [()] * len(node.axes)
