@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from ilang.core.ir.schedule import (
     TilePartials,
 )
 from ilang.core.machine import CPU, GPU, Machine
+from ilang.core.passes import nest_to_kernel
 from ilang.core.record import replace
 from ilang.core.schedule import shaped_to_schedule as step
 from ilang.core.schedule.accumulation import copies
@@ -243,7 +245,10 @@ def test_what_is_staged_as_a_tile_is_kept_there() -> None:
         ONLINE,
     ],
 )
-def test_edges_are_counted_as_they_are_written(text: str) -> None:
+def test_edges_are_counted_as_they_are_written(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The same line twice in a row would stand once.
+    lines = count()
+    monkeypatch.setattr(nest_to_kernel, "schedule_text", lambda *_: str(next(lines)))
     value = scheduled(text)
     program = NestedProgram(value.shaped, value.nests, value.fusions, value.machine)
     kernels = pipeline.lower(value.shaped).kernels
