@@ -11,7 +11,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ def array_of_input(written: str | None, dtype: str | None) -> Array:
     return array_of_text(data, "<stdin>", written, dtype)
 
 
-def _everything() -> bytes:
+def _everything() -> bytearray:
     """Everything on standard input."""
     if sys.stdin is None:
         message = "standard input is closed, so `-` reads nothing"
@@ -74,10 +74,12 @@ def _everything() -> bytes:
     if not data.strip():
         message = "standard input holds no array: it is empty"
         raise DataError("E0728", message, help="write one to it: i run PROGRAM - < x.npy")
-    return bytes(data)
+    return data
 
 
-def array_of_text(data: bytes, name: str, written: str | None, dtype: str | None) -> Array:
+def array_of_text(
+    data: bytes | bytearray, name: str, written: str | None, dtype: str | None
+) -> Array:
     """The array that a text in CSV or JSON is, of the type ``written`` before it, else of its own, else of ``dtype``.
 
     Raises: DataError E0721 to E0723 (at its place in the text), E0728 (it is no text).
@@ -124,7 +126,7 @@ def _fits(value: float, kind: str, wanted: str) -> None:
         )
 
 
-def _literal_of(data: bytes, name: str) -> tuple[ArrayLiteral, str | None]:
+def _literal_of(data: bytes | bytearray, name: str) -> tuple[ArrayLiteral, str | None]:
     """The numbers of a text in CSV or JSON, and their type where it says one."""
     try:
         text = data.decode("utf-8-sig")
@@ -168,14 +170,29 @@ def _of_object(text: str, name: str) -> tuple[ArrayLiteral, str | None]:
 
 def _of_rows(source: Source) -> ArrayLiteral:
     """The array of lines in CSV."""
+    mark = next((each for each in SEPARATORS if each in source.text), None)
     rows: list[list[Number]] = []
     kinds: set[str] = set()
-    for line in _lines(source):
-        row = [_number(each, kinds) for each in line]
-        if rows and len(row) != len(rows[0]):
-            message = f"this line has {len(row)} numbers, and the first one {len(rows[0])}"
-            span = Span(source, line[0].start, line[-1].end)
+    for line, place in enumerate(re.finditer(r"[^\r\n]*\S[^\r\n]*", source.text)):
+        fields = [each.strip(' "') for each in place[0].split(mark)]
+        if not line and not any(_is_number(each) for each in fields):
+            continue  # names of columns
+        if rows and len(fields) != len(rows[0]):
+            message = f"this line has {len(fields)} numbers, and the first one {len(rows[0])}"
+            span = Span(source, *place.span())
             raise DataError("E0722", message, span, "a row has a number for each column")
+        row = []
+        for number, text in enumerate(fields):
+            try:
+                read = number_of(NOT_FINITE.get(text, text))
+            except DataError as error:
+                span = _field(source, place, mark, number)
+                raise DataError(error.code, error.message, span, error.help) from None
+            if read is None:
+                message = f"`{text}` is not a number" if text else "a number is missing"
+                raise DataError("E0721", message, _field(source, place, mark, number), SPELLING)
+            row.append(read[0])
+            kinds.add(read[1])
         rows.append(row)
     if not rows:
         message = f"{source.name} holds no number"
@@ -186,40 +203,17 @@ def _of_rows(source: Source) -> ArrayLiteral:
     return ArrayLiteral(() if alone else shape, numbers, kind_of(kinds))
 
 
-def _lines(source: Source) -> Iterator[list[Span]]:
-    """The fields of each line that has some; a first line without a number has the names of columns."""
-    mark = next((each for each in SEPARATORS if each in source.text), None)
-    field = re.compile(r"\S+" if mark is None else f"(?:(?<={mark})|^)[^{mark}\r\n]*", re.MULTILINE)
-    begun = False
-    for line in re.finditer(r"[^\r\n]*\S[^\r\n]*", source.text):
-        row = [_trimmed(source, *each.span()) for each in field.finditer(source.text, *line.span())]
-        is_head = not begun and not any(_is_number(each.text()) for each in row)
-        begun = True
-        if not is_head:
-            yield row
-
-
-def _trimmed(source: Source, start: int, end: int) -> Span:
-    """A field without blanks and quotes around it."""
-    text = source.text[start:end]
-    start += len(text) - len(text.lstrip(' "'))
-    return Span(source, start, start + len(text.strip(' "')))
-
-
 def _is_number(text: str) -> bool:
     is_word = text in WORDS or text in NOT_FINITE
     return is_word or bool(INTEGER.fullmatch(text) or DECIMAL.fullmatch(text))
 
 
-def _number(field: Span, kinds: set[str]) -> Number:
-    """The number in a field; its kind joins the others. Raises: DataError E0721, E0723."""
-    text = field.text()
-    read = number_of(NOT_FINITE.get(text, text), field)
-    if read is None:
-        message = f"`{text}` is not a number" if text else "a number is missing"
-        raise DataError("E0721", message, field, SPELLING)
-    kinds.add(read[1])
-    return read[0]
+def _field(source: Source, line: re.Match[str], mark: str | None, number: int) -> Span:
+    """The place of a field of a line, without blanks and quotes around it."""
+    kind = r"\S+" if mark is None else f"(?:(?<={mark})|^)[^{mark}\r\n]*"
+    field = list(re.compile(kind, re.MULTILINE).finditer(source.text, *line.span()))[number]
+    start = field.start() + len(field[0]) - len(field[0].lstrip(' "'))
+    return Span(source, start, start + len(field[0].strip(' "')))
 
 
 def read_text(path: str, written: str | None = None, dtype: str | None = None) -> Array:

@@ -100,7 +100,7 @@ def respelled(text: str) -> str | None:
     return None
 
 
-def number_of(mark: str, span: Span) -> tuple[Number, str] | None:
+def number_of(mark: str, span: Span | None = None) -> tuple[Number, str] | None:
     """The number that a mark is, and its kind: bool, int or float; None where it is none.
 
     Raises: DataError E0723 (a decimal number that overflows).

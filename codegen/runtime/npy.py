@@ -10,7 +10,7 @@ import contextlib
 import io
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from ilang.core.suggestion import nearest
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+LONGEST_HEAD = 1 << 20
+"""Bytes in which the header of a .npy file ends."""
 MOST_MEMBERS = 10_000
 """Arrays that a .npz may hold."""
 
@@ -57,25 +59,32 @@ def map_npy(path: str) -> Array:
 
     with open_regular(path) as stream:
         size = os.fstat(stream.fileno()).st_size
-        try:
-            shape, fortran, dtype, begin = _header(stream)
-            _check_header(dtype, math.prod(shape) * dtype.itemsize, size - begin)
-            memory = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-            flat = np.frombuffer(memory, dtype, math.prod(shape), begin)
-            array = flat.reshape(shape, order="F" if fortran else "C")
-            return array.astype(dtype.newbyteorder("="), copy=False)
-        except (DataError, MemoryError):
-            raise
-        except Exception as trouble:
-            raise _not_an_array(path, trouble) from None
+        return _array_over(
+            lambda: mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), stream, size, path
+        )
 
 
-def read_npy(data: bytes, name: str) -> Array:
-    """The array that the bytes of a .npy file hold.
+def read_npy(data: bytearray, name: str) -> Array:
+    """The array that the bytes of a .npy file hold, in their place.
 
-    Raises: DataError E0727, E0728.
+    Raises: DataError E0728.
     """
-    return _read_array(io.BytesIO(data), len(data), name)
+    head = io.BytesIO(memoryview(data)[:LONGEST_HEAD])
+    return _array_over(lambda: data, head, len(data), name)
+
+
+def _array_over(memory: Callable[[], Any], head: IO[bytes], size: int, path: str) -> Array:
+    """The array of the .npy format in some memory of a size, which begins with what ``head`` reads."""
+    try:
+        shape, fortran, dtype, begin = _header(head)
+        _check_header(dtype, math.prod(shape) * dtype.itemsize, size - begin)
+        flat = np.frombuffer(memory(), dtype, math.prod(shape), begin)
+        array = flat.reshape(shape, order="F" if fortran else "C")
+        return array.astype(dtype.newbyteorder("="), copy=False)
+    except (DataError, MemoryError):
+        raise
+    except Exception as trouble:
+        raise _not_an_array(path, trouble) from None
 
 
 def load_npz(path: str, key: str | None) -> Array:

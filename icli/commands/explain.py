@@ -296,6 +296,7 @@ COMMAND = Command(
     "TEXT is a program, FILE a file of definitions, and `-` standard input.\n\n"
     "\b\nExamples:\n  i explain 'ik*kj~ijk >> +ijk~ij' --shape 64x32,32x16\n"
     "  i explain model.i --emit c\n"
-    "  i explain '>'      a sign; i explain sum    a word of NumPy; i explain numpy    all of them\n"
+    "  i explain '>'      a sign\n"
+    "  i explain sum      a word of NumPy; `i explain numpy` lists all\n"
     "  i explain E0103    an error; `i explain codes` lists all",
 )

@@ -692,6 +692,19 @@ def test_threads_that_are_no_number(threads: Any, plus: Component) -> None:
     refused("E0711", plus, x, x, threads=threads, out=grid(2, 2))
 
 
+def test_as_many_threads_as_are_worth_it(plus: Component) -> None:
+    x = grid(2, 2)
+    for _ in range(2):
+        assert (plus(x, x, threads="auto") == 2 * x).all()
+        out = np.empty_like(x)
+        assert plus(x, x, threads="auto", out=out) is out
+    sums = i("+ij~i")
+    large = np.random.default_rng(2).random((2048, 2100), np.float32)
+    alone = sums(large)
+    assert (sums(large, threads="auto") == alone).all()
+    assert refused("E0711", plus, x, x, threads="all").help.endswith('or "auto"')
+
+
 @pytest.mark.parametrize("target", ["C", "", None, 3, "rust", {"x": "3|1"}, [3]])
 def test_targets(target: Any, plus: Component) -> None:
     with pytest.raises(Error, match="E0712"):

@@ -1,11 +1,12 @@
 """Arrays as CSV and JSON: what is read, what is refused, and that what is written is read back."""
 
+import io
 import json
 
 import numpy as np
 import pytest
 
-from ilang.codegen.runtime.npy import Array
+from ilang.codegen.runtime.npy import Array, read_npy
 from ilang.core.diagnostic import Error
 from ilang.icli.exchange import array_of_text, csv_text, json_text
 
@@ -34,6 +35,18 @@ def test_json_is_read_back(array: Array) -> None:
         read = array_of_text(whole.encode(), "<stdin>", None, None)
         assert read.shape == array.shape
         assert same(read, array)
+
+
+def test_npy_is_read_in_its_place() -> None:
+    stream = io.BytesIO()
+    np.save(stream, np.arange(6.0).reshape(2, 3))
+    data = bytearray(stream.getvalue())
+    read = read_npy(data, "standard input")
+    data[-8:] = np.float64(7.0).tobytes()
+    assert read.tolist() == [[0, 1, 2], [3, 4, 7]]
+    with pytest.raises(Error) as caught:
+        read_npy(data[:-1], "standard input")
+    assert caught.value.code == "E0728"
 
 
 @pytest.mark.parametrize("array", ARRAYS)

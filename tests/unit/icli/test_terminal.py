@@ -251,3 +251,9 @@ def test_lines_of_epochs_take_one_place(tmp_path: Path) -> None:
     assert kept.count(" of 5") == 1
     assert "examples/s\r\n" in kept
     assert place.exists()
+
+
+def test_no_bytes_go_to_a_terminal(tmp_path: Path) -> None:
+    terminal = Terminal("run", "I", "[1,2]", "-o", "-", home=tmp_path)
+    assert "E0812" in terminal.rest()
+    assert terminal.status() == 2
