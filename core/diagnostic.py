@@ -83,6 +83,13 @@ class Error(Exception):
         """The whole diagnostic without color, as the command line prints it."""
         return plain(self)
 
+    def _repr_html_(self) -> str:
+        """The diagnostic, in a notebook."""
+        from ilang.core.markup import PREFORMATTED, escaped
+
+        first, end, rest = plain(self).partition("\n")
+        return f"{PREFORMATTED}<b>{escaped(first)}</b>{end}{escaped(rest)}</pre>"
+
 
 def at_caller(error: Error, caller: Span, given: str) -> None:
     """Have an error whose first place is in a library begin with a place of the user's text: the call, if no other.

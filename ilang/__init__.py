@@ -82,8 +82,13 @@ def i(text: str) -> Component:
         Error: NotationError, MeaningError, ModuleError: the text is wrong, and where.
     """
     from ilang.codegen.runtime.component import from_text
+    from ilang.codegen.runtime.tracebacks import hide
 
-    return from_text(text)
+    try:
+        return from_text(text)
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def load(path: str | os.PathLike[str]) -> Library:
@@ -94,8 +99,13 @@ def load(path: str | os.PathLike[str]) -> Library:
     """
     from ilang.codegen.runtime.files import path_text, read_module
     from ilang.codegen.runtime.library import library
+    from ilang.codegen.runtime.tracebacks import hide
 
-    return library(read_module(path_text(path)))
+    try:
+        return library(read_module(path_text(path)))
+    except Exception as error:
+        hide(error)
+        raise
 
 
 _contract: Any = None
@@ -136,15 +146,22 @@ def einsum(  # noqa: PLR0913 - NumPy's keywords, and ours
     Raises:
         Error: NotationError (the specification), ShapeError (it does not fit), DataError.
     """
-    if arrays or not isinstance(spec, str):
-        global _contract  # noqa: PLW0603 - an import in each call takes longer than the call
-        if _contract is None:
-            from ilang.codegen.runtime.contract import contract as _contract
+    try:
+        if arrays or not isinstance(spec, str):
+            global _contract  # noqa: PLW0603 - an import in each call takes longer than the call
+            if _contract is None:
+                from ilang.codegen.runtime.contract import contract as _contract
 
-        return _contract((spec, *arrays), (optimize, dtype, order, casting), out, target, threads)
-    from ilang.codegen.runtime.specifications import from_spec
+            asked = optimize, dtype, order, casting
+            return _contract((spec, *arrays), asked, out, target, threads)
+        from ilang.codegen.runtime.specifications import from_spec
 
-    return from_spec(spec)
+        return from_spec(spec)
+    except Exception as error:
+        from ilang.codegen.runtime.tracebacks import hide
+
+        hide(error)
+        raise
 
 
 def elementwise(
@@ -171,8 +188,13 @@ def elementwise(
         Error: NotationError E0180 to E0183, DataError E0716.
     """
     from ilang.codegen.runtime.elementwise import kernel
+    from ilang.codegen.runtime.tracebacks import hide
 
-    return kernel(order, outputs, inputs)
+    try:
+        return kernel(order, outputs, inputs)
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def __getattr__(name: str) -> Any:
@@ -182,6 +204,10 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         value = importlib.import_module(f"ilang.{name}")
+    elif name == "load_ipython_extension":  # `%load_ext ilang` in a notebook
+        import importlib
+
+        value = importlib.import_module("ilang.icli.notebook").load
     elif name == "Component":
         from ilang.codegen.runtime.component import Component as value  # noqa: N813
     elif name.endswith(("Error", "Warning")) and name in __all__:

@@ -15,10 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ilang.codegen.runtime import einx as engine
+from ilang.codegen.runtime.tracebacks import ends_at_caller, hide
 from ilang.core.einx_ops import EINX_OPS
 from ilang.core.suggestion import nearest
 
 
+@ends_at_caller
 def solve_axes(text: str, *tensors: Any, **sizes: Any) -> dict[str, Any]:
     """The size of every axis of expressions that some arrays have: a number, or an array for an ellipsis.
 
@@ -33,26 +35,31 @@ def solve_axes(text: str, *tensors: Any, **sizes: Any) -> dict[str, Any]:
 solve = solve_axes
 
 
+@ends_at_caller
 def solve_shapes(text: str, *tensors: Any, **sizes: Any) -> tuple[tuple[int, ...], ...]:
     """The shapes of tensors, of which those that are None follow from the others."""
     return engine.solve_shapes(text, tensors, sizes)
 
 
+@ends_at_caller
 def matches(text: str, *tensors: Any, **sizes: Any) -> bool:
     """Whether tensors have the shapes that expressions say; what is wrong with the text itself is an error."""
     return engine.matches(text, tensors, sizes)
 
 
+@ends_at_caller
 def reduce(text: str, *arrays: Any, op: Any, **parameters: Any) -> Any:
     """A reduction that is told: ``einx.reduce("a [b]", x, op="sum")``, ``op=einx.sum``, or a component."""
     return engine.general("reduce", op, text, arrays, parameters)
 
 
+@ends_at_caller
 def elementwise(text: str, *arrays: Any, op: Any, **parameters: Any) -> Any:
     """An operation element by element that is told: ``einx.elementwise("a, b -> a b", x, y, op="add")``."""
     return engine.general("elementwise", op, text, arrays, parameters)
 
 
+@ends_at_caller
 def vmap(text: str, *arrays: Any, op: Any, **parameters: Any) -> Any:
     """Any operation along the axes outside brackets: ``einx.vmap("a [b]", x, op="softmax")``.
 
@@ -63,7 +70,11 @@ def vmap(text: str, *arrays: Any, op: Any, **parameters: Any) -> Any:
 
 def _function(op: str) -> Callable[..., Any]:
     def operation(text: str, *arrays: Any, **parameters: Any) -> Any:
-        return engine.call(op, text, arrays, parameters)
+        try:
+            return engine.call(op, text, arrays, parameters)
+        except Exception as error:
+            hide(error)
+            raise
 
     operation.__name__ = operation.__qualname__ = op
     operation.__doc__ = (

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ilang.codegen.runtime.pieces import PIECES, called
+from ilang.codegen.runtime.tracebacks import ends_at_caller, hide
 
 TYPE_CHECKING = False  # see ilang/__init__.py
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 
+@ends_at_caller
 def one_hot(x: Any, classes: int, **options: Any) -> Any:
     """Rows of ``classes`` numbers, 1 at the number that x has and else 0, in f32; a new last axis.
 
@@ -39,7 +41,11 @@ def _function(name: str) -> Callable[..., Any]:
     default = PIECES[name]
 
     def piece(*arrays: Any, axis: Any = default, **options: Any) -> Any:
-        return called(name, arrays, axis, options)
+        try:
+            return called(name, arrays, axis, options)
+        except Exception as error:
+            hide(error)
+            raise
 
     piece.__name__ = piece.__qualname__ = name
     piece.__doc__ = f"lib.{name}(x, ...): the component `{name}` of the library `std`."

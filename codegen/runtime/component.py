@@ -15,11 +15,13 @@ from ilang.codegen.runtime.described import DescribedComponent
 from ilang.codegen.runtime.dispatch import CallPlans
 from ilang.codegen.runtime.foreign import library_of
 from ilang.codegen.runtime.target import DEVICES, check_target
+from ilang.codegen.runtime.tracebacks import ends_at_caller, hide
 from ilang.codegen.runtime.versions import Versions
 from ilang.core import pipeline
 from ilang.core.diagnostic import (
     DataError,
     DataTypeError,
+    Error,
     counted,
     shorten,
     visible,
@@ -157,27 +159,31 @@ class Component(DescribedComponent):
         Raises:
             Error: E05 (ranks, extents), E06, E07 (arrays), E09 (a compiler, a device), before anything runs.
         """
-        if named:
-            from ilang.codegen.runtime.arguments import placed
-
-            arrays = placed(self._names_in_calls(), arrays, named)
-        table = self._plans.table
-        is_plain = target.__class__ is str and target == "c" and stream is None
-        if table is not None and is_plain and threads.__class__ is int and threads == 1:
-            results = table(arrays, out)
-            if results is not None:
-                return results
-        plan = self._plans.of(arrays)
         try:
-            if plan is not None and is_plain:
-                return plan.answer(arrays, out, threads)
-            library = library_of(arrays) if plan is None else None
-            if library is not None:
-                options = {"out": out, "threads": threads, "target": target, "stream": stream}
-                return library.call(self, arrays, options)
-            return self._call(arrays, out, threads, target, stream)
-        except DataError as error:
-            raise self._found(error, arrays, target) from None
+            if named:
+                from ilang.codegen.runtime.arguments import placed
+
+                arrays = placed(self._names_in_calls(), arrays, named)
+            table = self._plans.table
+            is_plain = target.__class__ is str and target == "c" and stream is None
+            if table is not None and is_plain and threads.__class__ is int and threads == 1:
+                results = table(arrays, out)
+                if results is not None:
+                    return results
+            plan = self._plans.of(arrays)
+            try:
+                if plan is not None and is_plain:
+                    return plan.answer(arrays, out, threads)
+                library = library_of(arrays) if plan is None else None
+                if library is not None:
+                    options = {"out": out, "threads": threads, "target": target, "stream": stream}
+                    return library.call(self, arrays, options)
+                return self._call(arrays, out, threads, target, stream)
+            except DataError as error:
+                raise self._found(error, arrays, target) from None
+        except Error as error:
+            hide(error)
+            raise
 
     def run(
         self, arrays: Sequence[Any], out: Any, threads: int | str, target: str, stream: Any
@@ -278,6 +284,7 @@ class Component(DescribedComponent):
                 self._graph = pipeline.graph_of(self._tree, self._name, self._definitions)
         return self._graph
 
+    @ends_at_caller
     def dynamic(self, *names: str) -> Component:
         """This component, compiled for calls whose extents of these names vary.
 
@@ -351,6 +358,7 @@ class Component(DescribedComponent):
         arguments.check_shape_count(graph, len(shapes))
         return pipeline.infer(graph, given, shapes=arguments.checked_shapes(shapes))
 
+    @ends_at_caller
     def grad(self, wrt: Any = None) -> Component:
         """The component that gives gradients: of its inputs and then one cotangent per output.
 
@@ -368,6 +376,7 @@ class Component(DescribedComponent):
 
         return gradient_of(self, wrt, values=False)
 
+    @ends_at_caller
     def value_and_grad(self, wrt: Any = None) -> Component:
         """The gradient with the outputs of this component before its own."""
         from ilang.codegen.runtime.gradient import gradient_of
@@ -380,6 +389,7 @@ class Component(DescribedComponent):
             self._gradients[wrt] = self.grad(list(wrt))
         return self._gradients[wrt]
 
+    @ends_at_caller
     def jvp(self, wrt: Any = None) -> Component:
         """The directional derivative: of the inputs and then a tangent for each, the outputs and then their tangents.
 
@@ -390,30 +400,39 @@ class Component(DescribedComponent):
 
         return tangent_of(self, wrt)
 
+    @ends_at_caller
     def __rshift__(self, other: object) -> Component:
         return self._combine(">>", self, component_of(other))
 
+    @ends_at_caller
     def __rrshift__(self, other: object) -> Component:
         return self._combine(">>", component_of(other), self)
 
+    @ends_at_caller
     def __lshift__(self, other: object) -> Component:
         return self._combine("<<", self, component_of(other))
 
+    @ends_at_caller
     def __rlshift__(self, other: object) -> Component:
         return self._combine("<<", component_of(other), self)
 
+    @ends_at_caller
     def __and__(self, other: object) -> Component:
         return self._combine("&", self, component_of(other))
 
+    @ends_at_caller
     def __rand__(self, other: object) -> Component:
         return self._combine("&", component_of(other), self)
 
+    @ends_at_caller
     def __or__(self, other: object) -> Component:
         return self._combine("|", self, component_of(other))
 
+    @ends_at_caller
     def __ror__(self, other: object) -> Component:
         return self._combine("|", component_of(other), self)
 
+    @ends_at_caller
     def __invert__(self) -> Component:
         self.check_combines()
         tree = Swap(self._tree, self._tree.span)
@@ -457,6 +476,12 @@ class Component(DescribedComponent):
     def __repr__(self) -> str:
         """The program's text where it is short, and how many inputs and outputs it has."""
         wires = self._wires
+        ends = f"{_number(wires.inputs, 'input')}, {_number(wires.outputs, 'output')}"
+        return f"<Component {self.shown()}: {ends}>"
+
+    def shown(self) -> str:
+        """The program's text where it is short; else how many expressions it has."""
+        wires = self._wires
         shown = f"{wires.leaves} expressions"
         if wires.leaves <= LONGEST_SHOWN:
             tree = self._tree
@@ -464,8 +489,7 @@ class Component(DescribedComponent):
             body = self._definitions[tree.name].body if isinstance(tree, Name) and written else tree
             shown = shorten(visible(print_tree(body)), 400)
             shown = f"{tree.name} = {shown}" if isinstance(tree, Name) else shown
-        ends = f"{_number(wires.inputs, 'input')}, {_number(wires.outputs, 'output')}"
-        return f"<Component {shown}: {ends}>"
+        return shown
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its tree; compiled again where it is loaded."""

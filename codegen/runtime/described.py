@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ilang.codegen.runtime.target import check_target, source_of
+from ilang.codegen.runtime.tracebacks import ends_at_caller
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError, ElementTypeError, ShapeError
 from ilang.core.record import replace
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ilang.codegen.project.checking import Check
-    from ilang.core.explain.explanation import Explanation
+    from ilang.codegen.runtime.notebook_pages import ComponentExplanation
     from ilang.core.explain.why import Why
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.shaped import Shaped
@@ -77,6 +79,21 @@ class DescribedComponent:
     def text(self) -> str:
         """The program as it is written."""
 
+    @abstractmethod
+    def shown(self) -> str:
+        """The program, cut where it is long."""
+
+    def _repr_html_(self) -> str:
+        """The program, its formulas and the shapes of its inputs and outputs, in a notebook."""
+        from ilang.codegen.runtime.notebook_pages import component_page
+
+        page = None
+        with contextlib.suppress(DataError, ElementTypeError, ShapeError):
+            page = self.explain()
+        ends = [("input", each) for each in self.inputs]
+        ends += [("output", each) for each in self.outputs]
+        return component_page(self.shown(), page, ends)
+
     def __dir__(self) -> list[str]:
         """The methods for users."""
         return [name for name in object.__dir__(self) if name not in INNER]
@@ -135,6 +152,7 @@ class DescribedComponent:
         graph = self.graph()
         return graph.output_names(graph.outputs)
 
+    @ends_at_caller
     def shapes(
         self, *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None
     ) -> tuple[tuple[int, ...], ...]:
@@ -159,6 +177,7 @@ class DescribedComponent:
         extents = pipeline.fit(shaped, checked)
         return tuple(shape for shape, _ in arguments.outputs_of(shaped, extents))
 
+    @ends_at_caller
     def source(
         self,
         target: str = "c",
@@ -173,11 +192,13 @@ class DescribedComponent:
         check_target(target)
         return source_of(self.shaped(shapes, dtypes), target)
 
+    @ends_at_caller
     def loops(self, *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None) -> str:
         """The loop nests as text; with shapes, one per input, the extents are numbers; ``dtypes`` as for ``source``."""
         return pipeline.loops_text(pipeline.lower(self.shaped(shapes, dtypes)))
 
-    def explain(self, *shapes: tuple[int, ...], verbose: bool = False) -> Explanation:
+    @ends_at_caller
+    def explain(self, *shapes: tuple[int, ...], verbose: bool = False) -> ComponentExplanation:
         """The explanation, as data; ``str`` gives its page. With shapes, one per input, extents are numbers.
 
         Args:
@@ -185,15 +206,19 @@ class DescribedComponent:
             verbose: say also how every extent and type was found.
         """
         from ilang.codegen.runtime.arguments import check_flag
+        from ilang.codegen.runtime.notebook_pages import notebook_page
 
         check_flag("verbose", verbose)
         given = bool(shapes)
-        return pipeline.explain_shaped(self.graph(), self.shaped(shapes), verbose, given=given)
+        page = pipeline.explain_shaped(self.graph(), self.shaped(shapes), verbose, given=given)
+        return notebook_page(page, self, shapes)
 
+    @ends_at_caller
     def why(self, *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None) -> Why:
         """The reasons of the loops, as data; ``str`` gives the page of ``i explain --why``. Prices need shapes."""
         return pipeline.why(self.shaped(shapes, dtypes))
 
+    @ends_at_caller
     def check(self, target: str = "c") -> Check:
         """The result of ``i check``, as data; ``str`` gives its line.
 
@@ -207,6 +232,7 @@ class DescribedComponent:
 
         return check(self.shaped(()), target)
 
+    @ends_at_caller
     def build(
         self,
         folder: str | os.PathLike[str],

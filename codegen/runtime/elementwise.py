@@ -13,7 +13,6 @@ from ilang.codegen.runtime.component import MOST_SPECIALIZATIONS, Component
 from ilang.codegen.runtime.gradient import refusal
 from ilang.codegen.runtime.layout import LaidOut, checked_orders, orders_of
 from ilang.core.diagnostic import DataError, Error, NotationError, ShapeError, counted
-from ilang.core.explain.explanation import Explanation
 from ilang.core.ir.syntax import ElementKernel
 from ilang.core.limits import check_expressions
 from ilang.core.notation.arity import wires_of
@@ -23,6 +22,7 @@ from ilang.core.source import Source, whole
 from ilang.core.transform.layouts import Order
 
 if TYPE_CHECKING:
+    from ilang.codegen.runtime.notebook_pages import ComponentExplanation
     from ilang.codegen.runtime.versions import Version
 
 MODE_HELP = 'a mode is "broadcast", ("accumulate", "sum") or ("accumulate", "sum", 1)'
@@ -281,7 +281,7 @@ class ElementwiseKernel(Component):
         """The loop nests as text, for inputs of these shapes."""
         return self._shaped_as(shapes).loops(*shapes, dtypes=dtypes)
 
-    def explain(self, *shapes: tuple[int, ...], verbose: bool = False) -> Explanation:
+    def explain(self, *shapes: tuple[int, ...], verbose: bool = False) -> ComponentExplanation:
         """The explanation of ``i explain``, for inputs of these shapes."""
         return self._shaped_as(shapes).explain(*shapes, verbose=verbose)
 

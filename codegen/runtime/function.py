@@ -13,6 +13,7 @@ from ilang.codegen.runtime.model import CONFIG_EXAMPLE, Model, check_named, opti
 from ilang.codegen.runtime.session import Session
 from ilang.codegen.runtime.solved import SolvedDefinition
 from ilang.codegen.runtime.target import check_target
+from ilang.codegen.runtime.tracebacks import ends_at_caller
 from ilang.core import pipeline
 from ilang.core.definition import LastingTensor
 from ilang.core.diagnostic import DataError
@@ -100,6 +101,7 @@ class Function:
         head: Any = self.model.head(self.name)
         return f"<Function {' '.join(head.span.text().split())}>"
 
+    @ends_at_caller
     def __call__(self, *arrays: Any, config: Config = None, target: str = "c", **named: Any) -> Any:
         """One run of a definition that has neither parameters nor state.
 
@@ -140,6 +142,7 @@ class Function:
             raise _lasts(self.name, [*session.parameters, *session.state])
         return answer
 
+    @ends_at_caller
     def session(
         self, shapes: Mapping[str, str] | None = None, config: Config = None, **options: Any
     ) -> Session:

@@ -9,8 +9,9 @@ from typing import Any
 
 from ilang.codegen.runtime.component import Component
 from ilang.codegen.runtime.foreign import library_of
+from ilang.codegen.runtime.tracebacks import hide
 from ilang.core import pipeline
-from ilang.core.diagnostic import DataError, ElementTypeError, ShapeError
+from ilang.core.diagnostic import DataError, ElementTypeError, Error, ShapeError
 from ilang.core.ir.graph import Graph, Input
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Identity
@@ -165,6 +166,10 @@ class DerivedComponent(Component):
         """The text of what is differentiated, as it is written."""
         return f"derivative of {self._of.text()}"
 
+    def shown(self) -> str:
+        """The program of which this is the derivative."""
+        return f"derivative of {self._of.shown()}"
+
     def __repr__(self) -> str:
         """The component of which this is the derivative."""
         return f"<Component derivative of {self._of!r}>"
@@ -204,10 +209,14 @@ class Gradient(DerivedComponent):
         **named: Any,
     ) -> Any:
         """Run on arrays: the inputs, then a cotangent for each output; without cotangents they are all ones."""
-        names = self._of.input_names()
-        if len(arrays) + len(named) == len(names) and named.keys() <= set(names):
-            arrays, named = self._with_ones(arrays, named), {}
-        return super().__call__(*arrays, out=out, threads=threads, target=target, **named)
+        try:
+            names = self._of.input_names()
+            if len(arrays) + len(named) == len(names) and named.keys() <= set(names):
+                arrays, named = self._with_ones(arrays, named), {}
+            return super().__call__(*arrays, out=out, threads=threads, target=target, **named)
+        except Error as error:
+            hide(error)
+            raise
 
     def _with_ones(self, arrays: Sequence[Any], named: dict[str, Any]) -> tuple[Any, ...]:
         """The inputs, and ones of the shapes and types of the outputs."""

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.runtime.component import Component
+from ilang.codegen.runtime.tracebacks import ends_at_caller
 from ilang.core.diagnostic import ModuleError, shorten, visible
 from ilang.core.ir.syntax import Module, Name
 from ilang.core.notation.arity import wires_of_all
@@ -53,6 +54,7 @@ class Library(dict[str, Component]):
 
         return Model(self._module)
 
+    @ends_at_caller
     def session(
         self,
         name: str,
@@ -87,6 +89,7 @@ class Library(dict[str, Component]):
         names = [each.name for each in named if each.span.source is module.source]
         return f"<Library: {shorten(', '.join(names) or 'nothing', 200)}>"
 
+    @ends_at_caller
     def __missing__(self, name: str) -> Any:
         """A tensor function or a routine of this name. Raises: ModuleError E0401 (there is no definition)."""
         names = [each.head.name for each in self._module.functions]

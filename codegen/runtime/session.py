@@ -46,10 +46,18 @@ from ilang.codegen.runtime.specialization import Specialization
 from ilang.codegen.runtime.step import NOTHING, BoundProgram
 from ilang.codegen.runtime.stored import Arrays, fitted
 from ilang.codegen.runtime.target import check_target
+from ilang.codegen.runtime.tracebacks import ends_at_caller
 from ilang.core.build.routines import Result
 from ilang.core.build.values import Stored
 from ilang.core.definition import LastingTensor
-from ilang.core.diagnostic import DataError, LossWarning, MeaningError, Note, ShapeError, counted
+from ilang.core.diagnostic import (
+    DataError,
+    LossWarning,
+    MeaningError,
+    Note,
+    ShapeError,
+    counted,
+)
 from ilang.core.ir.assignments import sources
 from ilang.core.record import replace
 from ilang.core.suggestion import did_you_mean, nearest
@@ -195,6 +203,7 @@ class Session:
             for count, span, written in self._solved.long_losses()
         ]
 
+    @ends_at_caller
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Run once. Before the first run, ``fit`` takes shapes that are not known from the arrays.
 
@@ -223,7 +232,7 @@ class Session:
             self._fit(arrays)
             arrays = tuple(map(_input, self._inputs, arrays))
             for note in self.loss_notes():
-                warnings.warn(str(note), LossWarning, stacklevel=3)
+                warnings.warn(str(note), LossWarning, stacklevel=4)
             self._compile()
             step = self._step
         try:

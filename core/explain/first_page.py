@@ -48,6 +48,18 @@ def first_page(page: Explanation, width: int = WIDTH, ascii_only: bool = False) 
     return "".join(ASCII.get(c, c) for c in text) if ascii_only else text
 
 
+def formulas_text(page: Explanation, width: int = WIDTH) -> str:
+    """The formulas of a page: those of its values, and of the expressions of its text."""
+    named = page.name != UNNAMED
+    steps = "" if named else _steps(page.meaning.steps, page, width)
+    return "\n\n".join(text for text in (_formulas(page.meaning.formulas, width), steps) if text)
+
+
+def plain_loops(page: Explanation, width: int = WIDTH) -> str:
+    """The plain loops of a page."""
+    return "\n".join(_loops(page.meaning.loops, width))
+
+
 def _title(page: Explanation) -> str:
     """The component in one line: ``softmax(x[m,n]) -> [m,n]``."""
     takes = ", ".join(f"{row.name}{_typed(row)}" for row in page.inputs)

@@ -166,15 +166,14 @@ class Assignments:
 
             loops.append(OperationLoop("once", 1))  # a maximum of what is read, or of nothing
         acc, target = node.acc if len(kept) < len(loops) else None, projection.target
+        typed, dtype = self.reduced_scalar(scalar, acc, delivered, node.span)
         if acc == "+" and not reads and not skipped:  # so many equal terms are one product
             over = [self.size_of(loop) for n, loop in enumerate(loops) if n not in kept]
-            counts = [Position(size_value(size)) for size in over]
-            dtype = self.meets or self.alone or self.least
-            scalar = folded("mul", [scalar, *(Convert(count, dtype) for count in counts)])
+            counts = [converted(Position(size_value(size), "i64"), dtype) for size in over]
+            typed = folded("mul", [typed, *counts], dtype)
             number = {axis: n for n, axis in enumerate(sorted(kept))}
             loops = [loop for n, loop in enumerate(loops) if n in kept]
             acc, target = None, tuple(index.renamed(number) for index in target)
-        typed, dtype = self.reduced_scalar(scalar, acc, delivered, node.span)
         return shaped.Assignment(
             tuple(graph.Axis(loop.name, None, node.span) for loop in loops),
             tuple(self.size_of(loop) for loop in loops),

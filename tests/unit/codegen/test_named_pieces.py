@@ -200,6 +200,25 @@ def test_a_mean_of_doubles_divides_by_a_double(tmp_path: Path) -> None:
     assert load(tmp_path / "m.i")["f"](x)[0] == 2**24 + 1
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_sum_of_equal_terms_is_a_product(target: str, tmp_path: Path) -> None:
+    """Of numbers of each type, also where the extents of the terms come from another operand."""
+    text = """op floats(x: f64[b|n]) = sum(0.5 + 0 *. x; "n")
+op whole(x: i64[b|n]) = i64(elements(x; "n")) + i64(elements(x)) +. sum(x)
+op given(x: i32[b|n]) = i32(elements(x; "b")) *. x
+"""
+    (tmp_path / "m.i").write_text(text, encoding="utf-8")
+    library = load(tmp_path / "m.i")
+    ones = np.ones((3, 4))
+    np.testing.assert_array_equal(library["floats"](ones, target=target), np.full((3, 1), 2.0))
+    whole = library["whole"](ones.astype(np.int64), target=target)
+    assert (whole == 4 + 12 + 12).all()
+    assert whole.dtype == np.int64
+    given = library["given"](ones.astype(np.int32), target=target)
+    assert (given == 3).all()
+    assert given.dtype == np.int32
+
+
 def test_training_on_a_mean(tmp_path: Path) -> None:
     text = """use std, optim
 op loss(x, t) { d = "w" * x - t; mean(d *. d) }
