@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import Error, ShapeError, plain
 from ilang.core.notation.lines import without_comments
+from ilang.icli.entries import Entries
 from ilang.icli.session import BINDS, DEFINES, ReplSession
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ EXCERPT = re.compile(r" *\d* \| ?(.*)")
 
 def pane(session: ReplSession, text: str) -> list[str]:
     """The lines on a text: formulas and shapes, or an error with its place; none where there is nothing to say."""
+    if "\n" in text:  # of several entries the last one is typed
+        entries = Entries(session.is_array)
+        typed = [*entries.of(text.split("\n")), *entries.rest()]
+        text = typed[-1] if typed else ""
     line = without_comments(text).strip()
     if not line or LONGEST < len(line) or line.startswith((":", "?")):
         return []

@@ -38,6 +38,9 @@ def session() -> ReplSession:
         (":loops", []),
         ("?sums", []),
         ("x = rand:3", []),
+        ("x = [[1,2],[3,4]]\n+ij~i x", ["out[i] = Σ_j in0[i,j]", "(in0[2,3]) -> [2]"]),
+        ("op f(y) =\n  y + 1", ["op f(y)"]),
+        ("# nothing\n", []),
         ("+ij~i " * 100, []),
     ],
 )
