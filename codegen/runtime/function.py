@@ -57,6 +57,14 @@ class DefinitionExplanation:
         """The page as plain text."""
         return "\n\n".join((*self.blocks(), str(self.program)))
 
+    def _repr_html_(self) -> str:
+        """The page, in a notebook."""
+        from ilang.codegen.runtime.notebook_pages import notebook_page
+        from ilang.core.markup import preformatted
+
+        tables = "".join(map(preformatted, self.blocks()))
+        return f"<div>{tables}{notebook_page(self.program)._repr_html_()}</div>"
+
     def blocks(self) -> list[str]:
         """The tables of parameters and of state, as far as there are any."""
         return [

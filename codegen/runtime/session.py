@@ -497,11 +497,8 @@ class Session:
         Raises:
             DataError: E0725 (no path), E0731, E0732 (the file cannot be written), E0768 (another file is there).
         """
-        check_is(
-            notes, (Mapping, NoneType), "E0716", "notes are texts by name", 'notes={"at": "3"}'
-        )
         with self.lock:  # until all is written: the run after the next one writes into these arrays
-            checkpoint = self._checkpoint(notes or {})
+            checkpoint = self._checkpoint(notes)
             write(path_text(path), checkpoint.arrays, checkpoint.notes)
 
     def snapshot(self, notes: Mapping[str, str]) -> Checkpoint:
@@ -511,13 +508,15 @@ class Session:
             copies = {path: array.copy() for path, array in checkpoint.arrays.items()}
             return Checkpoint(copies, checkpoint.notes)
 
-    def _checkpoint(self, notes: Mapping[str, str]) -> Checkpoint:
+    def _checkpoint(self, notes: Mapping[str, str] | None) -> Checkpoint:
         """The arrays of now, and notes on them."""
+        says, example = "notes are texts by name", 'notes={"at": "3"}'
+        check_is(notes, (Mapping, NoneType), "E0716", says, example)
         options = self._options
         arrays = {path: self.parameters.now(path) for path in self.parameters}
         arrays |= {f"{STATE}{path}": self.state.now(path) for path in self.state}
         standard = {DEFINITION: options.name, "runs": str(self.runs), "seed": str(options.seed)}
-        return Checkpoint(arrays, {**standard, **notes})
+        return Checkpoint(arrays, {**standard, **(notes or {})})
 
     def load(self, path: str | os.PathLike[str]) -> Mapping[str, str]:
         """Replace parameters and state by those of a file; its notes. Runs go on as those of the session that wrote it.

@@ -14,6 +14,7 @@ import pytest
 
 import ilang
 from ilang import Error, einsum, einx, i, lib, load
+from ilang.codegen.runtime.function import Function
 from ilang.core.diagnostic import InternalError
 from ilang.icli.notebook import NotebookCells
 
@@ -88,6 +89,14 @@ def test_explanations_as_html() -> None:
 
     explained._repr_pretty_(Printer(), cycle=False)
     assert shown == [str(explained)]
+
+
+def test_explanations_of_tensor_functions_as_html(tmp_path: Path) -> None:
+    (tmp_path / "m.i").write_text('op half(x) = "w" *. x + "b" 3\n', encoding="utf-8")
+    explained = load(tmp_path / "m.i").model
+    page = Balanced(Function(explained, "half").explain({"x": "4|3"})._repr_html_())
+    assert "2 parameters, 6 numbers" in page.text
+    assert page.tags.count("details") == 3
 
 
 def test_errors_as_html() -> None:
