@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, overload
 
+from ilang.codegen.runtime.concurrency import kept
 from ilang.codegen.runtime.described import DescribedComponent
 from ilang.codegen.runtime.dispatch import CallPlans
 from ilang.codegen.runtime.foreign import library_of
@@ -52,9 +53,6 @@ if TYPE_CHECKING:
 
     TensorInput = _Torch | _Jax | float
     """Arguments of a call whose results are of PyTorch or JAX."""
-
-MOST_SPECIALIZATIONS = 64
-"""Types with ranks that one component remembers; past it, it starts again."""
 
 LONGEST_SHOWN = 64
 """Expressions of a program that ``repr`` prints."""
@@ -312,13 +310,7 @@ class Component(DescribedComponent):
         self, graph: Graph, dtypes: tuple[str | None, ...] | None, ranks: tuple[int, ...]
     ) -> Shaped:
         """The program inferred for these element types and ranks; without types, for its sizes alone."""
-        key = (dtypes, ranks)
-        known = self._shapes.get(key)
-        if known is None:
-            if MOST_SPECIALIZATIONS <= len(self._shapes):
-                self._shapes.clear()
-            known = self._shapes.setdefault(key, self._infer(graph, dtypes, ranks))
-        return known
+        return kept(self._shapes, (dtypes, ranks), lambda: self._infer(graph, dtypes, ranks))
 
     def _infer(
         self, graph: Graph, dtypes: tuple[str | None, ...] | None, ranks: tuple[int, ...]
@@ -385,9 +377,7 @@ class Component(DescribedComponent):
 
     def gradient_for(self, wrt: tuple[int, ...]) -> Component:
         """The gradient with respect to some inputs, made once: autograd asks for it again and again."""
-        if wrt not in self._gradients:
-            self._gradients[wrt] = self.grad(list(wrt))
-        return self._gradients[wrt]
+        return kept(self._gradients, wrt, lambda: self.grad(list(wrt)))
 
     @ends_at_caller
     def jvp(self, wrt: Any = None) -> Component:

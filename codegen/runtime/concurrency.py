@@ -1,4 +1,4 @@
-"""Threads, forks and Ctrl-C: a lock that survives a fork, and waiting that a signal ends.
+"""Threads, forks and Ctrl-C: memos that threads share, a lock that survives a fork, waiting that a signal ends.
 
 Locks are taken from where ``threading`` has them: importing that is a tenth of a first call, which needs no threads.
 """
@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from queue import SimpleQueue
 
+K = TypeVar("K")
 T = TypeVar("T")
+
+MOST_KEPT = 64
+"""Results that a memo has at most, where nothing else is said."""
 
 LISTEN = 0.05
 """Seconds between two looks for signals: one that comes just before a thread begins to wait does not wake it."""
@@ -28,6 +32,17 @@ _HOME = os.getpid()
 def is_forked() -> bool:
     """Whether this process was forked from the one that loaded this module."""
     return os.getpid() != _HOME
+
+
+def kept(memo: dict[K, T], key: K, make: Callable[[], T], most: int = MOST_KEPT) -> T:
+    """The result for a key, the same for every thread, made at the first use; a full memo starts again."""
+    known = memo.get(key)
+    if known is None:
+        result = make()
+        if most <= len(memo):
+            memo.clear()
+        known = memo.setdefault(key, result)
+    return known
 
 
 class ForkSafeLock:

@@ -28,6 +28,7 @@ from ilang.codegen.runtime.arguments import (
 )
 from ilang.codegen.runtime.arrangement import Arrangement, arrangement
 from ilang.codegen.runtime.component import Component
+from ilang.codegen.runtime.concurrency import kept
 from ilang.codegen.runtime.dispatch import LIKE, CallPlans
 from ilang.codegen.runtime.foreign import library_of
 from ilang.codegen.runtime.target import DEVICES, check_target
@@ -179,14 +180,11 @@ def _remember(
     ):
         return
     plan = run.plan_of(arrays) if isinstance(run, Component) and target == "c" else None
-    known: dict[tuple[object, ...], Any] = _READY if plan is None else _PLANS
     try:
-        if MOST_READY <= len(known):
-            known.clear()
         if plan is None:
-            _READY[given[0], asked, target, *map(LIKE, arrays)] = run
+            kept(_READY, (given[0], asked, target, *map(LIKE, arrays)), lambda: run, MOST_READY)
         else:
-            _PLANS.setdefault((given[0], asked), CallPlans()).keep(arrays, plan)
+            kept(_PLANS, (given[0], asked), CallPlans, MOST_READY).keep(arrays, plan)
     except TypeError:  # the order is a list
         return
 

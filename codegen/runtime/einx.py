@@ -11,6 +11,7 @@ from math import prod
 from typing import Any
 
 from ilang.codegen.runtime.component import Component
+from ilang.codegen.runtime.concurrency import kept
 from ilang.core.diagnostic import (
     DataTypeError,
     Error,
@@ -31,7 +32,7 @@ from ilang.core.passes.einx.solving import OPEN, form_of, shape_of, solve_sizes
 from ilang.core.source import Source, Span, whole
 
 MOST_KEPT = 1024
-"""Components that are kept; past it, it starts again."""
+"""Components that are kept."""
 CALLS = frozenset(("out", "threads", "target", "stream"))
 """Arguments of a call that are no parameters of the operation."""
 INDEXING = frozenset(("get_at", "set_at", "add_at", "subtract_at"))
@@ -69,15 +70,11 @@ def _first(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any])
     parameters = {name: value for name, value in named.items() if name not in CALLS}
     key = (op, text, *parameters.items())
     try:
-        operation = _kept.get(key)
+        hash(key)
     except TypeError:
-        operation, key = None, ()
-    if operation is None:
         operation = component(op, text, parameters)
-        if key:
-            if MOST_KEPT <= len(_kept):
-                _kept.clear()
-            _kept[key] = operation
+    else:
+        operation = kept(_kept, key, lambda: component(op, text, parameters), MOST_KEPT)
     if not arrays:
         return operation
     try:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ilang.codegen.runtime.arguments import check_is, read_array, shown
-from ilang.codegen.runtime.component import MOST_SPECIALIZATIONS, Component
+from ilang.codegen.runtime.component import Component
+from ilang.codegen.runtime.concurrency import kept
 from ilang.codegen.runtime.gradient import refusal
 from ilang.codegen.runtime.layout import LaidOut, checked_orders, orders_of
 from ilang.core.diagnostic import DataError, Error, NotationError, ShapeError, counted
@@ -195,14 +196,12 @@ class ElementwiseKernel(Component):
 
     def _stored(self, orders: tuple[Order, ...]) -> Component:
         """The component for inputs that are stored in these orders."""
-        known = self._laid_out.get(orders)
-        if known is None:
-            if MOST_SPECIALIZATIONS <= len(self._laid_out):
-                self._laid_out.clear()
+
+        def stored() -> LaidOut:
             tree = self._with_ranks([*map(len, orders)])
-            stored = LaidOut(tree, orders).keep_open(self._versions.dynamic)
-            known = self._laid_out.setdefault(orders, stored)
-        return known
+            return LaidOut(tree, orders).keep_open(self._versions.dynamic)
+
+        return kept(self._laid_out, orders, stored)
 
     def grad(self, wrt: Any = None) -> Component:
         """The gradient, of inputs of any ranks."""

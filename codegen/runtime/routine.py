@@ -19,6 +19,7 @@ from ilang.codegen.runtime.arguments import (
     contiguous,
     widened_array,
 )
+from ilang.codegen.runtime.concurrency import kept
 from ilang.codegen.runtime.dispatch import CallPlans
 from ilang.codegen.runtime.specialization import Specialization
 from ilang.codegen.runtime.target import DEVICES, check_target, source_of
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from ilang.core.infer.inferred import Inferred
     from ilang.core.ir.graph import Node
     from ilang.core.ir.shaped import Shaped
-
-MOST_SPECIALIZATIONS = 64
-"""Combinations of element types that one routine remembers; past it, it starts again."""
 
 
 @record
@@ -216,19 +214,10 @@ class Routine:
 
     def _fitting(self, arrays: Sequence[Array]) -> tuple[Specialization, tuple[int, ...]]:
         """The program for arrays, and its extents."""
-        specialization = self._specialization([SUPPORTED[array.dtype] for array in arrays])
+        types = tuple(SUPPORTED[array.dtype] for array in arrays)
+        memo = self._specializations
+        specialization = kept(memo, types, lambda: Specialization(self._shaped(types)))
         return specialization, tuple(size.fixed or 0 for size in specialization.shaped.sizes)
-
-    def _specialization(self, dtypes: Sequence[str]) -> Specialization:
-        """The program for these element types of the leaves."""
-        key = tuple(dtypes)
-        known = self._specializations.get(key)
-        if known is None:
-            if MOST_SPECIALIZATIONS <= len(self._specializations):
-                self._specializations.clear()
-            specialization = Specialization(self._shaped(dtypes))
-            known = self._specializations.setdefault(key, specialization)
-        return known
 
     def _shaped(self, dtypes: Sequence[str]) -> Shaped:
         """The assignments for these element types of the leaves."""

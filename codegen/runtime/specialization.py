@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ilang.codegen.runtime.arguments import checked_outs, outputs_of, result_of
-from ilang.codegen.runtime.concurrency import ForkSafeLock
+from ilang.codegen.runtime.concurrency import ForkSafeLock, kept
 from ilang.codegen.runtime.load import Compiled, interface_of
 from ilang.codegen.runtime.memory import too_large
 from ilang.codegen.runtime.plan import CallPlan
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first cal
     Array = npt.NDArray[Any]
 
 MOST_PLANS = 256
-"""Sizes that one specialization remembers; past it, it starts again."""
+"""Sizes that one specialization remembers."""
 
 
 class Specialization:
@@ -52,19 +52,15 @@ class Specialization:
         Raises:
             ToolError: it cannot be compiled.
         """
-        known = self._plans.get(extents)
-        if known is not None:
-            return known
+        return kept(self._plans, extents, lambda: self._planned(extents), MOST_PLANS)
+
+    def _planned(self, extents: tuple[int, ...]) -> CallPlan:
         if self._compiled is None:
             with self._lock.taken():
                 if self._compiled is None:
                     key = repr((self.shaped, sorted(self.small)))
                     self._compiled = Compiled(interface_of(self.shaped, CPU), self._text, key)
-        plan = self._compiled.plan(extents, outputs_of(self.shaped, extents), self.names)
-        if MOST_PLANS <= len(self._plans):
-            self._plans.clear()
-        self._plans[extents] = plan
-        return plan
+        return self._compiled.plan(extents, outputs_of(self.shaped, extents), self.names)
 
     def on(self, device: Device) -> Offloaded:
         """The program on a device, compiled at the first time.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from ilang.codegen.runtime import concurrency, load, memory
-from ilang.codegen.runtime.concurrency import ForkSafeLock, interruptible
+from ilang.codegen.runtime.concurrency import ForkSafeLock, interruptible, kept
 from ilang.codegen.runtime.load import Compiled, interface_of, open_library
 from ilang.codegen.runtime.toolchain import library_recipe
 from ilang.core.diagnostic import DataError, InternalError, ToolError
@@ -306,3 +306,10 @@ def test_out_of_memory() -> None:
     assert caught.value.code == "E0713"
     assert f"the workspace: {2**62:,} bytes" in caught.value.message
     assert "more than 2^62 bytes" in memory.too_large("the workspace", 2**63).message
+
+
+def test_a_full_memo_starts_again() -> None:
+    memo = {1: 10, 2: 20}
+    assert kept(memo, 1, lambda: 0, most=2) == 10
+    assert kept(memo, 3, lambda: 30, most=2) == 30
+    assert memo == {3: 30}
