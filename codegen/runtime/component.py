@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ilang.codegen.runtime.concurrency import kept
 from ilang.codegen.runtime.described import DescribedComponent
-from ilang.codegen.runtime.dispatch import CallPlans
+from ilang.codegen.runtime.dispatch import DispatchedProgram
 from ilang.codegen.runtime.foreign import library_of
-from ilang.codegen.runtime.target import DEVICES, check_target
 from ilang.codegen.runtime.tracebacks import ends_at_caller, hide
 from ilang.codegen.runtime.versions import Versions
 from ilang.core import pipeline
@@ -58,7 +57,7 @@ LONGEST_SHOWN = 64
 """Expressions of a program that ``repr`` prints."""
 
 
-class Component(DescribedComponent):
+class Component(DescribedComponent, DispatchedProgram):
     """Ordered inputs, ordered outputs, no state. Made by ``i``, ``I``, ``load`` and by combining others.
 
     Operators: ``f >> g`` chain, ``f << g`` compose, ``f & g`` fanout, ``f | g`` pair, ``~f`` swap; one side may be a
@@ -73,7 +72,6 @@ class Component(DescribedComponent):
         "_graph",
         "_module",
         "_name",
-        "_plans",
         "_shapes",
         "_tree",
         "_versions",
@@ -89,6 +87,7 @@ class Component(DescribedComponent):
         name: str = UNNAMED,
     ) -> None:
         """A tree, its counts, and what its names mean; ``module`` where the tree is one name of it."""
+        super().__init__()
         self._tree = tree
         self._wires = wires
         self._definitions: Mapping[str, Definition] = definitions or {}
@@ -97,7 +96,6 @@ class Component(DescribedComponent):
         self._graph: Graph | None = None
         self._shapes: dict[tuple[object, ...], Shaped] = {}
         self._versions = Versions()
-        self._plans = CallPlans()
         self._gradients: dict[tuple[int, ...], Component] = {}
 
     @overload
@@ -187,50 +185,13 @@ class Component(DescribedComponent):
         self, arrays: Sequence[Any], out: Any, threads: int | str, target: str, stream: Any
     ) -> Any:
         """Run on arrays of NumPy or of a device, whatever library these are of."""
-        is_plain = target == "c" and stream is None
-        if is_plain and self._plans.table is not None and threads == 1:
-            results = self._plans.table(arrays, out)
-            if results is not None:
-                return results
-        plan = self._plans.of(arrays) if is_plain else None
-        if plan is not None:
-            return plan.answer(arrays, out, threads)
-        return self._call(arrays, out, threads, target, stream)
+        return self._run(arrays, out, threads, target, stream)
 
-    def _call(
-        self, given: Sequence[Any], out: Any, threads: int | str, target: str, stream: Any
-    ) -> Any:
-        """Run on arrays, every argument looked at."""
-        from ilang.codegen.runtime import arguments
-
-        check_target(target)
-        arguments.check_threads(threads)
-        if stream is not None:
-            from ilang.codegen.runtime.streams import stream_handle
-
-            stream = stream_handle(stream, target)
-        if target in DEVICES:
-            return self._offloaded(given, out, target, stream)
-        specialization, arrays, extents = self._fitting(given)
-        if target == "numpy":
-            return specialization.evaluate(arrays, extents, out)
-        plan = specialization.plan(extents)
-        plain = [arguments.contiguous(array) for array in arrays]
-        if all(a is b for a, b in zip(plain, given, strict=True)):
-            self._plans.keep(given, plan)
-        return plan.call(arrays, plain, out, threads)
-
-    def _offloaded(self, given: Sequence[Any], out: Any, target: str, stream: Any) -> Any:
-        from ilang.codegen.runtime.offload import device_of, separated
-
-        device, graph = device_of(target), self.graph()
-        names = [graph.input_name(n) for n in range(len(graph.inputs))]
-        checked, on_device = separated(names, given, device, stream)
-        specialization, arrays, extents = self._fitting(checked)
-        return specialization.on(device).call(arrays, on_device, extents, out, stream)
-
-    def _fitting(self, given: Sequence[Any]) -> tuple[Specialization, list[Any], tuple[int, ...]]:
-        """The program for arrays, checked, and its extents."""
+    def _fitting(
+        self, given: Sequence[Any], on_device: Collection[int] = ()
+    ) -> tuple[Specialization, list[Any], tuple[int, ...]]:
+        """The program for arrays, these checked, and its extents; arrays on a device are left as they lie."""
+        del on_device  # no array is copied here
         from ilang.codegen.runtime import arguments
 
         graph = self.graph()

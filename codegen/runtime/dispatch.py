@@ -9,14 +9,18 @@ programs. Where that cannot be, calls go on as before: decision 0092 has the rea
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
+
+from ilang.codegen.runtime.target import DEVICES, check_target
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from ilang.codegen.runtime.plan import CallPlan
+    from ilang.codegen.runtime.specialization import Specialization
     from ilang.codegen.runtime.toolchain import Recipe
 
 LIKE = attrgetter("__class__", "shape", "dtype", "flags.num")
@@ -80,6 +84,73 @@ class CallPlans:
             self.table = None if extension is None else extension.Table()
         is_taken = self.table is not None and plan.enter(self.table, arrays)
         self._calls = 1 if is_taken else COUNTED
+
+
+class DispatchedProgram:
+    """The part of a component and of a routine that runs it on arrays of NumPy or of a device."""
+
+    __slots__ = ("_plans",)
+
+    def __init__(self) -> None:
+        """No call yet."""
+        self._plans = CallPlans()
+
+    @abstractmethod
+    def _names_in_calls(self) -> list[str]:
+        """The names by which a call may give arrays."""
+
+    @abstractmethod
+    def _fitting(
+        self, given: Sequence[Any], on_device: Collection[int] = ()
+    ) -> tuple[Specialization, list[Any], tuple[int, ...]]:
+        """The program for arrays, these checked, and its extents; arrays on a device are left as they lie."""
+
+    def _run(
+        self, given: Sequence[Any], out: Any, threads: int | str, target: str, stream: Any = None
+    ) -> Any:
+        """Run on arrays, by the plan of an earlier call where there is one."""
+        table = self._plans.table
+        is_plain = target.__class__ is str and target == "c" and stream is None
+        if table is not None and is_plain and threads.__class__ is int and threads == 1:
+            results = table(given, out)
+            if results is not None:
+                return results
+        plan = self._plans.of(given)
+        if plan is None or not is_plain:
+            return self._call(given, out, threads, target, stream)
+        return plan.answer(given, out, threads)
+
+    def _call(
+        self, given: Sequence[Any], out: Any, threads: int | str, target: str, stream: Any
+    ) -> Any:
+        """Run on arrays, every argument looked at."""
+        from ilang.codegen.runtime import arguments
+
+        check_target(target)
+        arguments.check_threads(threads)
+        if stream is not None:
+            from ilang.codegen.runtime.streams import stream_handle
+
+            stream = stream_handle(stream, target)
+        if target in DEVICES:
+            from ilang.codegen.runtime.offload import device_of, separated
+
+            device = device_of(target)
+            given, on_device = separated(self._names_in_calls(), given, device, stream)
+            specialization, arrays, extents = self._fitting(given, on_device)
+            return specialization.on(device).call(arrays, on_device, extents, out, stream)
+        specialization, arrays, extents = self._fitting(given)
+        if target == "numpy":
+            return specialization.evaluate(arrays, extents, out)
+        plan = specialization.plan(extents)
+        plain = [arguments.contiguous(array) for array in arrays]
+        self._remember(given, plain, plan)
+        return plan.call(arrays, plain, out, threads)
+
+    def _remember(self, given: Sequence[Any], plain: Sequence[Any], plan: CallPlan) -> None:
+        """Keep the plan for arrays like these, if each was given as C reads it."""
+        if all(a is b for a, b in zip(plain, given, strict=True)):
+            self._plans.keep(given, plan)
 
 
 _extension: ModuleType | None = None

@@ -7,7 +7,7 @@ those of an earlier one: such a call costs no more than that of a component.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,14 +15,13 @@ import numpy as np
 from ilang.codegen.runtime.arguments import (
     SUPPORTED,
     check_file_name,
-    check_threads,
     contiguous,
     widened_array,
 )
 from ilang.codegen.runtime.concurrency import kept
-from ilang.codegen.runtime.dispatch import CallPlans
+from ilang.codegen.runtime.dispatch import DispatchedProgram
 from ilang.codegen.runtime.specialization import Specialization
-from ilang.codegen.runtime.target import DEVICES, check_target, source_of
+from ilang.codegen.runtime.target import check_target, source_of
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError, counted
 from ilang.core.ir.operation import Operation, Terminal
@@ -52,7 +51,7 @@ class LeafInput:
     values: Any
 
 
-class Routine:
+class Routine(DispatchedProgram):
     """Some tensors of a solved program as a function of arrays. Safe to call from several threads."""
 
     __slots__ = (
@@ -61,7 +60,6 @@ class Routine:
         "_kept",
         "_open",
         "_places",
-        "_plans",
         "_specializations",
         "_values",
         "_wrt",
@@ -78,6 +76,7 @@ class Routine:
 
         With ``wrt``, positions among the leaves, it computes the gradients of the sum of all elements of the values.
         """
+        super().__init__()
         self._inferred = inferred
         self._wrt = wrt
         self._values = tuple(values)
@@ -85,7 +84,6 @@ class Routine:
         self._places = {each.name: n for n, each in enumerate(inputs)}
         self._open = tuple(n for n, each in enumerate(inputs) if each.values is None)
         self._kept: list[Any] = [None] * len(inputs)
-        self._plans = CallPlans()
         self._specializations: dict[tuple[str, ...], Specialization] = {}
 
     def __call__(
@@ -159,65 +157,22 @@ class Routine:
             given[self._places[name]] = array
         return given
 
-    def _run(
-        self, given: Sequence[Any], out: Any, threads: int, target: str, stream: Any = None
-    ) -> Any:
-        """Run on an array for each leaf; None for one whose own values count."""
-        table = self._plans.table
-        is_plain = target.__class__ is str and target == "c" and stream is None
-        if table is not None and is_plain and threads.__class__ is int and threads == 1:
-            results = table(given, out)
-            if results is not None:
-                return results
-        plan = self._plans.of(given)
-        if plan is None or not is_plain:
-            return self._prepared(given, out, threads, target, stream)
-        return plan.answer(given, out, threads)
+    def _names_in_calls(self) -> list[str]:
+        return [each.name for each in self._inputs]
 
-    def _prepared(
-        self, given: Sequence[Any], out: Any, threads: int, target: str, stream: Any
-    ) -> Any:
-        """Run on an array for each leaf, every argument looked at."""
-        check_target(target)
-        check_threads(threads)
-        if stream is not None:
-            from ilang.codegen.runtime.streams import stream_handle
-
-            stream = stream_handle(stream, target)
-        values = [
-            array if array is not None else each.values
-            for each, array in zip(self._inputs, given, strict=True)
-        ]
-        if target in DEVICES:
-            return self._offloaded(values, out, target, stream)
-        arrays = [_array(*pair) for pair in zip(self._inputs, values, strict=True)]
-        specialization, extents = self._fitting(arrays)
-        if target == "numpy":
-            return specialization.evaluate(arrays, extents, out)
-        plan = specialization.plan(extents)
-        self._remember(given, arrays, plan)
-        return plan.call(arrays, arrays, out, threads)
-
-    def _offloaded(self, values: Sequence[Any], out: Any, target: str, stream: Any) -> Any:
-        """Run on a device; arrays in its memory are taken where they are."""
-        from ilang.codegen.runtime.offload import device_of, separated
-
-        device = device_of(target)
-        names = [each.name for each in self._inputs]
-        checked, on_device = separated(names, values, device, stream)
-        arrays = [
-            _stored(each, array) if n in on_device else _array(each, array)
-            for n, (each, array) in enumerate(zip(self._inputs, checked, strict=True))
-        ]
-        specialization, extents = self._fitting(arrays)
-        return specialization.on(device).call(arrays, on_device, extents, out, stream)
-
-    def _fitting(self, arrays: Sequence[Array]) -> tuple[Specialization, tuple[int, ...]]:
-        """The program for arrays, and its extents."""
+    def _fitting(
+        self, given: Sequence[Any], on_device: Collection[int] = ()
+    ) -> tuple[Specialization, list[Any], tuple[int, ...]]:
+        """The program for an array for each leaf; None for one whose own values count."""
+        arrays = []
+        for n, (each, array) in enumerate(zip(self._inputs, given, strict=True)):
+            values = each.values if array is None else array
+            arrays.append(_stored(each, values) if n in on_device else _array(each, values))
         types = tuple(SUPPORTED[array.dtype] for array in arrays)
         memo = self._specializations
         specialization = kept(memo, types, lambda: Specialization(self._shaped(types)))
-        return specialization, tuple(size.fixed or 0 for size in specialization.shaped.sizes)
+        extents = tuple(size.fixed or 0 for size in specialization.shaped.sizes)
+        return specialization, arrays, extents
 
     def _shaped(self, dtypes: Sequence[str]) -> Shaped:
         """The assignments for these element types of the leaves."""
@@ -233,14 +188,14 @@ class Routine:
 
         return gradient(shaped, self._wrt, ones=True)
 
-    def _remember(self, given: Sequence[Any], arrays: Sequence[Array], plan: CallPlan) -> None:
+    def _remember(self, given: Sequence[Any], plain: Sequence[Any], plan: CallPlan) -> None:
         """Keep the plan for arrays like these, if each was given as C reads it or follows a leaf's own values."""
-        for place, (each, array) in enumerate(zip(self._inputs, arrays, strict=True)):
+        for place, (each, array) in enumerate(zip(self._inputs, plain, strict=True)):
             if given[place] is None and _lasts(each.values, array):
                 self._kept[place] = array
             elif array is not given[place]:
                 return
-        self._plans.keep(arrays, plan)
+        self._plans.keep(plain, plan)
 
     def takes(self) -> tuple[str, ...]:
         """The names of the leaves without values, in the order of the arrays of a call."""
