@@ -25,6 +25,7 @@ from ilang.core.transform.layouts import Order
 if TYPE_CHECKING:
     from ilang.codegen.runtime.notebook_pages import ComponentExplanation
     from ilang.codegen.runtime.versions import Version
+    from ilang.core.ir.shaped import Shaped
 
 MODE_HELP = 'a mode is "broadcast", ("accumulate", "sum") or ("accumulate", "sum", 1)'
 OUTPUT_HELP = (
@@ -270,15 +271,11 @@ class ElementwiseKernel(Component):
         help_line = f'these shapes line up in the order {other}: elementwise("{other}", ...)'
         return ShapeError(error.code, error.message, error.span, help_line, error.labels)
 
-    def source(
-        self, target: str = "c", *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None
-    ) -> str:
-        """The program as text, for inputs of these shapes."""
-        return self._shaped_as(shapes).source(target, *shapes, dtypes=dtypes)
-
-    def loops(self, *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None) -> str:
-        """The loop nests as text, for inputs of these shapes."""
-        return self._shaped_as(shapes).loops(*shapes, dtypes=dtypes)
+    def shaped(
+        self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[object] | None = None
+    ) -> Shaped:
+        """The program of the component for inputs of these shapes, typed."""
+        return self._shaped_as(shapes).shaped(shapes, dtypes)
 
     def explain(self, *shapes: tuple[int, ...], verbose: bool = False) -> ComponentExplanation:
         """The explanation of ``i explain``, for inputs of these shapes."""
