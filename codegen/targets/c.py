@@ -317,11 +317,18 @@ class _Emission:
             return
         from ilang.codegen.targets import c_prefetch
 
-        spelling = functions.spelling
-        yield from c_prefetch.opened(loop, loop.prefetch, ends, spelling, indent)
+        spelling, inside = functions.spelling, indent
+        if ends.value:
+            yield f"{indent}{{"
+            inside += INDENT
+            yield f"{inside}const int64_t {ends.end} = {ends.value};"
+            ends = Ends(ends.start, ends.end)
+        yield from c_prefetch.opened(loop, loop.prefetch, ends, spelling, inside)
         chunk = c_prefetch.chunk(loop, spelling)
-        yield from self._divided(loop, chunk, functions, indent + INDENT)
-        yield f"{indent}}}"
+        yield from self._divided(loop, chunk, functions, inside + INDENT)
+        yield f"{inside}}}"
+        if inside != indent:
+            yield f"{indent}}}"
 
     def _divided(
         self, loop: ir.For, ends: Ends, functions: KernelFunctions, indent: str

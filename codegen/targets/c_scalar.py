@@ -24,11 +24,11 @@ def lines(s: Simple, spelling: Spelling, indent: str) -> Iterator[str]:
         case Define():
             const = "" if s.mutable else "const "
             name = spelling.local(s.variable)
-            yield f"{indent}{const}{spelling.kind(s.variable, s.dtype)} {name} = {spelling.value(s.value)};"
+            yield f"{indent}{const}{spelling.kind(s.variable, s.dtype)} {name} = {spelling.first(s.variable, s.value)};"
         case Change():
-            yield indent + spelling.update(spelling.local(s.variable), s.value)
+            yield indent + spelling.change(s.variable, s.value)
         case Store():
-            yield indent + spelling.update(spelling.element(s.buffer, s.index), s.value)
+            yield indent + spelling.store(s.buffer, s.index, s.value)
         case HorizontalReduction():
             yield from _horizontal(s, spelling, indent)
         case _:

@@ -31,6 +31,8 @@ WIDTH = 100
 """Columns of a list of values."""
 INDENT = "    "
 UNSIGNED = {"i32": "uint32_t", "i64": "uint64_t"}
+ORDERED = {"f32": "i32", "f64": "i64"}
+"""Integers that stand for floats in their order."""
 
 
 def product(words: Iterable[str]) -> str:
@@ -177,12 +179,33 @@ class Spelling:
         So no step of a reduction converts: GCC 12 before 12.3 loses terms of reductions that do, once it makes vectors
         of them (its bug 107212).
         """
-        return UNSIGNED[dtype] if self.scalar(variable).wrapping else C_TYPES[dtype]
+        scalar = self.scalar(variable)
+        dtype = ORDERED[dtype] if scalar.ordered else dtype
+        return UNSIGNED[dtype] if scalar.wrapping else C_TYPES[dtype]
+
+    def first(self, variable: int, value: Scalar) -> str:
+        """The first value of a scalar variable, as it holds it."""
+        return self._placed(value, self.scalar(variable).ordered)
+
+    def change(self, variable: int, value: Scalar) -> str:
+        """The statement that gives a scalar variable a value."""
+        return self.update(self.local(variable), value, self.scalar(variable).ordered)
+
+    def store(self, buffer: int, index: Sequence[Affine], value: Scalar) -> str:
+        """The statement that gives an element of a buffer a value."""
+        ordered = self.program.buffers[buffer].ordered
+        return self.update(self.element(buffer, index), value, ordered)
+
+    def _placed(self, value: Scalar, ordered: str) -> str:
+        """A value, or the integer of its place in an order."""
+        text = self.value(value)
+        return f"order_{ordered}_{value.dtype}({text})" if ordered else text
 
     def element_kind(self, buffer: int) -> str:
         """The C type of the elements of a buffer."""
         described = self.program.buffers[buffer]
-        return (UNSIGNED if described.wrapping else C_TYPES)[described.dtype]
+        dtype = ORDERED[described.dtype] if described.ordered else described.dtype
+        return (UNSIGNED if described.wrapping else C_TYPES)[dtype]
 
     def index(self, part: Affine) -> str:
         """An index; the elements that it looks up are of 64 bits, as loop variables are."""
@@ -195,6 +218,8 @@ class Spelling:
 
     def _loaded(self, buffer: int, index: Sequence[Affine]) -> str:
         described, text = self.program.buffers[buffer], self.element(buffer, index)
+        if described.ordered:
+            return f"ordered_{described.ordered}_{described.dtype}({text})"
         return f"({C_TYPES[described.dtype]}){text}" if described.wrapping else text
 
     def element(self, buffer: int, index: Sequence[Affine]) -> str:
@@ -226,17 +251,20 @@ class Spelling:
             return f"(uint8_t)({text})"
         return text
 
-    def update(self, target: str, value: Scalar) -> str:
+    def update(self, target: str, value: Scalar, ordered: str = "") -> str:
         """The statement that gives ``target`` a value: ``+=`` and the like where the value is the target and something.
 
         No step of such a reduction converts what it reduces: integers that wrap are added unsigned where they stand,
         and truth values combined bit by bit.
         """
         if not isinstance(value, Apply) or len(value.arguments) != 2:
-            return f"{target} = {self.value(value)};"
+            return f"{target} = {self._placed(value, ordered)};"
         old, change = value.arguments
         if self._place(old) != target:
-            return f"{target} = {self.value(value)};"
+            return f"{target} = {self._placed(value, ordered)};"
+        if ordered:
+            other = self._placed(change, ordered)
+            return f"{target} = {ordered}_{ORDERED[value.dtype or '']}({target}, {other});"
         if value.primitive in ("add", "mul"):
             sign = OPERATORS[value.primitive]
             if value.dtype in FLOATS:
@@ -268,8 +296,10 @@ class Spelling:
         """A scalar as an expression, without outer parentheses; a bool is an int that is 0 or 1."""
         match scalar:
             case Local():
-                name = self.local(scalar.variable)
-                wrapping = self.scalar(scalar.variable).wrapping
+                name, variable = self.local(scalar.variable), self.scalar(scalar.variable)
+                if variable.ordered:
+                    return f"ordered_{variable.ordered}_{scalar.dtype}({name})"
+                wrapping = variable.wrapping
                 return f"({C_TYPES[scalar.dtype]}){name}" if wrapping else name
             case Load():
                 text = self._loaded(scalar.buffer, scalar.index)

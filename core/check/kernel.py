@@ -162,6 +162,9 @@ class _Verifier:
         self.demand(s.variable in self.defined, "a variable is defined before it changes")
         added = not self.kernel.locals[s.variable].wrapping or _adds_to(s)
         self.demand(added, "what wraps is added to, or multiplied")
+        ordered = self.kernel.locals[s.variable].ordered
+        kept = not ordered or (isinstance(s.value, Apply) and s.value.primitive == ordered)
+        self.demand(kept, "what is ordered becomes the larger, or the smaller, of two")
 
     def _store(self, s: ir.Store) -> None:
         """Check what is written, and where."""

@@ -132,6 +132,7 @@ def _declarations(program: ir.Program, kernel: ir.Kernel) -> Iterator[str]:
             kinds += ["padded"] if buffer.padded else []
             kinds += ["double-buffered"] if buffer.double else []
             kinds += ["wrapping"] if buffer.wrapping else []
+            kinds += ["as ordered integers"] if buffer.ordered else []
             words.append(f"{buffer.name} {buffer.dtype}[{dims}] {' '.join(kinds)}")
     if words:
         yield f"memory {'; '.join(words)}"
@@ -251,6 +252,7 @@ class KernelLoops:
         variable = self.kernel.locals[s.variable]
         words = [f"in each of {variable.lanes} lanes"] if variable.lanes > 1 else []
         words += ["wrapping"] if variable.wrapping else []
+        words += ["as an ordered integer"] if variable.ordered else []
         return " ".join([f"{variable.name} = {self._scalar(s.value)}", *words])
 
     def _transpose(self, s: Transpose, indent: str) -> Iterator[str]:

@@ -53,9 +53,10 @@ class Buffer:
     (a ``Tile`` fills it). The last dimension of a ``padded`` one has room for whole loop parts, past the end of a
     ragged dimension. ``space`` says where a private one is; of a ``double`` one a GPU reads one copy while it fills the
     other one. The elements of a ``wrapping`` one are integers that a
-    reduction adds to or multiplies: a target may hold them unsigned, so that no step converts. The results of parts are
-    those of all where there is one part: a buffer of them, whose first dimension is the number of parts, has no memory
-    of its own then, and that of the buffer ``instead``.
+    reduction adds to or multiplies: a target may hold them unsigned, so that no step converts. The elements of an
+    ``ordered`` one become the larger of themselves and another float, or the smaller: see ``Variable``. The results of
+    parts are those of all where there is one part: a buffer of them, whose first dimension is the number of parts, has
+    no memory of its own then, and that of the buffer ``instead``.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Buffer:
     wrapping: bool = False
     double: bool = False
     instead: BufferId | None = None
+    ordered: Literal["", "max", "min"] = ""
 
 
 @record
@@ -274,12 +276,15 @@ class Wish:
 class Variable:
     """A scalar variable of a kernel: its name, and how many ``lanes`` it has, each with a value of its own.
 
-    A ``wrapping`` one is an integer that a reduction only adds to, or multiplies.
+    A ``wrapping`` one is an integer that a reduction only adds to, or multiplies. An ``ordered`` one is a float that
+    only becomes the larger of itself and another, or the smaller: a target may hold the integer that has its place in
+    the order of all floats, NaN beyond the others, and then there is nothing to test.
     """
 
     name: str
     lanes: int = 1
     wrapping: bool = False
+    ordered: Literal["", "max", "min"] = ""
 
 
 @record

@@ -74,7 +74,7 @@ class _Form:
     def of(self, kernel: ir.Kernel) -> Hashable:
         """The form of a kernel."""
         body = self._block(kernel.body)
-        locals_ = tuple((local.lanes, local.wrapping) for local in kernel.locals)
+        locals_ = tuple((local.lanes, local.wrapping, local.ordered) for local in kernel.locals)
         wishes = tuple((wish.asked, wish.text) for wish in kernel.wishes)
         extents = tuple(self.extents[size].fixed for size in self.sizes)
         return (body, tuple(self.memory), extents, len(kernel.names), locals_, wishes)

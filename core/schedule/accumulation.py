@@ -481,12 +481,16 @@ def _thread_tile(reduction: _Reduction) -> ThreadTile | None:
 
 
 def _partial_sums(reduction: _Reduction) -> PartialSums | None:
-    """Partial sums of the innermost terms where those are reduced, few and constant; None where they are not."""
+    """Partial sums of the innermost terms where those are reduced, few and constant; None where they are not.
+
+    Lanes take the terms of one innermost loop, as many as each of them adds in one variable, or of an extreme any.
+    """
     loops, reduced = reduction.loops, reduction.reduced
     first, terms = len(loops), 1
     while first > 0 and loops[first - 1].axis in reduced:
         terms *= reduction.counts[first - 1] or MOST_TERMS + 1
-        if terms > reduction.program.machine.tiles.unrolled_terms:
+        few = terms <= reduction.program.machine.tiles.unrolled_terms
+        if not few and not (first == len(loops) and terms <= MOST_TERMS):
             break
         first -= 1
     start = first

@@ -145,6 +145,66 @@ static inline int64_t min_i64(int64_t a, int64_t b)
     return (b < a) ? b : a;
 }
 
+/* the integer of a number in the order of all of them, -0 before 0 and NaN above all others */
+static inline int32_t order_max_f32(float a)
+{
+    union { float x; int32_t bits; } number = {a};
+    return (int32_t)((uint32_t)(number.bits ^ ((number.bits >> 31) & 0x7FFFFFFF)) - 0x7FFFFF);
+}
+
+/* the number of such an integer */
+static inline float ordered_max_f32(int32_t order)
+{
+    union { int32_t bits; float x; } number = {(int32_t)((uint32_t)order + 0x7FFFFF)};
+    number.bits ^= (number.bits >> 31) & 0x7FFFFFFF;
+    return number.x;
+}
+
+/* the integer of a number in the order of all of them, -0 before 0 and NaN above all others */
+static inline int64_t order_max_f64(double a)
+{
+    union { double x; int64_t bits; } number = {a};
+    return (int64_t)((uint64_t)(number.bits ^ ((number.bits >> 63) & 0x7FFFFFFFFFFFFFFF)) - 0xFFFFFFFFFFFFF);
+}
+
+/* the number of such an integer */
+static inline double ordered_max_f64(int64_t order)
+{
+    union { int64_t bits; double x; } number = {(int64_t)((uint64_t)order + 0xFFFFFFFFFFFFF)};
+    number.bits ^= (number.bits >> 63) & 0x7FFFFFFFFFFFFFFF;
+    return number.x;
+}
+
+/* the integer of a number in the order of all of them, -0 before 0 and NaN below all others */
+static inline int32_t order_min_f32(float a)
+{
+    union { float x; int32_t bits; } number = {a};
+    return (int32_t)((uint32_t)(number.bits ^ ((number.bits >> 31) & 0x7FFFFFFF)) + 0x7FFFFF);
+}
+
+/* the number of such an integer */
+static inline float ordered_min_f32(int32_t order)
+{
+    union { int32_t bits; float x; } number = {(int32_t)((uint32_t)order - 0x7FFFFF)};
+    number.bits ^= (number.bits >> 31) & 0x7FFFFFFF;
+    return number.x;
+}
+
+/* the integer of a number in the order of all of them, -0 before 0 and NaN below all others */
+static inline int64_t order_min_f64(double a)
+{
+    union { double x; int64_t bits; } number = {a};
+    return (int64_t)((uint64_t)(number.bits ^ ((number.bits >> 63) & 0x7FFFFFFFFFFFFFFF)) + 0xFFFFFFFFFFFFF);
+}
+
+/* the number of such an integer */
+static inline double ordered_min_f64(int64_t order)
+{
+    union { int64_t bits; double x; } number = {(int64_t)((uint64_t)order - 0xFFFFFFFFFFFFF)};
+    number.bits ^= (number.bits >> 63) & 0x7FFFFFFFFFFFFFFF;
+    return number.x;
+}
+
 static inline float square_f32(float a)
 {
     return a * a;

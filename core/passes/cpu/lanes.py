@@ -21,7 +21,7 @@ A slow loop also prefetches what the next loop writes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from ilang.core.calculus.affine import (
@@ -44,6 +44,7 @@ from ilang.core.ir.shaped import Size
 from ilang.core.names import Names
 from ilang.core.ops import SLOW
 from ilang.core.passes.cpu.accumulations import accumulations, innermost, short_sizes
+from ilang.core.passes.cpu.extremes import Extreme, extreme_buffers, extremes
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
 
@@ -82,20 +83,32 @@ class _Lanes:
         self.locals: list[ir.Variable] = []
         self.taken: set[str] = set()
         self.serial: dict[str, int] = {}
+        self.extremes: Mapping[LocalId, Extreme] = {}
 
     def run(self) -> ir.Program:
         """The program with lanes."""
         kernels = tuple(self._kernel(kernel) for kernel in self.program.kernels)
+        buffers = [*self.program.buffers]
+        for number, extreme in extreme_buffers(self.program).items():
+            buffers[number] = replace(buffers[number], ordered=extreme)
         return replace(
-            self.program, kernels=kernels, sizes=tuple(self.sizes), counts=tuple(self.counts)
+            self.program,
+            kernels=kernels,
+            buffers=tuple(buffers),
+            sizes=tuple(self.sizes),
+            counts=tuple(self.counts),
         )
 
     def _kernel(self, kernel: ir.Kernel) -> ir.Kernel:
         self.variables, self.locals = list(kernel.names), list(kernel.locals)
         self.taken = {*kernel.names, *(local.name for local in kernel.locals)}
         self.serial = {}
+        self.extremes = extremes(kernel.body)
         body = self._block(kernel.body, None)
-        if body is kernel.body:
+        for variable, primitive in self.extremes.items():
+            if self.locals[variable].lanes == 1:
+                self.locals[variable] = replace(self.locals[variable], ordered=primitive)
+        if body is kernel.body and not self.extremes:
             return kernel
         return replace(kernel, body=body, names=tuple(self.variables), locals=tuple(self.locals))
 
@@ -119,6 +132,9 @@ class _Lanes:
                 out.append(ir.map_blocks(s, partial(self._block, around=s.variable)))
             else:
                 prefetch = None if around is None else self._prefetch(s, rows, n, around)
+                if all(c.variable in self.extremes for c in changes):
+                    out.append(replace(s, prefetch=prefetch))
+                    continue
                 sums = self._sums(s, changes)
                 lanes = self._lane_count(s, changes, sums)
                 others = [c for c in changes if c not in sums]

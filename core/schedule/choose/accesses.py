@@ -14,7 +14,7 @@ from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.inlining import Inlining
-from ilang.core.schedule.choose.tile import Access
+from ilang.core.schedule.choose.tile import MOST_TERMS, Access
 from ilang.core.schedule.fuse import mapping
 
 Arrays = Mapping[Access, int]
@@ -100,11 +100,16 @@ def strided_order(
 ) -> tuple[int, ...]:
     """The axes of an assignment in the order of ``loop_order``.
 
-    A reduction whose innermost axis is long and reduced has all reduced axes inside: it meets each result once.
+    A reduction whose innermost axis is long and reduced has all reduced axes inside: it meets each result once. Of
+    one known row of few vectors each result takes what it has: then the array is read in the order of memory.
     """
     order = loop_order(node, accesses, machine)
     reduced = node.reduced_axes()
     is_inside = machine.device is None and bool(order) and order[-1] in reduced
     if not is_inside or extents.is_small(node.sizes[order[-1]]):
+        return order
+    row = extents.fixed(node.sizes[order[-1]])
+    is_alone = len(order) > 1 and order[-2] not in reduced
+    if is_alone and row and machine.sum_lanes <= row <= MOST_TERMS:
         return order
     return tuple(sorted(order, key=lambda axis: axis in reduced))

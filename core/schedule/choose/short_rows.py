@@ -147,14 +147,20 @@ def _waits(
     """Whether a reduction along rows waits: for the result so far, or for functions, of which few make no vector.
 
     A sum waits where it ``is_linked`` with another reduction, and where vectors do not divide the row: the terms that
-    they leave over are added one after the other.
+    they leave over are added one after the other. So does an extreme, unless its row has a vector or more.
     """
     if rows.other not in node.reduced_axes():
         return False
     length, lanes = extents.fixed(node.sizes[rows.other]), machine.sum_lanes
     if node.acc == "+" and length and (is_linked or min(length % lanes, lanes % length)):
         return True
+    if (
+        node.acc in (">", "<")
+        and length
+        and (is_linked or (length < lanes and length % (lanes // 2)))
+    ):
+        return True
     nodes = (shaped.nodes[read.value] for read in node.reads)
     scalars = [node.scalar, *(each.scalar for each in nodes if isinstance(each, Assignment))]
     applied = (part for each in scalars for part in scalars_within(each) if isinstance(part, Apply))
-    return node.acc in (">", "<") or any(part.primitive in SLOW for part in applied)
+    return any(part.primitive in SLOW for part in applied)

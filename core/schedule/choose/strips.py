@@ -123,13 +123,14 @@ def _have_windows(
 def in_cache(
     node: Assignment, extents: Extents, order: Sequence[int], machine: Machine, around: int = 0
 ) -> tuple[Factors, tuple[Loop, ...]] | None:
-    """Splits and loops of a sum whose innermost loop is over outputs, each with an accumulator in memory.
+    """Splits and loops of a sum or an extreme whose innermost loop is over outputs, which are accumulated in memory.
 
     Several terms are summed before they meet it, and the accumulators are those of a strip, which stays in the cache.
-    The first loops, as many as there are ``around``, stay outermost. None where the loops are of another kind.
+    The first loops, as many as there are ``around``, stay outermost. None where the loops are of another kind, or where
+    terms of an extreme are left over.
     """
     outputs = set(node.output_axes())
-    if node.acc != "+" or node.scalar.dtype not in FLOATS or node.base is not None:
+    if node.acc not in ("+", ">", "<") or node.scalar.dtype not in FLOATS or node.base is not None:
         return None
     if len(order) < around + 2 or order[-1] not in outputs or order[-2] in outputs:
         return None
@@ -139,7 +140,10 @@ def in_cache(
     if last is None or last > machine.tiles.strip:
         factors[order[-1]] = (machine.tiles.strip,)
         loops = [*loops[:around], Loop(order[-1]), *loops[around:-1], Loop(order[-1], 1)]
-    if term is None or term > machine.tiles.strip_terms:
-        factors[order[-2]] = (machine.tiles.strip_terms,)
+    terms = machine.tiles.strip_terms
+    if node.acc != "+" and (term is None or term % terms):
+        return None  # the terms that are left over would take as long
+    if term is None or term > terms:
+        factors[order[-2]] = (terms,)
         loops.append(Loop(order[-2], 1))
     return tuple(factors), tuple(loops)
