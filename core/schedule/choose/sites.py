@@ -7,7 +7,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Input, Read, View
@@ -43,6 +43,8 @@ def site_of(analysis: Analysis, known: ChosenNests, value: int, read: Read, nest
         shared = leading(nest.order, back)
     else:
         shared = shared_prefix(nest.order, back, order, set(producer.reduced_axes()))
+    if producer.acc and shared and _is_column(producer, order, back, nest.order[shared - 1]):
+        shared -= 1  # a block of columns at once
     lanes = known.packed.get(value)
     if isinstance(lanes, Across) and producer.acc and analysis.row_lanes[read.value]:
         shared = min(shared, nest.order.index(Loop(lanes.last, 1)))  # all rows of a block at once
@@ -64,6 +66,17 @@ def site_of(analysis: Analysis, known: ChosenNests, value: int, read: Read, nest
                 in_blocks = None  # there are too few terms for partial sums
         factors, loops = in_blocks or (factors, loops)
     return shared, Staged(read.value, factors, loops, places, around, is_part)
+
+
+def _is_column(
+    producer: Assignment, order: Sequence[int], back: Mapping[int, list[int]], loop: Loop
+) -> bool:
+    """Whether a loop inside of a block walks what a reduction has in memory side by side, and keeps."""
+    return (
+        loop.part > 0
+        and order[-1] not in producer.reduced_axes()
+        and order[-1] in back.get(loop.axis, ())
+    )
 
 
 def _moves(packed: Packed | None, read: Read, nest: Nest) -> bool:
