@@ -8,8 +8,11 @@ Example, ``ik*kj~ijk >> +ijk~ij`` of 512 each:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain, islice, permutations, product
 
-from ilang.core.ir.schedule import Nest, Scheduled, schedule_text, unscheduled
+from ilang.core.diagnostic import ScheduleError
+from ilang.core.ir.schedule import Loop, Nest, Scheduled, schedule_text, unscheduled
 from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import extents_of
 from ilang.core.record import record, replace
@@ -22,6 +25,8 @@ from ilang.core.schedule.fuse import Provenance
 from ilang.core.schedule.written import written_nest
 from ilang.core.source import Span
 
+ORDERS = 120
+"""Orders of loops of a value that are tried at most: all of five loops."""
 MOST = 3
 """Tilings of a contraction that are shown; one more is that of the rules, where it stays."""
 LINES = "lines into"
@@ -73,9 +78,9 @@ def compared(scheduled: Scheduled) -> tuple[tuple[Priced, ...], bool]:
 
 
 def other_schedules(scheduled: Scheduled) -> Iterator[list[tuple[Span, str]]]:
-    """The schedules with another tile that prices compared: what is written after each expression.
+    """The schedules with another tile that prices compared, the cheapest first, then those with loops in other orders.
 
-    The cheapest schedule comes first; one for which the text of the program has no place is left out.
+    A schedule is what is written after the expressions; one for which the program's text has no place is left out.
     """
     analysis = _analysis(scheduled)
     if analysis is None:
@@ -85,20 +90,53 @@ def other_schedules(scheduled: Scheduled) -> Iterator[list[tuple[Span, str]]]:
         for value, tile in _tiled(analysis).items()
         for number, (_, price) in enumerate(tile.among)
     ]
-    for _, value, number in sorted(losses):
-        winner = analysis.tilings.tiles[value]
-        assert winner is not None
-        nests = _nests_with(analysis, value, winner.among[number][0])
-        words = [
-            (node.span, schedule_text(node, nest))
+    tilings = analysis.tilings.tiles
+    others = (
+        _nests_with(analysis, value, tile.among[number][0])
+        for _, value, number in sorted(losses)
+        if (tile := tilings[value]) is not None
+    )
+    for nests in chain(others, _reordered(scheduled, analysis)):
+        changed = [
+            (node, nest)
             for node, nest, chosen in zip(
                 analysis.shaped.nodes, nests, scheduled.nests, strict=True
             )
             if isinstance(node, Assignment) and nest is not None and nest != chosen
         ]
-        places = [(span.source.name, span.end) for span, _ in words]
-        if words and len(set(places)) == len(places):
-            yield words
+        places = {(node.span.source.name, node.span.end) for node, _ in changed}
+        is_free = all(node.schedule is None for node, _ in changed)
+        if changed and is_free and len(places) == len(changed):
+            yield [(node.span, schedule_text(node, nest)) for node, nest in changed]
+
+
+def _reordered(scheduled: Scheduled, analysis: Analysis) -> Iterator[tuple[Nest | None, ...]]:
+    """The nests of a program in which the loops of a value without a tile, stored whole, stand in another order.
+
+    Orders of whole axes come before those with a block of the last axis of the result, and of these the outer parts of
+    an axis stand before the inner ones.
+    """
+    ends, blocks = analysis.tilings.ends, (None, analysis.machine.tiles.lanes)
+    roots = [value for value in scheduled.whole() if ends[value] is None]
+    for block, value in product(blocks, roots):
+        node = analysis.shaped.nodes[value]
+        assert isinstance(node, Assignment)
+        last = node.target[-1].axis() if node.target else None
+        factors: list[tuple[int, ...]] = [()] * len(node.axes)
+        if block is not None and last is not None:
+            factors[last] = (block,)
+        nest = Nest(tuple(factors), (), (None,) * len(node.reads))
+        loops = [loop for axis in range(len(node.axes)) for loop in nest.parts(axis)]
+        for order in islice(permutations(loops), ORDERS):
+            if last is None or order.index(Loop(last)) <= order.index(nest.parts(last)[-1]):
+                with suppress(ScheduleError):
+                    yield _nests_as(analysis, value, replace(nest, order=order))
+
+
+def _nests_as(analysis: Analysis, value: int, nest: Nest) -> tuple[Nest | None, ...]:
+    """The nests of a program in which a value has another one."""
+    written = tuple(nest if n == value else each for n, each in enumerate(analysis.written))
+    return choose_nests(replace(analysis, written=written)).nests
 
 
 def _tiled(analysis: Analysis) -> dict[int, Tiling]:

@@ -15,7 +15,7 @@ from ilang.icli.screen import Screen
 
 EACH = 0.5
 """Seconds in which a schedule is timed beside the chosen one; the winner is timed once more, for twice as long."""
-NOTHING = "nothing to tune: no contraction here has a tile that prices chose (i explain --why)"
+NOTHING = "nothing to tune: there is one order of loops, and no other tile (i explain --why)"
 
 
 def run(request: Request, screen: Screen) -> int:
@@ -109,7 +109,7 @@ def _write(operand: str, source: Source, text: str) -> str:
 
 COMMAND = Command(
     "tune",
-    "Time the best tiles of the contractions of a program, and print the schedule that is fastest.",
+    "Time the best tiles of contractions, and other orders of loops, and print the fastest schedule.",
     run,
     (CommandOperand("program", "TEXT|FILE|-", "program"),),
     (

@@ -39,9 +39,18 @@ def test_a_product_is_tuned(tmp_path: Path) -> None:
 
 
 def test_nothing_to_tune() -> None:
-    for words in ((PRODUCT,), ("+ij~i", "--shape", "3x4")):
+    for words in (("+i~.", "--shape", "3"), (">i~i",)):
         done = i("tune", *words)
         assert (done.returncode, done.stdout[:15]) == (0, "nothing to tune")
+
+
+def test_other_orders_of_loops_are_timed() -> None:
+    words = ("--shape", "30x40x50", "--time", "3")
+    done = i("tune", "+abc~b", *words)
+    assert done.returncode == 0, done.stderr
+    assert "is the fastest of" in done.stdout or "|| " in done.stdout
+    done = i("tune", "+abc~b || b c a", *words)  # what a person wrote stays
+    assert done.stdout.startswith("nothing to tune")
 
 
 @pytest.mark.parametrize("is_again", [False, True])
