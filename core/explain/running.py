@@ -56,9 +56,10 @@ def _lanes(kernel: Kernel) -> Iterator[str]:
     for s in every(kernel.body, HorizontalReduction):
         word = COMBINED[s.primitive]
         most[word] = max(s.lanes, most.get(word, 0))
-    if most:
-        counts = " and ".join(f"{lanes} {word}" for word, lanes in most.items())
-        yield f"{counts} in vectors"
+    ordered = dict.fromkeys(COMBINED[each.ordered] for each in kernel.locals if each.ordered)
+    words = [*ordered, *(f"{lanes} {word}" for word, lanes in most.items())]
+    if words:
+        yield f"{' and '.join(words)} in vectors"
 
 
 def _shared(program: Program) -> Iterator[str]:
