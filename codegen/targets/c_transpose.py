@@ -10,8 +10,11 @@ columns, a whole cache line of the result at a time. ``past`` asks for stores pa
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ilang.codegen.targets.c_entry import FORMULAS
 from ilang.codegen.targets.cfamily import C_TYPES, Spelling
+from ilang.codegen.targets.cfamily import product as product_of
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.calculus.extent import linear, product
 from ilang.core.dtype import BYTES
@@ -27,20 +30,23 @@ def call(copy: Transpose, spelling: Spelling) -> str:
     assert isinstance(load, Load)
     dims = spelling.program.buffers[store.buffer].dims
     size = " * ".join(f"(double){spelling.size(n)}" for n in dims)
+    variables = {loop.variable for loop in (*columns, rows)}
     words = (
-        *_strided(spelling, store, columns, rows),
-        *_strided(spelling, load, rows, columns),
+        *_strided(spelling, store, columns[-1], variables),
+        *_strided(spelling, load, rows, variables),
         spelling.trips(rows.size, rows.end),
-        spelling.trips(columns.size, columns.end),
+        product_of(spelling.trips(loop.size, loop.end) for loop in columns),
         f"{size} * {BYTES[load.dtype]} >= {copy.stream_from}" if copy.stream_from else "0",
     )
     short = "_short" if copy.short else ""
     return f"transpose{short}_{load.dtype}({', '.join(words)});"
 
 
-def _strided(spelling: Spelling, at: Store | Load, across: For, along: For) -> tuple[str, str, str]:
+def _strided(
+    spelling: Spelling, at: Store | Load, across: For, variables: Collection[int]
+) -> tuple[str, str, str]:
     """A buffer, the position of the first element, and how many elements there are to the next row or column."""
-    buffer, variables = spelling.program.buffers[at.buffer], (across.variable, along.variable)
+    buffer = spelling.program.buffers[at.buffer]
     steps = [(part.coefficient(across.variable), d + 1) for d, part in enumerate(at.index)]
     terms = [(step, product(buffer.dims[inner:])) for step, inner in steps if step]
     stride = linear(terms, 0).text(spelling.size, FORMULAS)

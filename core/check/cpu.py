@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from itertools import pairwise
 
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Registers, TileTarget, Transpose
@@ -16,26 +17,39 @@ Demand = Callable[[bool, str], None]
 
 
 def transpose(program: ir.Program, s: Transpose, demand: Demand) -> None:
-    """A copy in squares: two loops around a store of one element, each along one of the buffers."""
-    columns = s.loops
-    rows = columns.body[0] if len(columns.body) == 1 else None
-    store = rows.body[0] if isinstance(rows, ir.For) and len(rows.body) == 1 else None
-    demand(isinstance(store, ir.Store), "a transposing copy is two loops around a store")
-    assert isinstance(rows, ir.For)
+    """A copy in squares: loops around a store of one element, each along one of the buffers."""
+    loops: list[ir.For] = []
+    store: ir.Statement = s.loops
+    while isinstance(store, ir.For) and len(store.body) == 1:
+        loops.append(store)
+        (store,) = store.body
+    demand(
+        isinstance(store, ir.Store) and 1 < len(loops),
+        "a transposing copy is two loops or more around a store",
+    )
     assert isinstance(store, ir.Store)
+    *columns, rows = loops
     load = store.value
     demand(isinstance(load, Load), "a transposing copy stores what it loads")
     assert isinstance(load, Load)
     other = store.buffer != load.buffer
-    other = other or apart_inside(program, (columns, rows), store.index, load.index)
+    other = other or apart_inside(program, (*columns, rows), store.index, load.index)
     demand(other, "a transposing copy does not read what it writes")
-    for index, along, across in ((store.index, rows, columns), (load.index, columns, rows)):
+    for index, along, across in ((store.index, rows, columns[-1]), (load.index, columns[-1], rows)):
         steps = [part.coefficient(along.variable) for part in index]
         inside = not index[-1].coefficient(across.variable)
         demand(
             inside and [*steps] == [0] * (len(index) - 1) + [1],
             "a transposing copy runs along both buffers",
         )
+    for outer, inner in pairwise(columns):
+        for buffer, index in ((store.buffer, store.index), (load.buffer, load.index)):
+            steps = [part.coefficient(outer.variable) for part in index]
+            after = [part.coefficient(inner.variable) for part in index]
+            size = program.buffers[buffer].dims[after.index(1)]
+            plain = sum(map(abs, steps)) == sum(map(abs, after)) == 1 and not inner.end
+            one = plain and steps.index(1) + 1 == after.index(1) and size == inner.size
+            demand(one, "the columns of a transposing copy lie side by side")
 
 
 def tiles(

@@ -19,7 +19,8 @@ if TYPE_CHECKING:  # a kernel has these statements, and these statements have lo
 class Transpose:
     """A copy of rows to columns, in squares that registers hold: ``to[c * stride + r] = source[r * stride + c]``.
 
-    ``loops`` say what is copied, one element at a time: the columns' loop around the rows' around the one store.
+    ``loops`` say what is copied, one element at a time: the loops of the columns around the rows' around the one
+    store. Several loops of columns are one: each walks all of what it walks, which lies side by side in the source.
     ``short`` where the rows are known to be shorter than the longest vector. Where all of the target has
     ``stream_from`` bytes or more, whole cache lines go past the caches; 0 for never.
     """
@@ -28,10 +29,13 @@ class Transpose:
     short: bool
     stream_from: int
 
-    def nest(self) -> tuple[For, For, Store]:
-        """The loop over columns, that over rows, and the store."""
-        rows = cast("For", self.loops.body[0])
-        return self.loops, rows, cast("Store", rows.body[0])
+    def nest(self) -> tuple[tuple[For, ...], For, Store]:
+        """The loops over columns, that over rows, and the store."""
+        columns, inner = [self.loops], cast("For", self.loops.body[0])
+        while hasattr(inner.body[0], "body"):
+            columns.append(inner)
+            inner = cast("For", inner.body[0])
+        return tuple(columns), inner, cast("Store", inner.body[0])
 
 
 @record

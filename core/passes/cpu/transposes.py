@@ -12,9 +12,12 @@ vectorization, which handles copies along rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
+from typing import cast
 
 from ilang.core.calculus.affine import Affine, row_step
 from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, map_blocks
 from ilang.core.ir.rewriting import unless_same, with_bodies
 from ilang.core.ir.scalar import Load
@@ -43,36 +46,68 @@ def _block(program: Program, body: Block) -> Block:
 
 def _transposing(program: Program, loop: For) -> list[Transpose]:
     """The copies that a loop and those inside it are, if they only copy, each transposing; else none."""
+    columns = [loop]
+    while len(columns[-1].body) == 1 and _around_loop(columns[-1].body[0]):
+        columns.append(cast("For", columns[-1].body[0]))
     copies: list[tuple[For, Store, Load]] = []
-    for inner in loop.body:
+    for inner in columns[-1].body:
         if not isinstance(inner, For):
             return []
         for s in inner.body:
             if not isinstance(s, Store) or not isinstance(s.value, Load):
                 return []
             copies.append((inner, s, s.value))
-    everywhere = [loop, *(inner for inner, _, _ in copies)]
+    everywhere = [*columns, *(inner for inner, _, _ in copies)]
     for _, store, _ in copies:
         read = [load.index for _, _, load in copies if load.buffer == store.buffer]
         if not all(apart_inside(program, everywhere, store.index, index) for index in read):
             return []
-    if not all(_transposes(program, (loop, inner), store, load) for inner, store, load in copies):
+    if not all(_transposes(program, columns, *copy) for copy in copies):
         return []
-    return [_transpose(program, (loop, inner), store, load) for inner, store, load in copies]
+    return [_transpose(program, columns, inner, store) for inner, store, _ in copies]
 
 
-def _transposes(program: Program, loops: tuple[For, For], store: Store, load: Load) -> bool:
-    """Whether it is a copy of many elements that vectors hold, along one dimension and along another."""
-    outer, inner = loops
-    if any(x.role or x.lanes > 1 or x.chunk is not None or _is_small(program, x) for x in loops):
+def _around_loop(s: Statement) -> bool:
+    """Whether a statement is a loop around loops."""
+    return isinstance(s, For) and bool(s.body) and all(isinstance(each, For) for each in s.body)
+
+
+def _transposes(
+    program: Program, columns: Sequence[For], inner: For, store: Store, load: Load
+) -> bool:
+    """Whether it is a copy of many elements that vectors hold, along one dimension and along others side by side."""
+    if any(x.role or x.lanes > 1 or x.chunk is not None for x in (*columns, inner)):
         return False
-    if outer.variable in inner.ends():
+    counts = [program.sizes[loop.size].fixed for loop in columns]
+    is_small = None not in counts and prod(n or 0 for n in counts) < program.machine.small_extent
+    if is_small or _is_small(program, inner):
+        return False
+    if {loop.variable for loop in columns} & inner.ends():
         return False
     return (
         load.dtype in MOVED
-        and _runs_along(store.index, inner, outer)
-        and _runs_along(load.index, outer, inner)
+        and _runs_along(store.index, inner, columns[-1])
+        and _runs_along(load.index, columns[-1], inner)
+        and all(_are_one(program, columns, at.buffer, at.index) for at in (store, load))
     )
+
+
+def _are_one(
+    program: Program, columns: Sequence[For], buffer: BufferId, index: Sequence[Affine]
+) -> bool:
+    """Whether loops walk dimensions side by side, each after the first one all of its own."""
+    places = [[d for d, x in enumerate(index) if loop.variable in x.axes()] for loop in columns]
+    if len(columns) == 1:
+        return True
+    if any(len(place) != 1 for place in places) or any(
+        index[d].coefficient(loop.variable) != 1 for loop, (d,) in zip(columns, places, strict=True)
+    ):
+        return False
+    dims = program.buffers[buffer].dims
+    return all(
+        place == place_before + 1 and dims[place] == loop.size and index[place].is_whole()
+        for (place_before,), (place,), loop in zip(places, places[1:], columns[1:], strict=False)
+    ) and not any(loop.end or loop.begin for loop in columns)
 
 
 def _runs_along(index: Sequence[Affine], loop: For, other: For) -> bool:
@@ -87,12 +122,14 @@ def _is_small(program: Program, loop: For) -> bool:
     return fixed is not None and fixed < program.machine.small_extent
 
 
-def _transpose(program: Program, loops: tuple[For, For], store: Store, load: Load) -> Transpose:
-    outer, inner = loops
+def _transpose(program: Program, columns: Sequence[For], inner: For, store: Store) -> Transpose:
     fixed = program.sizes[inner.size].fixed
     is_output = program.memory(store.buffer).role == "output"
+    loops = replace(inner, body=(store,))
+    for loop in reversed(columns):
+        loops = replace(loop, body=(loops,))
     return Transpose(
-        replace(outer, body=(replace(inner, body=(store,)),)),
-        fixed is not None and fixed < program.machine.vector_lanes(load.dtype),
+        loops,
+        fixed is not None and fixed < program.machine.vector_lanes(store.value.dtype or ""),
         program.machine.memory.streamed_bytes if is_output else 0,
     )

@@ -7,7 +7,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Input, Read, View
@@ -39,12 +39,7 @@ def site_of(analysis: Analysis, known: ChosenNests, value: int, read: Read, nest
         return None, None
     back, order = inverse(pairs), analysis.order(read.value, producer)
     packed = known.packed.get(value) if analysis.inlining.inlined[read.value] else None
-    if producer.acc is None or any(nest.factors):
-        shared = leading(nest.order, back)
-    else:
-        shared = shared_prefix(nest.order, back, order, set(producer.reduced_axes()))
-    if producer.acc and shared and _is_column(producer, order, back, nest.order[shared - 1]):
-        shared -= 1  # a block of columns at once
+    shared = _shared(producer, nest, back, order)
     lanes = known.packed.get(value)
     if isinstance(lanes, Across) and producer.acc and analysis.row_lanes[read.value]:
         shared = min(shared, nest.order.index(Loop(lanes.last, 1)))  # all rows of a block at once
@@ -68,15 +63,18 @@ def site_of(analysis: Analysis, known: ChosenNests, value: int, read: Read, nest
     return shared, Staged(read.value, factors, loops, places, around, is_part)
 
 
-def _is_column(
-    producer: Assignment, order: Sequence[int], back: Mapping[int, list[int]], loop: Loop
-) -> bool:
-    """Whether a loop inside of a block walks what a reduction has in memory side by side, and keeps."""
-    return (
-        loop.part > 0
-        and order[-1] not in producer.reduced_axes()
-        and order[-1] in back.get(loop.axis, ())
-    )
+def _shared(
+    producer: Assignment, nest: Nest, back: dict[int, list[int]], order: tuple[int, ...]
+) -> int:
+    """The number of a reader's outer loops that a producer shares; all columns of a block are reduced at once."""
+    reduced = producer.reduced_axes() if producer.acc else ()
+    if producer.acc and not any(nest.factors):
+        return shared_prefix(nest.order, back, order, set(reduced))
+    shared = leading(nest.order, back)
+    last = nest.order[shared - 1] if shared else None
+    if producer.acc is None or last is None or order[-1] in reduced:
+        return shared
+    return shared - (last.part > 0 and order[-1] in back.get(last.axis, ()))
 
 
 def _moves(packed: Packed | None, read: Read, nest: Nest) -> bool:
