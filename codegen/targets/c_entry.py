@@ -117,7 +117,7 @@ def wrapped(head: str, words: Sequence[str], tail: str) -> str:
 def several_a_line(head: str, words: Sequence[str], tail: str) -> str:
     """A list in parentheses, as many words a line as fit."""
     indent = " " * (len(head) - len(head.lstrip())) + INDENT
-    lines = [head]
+    lines = [head if words else head + tail]
     for n, word in enumerate(words):
         text = word + ("," if n < len(words) - 1 else tail)
         if len(lines[-1]) + 1 + len(text) <= WIDEST:

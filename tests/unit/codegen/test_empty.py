@@ -49,3 +49,12 @@ def test_blocks_of_a_gpu_leave_them_too() -> None:
     assert not rows.any()
     assert (product == 1).all()
     assert (turned.shape, less.shape) == ((0, LONG), (LONG, 0))
+
+
+def test_a_kernel_that_nothing_is_left_of_is_called() -> None:
+    """Loops over the same elements are fused, and what nothing reads is not stored: the first kernel is empty."""
+    text = "!!hoch~hoc >> ((I & I) >> qcb^^qcb~qcb | q:64:1 | q q'' b q' 0 c | q'':q)"
+    x = np.arange(2 * 3 * 4 * 2, dtype=np.int32).reshape(2, 3, 4, 2) % 3
+    program = i(text).dynamic()
+    assert "_k0();" in program.source("c")
+    assert np.array_equal(program(x), i(text)(x, target="numpy"))
