@@ -502,7 +502,8 @@ class Session:
             write(path_text(path), checkpoint.arrays, checkpoint.notes)
 
     def snapshot(self, notes: Mapping[str, str]) -> Checkpoint:
-        """A checkpoint as ``save`` would write it now, in arrays of its own."""
+        """A checkpoint as ``save`` would write it now, in arrays of its own. Raises: DataError: E0716 (no notes)."""
+        check_is(notes, Mapping, "E0716", "notes are texts by name", 'notes={"at": "3"}')
         with self.lock:
             checkpoint = self._checkpoint(notes)
             copies = {path: array.copy() for path, array in checkpoint.arrays.items()}
