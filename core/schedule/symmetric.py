@@ -154,6 +154,8 @@ class _Forms:
         place = {axis: part for axis, part in walked if axis is not None}
         reduced = node.reduced_axes()
         place |= {axis: axis_index(axes + number) for number, axis in enumerate(reduced)}
+        extents = (self.shaped.sizes[node.sizes[axis]] for axis in reduced)
+        terms = tuple(extent.fixed or extent for extent in extents)
         axes += len(reduced)
         reads = [
             (
@@ -162,7 +164,7 @@ class _Forms:
             )
             for read in node.reads
         ]
-        dtype, folded = self.shaped.tensors[value].dtype, (node.acc, node.acc_dtype)
+        dtype, folded = self.shaped.tensors[value].dtype, (node.acc, node.acc_dtype, terms)
         guards = _conditions(node.guards, place)
         return dtype, folded, guards, _scalar(node.scalar, reads, place)
 

@@ -66,6 +66,24 @@ def test_symmetric_results_are_right(seed: int) -> None:
     np.testing.assert_allclose(found, wanted, 1e-5, 1e-5, err_msg=text)
 
 
+@pytest.mark.parametrize(("one", "other"), [(150, 200), (200, 150), (200, 200), (150, 150)])
+@pytest.mark.parametrize(
+    ("term", "out"),
+    [
+        ("i(k:{n})*j(k:{n})~ijk >> +ijk~ij", "ij+ij~ij"),
+        ("(k:{n})i*(k:{n})j~ijk >> +ijk~ij", "ij*ij~ij"),
+        ("i(k:{n})+j(k:{n})~ijk >> +ijk~ij", "ij+ij~ij"),
+    ],
+)
+def test_sums_over_as_many_terms_are_alike(term: str, out: str, one: int, other: int) -> None:
+    """A sum of two products, of the same operands in either order, is symmetric if both have as many terms."""
+    parts = f"({term.format(n=one)} | {term.format(n=other)}) >> {out}"
+    program, numbers = i(f"((I | I) & ~(I | I)) >> ({parts})"), np.random.default_rng(5)
+    x, y = (numbers.integers(-4, 5, (200, 200)).astype(np.float32) for _ in range(2))
+    assert ("ceil((64" in program.loops(x.shape, y.shape)) == (one == other)
+    np.testing.assert_array_equal(program(x, y), program(x, y, target="numpy"))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_half_has_the_bits_of_all(dtype: Any) -> None:
     """The version for all extents computes each element, and one for these extents copies half of them."""
