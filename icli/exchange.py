@@ -137,13 +137,22 @@ def _literal_of(data: bytes | bytearray, name: str) -> tuple[ArrayLiteral, str |
     if first == "{":
         return _of_object(text, name)
     if first == "[":
-        return parse_literal(_literals(text), name), None
+        return _of_list(text, name), None
     return _of_rows(Source(name, text)), None
 
 
-def _literals(text: str) -> str:
-    """Lists of JSON as literals: numbers that are not finite stand in quotes, or have other names."""
-    return re.sub(r'"?(-?)(NaN|Infinity|nan|inf)"?', lambda m: m[1] + m[2][:3].lower(), text)
+def _of_list(text: str, name: str) -> ArrayLiteral:
+    """The numbers of lists of JSON: those that are not finite stand in quotes, or have other names.
+
+    Raises: DataError E0721, E0722, whose place is one of the text as it is given.
+    """
+    quoted = r'"?(-?)(NaN|Infinity|nan|inf)"?'
+    spelled = re.sub(quoted, lambda m: f"{m[1]}{m[2][:3].lower()}".ljust(len(m[0])), text)
+    try:
+        return parse_literal(spelled, name)
+    except DataError as error:
+        span = error.span and Span(Source(name, text), error.span.start, error.span.end)
+        raise type(error)(error.code, error.message, span, error.help) from None
 
 
 def _of_object(text: str, name: str) -> tuple[ArrayLiteral, str | None]:
@@ -160,7 +169,7 @@ def _of_object(text: str, name: str) -> tuple[ArrayLiteral, str | None]:
     if entry is None:
         message = f"{name} holds {len(entries)} arrays, and one is read"
         raise DataError("E0728", message, help=f"write the numbers of one: {FORMS}")
-    literal = parse_literal(_literals(values), name)
+    literal = _of_list(values, name)
     if not literal.numbers and isinstance(shape, list) and 0 in shape:
         literal = ArrayLiteral(
             tuple(shape), (), literal.kind

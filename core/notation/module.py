@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import Error, Label, ModuleError, gathered, keep, place
+from ilang.core.diagnostic import Error, Label, ModuleError, gathered, keep, place, visible
 from ilang.core.ir import syntax
 from ilang.core.notation.arity import wires_of_all
 from ilang.core.notation.combinator import read_program
@@ -53,7 +53,7 @@ SESSION_HELP = "`i run` and `i train` run it, `i build` writes it as C, in Pytho
 def decode_module(data: bytes, name: str) -> Source:
     """The text of a file; bytes that are not UTF-8 text are refused with their line and place."""
     if data.startswith(MARKS):
-        message = "the file is UTF-16 or UTF-32, from line 1, byte 1 on"
+        message = f"{visible(name)} is UTF-16 or UTF-32, from line 1, byte 1 on"
         raise ModuleError("E0409", message, None, "save it as UTF-8")
     try:
         text = data.decode("utf-8")

@@ -26,6 +26,18 @@ def same(one: Array, other: Array) -> bool:
     return one.dtype == other.dtype and np.array_equal(one, other, one.dtype.kind == "f") and signs
 
 
+@pytest.mark.parametrize(
+    "text", ['[NaN, "Infinity",\n -Infinity, null]', '["-inf", NaN, Infinity, null]']
+)
+def test_places_in_json_are_those_of_its_text(text: str) -> None:
+    with pytest.raises(Error) as caught:
+        array_of_text(text.encode(), "x.json", None, "f32")
+    assert caught.value.code == "E0721"
+    assert caught.value.span is not None
+    assert caught.value.span.text() == "null"
+    assert caught.value.span.source.text == text
+
+
 @pytest.mark.parametrize("array", [*ARRAYS, np.zeros((2, 0, 3)), np.ones((2, 1, 2))])
 def test_json_is_read_back(array: Array) -> None:
     text = json_text([("out", array)], None)

@@ -170,7 +170,7 @@ def test_unknown_names_get_a_hint() -> None:
     [
         (b"a = I\nb = \xff", "byte 0xff at line 2, byte 5"),
         (b"\xc3\xa9 = \xc3", "byte 0xc3 at line 1, byte 6"),
-        (b"\xff\xfea\x00", "line 1, byte 1"),
+        (b"\xff\xfea\x00", "m.i is UTF-16 or UTF-32, from line 1, byte 1"),
         (b"\xfe\xff\x00a", "line 1, byte 1"),
         (b"a = \x00", "0x00 on line 1"),
         (b"PK\x03\x04", "0x03 on line 1"),
