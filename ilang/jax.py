@@ -34,7 +34,7 @@ def function(component: Component, **options: Any) -> Callable[..., Any]:
         DataError: E0716 (no component).
     """
     says = "a function is made of a component"
-    check_is(component, Component, "E0716", says, 'ilang.jax.function(i("+ij~i"))')
+    check_is(component, Component, "E0716", says, 'ilang.jax.function(i("softmax"))')
 
     def traced(*arrays: Any) -> Any:
         results = _results(component, arrays)

@@ -41,7 +41,7 @@ def function(component: Component, **options: Any) -> Callable[..., Any]:
         DataError: E0716 (no component).
     """
     says = "a function is made of a component"
-    check_is(component, Component, "E0716", says, 'ilang.torch.function(i("+ij~i"))')
+    check_is(component, Component, "E0716", says, 'ilang.torch.function(i("softmax"))')
     options = {"out": None, "threads": 1, "target": "c", "stream": None, **options}
     operator = _operator(component, options)
     backward = _operator(component.grad(), options)

@@ -272,7 +272,7 @@ def unsupported(name: str, dtype: np.dtype[Any]) -> DataError:
     kinds = [kind for kind in wider if np.can_cast(dtype, kind, "safe")]
     first = {kind.kind: f"{name}.astype(np.{kind})" for kind in reversed(kinds)}
     help_line = f"element types are {LISTED}"
-    if first and np.issubdtype(dtype, np.number):
+    if first:
         help_line += f"; nothing is lost by {' or '.join(sorted(first.values(), reverse=True))}"
     elif np.issubdtype(dtype, np.complexfloating):
         help_line += f"; pass {name}.real and {name}.imag"

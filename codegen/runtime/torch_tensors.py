@@ -96,7 +96,10 @@ def plain(array: Any) -> Any:
     if tensor.dtype not in DTYPES and tensor.layout == torch.strided:
         kind = str(tensor.dtype).removeprefix("torch.")
         message = f"a tensor has element type {kind}, which is not supported"
-        help_line = "x.float() makes it float32" if tensor.is_floating_point() else "convert it"
+        help_line = (
+            "x.float() makes it float32" if tensor.is_floating_point() else "x.int() makes it int32"
+        )
+        help_line = "pass x.real and x.imag" if tensor.is_complex() else help_line
         raise DataTypeError("E0703", message, help=help_line)
     try:
         return tensor.numpy()

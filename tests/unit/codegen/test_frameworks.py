@@ -146,6 +146,10 @@ class TestTorch:
         torch, f = self.torch, i("+ij~i")
         assert codes(lambda: f(torch.zeros(3, 4, dtype=torch.float16))) == "E0703"
         assert codes(lambda: f(torch.zeros(3, 4, dtype=torch.uint8))) == "E0703"
+        for dtype, says in ((torch.int8, "x.int()"), (torch.complex64, "x.real and x.imag")):
+            with pytest.raises(Error) as caught:
+                f(torch.zeros(3, 4, dtype=dtype))
+            assert says in (caught.value.help or "")
         assert codes(lambda: f(torch.zeros(3, 4, device="meta"))) == "E0702"
         assert codes(lambda: f(torch.zeros(3, 4).to_sparse())) == "E0702"
         assert codes(lambda: f(torch.zeros(3))) == "E0503"
@@ -208,6 +212,15 @@ class TestJax:
     def test_integers(self) -> None:
         x = self.jax.numpy.asarray(NUMBERS)
         assert (i(">@ij~i")(x) == x.argmax(1)).all()
+
+    def test_types_that_are_refused(self) -> None:
+        import ilang.jax
+
+        x = self.jax.numpy.ones((2, 3), "bfloat16")
+        with pytest.raises(Error, match=r"in0\.astype\(np\.float32\)"):
+            i("softmax")(x)
+        with pytest.raises(Error, match=r'function\(i\("softmax"\)\)'):
+            ilang.jax.function(lib.softmax)  # type: ignore[arg-type]
 
     def test_traced_functions(self) -> None:
         import ilang.jax
