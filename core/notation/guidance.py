@@ -383,6 +383,9 @@ def _completed(match: re.Match[str], out: str | None) -> str | None:
     shared = "".join(axis for axis in axes if axis in left and axis in right)
     kept = "".join(axis for axis in axes if axis not in shared) if out is None else out
     whole = _distinct(kept) + "".join(axis for axis in axes if axis not in kept)
+    whole = next(
+        (_distinct(p) for p in (left, right) if out is None and set(p) == set(axes)), whole
+    )
     pair = f"{left}{between}{right}~{whole or '.'}"
     summed = f"{pair} >> +{whole}~{kept or '.'}"
     if out is not None:

@@ -194,6 +194,8 @@ def _no_tilde(reader: Reader) -> NotationError:
 
 def _joined(reader: Reader) -> str | None:
     """Help for blanks inside a pattern."""
+    if reader.text.startswith("use "):
+        return "`use` is a line of a file or of the REPL; elsewhere write the name alone: `softmax`"
     if reader.peek() in LETTERS and reader.peek():
         return "the letters of a pattern are written without blanks: `ij`"
     return None

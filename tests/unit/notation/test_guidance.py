@@ -103,6 +103,8 @@ MISTAKES: list[tuple[str, str, str]] = [
     ('einsum("batch i, batch j -> batch i j")', "E0141", "`batch,i; batch,j => batch,i,j`"),
     ("einsum(ij,jk->ik)", "E0112", '`einsum("ij,jk->ik")`'),
     # no output
+    ("ij*i", "E0104", "`ij*i~ij`, or, summed over i, `ij*i~ij >> +ij~j`"),
+    ("use std", "E0105", "write the name alone: `softmax`"),
     ("ik*kj", "E0104", "`ik*kj~ijk`, or, summed over k, `ik*kj~ijk >> +ijk~ij`"),
     ("ij+j", "E0104", "`ij+j~ij`"),
     ("+ij", "E0104", "`+ij~ij` for each element, `+ij~i`"),
