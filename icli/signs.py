@@ -33,6 +33,11 @@ OTHERS: dict[str, tuple[tuple[str, str], ...]] = {
     "[": (("ij[j<=i]~ij", "after the axes of an input: elements for which the condition does not hold are 0"),),
 }  # fmt: skip
 """Signs that are no operators on elements, and operators that mean something between programs, too."""
+TRIED = {
+    "matmul": "'[[1, 2], [3, 4]]' '[[1, 0], [0, -1]]'",
+    "conv2d": "rand:1x3x4x4 rand:2x3x2x2",
+}
+"""The arrays to try components of ``std`` on that do not take one matrix."""
 LIKE = {"]": "[", "(": ":", ")": ":"}
 
 
@@ -105,7 +110,19 @@ def _word(word: str) -> Page | None:
 
     says = named(word)
     same = cheat_sheet(0, word) if rows_of(word) else ""
-    if says is None and not same:
+    parts = (says, same, _of_std(word))
+    if not any(parts):
         return None
-    text = "\n\n".join(part for part in (says, same) if part) + "\n"
+    text = "\n\n".join(part for part in parts if part) + "\n"
     return text, {"word": word, "text": text}
+
+
+def _of_std(word: str) -> str:
+    """The definition of a component of ``std``, and a command that runs it; empty on another word."""
+    from ilang.core.library.std import AXES, PLAIN, TEXT
+
+    if word not in (*AXES, *PLAIN):
+        return ""
+    written = next(line for line in TEXT.splitlines() if line.startswith((f"{word} =", f"{word}(")))
+    arrays = TRIED.get(word, "'[[1, 2], [3, 4]]'")
+    return f"std  {written}\ntry  i run {word} {arrays}"

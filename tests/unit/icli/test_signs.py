@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 
 import ilang
 from ilang import einops
+from ilang.core.library.std import AXES, PLAIN
 from ilang.core.ops import ARGUMENTS, OPS
 from ilang.core.pipeline import text_program
 from ilang.icli.equivalents import ROWS, cheat_sheet, page
+from ilang.icli.main import main
 from ilang.icli.signs import OTHERS, sign_page, word_page
 
 PAGE = Path(__file__).parents[3] / "docs" / "cheatsheet.md"
@@ -87,4 +90,15 @@ def test_words() -> None:
         assert found is not None
         assert text in found[0]
     assert word_page("nothing") is None
+
+
+@pytest.mark.parametrize("word", sorted({*AXES, *PLAIN}))
+def test_names_of_std(word: str) -> None:
+    text, _ = word_page(word) or ("", {})
+    assert "\nstd  " in f"\n{text}"
+    command = text.rpartition("\ntry  ")[2]
+    assert main(shlex.split(command)[1:]) == 0
+
+
+def test_columns_of_the_cheat_sheet() -> None:
     assert cheat_sheet(2) in (word_page("einops") or ("",))[0]
