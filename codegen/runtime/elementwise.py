@@ -283,10 +283,11 @@ class ElementwiseKernel(Component):
 
     def _shaped_as(self, shapes: Sequence[Any]) -> Component:
         """The component for inputs of these shapes; without any, whatever needs no rank, or the refusal for it."""
+        from ilang.codegen.runtime.arguments import check_is_list, checked_shapes
+
+        check_is_list(shapes)
         if not shapes:
             return Component(self._kernel, self._wires)
-        from ilang.codegen.runtime.arguments import checked_shapes
-
         return self.ranked(*(len(shape) for shape in checked_shapes(list(shapes))))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -35,7 +35,10 @@ class Independence:
             if isinstance(s, ir.For):
                 self.extents[s.variable] = program.sizes[s.size].fixed
                 self.last |= last_iteration(program, s)
-                self.triangles |= s.ends()
+                # Ends that dimensions give are no triangles; blocks and threads of a GPU share whole loops.
+                if program.machine.device is None:
+                    ends = (end for end in s.end if not end.index.sizes)
+                    self.triangles |= {v for end in ends for v in end.index.variables()}
                 continue
             self.touched.update([buffer for buffer, _ in reads_of(s)])
             if isinstance(s, ir.Store):
@@ -158,7 +161,8 @@ class Independence:
 def last_iteration(program: ir.Program, loop: ir.For) -> dict[int, Affine]:
     """The last iteration of a loop, by its variable: by the end that no dimension gives, or the extent; or nothing."""
     extent = program.sizes[loop.size].fixed
-    ends = [end.index - 1 for end in loop.end if end.step == 1 and not end.index.sizes]
+    ends = [] if loop.finite else [end.index - 1 for end in loop.end if end.step == 1]
+    ends = [end for end in ends if not end.sizes]
     ends += [] if extent is None else [Affine((), max(0, extent - 1))]
     return {loop.variable: ends[0]} if ends else {}
 

@@ -53,8 +53,8 @@ def words() -> tuple[str, ...]:
 
 
 def program(draw: random.Random) -> Iterator[str]:
-    """Definitions of some words, with inputs and axes of some."""
-    for name in draw.sample(words(), DRAWN):
+    """Definitions of some words, with inputs and axes of some; none is a prefix, which parts of others begin with."""
+    for name in draw.sample([word for word in words() if word not in PREFIXES], DRAWN):
         first, second, axis = draw.sample(words(), 3)
         yield f"{name}({first}[{axis}], {second}[{axis}]) = i*i~i >> +i~."
 
