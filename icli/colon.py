@@ -54,11 +54,13 @@ def _named(word: str) -> Colon:
 
 def _help(session: ReplSession, rest: str) -> Reply:
     from ilang.core.explain.page import table
+    from ilang.icli.codes import answer, is_code
     from ilang.icli.signs import sign_page, word_page
 
     page = None
     if rest and rest not in session.names() and rest not in COMMANDS:
         page = sign_page(rest) or (word_page(rest) if rest.isidentifier() else None)
+        page = answer(rest) if is_code(rest) else page
     if page is not None:
         return Reply((page[0],))
     known = any(name.startswith(rest) for name in COMMANDS) or nearest(rest, tuple(COMMANDS))
@@ -347,7 +349,7 @@ COMMANDS: dict[str, Colon] = {
     "undo": Colon("", "take back what the last line named, defined or dropped", _undo),
     "save": Colon("FILE [ARRAYS]", "write the definitions to a file, or arrays: :save y.npy y", _save),
     "load": Colon("FILE", "read definitions from a file", _load),
-    "help": Colon("[WORD]", "this page, or a command, a sign or a name; so does ?WORD", _help),
+    "help": Colon("[WORD]", "this page, or a command, a sign, a name or a code; so does ?WORD", _help),
     "quit": Colon("", "leave; so does Ctrl-D", _quit),
 }  # fmt: skip
 

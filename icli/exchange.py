@@ -205,7 +205,9 @@ def _of_rows(source: Source) -> ArrayLiteral:
         rows.append(row)
     if not rows:
         message = f"{source.name} holds no number"
-        raise DataError("E0728", message, help="CSV has a row of numbers on each line: 1,2")
+        raise DataError(
+            "E0728", message, help="CSV has rows like 1,2 and JSON lists like [[1, 2], [3, 4]]"
+        )
     numbers = tuple(number for row in rows for number in row)
     shape = (len(rows), len(rows[0])) if len(rows[0]) > 1 else (len(rows),)
     alone = len(numbers) == 1 and len(source.text.split()) == 1

@@ -8,6 +8,7 @@ import pytest
 
 from ilang.core.diagnostic import Error
 from ilang.core.explain.explanation import Explanation
+from ilang.icli.codes import answer
 from ilang.icli.lines import goes_on, split_words
 from ilang.icli.session import ReplSession, Reply
 
@@ -262,6 +263,9 @@ def test_questions_in_the_spelling_of_ipython(session: ReplSession) -> None:
     assert ">ij~ij     maximum with 0 of each element" in said
     assert "ij>ij~ij   maximum, element by element" in said
     assert "softmax" in text(ReplSession().feed("?softmax"))
+    assert text(ReplSession().feed("?E0701")) == answer("E0701")[0]
+    session.feed("E1 = [1, 2]")
+    assert "2." in text(session.feed("?E1"))
 
 
 @pytest.mark.parametrize("line", ["import numpy as np", "for k in v: print(k)", "def f(x):"])
