@@ -30,6 +30,8 @@ Takes = Kind | tuple[str, ...]
 NUMBER = r"-(\d|\.\d|inf$|nan$)"
 MARK = "\0"
 """A character that no token of a command line can hold: click takes a token that begins with it for no option."""
+PLAIN = "ilang.plain"
+"""The name of what a context knows of ``--``."""
 WIDTH = 80
 """Columns of help pages, at every width of the terminal."""
 
@@ -113,10 +115,11 @@ class CommandOperand(click.Argument):
 
 @record
 class Request:
-    """The options and operands of one command, as its tokens say them."""
+    """The options and operands of one command, as its tokens say them; ``plain`` where ``--`` is one of these."""
 
     operands: tuple[str, ...]
     values: dict[str, tuple[str, ...]]
+    plain: bool = False
 
     def has(self, name: str) -> bool:
         """Whether an option was given."""
@@ -251,6 +254,7 @@ class Command(click.Command):
         """
         if ctx.resilient_parsing and args and self._awaits_value(args[-1]):
             args = args[:-1]  # what is to be completed is its value
+        ctx.meta[PLAIN] = "--" in args
         rest = [_marked(token) for token in args]
         try:
             super().parse_args(ctx, rest)
@@ -278,7 +282,7 @@ class Command(click.Command):
                 operands += [value] if isinstance(value, str) else value or ()
             elif value:
                 values[parameter.opts[-1]] = value if isinstance(value, tuple) else ("",)
-        return self.run(Request(tuple(operands), values), ctx.obj)
+        return self.run(Request(tuple(operands), values, ctx.meta[PLAIN]), ctx.obj)
 
     def _known(self) -> dict[str, Option]:
         """The options by each of their spellings."""

@@ -47,7 +47,7 @@ def run(request: Request, screen: Screen) -> int:
         screen.write_json(data) if screen.json else screen.write(text)
         return 0
     named = not (request.has("--shape") or request.has("--emit"))
-    program = _program(argument, named)
+    program = open_program(argument) if request.plain else _program(argument, named)
     if isinstance(program, tuple):
         text, data = program
         screen.write_json(data) if screen.json else screen.write(text)
@@ -296,7 +296,7 @@ COMMAND = Command(
     "TEXT is a program, FILE a file of definitions, and `-` standard input.\n\n"
     "\b\nExamples:\n  i explain 'ik*kj~ijk >> +ijk~ij' --shape 64x32,32x16\n"
     "  i explain model.i --emit c\n"
-    "  i explain '>'      a sign\n"
+    "  i explain '>'      a sign; after -- it is a program\n"
     "  i explain sum      a word of NumPy; `i explain numpy` lists all\n"
     "  i explain E0103    an error; `i explain codes` lists all",
 )

@@ -54,6 +54,7 @@ PROGRAM = "i~i"
         (("explain", PROGRAM, "-shape", "3"), "E0802", "did you mean --shape?"),
         (("explain", "E0207x"), "E0401", ""),
         (("run", ">", "[1]"), "E0103", "`>ij~i` maximum along j"),
+        (("explain", "--", ">"), "E0103", "`>ij~i` maximum along j"),
         (("train", "model.i", "--data", "x.npy", "t.npy"), "E0806", "--data x=x.npy,t=t.npy"),
         (("explain", "E7777"), "E0813", "`i explain codes` lists all"),
     ],
