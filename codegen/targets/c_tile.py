@@ -78,7 +78,7 @@ class TileText:
         words += [(f"int64_t {name}", name) for name in names]
         for part in captured.locals:
             name = self.spelling.local(part.variable)
-            words.append((f"{C_TYPES[part.dtype]} {name}", name))
+            words.append((f"{self.spelling.kind(part.variable, part.dtype)} {name}", name))
         if self.tile.fill is not None and not some:
             words.append(("int fills", "fills"))
         name = identifier(self.program.buffers[self.tile.buffer].name)

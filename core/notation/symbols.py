@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from ilang.core.diagnostic import NotationError
@@ -17,7 +18,7 @@ class Symbol(NamedTuple):
     span: Span
 
 
-class Symbols:
+class Symbols(ABC):
     """The symbols of a part of a source; they are found when they are first looked at."""
 
     def __init__(self, source: Source, whole: Span, pattern: re.Pattern[str]) -> None:
@@ -30,9 +31,9 @@ class Symbols:
         self.at = 0
         self.last = Span(source, whole.end, whole.end)
 
+    @abstractmethod
     def strange(self, span: Span) -> NotationError:
         """The error for a character that begins no symbol."""
-        raise NotImplementedError
 
     def find(self, count: int | None = None) -> None:
         """Find so many symbols, or all of them."""

@@ -129,9 +129,8 @@ def _pays(
     held = prod(shaped.sizes[size].fixed or 0 for size in tensor.dims) * BYTES[tensor.dtype]
     levels = zip(core.cache_bytes, core.line_cycles, strict=True)
     line = sum(cost for cache, cost in levels if cache < held)
-    lines = (
-        3 + 6 * stored
-    )  # of a copy, one is read, one written; what is written comes, and goes back
+    # Of a copy one line is read, one written: that one comes, and goes back. Storing moves three for both halves.
+    lines = 3 + 6 * stored
     return core.transposed + lines * line / vector < terms / vector / core.multiply_adds
 
 

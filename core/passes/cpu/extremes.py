@@ -1,8 +1,8 @@
 """Maxima and minima of floats that variables accumulate alone, and nothing reads before the last one.
 
 Example:
-    in:   m = -inf;  for j: m = max(m, in0[i,j]);  for j: out[i,j] = in0[i,j] - m      m is a maximum
-    out:  for j: m2 = max(m, in0[i,j]);  s = s * exp(m - m2); ...                      m is none: each step reads it
+    for j: m = max(m, in0[i,j])                     m is one: a target may hold it as an ordered integer
+    for j: s = s * exp(m - t[j]);  m = max(m, t[j])   m is none: each step of the loop reads it
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ir.rewriting import named, parts_of
-from ilang.core.ir.scalar import Apply, Load, Local
+from ilang.core.ir.scalar import Apply, Load, Local, Scalar
 
 Extreme = Literal["max", "min"]
 
@@ -72,32 +72,23 @@ def extreme_buffers(program: ir.Program) -> dict[BufferId, Extreme]:
             if isinstance(s, (ir.Tile, Transpose)):
                 blocks = tuple(inner for block in ir.blocks_of(s) for inner in block)
                 kinds |= dict.fromkeys(named(blocks))
-            elif isinstance(s, ir.Store) and (extreme := _extreme_of(s)) is not None:
+            elif isinstance(s, ir.Store) and (extreme := _extreme(s)) is not None:
                 same = s.buffer in alone and kinds.get(s.buffer, extreme) == extreme
                 kinds[s.buffer] = extreme if same else None
         extremes |= {buffer: extreme for buffer, extreme in kinds.items() if extreme is not None}
     return extremes
 
 
-def _extreme_of(s: ir.Store) -> Extreme | None:
-    """The manner in which an element becomes the larger of itself and another float, or the smaller."""
+def _extreme(s: ir.Change | ir.Store) -> Extreme | None:
+    """The manner in which a variable or an element becomes the larger of itself and another float, or the smaller."""
     value = s.value
-    if not isinstance(value, Apply) or value.arguments[0] != Load(
-        s.buffer, s.index, value.dtype or ""
-    ):
+    if not isinstance(value, Apply) or value.dtype not in FLOATS:
         return None
-    return _name(value)
-
-
-def _name(value: Apply) -> Extreme | None:
-    if value.dtype not in FLOATS:
+    held: Scalar = (
+        Local(s.variable, value.dtype)
+        if isinstance(s, ir.Change)
+        else Load(s.buffer, s.index, value.dtype)
+    )
+    if value.arguments[0] != held:
         return None
     return "max" if value.primitive == "max" else "min" if value.primitive == "min" else None
-
-
-def _extreme(s: ir.Change) -> Extreme | None:
-    """The manner in which a variable changes."""
-    value = s.value
-    if not isinstance(value, Apply) or value.arguments[0] != Local(s.variable, value.dtype or ""):
-        return None
-    return _name(value)
