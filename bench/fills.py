@@ -30,7 +30,7 @@ from ilang.core.ir.graph import Graph
 from ilang.core.ir.size_class import size_class
 from ilang.core.ir.syntax import Module
 from ilang.core.machine import CPU
-from ilang.core.notation.module import exports, parse_module
+from ilang.core.notation.files.module import exports, parse_module
 from ilang.core.source import Source
 from ilang.icli.arrays import array_of
 

@@ -28,7 +28,7 @@ from ilang.codegen.runtime import gpu
 from ilang.codegen.runtime.library import library
 from ilang.codegen.runtime.native import Address
 from ilang.codegen.runtime.offload import device_of
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.record import record
 from ilang.core.source import Source
 

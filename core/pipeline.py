@@ -53,7 +53,7 @@ __all__ = ["GRADIENTS", "extents_text", "graph_text", "loops_text", "shapes_text
 
 def text_component(text: str, name: str = "<text>") -> Tree:
     """The syntax tree of one program text."""
-    from ilang.core.notation.combinator import parse_program
+    from ilang.core.notation.components.combinator import parse_program
     from ilang.core.source import Source
 
     return parse_program(Source(name, text))
@@ -67,11 +67,11 @@ def text_program(text: str, name: str = "<text>") -> Tree | Module:
     try:
         if "=" not in text:  # few programs at a prompt define anything
             return text_component(text, name)
-        from ilang.core.notation.module import text_module
+        from ilang.core.notation.files.module import text_module
 
         return text_module(text, name) or text_component(text, name)
     except Error as error:
-        from ilang.core.notation.pieces import with_pieces
+        from ilang.core.notation.files.pieces import with_pieces
 
         return with_pieces(text, name, error)
 
@@ -83,7 +83,7 @@ def program_graph(program: Tree | Module) -> Graph:
         ModuleError: E0430 (there are several).
     """
     from ilang.core.ir.syntax import Module
-    from ilang.core.notation.module import only_export
+    from ilang.core.notation.files.module import only_export
 
     if isinstance(program, Module):
         return module_graph(program, only_export(program).name)
@@ -419,7 +419,7 @@ FRONT = (
         lambda text, _: text_program(text),
         None,
         "syntax",
-        later("notation.printing", "print_program"),
+        later("notation.functions.printing", "print_program"),
     ),
     Step(
         "core/passes/syntax_to_graph.py",

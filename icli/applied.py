@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from ilang.core.diagnostic import Error, gathered
 from ilang.core.ir.graph import UNNAMED
 from ilang.core.ir.syntax import Application, Definition, Module, NamedInput, Value, postorder
-from ilang.core.notation.application import read_whole
-from ilang.core.notation.arity import wires_of_all
-from ilang.core.notation.lookahead import is_over_names
-from ilang.core.notation.misapplied import misapplied
+from ilang.core.notation.components.application import read_whole
+from ilang.core.notation.components.arity import wires_of_all
+from ilang.core.notation.components.misapplied import misapplied
+from ilang.core.notation.components.values import BodyNames
+from ilang.core.notation.index.lookahead import is_over_names
 from ilang.core.notation.reader import Reader
-from ilang.core.notation.values import BodyNames
 from ilang.core.source import Source, Span
 from ilang.icli.programs import Subject, defined
 

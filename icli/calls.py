@@ -133,7 +133,7 @@ class Calls:
 
     def _expression(self, code: str, arrays: Mapping[str, Array]) -> RunRequest:
         """An expression as a tensor function of the arrays that it names."""
-        from ilang.core.notation.module import parse_module
+        from ilang.core.notation.files.module import parse_module
 
         words = [word for word in dict.fromkeys(WORD.findall(code)) if word in arrays]
         heads = [each.head for each in self.module.functions]

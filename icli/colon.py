@@ -269,7 +269,7 @@ def _save_arrays(session: ReplSession, place: str, names: list[str]) -> Reply:
 
 def _save_definitions(session: ReplSession, rest: str) -> Reply:
     from ilang.codegen.runtime.outputs import FileKind, write_output
-    from ilang.core.notation.layout import format_module
+    from ilang.core.notation.files.layout import format_module
     from ilang.core.source import Source
 
     if not rest:
@@ -287,7 +287,7 @@ def _save_definitions(session: ReplSession, rest: str) -> Reply:
 def _has(session: ReplSession, path: str) -> bool:
     """Whether a file has definitions of names that a session has, and nothing else: no comment between them."""
     from ilang.codegen.runtime.files import read_module
-    from ilang.core.notation.layout import format_module
+    from ilang.core.notation.files.layout import format_module
     from ilang.core.source import Source
     from ilang.icli.calls import texts_of
 

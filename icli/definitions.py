@@ -31,7 +31,7 @@ def functions_of(program: Tree | Module, name: str | None) -> list[Function]:
     if not isinstance(program, Module) or not (program.functions or program.routines):
         return []
     heads = heads_of(program)
-    from ilang.core.notation.module import exports
+    from ilang.core.notation.files.module import exports
 
     if name is None and not exports(program):
         used = used_in(program)

@@ -38,7 +38,7 @@ class Subject:
         """The component that runs the program."""
         from ilang.codegen.runtime.component import Component
         from ilang.codegen.runtime.library import library
-        from ilang.core.notation.arity import wires_of, wires_of_all
+        from ilang.core.notation.components.arity import wires_of, wires_of_all
 
         if self.module is not None and isinstance(self.tree, Name):
             return library(self.module)[self.tree.name]
@@ -84,8 +84,8 @@ def open_program(argument: str) -> Tree | Module:
 
 def _from_input(data: bytes) -> Tree | Module:
     """Standard input holds an expression, or a module: its first definition tells."""
+    from ilang.core.notation.files.module import decode_module, parse_module
     from ilang.core.notation.lines import without_comments
-    from ilang.core.notation.module import decode_module, parse_module
     from ilang.core.pipeline import text_program
 
     source = decode_module(data, "<stdin>")
@@ -107,7 +107,7 @@ def chosen(program: Tree | Module, names: Sequence[str]) -> list[Definition] | N
                 help="leave --def out: an expression has no definitions",
             )
         return None
-    from ilang.core.notation.module import exports, no_component
+    from ilang.core.notation.files.module import exports, no_component
 
     exported = exports(program)
     if not names and not exported:

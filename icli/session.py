@@ -352,7 +352,7 @@ class ReplSession:
     @staticmethod
     def _module(texts: dict[str, str]) -> Module:
         """A module of definitions; the first one stands on line 1, as it was typed."""
-        from ilang.core.notation.pieces import parse_with_pieces as parse_module
+        from ilang.core.notation.files.pieces import parse_with_pieces as parse_module
 
         if not texts:
             return Module(Source(WHERE, ""), ())
@@ -371,7 +371,7 @@ class ReplSession:
 
         source, module = Source(WHERE, line), self.module
         if "(" in line:
-            from ilang.core.notation.pieces import named_pieces
+            from ilang.core.notation.files.pieces import named_pieces
 
             pieces = named_pieces(line, self.names())
             module = replace(module, definitions=(*module.definitions, *pieces.values()))
@@ -399,13 +399,13 @@ class ReplSession:
 
     def program(self, text: str) -> Subject:
         """The component that a program text is; it may use the definitions."""
-        from ilang.core.notation.combinator import parse_program
+        from ilang.core.notation.components.combinator import parse_program
 
         source, names, module = Source(WHERE, text), {**self.texts, **self.arrays}, self.module
         try:
             tree = parse_program(source, names)
         except Error as error:
-            from ilang.core.notation.pieces import program_with_pieces
+            from ilang.core.notation.files.pieces import program_with_pieces
 
             tree, pieces = program_with_pieces(source, names, error)
             module = replace(module, definitions=(*module.definitions, *pieces.values()))

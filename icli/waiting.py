@@ -90,7 +90,7 @@ def settle(session: ReplSession) -> tuple[tuple[object, ...], bool]:
 
 def _ready(session: ReplSession) -> list[str]:
     """A definition whose names are all known, or else those that wait for nothing but each other."""
-    from ilang.core.notation.libraries import defined_in
+    from ilang.core.notation.files.libraries import defined_in
 
     waiting = session.waiting
     libraries = " ".join(text for text in session.texts if not text.isidentifier()).split()

@@ -1,7 +1,7 @@
 """The functions of einops, with its own patterns: ``rearrange(x, "b (h w) c -> b h w c", h=4)``.
 
 The functions become operations in einx notation, ``ilang.einx``; what a pattern may say is what einops reads
-(``core/notation/einops.py``).
+(``core/notation/einx/einops.py``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from ilang import einx
 from ilang.codegen.runtime import einx as engine
 from ilang.core.diagnostic import DataError, DataTypeError, NotationError, ShapeError
-from ilang.core.notation.einops import packed_axes, read_pattern, read_shape
+from ilang.core.notation.einx.einops import packed_axes, read_pattern, read_shape
 from ilang.core.source import Source, whole
 
 __all__ = ["einsum", "pack", "parse_shape", "rearrange", "reduce", "repeat", "unpack"]

@@ -38,8 +38,8 @@ from ilang.core.diagnostic import DataError, NotationError
 from ilang.core.ir.operation import Einsum, SameSize, Scaled, SetSize, Slice, Stack
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar
 from ilang.core.ir.spec import Joined
-from ilang.core.notation.einsum import parse_spec
-from ilang.core.notation.literal import parse_literal
+from ilang.core.notation.einsum.specification import parse_spec
+from ilang.core.notation.functions.literal import parse_literal
 from ilang.core.source import Source
 
 __all__ = [

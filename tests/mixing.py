@@ -10,7 +10,7 @@ from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, Node
 from ilang.core.ir.operation import Einsum, Logic, Operation, Terminal, TerminalKind
 from ilang.core.ir.rows import Known, Origin
 from ilang.core.ir.scalar import Apply, Operand
-from ilang.core.notation.einsum import parse_spec
+from ilang.core.notation.einsum.specification import parse_spec
 from ilang.core.record import replace
 from ilang.core.source import Source, whole
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from ilang.core.diagnostic import Error
 from ilang.core.ir import syntax
 from ilang.core.ir.spec import Fixed
-from ilang.core.notation.arity import wires_of, wires_of_all
+from ilang.core.notation.components.arity import wires_of, wires_of_all
+from ilang.core.notation.components.printer import print_tree
 from ilang.core.notation.guidance import scaled
-from ilang.core.notation.printer import print_tree
 from ilang.core.pipeline import graph_of, infer
 
 LARGEST = 50

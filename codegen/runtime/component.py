@@ -28,8 +28,8 @@ from ilang.core.diagnostic import (
 )
 from ilang.core.ir.graph import UNNAMED
 from ilang.core.ir.syntax import Combine, Definition, Einx, Module, Name, Swap, Tree
-from ilang.core.notation.arity import Wires, combined, swapped, wires_of, wires_of_all
-from ilang.core.notation.printer import print_tree
+from ilang.core.notation.components.arity import Wires, combined, swapped, wires_of, wires_of_all
+from ilang.core.notation.components.printer import print_tree
 from ilang.core.record import replace
 
 if TYPE_CHECKING:
@@ -413,7 +413,7 @@ class Component(DescribedComponent, DispatchedProgram):
 
     @staticmethod
     def _combine(symbol: str, left: Component, right: Component) -> Component:
-        from ilang.core.notation.renaming import merged
+        from ilang.core.notation.files.renaming import merged
 
         left.check_combines()
         right.check_combines()
@@ -487,7 +487,7 @@ def from_text(text: object) -> Component:
         tree = program
     else:
         from ilang.codegen.runtime.library import library
-        from ilang.core.notation.module import only_export
+        from ilang.core.notation.files.module import only_export
 
         definition = only_export(program)
         if definition.name != UNNAMED:

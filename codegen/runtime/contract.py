@@ -35,10 +35,10 @@ from ilang.codegen.runtime.target import DEVICES, check_target
 from ilang.core.diagnostic import DataError, DataTypeError, NotationError, ShapeError, counted
 from ilang.core.ir.spec import Axis, AxisLabel, Fixed, ShapeSpec, Spec, SpecRow
 from ilang.core.ir.syntax import Einsum
-from ilang.core.notation.arity import wires_of
-from ilang.core.notation.contraction import Path, contraction_path
-from ilang.core.notation.einsum import parse_spec
-from ilang.core.notation.subscripts import check_dots, is_subscripts, letters, output_row
+from ilang.core.notation.components.arity import wires_of
+from ilang.core.notation.einsum.contraction import Path, contraction_path
+from ilang.core.notation.einsum.specification import parse_spec
+from ilang.core.notation.einsum.subscripts import check_dots, is_subscripts, letters, output_row
 from ilang.core.record import record
 from ilang.core.source import Source, Span
 

@@ -23,10 +23,10 @@ from ilang.core.diagnostic import (
 )
 from ilang.core.ir.einx import Form, Parameter, Sizes, named
 from ilang.core.ir.syntax import Einx
-from ilang.core.notation.arity import wires_of
-from ilang.core.notation.einx import read_einx
-from ilang.core.notation.einx_forms import check_parameters, complete
-from ilang.core.notation.einx_told import told_name
+from ilang.core.notation.components.arity import wires_of
+from ilang.core.notation.einx.forms import check_parameters, complete
+from ilang.core.notation.einx.op_argument import told_name
+from ilang.core.notation.einx.operation import read_einx
 from ilang.core.passes.einx.fusing import FusedOperation
 from ilang.core.passes.einx.solving import OPEN, form_of, shape_of, solve_sizes
 from ilang.core.source import Source, Span, whole

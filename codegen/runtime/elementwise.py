@@ -16,7 +16,7 @@ from ilang.codegen.runtime.layout import LaidOut, checked_orders, orders_of
 from ilang.core.diagnostic import DataError, Error, NotationError, ShapeError, counted
 from ilang.core.ir.syntax import ElementKernel
 from ilang.core.limits import check_expressions
-from ilang.core.notation.arity import wires_of
+from ilang.core.notation.components.arity import wires_of
 from ilang.core.notation.kernel import DEEPEST, accumulator, order_of, parse_kernel, too_deep
 from ilang.core.record import replace
 from ilang.core.source import Source, whole

@@ -107,7 +107,7 @@ def read_module(path: str) -> Module:
 
     Raises: Error: DataError E0725, E0726, E0734 (the file), ModuleError, NotationError (its text).
     """
-    from ilang.core.notation.module import decode_module, parse_module
+    from ilang.core.notation.files.module import decode_module, parse_module
 
     return parse_module(decode_module(read_program_bytes(path), path))
 

@@ -14,7 +14,7 @@ import numpy as np
 from ilang.codegen.runtime.arguments import shown
 from ilang.codegen.runtime.component import Component
 from ilang.core.diagnostic import DataError
-from ilang.core.notation.arity import wires_of
+from ilang.core.notation.components.arity import wires_of
 from ilang.core.transform.layouts import laid_out
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from ilang.codegen.runtime.component import Component
 from ilang.codegen.runtime.tracebacks import ends_at_caller
 from ilang.core.diagnostic import ModuleError, shorten, visible
 from ilang.core.ir.syntax import Module, Name
-from ilang.core.notation.arity import wires_of_all
+from ilang.core.notation.components.arity import wires_of_all
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.function import Function

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from ilang.codegen.runtime.component import Component
 from ilang.core.diagnostic import DataTypeError
-from ilang.core.notation.arity import wires_of
+from ilang.core.notation.components.arity import wires_of
 
 
 def from_spec(spec: object) -> Component:
     """The component that an einsum specification is. Raises NotationError E0140 to E0147, or DataError E0716."""
     from ilang.core.ir.syntax import Einsum
-    from ilang.core.notation.contraction import usual_path
-    from ilang.core.notation.einsum import parse_spec
-    from ilang.core.notation.subscripts import check_dots
+    from ilang.core.notation.einsum.contraction import usual_path
+    from ilang.core.notation.einsum.specification import parse_spec
+    from ilang.core.notation.einsum.subscripts import check_dots
     from ilang.core.source import Source
 
     if not isinstance(spec, str):

@@ -84,7 +84,7 @@ REPORT = "report it, with what `i doctor` prints"
 
 def _sum(threads: int) -> bool:
     from ilang.codegen.runtime.component import Component
-    from ilang.core.notation.arity import wires_of
+    from ilang.core.notation.components.arity import wires_of
     from ilang.core.pipeline import text_component
 
     tree = text_component("+i~.")

@@ -48,7 +48,7 @@ def component(name: str, text: str, definition: str) -> Component:
     """The program of a text, or a definition of it. Raises: Error."""
     from ilang.codegen.runtime.component import from_text
     from ilang.codegen.runtime.library import library
-    from ilang.core.notation.module import parse_module
+    from ilang.core.notation.files.module import parse_module
 
     if not definition:
         return from_text(text)

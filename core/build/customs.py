@@ -18,7 +18,7 @@ from ilang.core.ir import functions as ast
 from ilang.core.ir.operation import Einsum, Logic
 from ilang.core.ir.scalar import Apply, Operand, Scalar
 from ilang.core.ir.spec import Spec
-from ilang.core.notation.einsum import parse_spec
+from ilang.core.notation.einsum.specification import parse_spec
 from ilang.core.record import replace
 from ilang.core.source import Source
 

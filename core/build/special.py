@@ -9,7 +9,7 @@ from ilang.core.diagnostic import MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.operation import Einsum
 from ilang.core.ir.scalar import Apply, Operand
-from ilang.core.notation.einsum import parse_spec
+from ilang.core.notation.einsum.specification import parse_spec
 from ilang.core.source import Span
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Operations in einx notation as data: one expression per tensor, and how many times ellipses repeat.
 
-Produced by ``notation/einx.py`` as written; ``notation/einx_forms.py`` adds what an operation leaves out;
+Produced by ``notation/einx/operation.py`` as written; ``notation/einx/forms.py`` adds what an operation leaves out;
 ``passes/einx/ellipses.py`` repeats what stands under ellipses.
 
 Invariants:

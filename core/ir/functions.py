@@ -1,6 +1,6 @@
 """Tensor functions (``op``) and routines (``cd``) as they are written, every node with its span.
 
-Produced by ``notation/functions.py`` and ``notation/routines.py``, printed back by ``notation/printing.py``,
+Produced by ``definitions.py`` and ``routines.py`` of ``notation/functions/``, printed back by ``printing.py`` there,
 consumed by ``build/functions.py`` and ``build/routines.py``. The contract is TENSORS.md sections 2 and 3.
 
 Invariants:

@@ -1,6 +1,6 @@
 """Extended einsum specifications as data: one shape per operand and one for the result (LANGUAGE.md section 4).
 
-Produced by ``notation/einsum.py`` and ``notation/subscripts.py``, used by ``ir/operation.py``.
+Produced by ``notation/einsum/specification.py`` and ``notation/einsum/subscripts.py``, used by ``ir/operation.py``.
 
 Invariants:
     - A label names one axis wherever it stands in a specification; no label is also the name of a row variable.

@@ -1,6 +1,7 @@
 """Syntax: a program as it was written, every node with its span.
 
-Produced by ``notation/``, printed back by ``notation/printer.py``, consumed by ``passes/syntax_to_graph.py``.
+Produced by ``notation/``, printed back by ``notation/components/printer.py``, consumed by
+``passes/syntax_to_graph.py``.
 
 Invariants:
     - ``parse(print(tree)) == tree`` for every tree a parser can make; spans take no part in equality.
@@ -258,7 +259,8 @@ class Expression:
 class Einsum:
     """``einsum("ij; jk => ik")``: an extended einsum specification as a component.
 
-    ``path``: the order in which its operands are contracted, where it is not one nest (``notation/contraction.py``).
+    ``path``: the order in which its operands are contracted, where it is not one nest
+    (``notation/einsum/contraction.py``).
     """
 
     spec: Spec

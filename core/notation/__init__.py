@@ -1,1 +1,1 @@
-"""Text to graph, one notation a file."""
+"""Text to syntax and back, one notation a folder."""

@@ -337,7 +337,7 @@ def _scheduled(node: shaped.Assignment, operands: int) -> shaped.Assignment:
     axes = tuple(axis.name for axis in node.axes)
     kept = frozenset(axes[axis] for axis in node.output_axes())
     from ilang.core.ir.schedule import resolved
-    from ilang.core.notation.schedule_rules import ScheduleTarget, check_schedule
+    from ilang.core.notation.index.schedule_rules import ScheduleTarget, check_schedule
 
     schedule = resolved(node.schedule, axes)
     check_schedule(schedule, ScheduleTarget(axes, kept, operands))

@@ -277,8 +277,8 @@ class _Expansion:
             labels = [Label(node.span, "")]
             raise ScheduleError("E0330", message, schedule.span, help_line, labels)
         from ilang.core.ir.schedule import resolved as spelled
-        from ilang.core.notation.schedule_rules import ScheduleTarget as Scheduling
-        from ilang.core.notation.schedule_rules import check_schedule
+        from ilang.core.notation.index.schedule_rules import ScheduleTarget as Scheduling
+        from ilang.core.notation.index.schedule_rules import check_schedule
 
         axes = tuple(axis.name for axis in only.axes)
         written = spelled(schedule, axes)

@@ -27,7 +27,7 @@ from ilang.core.ir.scalar import (
     pointwise,
 )
 from ilang.core.ir.spec import Fixed
-from ilang.core.notation.printer import print_tree
+from ilang.core.notation.components.printer import print_tree
 from ilang.core.ops import ARGUMENTS
 from ilang.core.record import replace
 

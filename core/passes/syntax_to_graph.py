@@ -27,7 +27,7 @@ from ilang.core.diagnostic import InternalError, ModuleError, NotationError, cou
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.scalar import Convert, Operand, operations
 from ilang.core.limits import check_expressions
-from ilang.core.notation.printer import print_tree
+from ilang.core.notation.components.printer import print_tree
 from ilang.core.ops import ARGUMENTS
 from ilang.core.passes.expressions import argument, assignment, constant, extreme, operation
 from ilang.core.record import record, replace
@@ -351,7 +351,7 @@ class _GraphBuilder:
         """
         if node.body is None:
             return None
-        from ilang.core.notation.einx_told import check_told, ranked
+        from ilang.core.notation.einx.op_argument import check_told, ranked
 
         if self.deep == DEEPEST:
             message = f"more than {DEEPEST} operations in einx notation are each the op of the next"
@@ -378,7 +378,7 @@ class _GraphBuilder:
         """An einsum: one operation, or one for each step of its path."""
         if not node.path:
             return self._add(operation(node, slots))
-        from ilang.core.notation.contraction import contractions
+        from ilang.core.notation.einsum.contraction import contractions
 
         values = list(slots)
         for operands, spec in contractions(node.spec, node.path):
@@ -400,7 +400,7 @@ class _GraphBuilder:
             self._apply(node, finished)
             return
         assert isinstance(node, syntax.Combine)
-        from ilang.core.notation.arity import shared_wires
+        from ilang.core.notation.components.arity import shared_wires
 
         right, left = finished.pop(), finished.pop()
         count = shared_wires(node.symbol, left.counts(), right.counts())

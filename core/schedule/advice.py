@@ -17,7 +17,7 @@ from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES, UNIT_ROLES, Loop, 
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import LoopPart, Schedule, Site, Split, Start, WrittenRole
 from ilang.core.matrix_unit import with_rounded_factors
-from ilang.core.notation.printer import print_schedule
+from ilang.core.notation.components.printer import print_schedule
 from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import mapping
 from ilang.core.schedule.written import written_nest

@@ -38,7 +38,7 @@ def run(request: Request, screen: Screen) -> int:
     heads = heads_of(module)
     names = list(dict.fromkeys(request.all("--def")))
     if not names:
-        from ilang.core.notation.module import exports
+        from ilang.core.notation.files.module import exports
 
         used = used_in(module)
         outermost = [name for name in heads if name not in used]

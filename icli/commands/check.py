@@ -170,7 +170,7 @@ def _checks(program: Tree | Module, target: str, shapes: Shapes) -> Iterator[_Ch
         yield _Check(None, lambda: _checked(expressed(program).graph, False, target, shapes))
         return
     from ilang.core.limits import MOST_LEAVES
-    from ilang.core.notation.module import exports
+    from ilang.core.notation.files.module import exports
     from ilang.core.pipeline import definitions_of
 
     definitions = definitions_of(program)

@@ -24,8 +24,8 @@ def _format(request: Request, screen: Screen, path: str) -> bool:
 
     Raises: Error (it cannot be read, or is not in the language).
     """
-    from ilang.core.notation.layout import format_module
-    from ilang.core.notation.module import decode_module
+    from ilang.core.notation.files.layout import format_module
+    from ilang.core.notation.files.module import decode_module
 
     filters = path == "-"
     name = "<stdin>" if filters else path

@@ -32,7 +32,7 @@ from ilang.core.ir.rows import (
     weighted,
     window,
 )
-from ilang.core.notation.einsum import parse_shape
+from ilang.core.notation.einsum.specification import parse_shape
 from ilang.core.source import Source
 
 

@@ -13,8 +13,8 @@ from ilang import load
 from ilang.core import pipeline
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import over_names
-from ilang.core.notation.arity import wires_of_all
-from ilang.core.notation.module import only_export, parse_module
+from ilang.core.notation.components.arity import wires_of_all
+from ilang.core.notation.files.module import only_export, parse_module
 from ilang.core.source import Source
 from tests.property.body_checking import same_graph
 from tests.property.wiring import wired

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ilang.core.notation.layout import format_module
+from ilang.core.notation.files.layout import format_module
 from ilang.core.source import Source
 from ilang.icli.literal import split_dtype
 from ilang.icli.main import main

@@ -13,7 +13,7 @@ from ilang.core.explain.explanation import Explanation
 from ilang.core.explain.first_page import WIDTH, first_page, loops_page
 from ilang.core.ir.graph import UNNAMED
 from ilang.core.machine import CPU, GPU, Machine
-from ilang.core.notation.module import exports, parse_module
+from ilang.core.notation.files.module import exports, parse_module
 from ilang.core.source import Source
 from tests.rewritten import settle
 

@@ -9,9 +9,9 @@ from ilang.core import pipeline
 from ilang.core.diagnostic import Error
 from ilang.core.ir.graph import Assignment, Graph, Node
 from ilang.core.ir.syntax import Module, same
-from ilang.core.notation.layout import format_module
-from ilang.core.notation.module import parse_module
-from ilang.core.notation.printing import print_program
+from ilang.core.notation.files.layout import format_module
+from ilang.core.notation.files.module import parse_module
+from ilang.core.notation.functions.printing import print_program
 from ilang.core.record import replace
 from ilang.core.source import Source
 from tests.property.bodies import DEFINITIONS, twins

@@ -21,10 +21,10 @@ from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import same
 from ilang.core.machine import CPU, GPU, Machine
-from ilang.core.notation.combinator import parse_program
-from ilang.core.notation.layout import format_module
-from ilang.core.notation.module import parse_module
-from ilang.core.notation.printer import print_definition, print_tree
+from ilang.core.notation.components.combinator import parse_program
+from ilang.core.notation.components.printer import print_definition, print_tree
+from ilang.core.notation.files.layout import format_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
 from ilang.core.source import Source

@@ -12,10 +12,10 @@ from typing import get_args
 from ilang.core.ir import functions as ast
 from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import Schedule, Tree
-from ilang.core.notation.combinator import parse_program
-from ilang.core.notation.einsum import parse_spec
+from ilang.core.notation.components.combinator import parse_program
+from ilang.core.notation.einsum.specification import parse_spec
+from ilang.core.notation.index.schedule import parse_schedule
 from ilang.core.notation.reader import Reader
-from ilang.core.notation.schedule import parse_schedule
 from ilang.core.source import Source, Span
 
 NOWHERE = Span(Source("<random>", ""), 0, 0)

@@ -23,7 +23,7 @@ if __name__ == "__main__":
 
 from ilang import Error, i
 from ilang.codegen.runtime.library import library
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.record import record
 from ilang.core.source import Source
 

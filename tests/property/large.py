@@ -19,7 +19,7 @@ from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import CPU
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.source import Source
 from ilang.core.transform.views import moved_views
 

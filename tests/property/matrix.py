@@ -31,7 +31,7 @@ from ilang.core.diagnostic import Error  # noqa: E402
 from ilang.core.dtype import INTEGERS  # noqa: E402
 from ilang.core.ir import kernel  # noqa: E402
 from ilang.core.ir.shaped import Shaped  # noqa: E402
-from ilang.core.notation.combinator import parse_program  # noqa: E402
+from ilang.core.notation.components.combinator import parse_program  # noqa: E402
 from ilang.core.reference import evaluate  # noqa: E402
 from ilang.core.source import Source  # noqa: E402
 from tests.property import native  # noqa: E402

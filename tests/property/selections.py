@@ -24,7 +24,7 @@ if __name__ == "__main__":
 
 from ilang import elementwise
 from ilang.codegen.runtime.library import library
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.record import record, replace
 from ilang.core.source import Source
 

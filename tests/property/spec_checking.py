@@ -14,7 +14,7 @@ from ilang.core.ir.kernel import Program as Kernels
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import same
 from ilang.core.machine import CPU, GPU, Machine
-from ilang.core.notation.printer import print_tree
+from ilang.core.notation.components.printer import print_tree
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
 from tests.property import emulated, native, specs

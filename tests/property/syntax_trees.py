@@ -33,7 +33,7 @@ from ilang.core.ir.syntax import (
     Value,
     WrittenRole,
 )
-from ilang.core.notation.index import RELATIONS
+from ilang.core.notation.index.expressions import RELATIONS
 from ilang.core.ops import OPS
 from ilang.core.source import Source, Span
 

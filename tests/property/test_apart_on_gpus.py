@@ -13,7 +13,7 @@ from ilang.codegen.targets import cuda
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.pipeline import fit, graph_of, infer, lower, module_graph, text_component
 from ilang.core.record import replace
 from ilang.core.reference import evaluate

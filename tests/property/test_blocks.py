@@ -16,7 +16,7 @@ from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import Einsum, Expression
 from ilang.core.machine import GPU
-from ilang.core.notation.module import exports
+from ilang.core.notation.files.module import exports
 from ilang.core.pipeline import explain_shaped, graph_of, infer, lower, module_graph, text_component
 from ilang.core.record import replace
 from tests.golden.test_golden import FOLDER, graph_in, texts

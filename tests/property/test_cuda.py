@@ -29,7 +29,7 @@ from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
-from ilang.core.notation.module import exports
+from ilang.core.notation.files.module import exports
 from ilang.core.pipeline import fit, graph_of, infer, lower, module_graph, text_component
 from ilang.core.record import replace
 from ilang.core.reference import evaluate

@@ -20,7 +20,7 @@ from ilang.core import pipeline
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
-from ilang.core.notation.module import exports, parse_module
+from ilang.core.notation.files.module import exports, parse_module
 from ilang.core.record import replace
 from ilang.core.source import Source
 from ilang.icli.arrays import array_of

@@ -8,12 +8,12 @@ import pytest
 
 from ilang.core.diagnostic import Error, InternalError, plain
 from ilang.core.ir.functions import Function, Routine, alike
-from ilang.core.notation.functions import read_definition, read_head
-from ilang.core.notation.layout import format_module
-from ilang.core.notation.module import parse_module
-from ilang.core.notation.printing import print_function, print_program
+from ilang.core.notation.files.layout import format_module
+from ilang.core.notation.files.module import parse_module
+from ilang.core.notation.functions.definitions import read_definition, read_head
+from ilang.core.notation.functions.printing import print_function, print_program
+from ilang.core.notation.functions.tokens import Context
 from ilang.core.notation.reader import Reader
-from ilang.core.notation.tokens import Context
 from ilang.core.source import Source
 from tests.property.function_trees import FUNCTIONS, definition
 

@@ -24,7 +24,7 @@ from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import Count, Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import CPU, GPU, Machine
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.pipeline import (
     explain,
     fit,

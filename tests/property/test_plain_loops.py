@@ -14,7 +14,7 @@ from ilang.core.diagnostic import Error
 from ilang.core.explain.meaning import LoopLine, Meaning
 from ilang.core.explain.simple_loops import simple_loops
 from ilang.core.machine import CPU, GPU
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.source import Source
 from tests.golden.test_golden import FOLDER, graph_in
 from tests.property import plain_checking

@@ -11,8 +11,8 @@ from ilang.core import pipeline
 from ilang.core.diagnostic import Error, ScheduleError, ShapeError
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import postorder
-from ilang.core.notation.combinator import parse_program
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.components.combinator import parse_program
+from ilang.core.notation.files.module import parse_module
 from ilang.core.source import Source
 from ilang.icli.commands.check import USERS_DECIDE
 from ilang.icli.programs import expressed

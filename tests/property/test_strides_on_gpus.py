@@ -12,7 +12,7 @@ import pytest
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.pipeline import explain, fit, infer, loops_text, lower, module_graph
 from ilang.core.record import replace
 from ilang.core.reference import evaluate

@@ -13,7 +13,7 @@ import pytest
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import CPU, GPU, Machine
-from ilang.core.notation.module import exports, parse_module
+from ilang.core.notation.files.module import exports, parse_module
 from ilang.core.pipeline import fit, infer, lower, module_graph
 from ilang.core.record import replace
 from ilang.core.reference import evaluate

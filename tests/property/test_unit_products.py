@@ -17,7 +17,7 @@ from ilang.codegen.targets import cuda
 from ilang.core.ir.gpu import MatrixProduct
 from ilang.core.ir.kernel import Program, statements_within
 from ilang.core.machine import CPU, GPU
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.pipeline import fit, graph_of, infer, lower, module_graph, text_component
 from ilang.core.reference import evaluate
 from ilang.core.source import Source

@@ -21,8 +21,8 @@ from ilang.core.ir.syntax import (
     over_names,
     postorder,
 )
-from ilang.core.notation.arity import Wires, wires_of
-from ilang.core.notation.printer import print_tree
+from ilang.core.notation.components.arity import Wires, wires_of
+from ilang.core.notation.components.printer import print_tree
 
 
 def wired(definition: Definition, known: dict[str, Wires]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from random import Random
 
 from ilang import Error
-from ilang.core.notation.module import exports
+from ilang.core.notation.files.module import exports
 from tests.golden.test_golden import FOLDER as GOLDEN
 from tests.property import bodies, notations, schedules, specs, tensor_programs, trial
 from tests.property.tensor_programs import Program

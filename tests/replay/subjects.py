@@ -19,7 +19,7 @@ from ilang.core import pipeline
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Module
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.source import Source
 from ilang.core.transform.forward import directional
 from ilang.core.transform.reverse import gradient

@@ -23,7 +23,7 @@ from ilang.core.explain.assignments import assignments_text
 from ilang.core.explain.extents import extents_text
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import MACHINES
-from ilang.core.notation.printing import print_program
+from ilang.core.notation.functions.printing import print_program
 from ilang.icli.main import main
 from tests.replay.subjects import Subject
 

@@ -37,8 +37,8 @@ from bench.__main__ import main
 from bench.limits import Limits
 from bench.workloads import FULL, QUICK, Array, Workload
 from ilang.codegen.runtime.library import library
-from ilang.core.notation.layout import format_module
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.layout import format_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.pipeline import module_graph
 from ilang.core.source import Source
 from tests import unoptimised

@@ -18,9 +18,9 @@ from ilang.core.dtype import DTYPES
 from ilang.core.einx_ops import EINX_OPS
 from ilang.core.ir import primitives
 from ilang.core.library import INNER
-from ilang.core.notation.libraries import defined_in
+from ilang.core.notation.files.libraries import defined_in
+from ilang.core.notation.index.schedule_rules import LOOP_ROLES, SITE_ROLES
 from ilang.core.notation.reader import RESERVED
-from ilang.core.notation.schedule_rules import LOOP_ROLES, SITE_ROLES
 from ilang.core.ops import INFINITY, OPS, PRIMITIVES, SYMBOLS
 from ilang.core.pipeline import STEPS
 from ilang.icli import colon

@@ -23,7 +23,7 @@ from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.library import linked
 from ilang.core.ir.kernel import Program
 from ilang.core.machine import GPU
-from ilang.core.notation.module import exports
+from ilang.core.notation.files.module import exports
 from ilang.core.occupancy import resources_of
 from ilang.core.pipeline import graph_of, infer, lower, module_graph, text_component
 from ilang.core.record import replace

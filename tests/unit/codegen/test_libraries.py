@@ -12,8 +12,8 @@ import pytest
 
 from ilang import Error, load
 from ilang.core.library import LIBRARIES, text_of
-from ilang.core.notation.layout import format_module
-from ilang.core.notation.libraries import text_of_kind
+from ilang.core.notation.files.layout import format_module
+from ilang.core.notation.files.libraries import text_of_kind
 from ilang.core.source import Source
 
 pytestmark = pytest.mark.usefixtures("shared_cache")

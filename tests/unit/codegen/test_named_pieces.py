@@ -12,7 +12,7 @@ import pytest
 from ilang import Error, i, lib, load
 from ilang.core.library import INNER
 from ilang.core.library.std import AXES, PLAIN
-from ilang.core.notation.pieces import named_pieces
+from ilang.core.notation.files.pieces import named_pieces
 
 pytestmark = pytest.mark.usefixtures("shared_cache", "compiled_quickly")
 

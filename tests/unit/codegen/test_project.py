@@ -22,7 +22,7 @@ from ilang.codegen.project.selftest import TEST_PARTS, own_names
 from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
 from ilang.core.diagnostic import Error, ToolError
 from ilang.core.ir.graph import Graph
-from ilang.core.notation.module import exports, parse_module
+from ilang.core.notation.files.module import exports, parse_module
 from ilang.core.pipeline import infer, lower, module_graph
 from ilang.core.source import Source
 from tests.mixing import Mixing

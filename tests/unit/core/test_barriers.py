@@ -8,7 +8,7 @@ from bench.gpu_rows import QUICK, text_of
 from ilang.core.ir.gpu import Barrier, ThreadLoop
 from ilang.core.ir.kernel import Block, For, If, Program, blocks_of
 from ilang.core.machine import GPU
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.pipeline import infer, lower, module_graph
 from ilang.core.source import Source
 

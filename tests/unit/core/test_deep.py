@@ -9,7 +9,7 @@ import pytest
 
 from ilang import Component, I, einx, elementwise, i
 from ilang.core.diagnostic import MeaningError
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.passes.syntax_to_graph import Definitions
 from ilang.core.source import Source
 

@@ -16,7 +16,7 @@ from ilang.core.explain.kernel import loops_text
 from ilang.core.ir.kernel import Call, Program
 from ilang.core.lower.host import LONG
 from ilang.core.machine import CPU, GPU, Machine
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.passes.gpu.launches import kernel_to_launches
 from ilang.core.record import replace
 from ilang.core.source import Source

@@ -12,9 +12,9 @@ import pytest
 
 from ilang import Component, Error, I, einsum, i
 from ilang.core.machine import CPU, GPU
-from ilang.core.notation.combinator import parse_program
-from ilang.core.notation.layout import format_module
-from ilang.core.notation.printer import print_tree
+from ilang.core.notation.components.combinator import parse_program
+from ilang.core.notation.components.printer import print_tree
+from ilang.core.notation.files.layout import format_module
 from ilang.core.pipeline import (
     explain,
     graph_of,

@@ -8,7 +8,7 @@ from ilang.core.calculus.affine import Within
 from ilang.core.ir.kernel import For, If, Program, statements_within
 from ilang.core.ir.rewriting import chosen_loads
 from ilang.core.machine import GPU
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.pipeline import infer, lower, module_graph
 from ilang.core.source import Source
 

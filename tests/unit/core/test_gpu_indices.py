@@ -7,7 +7,7 @@ import pytest
 from ilang.core import pipeline
 from ilang.core.ir.kernel import Program
 from ilang.core.machine import GPU
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.source import Source
 
 

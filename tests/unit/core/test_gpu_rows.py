@@ -8,7 +8,7 @@ from ilang.core import pipeline
 from ilang.core.ir.schedule import Scheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import GPU
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from ilang.core.source import Source
 

@@ -8,7 +8,7 @@ import pytest
 
 from ilang.core.diagnostic import Error
 from ilang.core.ir.shaped import Shaped
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.pipeline import fit, graph_of, infer, module_graph, text_component
 from ilang.core.source import Source
 

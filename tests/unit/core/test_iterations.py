@@ -13,7 +13,7 @@ from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import Program, Statement, map_statements, statements_within
 from ilang.core.ir.rewriting import with_bodies
 from ilang.core.machine import GPU
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.record import replace
 from ilang.core.source import Source
 

@@ -8,8 +8,8 @@ from ilang import elementwise
 from ilang.core import limits
 from ilang.core.diagnostic import Error, MeaningError, NotationError
 from ilang.core.ir.syntax import Combine
-from ilang.core.notation.module import parse_module
-from ilang.core.notation.subscripts import is_subscripts
+from ilang.core.notation.einsum.subscripts import is_subscripts
+from ilang.core.notation.files.module import parse_module
 from ilang.core.pipeline import text_component
 from ilang.core.source import Source, whole
 from tests.property.growth import PROPORTIONAL, times_as_long

@@ -10,7 +10,7 @@ import pytest
 from ilang import Error, load
 from ilang import i as program
 from ilang.core.build.counting import least_expressions
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.source import Source
 from tests.forked import run
 

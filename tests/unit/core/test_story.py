@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.pipeline import explain, graph_of, module_graph, text_component
 from ilang.core.source import Source
 

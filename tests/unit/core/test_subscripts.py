@@ -13,9 +13,9 @@ import pytest
 
 from ilang import Error, einsum, i
 from ilang.core.ir.spec import Spec
-from ilang.core.notation.contraction import Path, contraction_path, contractions
-from ilang.core.notation.einsum import parse_spec
-from ilang.core.notation.subscripts import letters
+from ilang.core.notation.einsum.contraction import Path, contraction_path, contractions
+from ilang.core.notation.einsum.specification import parse_spec
+from ilang.core.notation.einsum.subscripts import letters
 from ilang.core.source import Source
 
 Array = npt.NDArray[Any]

@@ -8,7 +8,7 @@ from ilang.core.check import graph as graphs
 from ilang.core.check import shaped as shapes
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir import graph, shaped
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.pipeline import definitions_of, infer, module_graph
 from ilang.core.record import replace
 from ilang.core.source import Source

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ilang.core.ir import graph
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.passes import syntax_to_graph as wiring
 from ilang.core.pipeline import definitions_of, module_graph
 from ilang.core.source import Source

@@ -365,7 +365,8 @@ RARE = [
     *(
         f"ilang.core.{name}"
         for name in (
-            *("notation.module", "notation.schedule", "notation.contraction", "notation.einx_told"),
+            *("notation.files.module", "notation.index.schedule", "notation.einsum.contraction"),
+            "notation.einx.op_argument",
             *("infer.fit", "infer.projections", "infer.caps", "schedule.online", "explain.story"),
             *("ir.functions", "ir.einx", "einx_ops", "passes.kernels", "occupancy", "suggestion"),
             *("transform.moving", "transform.building", "schedule.matrices.apart_copies"),

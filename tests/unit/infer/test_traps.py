@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ilang import Error, einsum, tensor
-from ilang.core.notation.einsum import parse_shape
+from ilang.core.notation.einsum.specification import parse_shape
 from ilang.core.source import Source
 from ilang.tensor import Tensor
 

@@ -4,8 +4,8 @@ import pytest
 
 from ilang.core.diagnostic import Error
 from ilang.core.ir.syntax import Module, Tree
-from ilang.core.notation.combinator import parse_program
-from ilang.core.notation.module import parse_module
+from ilang.core.notation.components.combinator import parse_program
+from ilang.core.notation.files.module import parse_module
 from ilang.core.source import Source
 
 

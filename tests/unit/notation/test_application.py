@@ -4,8 +4,8 @@ import pytest
 
 from ilang.core.diagnostic import Error
 from ilang.core.ir.syntax import Application, Block, Expression, Name, Number, Value
-from ilang.core.notation.module import parse_module
-from ilang.core.notation.printer import print_definition
+from ilang.core.notation.components.printer import print_definition
+from ilang.core.notation.files.module import parse_module
 from ilang.core.source import Source
 from tests.unit.notation.refusal import check_error, module
 

@@ -5,7 +5,7 @@ import pytest
 from ilang.core.diagnostic import Error
 from ilang.core.ir.spec import Fixed
 from ilang.core.ir.syntax import Combine, Expression, Name, Number, Swap, same
-from ilang.core.notation.printer import print_tree
+from ilang.core.notation.components.printer import print_tree
 from tests.property.growth import PROPORTIONAL, times_as_long
 from tests.unit.notation.refusal import check_error, parse
 

@@ -4,10 +4,10 @@ import pytest
 
 from ilang import Error
 from ilang.core.ir.einx import Form, Parameter, expression_text, form_text
-from ilang.core.notation.einx import read_einx
-from ilang.core.notation.einx_forms import complete
-from ilang.core.notation.layout import format_module
-from ilang.core.notation.printer import print_tree
+from ilang.core.notation.components.printer import print_tree
+from ilang.core.notation.einx.forms import complete
+from ilang.core.notation.einx.operation import read_einx
+from ilang.core.notation.files.layout import format_module
 from ilang.core.passes.einx.ellipses import repeat
 from ilang.core.passes.einx.fusing import fuse
 from ilang.core.pipeline import text_component

@@ -34,7 +34,7 @@ from ilang.core.ir.functions import (
 )
 from ilang.core.ir.primitives import ELEMENTWISE, PRIMITIVES
 from ilang.core.ir.syntax import Conversion
-from ilang.core.notation.annotations import read_shape
+from ilang.core.notation.functions.annotations import read_shape
 from ilang.core.source import Source
 from tests.unit.notation.refusal import module
 

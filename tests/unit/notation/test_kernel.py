@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ilang import Error, elementwise, i
-from ilang.core.notation.combinator import parse_program
+from ilang.core.notation.components.combinator import parse_program
+from ilang.core.notation.components.printer import print_tree
 from ilang.core.notation.kernel import parse_kernel
-from ilang.core.notation.printer import print_tree
 from ilang.core.source import Source
 
 

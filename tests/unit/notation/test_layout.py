@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ilang.core.notation.layout import format_module
+from ilang.core.notation.files.layout import format_module
 from ilang.core.source import Source
 from tests.unit.notation.test_module import ATTENTION
 

@@ -6,11 +6,11 @@ import pytest
 
 from ilang.core.diagnostic import Error
 from ilang.core.ir.syntax import NamedInput, Tree, postorder, same
-from ilang.core.notation.application import read_body
-from ilang.core.notation.combinator import parse_program
-from ilang.core.notation.layout import format_module
-from ilang.core.notation.module import parse_module
-from ilang.core.notation.printer import print_definition, print_tree
+from ilang.core.notation.components.application import read_body
+from ilang.core.notation.components.combinator import parse_program
+from ilang.core.notation.components.printer import print_definition, print_tree
+from ilang.core.notation.files.layout import format_module
+from ilang.core.notation.files.module import parse_module
 from ilang.core.notation.reader import Reader
 from ilang.core.source import Source, Span
 from tests.property.syntax_trees import NAMES, random_body, random_tree

@@ -3,7 +3,7 @@
 import pytest
 
 from ilang.core.ir.syntax import Combine, Expression, Schedule
-from ilang.core.notation.printer import print_schedule
+from ilang.core.notation.components.printer import print_schedule
 from tests.unit.notation.refusal import check_error, parse
 
 

@@ -1,0 +1,1 @@
+"""Components: expressions and names wired by combinators, or applied to named values."""

@@ -1,0 +1,1 @@
+"""Operations in einx notation, and patterns of einops."""

@@ -1,0 +1,583 @@
+"""Parts that an operation in einx notation leaves out: outputs, brackets, second operands; and what it must not say.
+
+Example:
+    in:   mean, b (s [r])... c               out:  b (s [r])... c -> b (s)... c
+    in:   sum, a b -> a                      out:  a [b] -> a
+    in:   dot, a [b] -> a [c]                out:  a [b], b c -> a c, brackets on b
+    in:   add, a b, b                        out:  a b, b -> a b
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+
+from ilang.core.diagnostic import Label, MeaningError, NotationError, counted
+from ilang.core.einx_ops import EINX_OPS, EinxOp
+from ilang.core.ir.einx import (
+    HIDDEN,
+    Axis,
+    Bracket,
+    Composition,
+    Concatenation,
+    Expression,
+    Form,
+    Item,
+    Parameter,
+    Repetition,
+    Sizes,
+    UnnamedAxis,
+    expression_text,
+    inside,
+    named,
+    places,
+)
+from ilang.core.notation.einx.op_argument import NEEDED
+from ilang.core.notation.einx.operation import Written
+from ilang.core.record import replace
+from ilang.core.source import Span
+from ilang.core.suggestion import did_you_mean
+
+COORDINATES = "coordinates"
+"""The axis of the coordinates that argmax gives, where no output is written; one of this name is another."""
+
+Expressions = tuple[Expression, ...]
+
+
+def complete(
+    name: str,
+    written: Written,
+    parameters: Sequence[Parameter],
+    at: Span,
+    has_op: bool = False,
+) -> Form:
+    """The whole of an operation.
+
+    Args:
+        name: of the operation.
+        written: its expressions.
+        parameters: as they are given.
+        at: where its name stands.
+        has_op: whether it is told a component, which goes along the axes outside brackets.
+
+    Raises:
+        NotationError: E0165, E0166 (an unknown operation, an unknown parameter).
+        MeaningError: E0220 to E0229.
+    """
+    op = operation(name, at)
+    if op.kind == "map" and not has_op:
+        raise MeaningError("E0229", f"{op.name} is not told its op", at, NEEDED)
+    options, sizes = _divided(op, parameters, at)
+    inputs, outputs = written.sides[0], written.sides[1] if len(written.sides) > 1 else None
+    if op.kind in ("dot", "elementwise") and len(inputs) == 1 and op.arity != 1:
+        inputs, outputs = _second(op, inputs[0], outputs)
+    _check_marks((*inputs, *(outputs or ())))
+    if op.arity is not None and len(inputs) != op.arity:
+        raise _miscounted(
+            op, counted(op.arity, "tensor"), inputs, written.span, "divide them by `,`"
+        )
+    if outputs is None and any(p.name == "keepdims" and p.value for p in options):
+        outputs = tuple(map(_with_units, inputs))
+    inputs, outputs = _COMPLETED[op.kind](op, inputs, outputs, written.span)
+    form = Form(
+        name,
+        " ".join(written.span.text().split()),
+        inputs,
+        outputs,
+        tuple(parameters),
+        sizes,
+        options,
+        written.span,
+    )
+    _check_outputs(form)
+    _check_options(op, form)
+    check_parameters(form)
+    return form
+
+
+def _miscounted(
+    op: EinxOp, takes: str, inputs: Expressions, span: Span, help_line: str
+) -> MeaningError:
+    """An operation of another number of tensors."""
+    counted_inputs = counted(len(inputs), "expression")
+    verb = "is" if len(inputs) == 1 else "are"
+    message = f"{op.name} takes {takes}, and there {verb} {counted_inputs} before `->`"
+    return MeaningError("E0221", message, span, help_line)
+
+
+def operation(name: str, at: Span) -> EinxOp:
+    """The operation of a name. Raises NotationError E0165."""
+    op = EINX_OPS.get(name)
+    if op is None:
+        known = did_you_mean(name, list(EINX_OPS), f"there are {', '.join(EINX_OPS)}", "`{}`")
+        raise NotationError("E0165", f"einx has no operation `{name}`", at, known)
+    return op
+
+
+def _divided(
+    op: EinxOp, parameters: Sequence[Parameter], at: Span
+) -> tuple[tuple[Parameter, ...], tuple[Parameter, ...]]:
+    """The options, and the sizes of axes."""
+    known = {option.rstrip("!") for option in op.options}
+    options = tuple(p for p in parameters if p.name in known)
+    for option in op.options:
+        if option[-1] == "!" and option[:-1] not in {p.name for p in options}:
+            message = f"{op.name} is not told its {option[:-1]}"
+            raise MeaningError("E0229", message, at, f"add `{option[:-1]}=1`")
+    return options, tuple(p for p in parameters if p.name not in known)
+
+
+def _check_options(op: EinxOp, form: Form) -> None:
+    """No axis has the name of an option: a parameter would mean both."""
+    known = {option.rstrip("!") for option in op.options}
+    for expression in form.expressions() if known else ():
+        for name, axis in named(expression).items():
+            if name in known:
+                message = f"axis {name} has the name of an option of {op.name}"
+                raise MeaningError("E0229", message, axis.span, "give the axis another name")
+
+
+def check_parameters(form: Form) -> None:
+    """Every size is that of an axis."""
+    if not form.parameters:
+        return
+    axes = {name for each in form.expressions() for name in named(each)}
+    for parameter in form.parameters:
+        if parameter.name not in axes:
+            known = sorted(axes - {HIDDEN, COORDINATES})
+            listed = f"the axes are: {', '.join(known) or 'none'}"
+            help_line = did_you_mean(parameter.name, known, listed, "`{}`")
+            message = f"{parameter.name} is given as a size, and no axis has that name"
+            labels = [Label(form.span, "")]
+            raise NotationError("E0166", message, parameter.span, help_line, labels)
+        if _least(parameter.value) < 0:
+            message = f"the size {parameter.name} is given as {parameter.value}"
+            raise NotationError("E0166", message, parameter.span, "a size is 0 or more")
+
+
+def _least(value: Sizes) -> int:
+    return min(map(_least, value), default=0) if isinstance(value, tuple) else value
+
+
+def marks(expression: Expression) -> Iterator[Axis | UnnamedAxis]:
+    """The axes in brackets."""
+    return (place.leaf for place in places(expression) if place.marked)
+
+
+def _check_marks(expressions: Sequence[Expression]) -> None:
+    """A name is in brackets everywhere, or nowhere."""
+    seen: dict[str, tuple[bool, Axis]] = {}
+    for expression in expressions:
+        for place in places(expression):
+            if not isinstance(place.leaf, Axis):
+                continue
+            marked, first = seen.setdefault(place.leaf.name, (place.marked, place.leaf))
+            if marked != place.marked:
+                inner, outer = (first, place.leaf) if marked else (place.leaf, first)
+                subject = (
+                    "the axes of `...` are" if inner.name == HIDDEN else f"axis {inner.name} is"
+                )
+                labels = [Label(inner.span, "in brackets"), Label(outer.span, "not in brackets")]
+                message = f"{subject} in brackets in one place and not in another"
+                help_line = (
+                    "an axis is in brackets everywhere, or nowhere: use two names for two axes"
+                )
+                raise MeaningError("E0220", message, place.leaf.span, help_line, labels)
+
+
+def _second(
+    op: EinxOp, first: Expression, outputs: Expressions | None
+) -> tuple[Expressions, Expressions | None]:
+    """The operands of an operation that writes one of two: what is in brackets is the other."""
+    if not any(True for _ in marks(first)) and not any(
+        True for output in outputs or () for _ in marks(output)
+    ):
+        return (first,), outputs
+    if op.kind == "elementwise":
+        shown = tuple(_only_marked(item) for item in first.items)
+        other = Expression(tuple(each for items in shown for each in items), first.span)
+        return (_unmarked(first), other), outputs
+    if outputs is None or len(outputs) != 1:
+        return (first,), outputs
+    by_name: dict[str, Item] = {}
+    for expression in (first, outputs[0]):
+        for place in places(expression):
+            if not place.marked:
+                continue
+            if isinstance(place.leaf, UnnamedAxis):
+                if place.leaf.size != 1:
+                    message = f"the second operand of dot has no name for an axis of size {place.leaf.size}"
+                    raise MeaningError("E0226", message, place.leaf.span, "name the axis")
+                continue
+            item: Item = place.leaf
+            for ellipsis in reversed(place.around):
+                item = Repetition((item,), ellipsis.place, ellipsis.span)
+            by_name.setdefault(place.leaf.name, item)
+    summed = set(named(first)) - set(named(_unmarked(outputs[0])))
+    second = Expression(tuple(by_name.values()), first.span)
+    operands = (_marked(_unmarked(first), summed), _marked(second, summed))
+    return operands, (_unmarked(outputs[0]),)
+
+
+def _only_marked(item: Item) -> tuple[Item, ...]:
+    """The parts of an item that are in brackets, with the compositions around them."""
+    if isinstance(item, Bracket):
+        return item.items
+    inner = tuple(each for below in inside(item) for each in _only_marked(below))
+    if not inner:
+        return ()
+    match item:
+        case Composition():
+            return (Composition(inner, item.span),)
+        case Concatenation():
+            return (Concatenation(inner, item.span),)
+        case Repetition():
+            return (Repetition(inner, item.place, item.span),)
+        case _:
+            return ()
+
+
+def rebuilt(
+    expression: Expression, change: Callable[[Item], tuple[Item, ...] | None]
+) -> Expression:
+    """An expression with items replaced: ``change`` gives what takes the place of one, or None to look below it."""
+    items = tuple(each for item in expression.items for each in _rebuilt(item, change))
+    return replace(expression, items=items)
+
+
+def _rebuilt(item: Item, change: Callable[[Item], tuple[Item, ...] | None]) -> tuple[Item, ...]:
+    changed = change(item)
+    if changed is not None:
+        return changed
+    inner = tuple(each for below in inside(item) for each in _rebuilt(below, change))
+    match item:
+        case Axis() | UnnamedAxis():
+            return (item,)
+        case Composition():
+            return (replace(item, items=inner),)
+        case Concatenation():
+            return (replace(item, parts=inner),)
+        case Bracket() | Repetition():
+            return (replace(item, items=inner),) if inner else ()
+
+
+def _unmarked(expression: Expression) -> Expression:
+    """An expression without its brackets."""
+
+    def bare(item: Item) -> tuple[Item, ...] | None:
+        if not isinstance(item, Bracket):
+            return None
+        return tuple(each for below in item.items for each in _rebuilt(below, bare))
+
+    return rebuilt(expression, bare)
+
+
+def _marked(expression: Expression, names: set[str]) -> Expression:
+    """An expression with brackets around the axes of some names."""
+
+    def bracketed(item: Item) -> tuple[Item, ...] | None:
+        if _single(item) in names:
+            return (Bracket((item,), item.span),)
+        return None
+
+    return rebuilt(expression, bracketed)
+
+
+def _single(item: Item) -> str | None:
+    """The name of an axis; of an ellipsis alone that of the axis that it repeats."""
+    if isinstance(item, Repetition) and len(item.items) == 1:
+        (inner,) = item.items
+        return HIDDEN if isinstance(inner, Axis) and inner.name == HIDDEN else None
+    return item.name if isinstance(item, Axis) else None
+
+
+def _one_output(op: EinxOp, outputs: Expressions | None, span: Span) -> Expression | None:
+    if outputs is None:
+        return None
+    if len(outputs) != 1:
+        message = f"{op.name} gives one tensor, and the operation has {counted(len(outputs), 'expression')} after `->`"
+        raise MeaningError("E0221", message, span, "write one expression after `->`")
+    return outputs[0]
+
+
+def _refuse_marks(op: EinxOp, expressions: Sequence[Expression], side: str) -> None:
+    for expression in expressions:
+        for leaf in marks(expression):
+            message = f"{op.name} has no brackets{side}, and {_leaf(leaf)} is in some"
+            raise MeaningError("E0226", message, leaf.span, "leave the brackets out")
+
+
+def _leaf(leaf: Axis | UnnamedAxis) -> str:
+    return f"axis {leaf.name}" if isinstance(leaf, Axis) else f"the axis of size {leaf.size}"
+
+
+def _id(
+    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
+) -> tuple[Expressions, Expressions]:
+    if outputs is None and len(inputs) > 1:
+        message = f"{op.name} of several tensors needs its outputs after `->`"
+        raise MeaningError("E0222", message, span, "write `->` and the outputs")
+    outputs = inputs if outputs is None else outputs
+    _refuse_marks(op, (*inputs, *outputs), "")
+    return inputs, outputs
+
+
+def _reduce(
+    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
+) -> tuple[Expressions, Expressions]:
+    (given,) = inputs
+    output = _one_output(op, outputs, span)
+    if output is None:
+        return inputs, (_without_brackets(given),)
+    _refuse_marks(op, (output,), " in its output")
+    return (given if any(True for _ in marks(given)) else reduced(given, output),), (output,)
+
+
+def _with_units(given: Expression) -> Expression:
+    """An expression with an axis of size 1 in place of each that is in brackets."""
+
+    def unit(item: Item) -> tuple[Item, ...] | None:
+        if not isinstance(item, Bracket):
+            return None
+        return tuple(each for below in item.items for each in _as_unit(below, new))
+
+    new = count(1)  # below 0 are numbers that no token writes
+    return rebuilt(given, unit)
+
+
+def _as_unit(item: Item, new: Iterator[int]) -> tuple[Item, ...]:
+    if isinstance(item, Repetition):
+        inner = tuple(each for below in item.items for each in _as_unit(below, new))
+        return (replace(item, items=inner),)
+    return (UnnamedAxis(1, -next(new), item.span),)
+
+
+def reduced(given: Expression, output: Expression) -> Expression:
+    """An expression with brackets around the axes that an output lacks, those of numbers among them."""
+    kept = named(output)
+    copied = {place.leaf.place for place in places(output) if isinstance(place.leaf, UnnamedAxis)}
+
+    def bracketed(item: Item) -> tuple[Item, ...] | None:
+        name = _single(item)
+        lacks = name is not None and name not in kept
+        if lacks or (isinstance(item, UnnamedAxis) and item.size != 1 and item.place not in copied):
+            return (Bracket((item,), item.span),)
+        return None
+
+    return rebuilt(given, bracketed)
+
+
+def _dot(
+    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
+) -> tuple[Expressions, Expressions]:
+    output = _one_output(op, outputs, span)
+    if output is None:
+        message = "dot needs its output after `->`: nothing else says which axes are summed"
+        raise MeaningError("E0222", message, span, "write `->` and the axes that are kept")
+    if len(inputs) < 2:
+        raise _miscounted(
+            op, "2 tensors or more", inputs, span, "write `a [b], [b] c -> a c`, or `a [b->c]`"
+        )
+    _refuse_marks(op, (output,), " in its output")
+    if not any(True for given in inputs for _ in marks(given)):
+        kept = set(named(output))
+        inputs = tuple(_marked(given, set(named(given)) - kept) for given in inputs)
+    for given in inputs:
+        seen: dict[str, Axis] = {}
+        for leaf in marks(given):
+            if isinstance(leaf, Axis) and seen.setdefault(leaf.name, leaf) is not leaf:
+                labels = [Label(seen[leaf.name].span, "and here")]
+                message = f"axis {leaf.name} is in brackets twice in one tensor"
+                help_line = "dot sums an axis of one tensor against that of another"
+                raise MeaningError("E0226", message, leaf.span, help_line, labels)
+    return inputs, (output,)
+
+
+def _elementwise(
+    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
+) -> tuple[Expressions, Expressions]:
+    _refuse_marks(op, (*inputs, *(outputs or ())), "")
+    output = _one_output(op, outputs, span)
+    if output is None:
+        every = {name for given in inputs for name in named(given)}
+        whole = {_without_ones(given): given for given in inputs if set(named(given)) == every}
+        if len(whole) != 1:
+            how = "no operand has all axes" if not whole else "several operands have all axes"
+            message = f"{op.name} needs its output after `->`: {how}"
+            labels = [Label(given.span, "") for given in inputs]
+            help_line = f"write `-> {' '.join(sorted(every - {HIDDEN}))}`, in the order you want"
+            raise MeaningError("E0222", message, span, help_line, labels)
+        (output,) = whole.values()
+    return inputs, (output,)
+
+
+def _without_ones(expression: Expression) -> str:
+    def bare(item: Item) -> tuple[Item, ...] | None:
+        return () if isinstance(item, UnnamedAxis) and item.size == 1 else None
+
+    return expression_text(rebuilt(expression, bare))
+
+
+def _preserve(
+    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
+) -> tuple[Expressions, Expressions]:
+    output = _one_output(op, outputs, span)
+    output = inputs[0] if output is None else output
+    _check_kept(op, inputs[0], output)
+    return inputs, (output,)
+
+
+def _check_kept(op: EinxOp, given: Expression, output: Expression) -> None:
+    """The axes in brackets are the same on both sides."""
+    input_words, give = ([_word(leaf) for leaf in marks(each)] for each in (given, output))
+    if sorted(input_words) == sorted(give):
+        return
+    message = f"{op.name} gives the axes that it takes, and `[{' '.join(input_words)}]` is not `[{' '.join(give)}]`"
+    labels = [Label(given.span, ""), Label(output.span, "")]
+    help_line = "the same axes are in brackets on both sides; without an output they are"
+    raise MeaningError("E0226", message, output.span, help_line, labels)
+
+
+def _word(leaf: Axis | UnnamedAxis) -> str:
+    return leaf.name if isinstance(leaf, Axis) else str(leaf.size)
+
+
+def _argument(
+    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
+) -> tuple[Expressions, Expressions]:
+    (given,) = inputs
+    output = _one_output(op, outputs, span)
+    if output is not None:
+        return inputs, (output,)
+    brackets = list(_brackets(given, False))
+    if len(brackets) != 1 or brackets[0][1]:
+        message = f"{op.name} needs its output after `->`: its input has {counted(len(brackets), 'bracket')}"
+        if len(brackets) == 1:
+            message = f"{op.name} needs its output after `->`: the bracket of its input is repeated"
+        labels = [Label(item.span, "") for item, _ in brackets]
+        help_line = f"write where the coordinates are: `-> {_unbracketed(given)} [n]`"
+        raise MeaningError("E0222", message, span, help_line, labels)
+    bracket = brackets[0][0]
+    axis = Bracket((Axis(COORDINATES, bracket.span),), bracket.span)
+    return inputs, (rebuilt(given, lambda item: (axis,) if item is bracket else None),)
+
+
+def _unbracketed(expression: Expression) -> str:
+    return expression_text(_without_brackets(expression))
+
+
+def _brackets(item: Item | Expression, repeated: bool) -> Iterator[tuple[Bracket, bool]]:
+    """The brackets of an expression, and whether an ellipsis repeats them."""
+    for below in inside(item):
+        if isinstance(below, Bracket):
+            yield below, repeated
+        else:
+            yield from _brackets(below, repeated or isinstance(below, Repetition))
+
+
+def _get(
+    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
+) -> tuple[Expressions, Expressions]:
+    output = _one_output(op, outputs, span)
+    if output is None:
+        message = f"{op.name} needs its output after `->`"
+        raise MeaningError("E0222", message, span, "write `->` and its axes")
+    if len(inputs) < 2:
+        raise _miscounted(
+            op, "a tensor and its coordinates", inputs, span, "write `[h w] c, p [2] -> p c`"
+        )
+    _refuse_marks(op, (output,), " in its output")
+    return inputs, (output,)
+
+
+def _set(
+    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
+) -> tuple[Expressions, Expressions]:
+    if len(inputs) < 3:
+        raise _miscounted(
+            op,
+            "a tensor, its coordinates and updates",
+            inputs,
+            span,
+            "write `[h w], p [2], p -> [h w]`",
+        )
+    output = _one_output(op, outputs, span)
+    output = inputs[0] if output is None else output
+    _refuse_marks(op, (inputs[-1],), " in its updates")
+    _check_kept(op, inputs[0], output)
+    return inputs, (output,)
+
+
+def _map(
+    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
+) -> tuple[Expressions, Expressions]:
+    if outputs is not None:
+        return inputs, outputs
+    if op.name == "elementwise":
+        return _elementwise(op, inputs, None, span)
+    if op.name == "reduce" and len(inputs) == 1:
+        return _reduce(op, inputs, None, span)
+    message = f"{op.name} needs its outputs after `->`"
+    raise MeaningError("E0222", message, span, "write `->` and the axes of each output")
+
+
+_COMPLETED = {
+    "id": _id,
+    "reduce": _reduce,
+    "elementwise": _elementwise,
+    "dot": _dot,
+    "preserve": _preserve,
+    "argument": _argument,
+    "get": _get,
+    "set": _set,
+    "map": _map,
+}
+
+
+def _check_outputs(form: Form) -> None:
+    """Every axis of an output stands there once, unless in brackets, and something gives its size."""
+    given = {name for each in form.inputs for name in named(each)}
+    given |= {parameter.name for parameter in form.parameters}
+    computed = EINX_OPS[form.op].kind in ("argument", "map")
+    for output in form.outputs:
+        for axis in _twice(_without_brackets(output)):
+            message = f"axis {axis.name} stands twice in one output"
+            raise MeaningError("E0225", message, axis.span, "an output has each axis once")
+        for place in places(output):
+            leaf = place.leaf
+            if not isinstance(leaf, Axis) or leaf.name in given or (computed and place.marked):
+                continue
+            if leaf.name == HIDDEN:
+                message, help_line = "no input says which axes `...` stands for", "name the axes"
+            else:
+                message = f"nothing gives the size of axis {leaf.name}, which no input has"
+                help_line = f"add `{leaf.name}=2`"
+            raise MeaningError("E0223", message, leaf.span, help_line)
+
+
+def _without_brackets(expression: Expression) -> Expression:
+    return rebuilt(expression, lambda item: () if isinstance(item, Bracket) else None)
+
+
+def _twice(item: Expression | Item) -> Iterator[Axis]:
+    """The axes that stand twice in one dimension, or in several; the parts of a concatenation are apart."""
+    seen: set[str] = set()
+    for below in inside(item):
+        yield from (axis for axis in _once(below, seen))
+
+
+def _once(item: Item, seen: set[str]) -> Iterator[Axis]:
+    if isinstance(item, Axis):
+        if item.name in seen:
+            yield item
+        seen.add(item.name)
+        return
+    if isinstance(item, Concatenation):
+        before = frozenset(seen)
+        for part in item.parts:
+            apart = set(before)
+            yield from _once(part, apart)
+            seen |= apart
+        return
+    for below in inside(item):
+        yield from _once(below, seen)

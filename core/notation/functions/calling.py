@@ -1,0 +1,133 @@
+"""Calls inside tensor functions and routines that do not fit what is called: arguments, and configuration.
+
+In:  ``op f(x; n) = x *. n`` and ``f(x, x)``
+Out: E0420, f takes 1 tensor, and 2 are given; E0444, f needs the configuration value `n`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.diagnostic import Error, Label, ModuleError, counted
+from ilang.core.ir.functions import Called, Head, Number, Reference, Setting, Term, Text
+from ilang.core.ir.syntax import Name, Tree, postorder
+from ilang.core.notation.components.arity import Wires, wires_of
+from ilang.core.notation.components.printer import print_tree
+from ilang.core.notation.functions.environment import File
+from ilang.core.source import Span
+from ilang.core.suggestion import did_you_mean
+
+
+def wires_called(component: Reference | Tree, file: File) -> Wires | None:
+    """The wires of a component that is called; None where they cannot be told, or where it is none."""
+    if isinstance(component, Reference):
+        return file.wires.get(component.name)
+    used = [node.name for node in postorder(component) if isinstance(node, Name)]
+    return wires_of(component, file.wires) if all(name in file.wires for name in used) else None
+
+
+def values_of(arguments: Sequence[Term], file: File) -> int | None:
+    """The number of values of arguments: a component stands for all of its outputs; None where it is unknown."""
+    total = 0
+    for each in arguments:
+        count: int | None = 1
+        if isinstance(each, Called) and not _is_function(each.component, file):
+            wires = wires_called(each.component, file)
+            known = isinstance(each.component, Reference) and each.component.name not in file.names
+            count = 1 if known else None if wires is None else wires.outputs
+        if count is None:
+            return None
+        total += count
+    return total
+
+
+def _is_function(component: Reference | Tree, file: File) -> bool:
+    return isinstance(component, Reference) and component.name in file.functions
+
+
+def misgiven(
+    shown: str,
+    takes: int | Head,
+    arguments: Sequence[Term],
+    span: Span,
+    file: File,
+    noun: str = "tensor",
+) -> list[Error]:
+    """The error for another number of arguments than are taken, which a head also names."""
+    listed = ""
+    if not isinstance(takes, int):
+        names = [each.name for each in takes.tensors]
+        listed, takes = f": {', '.join(names)}" if names else "", len(names)
+    given = values_of(arguments, file)
+    if given is None or given == takes:
+        return []
+    verb = "is" if given == 1 else "are"
+    message = f"{shown} takes {counted(takes, noun)}, and {given or 'none'} {verb} given"
+    help_line = f"a call gives a tensor to every input, in order{listed}"
+    if takes < given and all(isinstance(each, Number) for each in arguments[takes:]):
+        one, other = (
+            ", ".join(each.span.text() for each in part)
+            for part in (arguments[:takes], arguments[takes:])
+        )
+        help_line = f"configuration follows a `;`: `({one}; {other})`"
+    return [ModuleError("E0420", message, span, help_line)]
+
+
+def misconfigured(
+    head: Head, settings: Sequence[Setting] | None, span: Span, *, labelled: bool
+) -> list[Error]:
+    """The errors for configuration that a definition does not have, lacks, or is given twice."""
+    refused: list[Error] = []
+    wanted = {each.name: each for each in head.configuration or ()}
+    order = list(wanted)
+    given: dict[str, Span] = {}
+    for n, setting in enumerate(settings or ()):
+        name = setting.name
+        if name is None and (n < len(given) or n >= len(order)):
+            shown = setting.span.text()
+            message = f"`{head.name}` has {counted(len(order), 'configuration value')}"
+            message += f", and {shown} is one more"
+            help_line = _listed(order)
+            if n < len(order):
+                message = f"{shown} has no name, and stands after one that has"
+                help_line = "values by position stand first"
+            refused.append(_wrong(message, setting.span, head, help_line))
+            continue
+        name = order[n] if name is None else name
+        if name == "label" and labelled:
+            if not isinstance(setting.value, Text):
+                message = "a label is a text"
+                help_line = '`label = "L1"`'
+                refused.append(ModuleError("E0444", message, setting.span, help_line))
+        elif name not in wanted:
+            message = f"`{head.name}` has no configuration value `{name}`"
+            help_line = did_you_mean(name, order, _listed(order), "`{}`")
+            refused.append(_wrong(message, setting.span, head, help_line))
+        elif name in given:
+            labels = (Label(setting.span, "again here"), Label(given[name], "first here"))
+            message = f"`{name}` is given twice"
+            refused.append(ModuleError("E0444", message, setting.span, "give it once", labels))
+        given.setdefault(name, setting.span)
+    for name, each in wanted.items():
+        if each.default is None and name not in given and not refused:
+            message = f"`{head.name}` needs the configuration value `{name}`"
+            labels = (Label(span, "called here"), Label(each.span, "has no default"))
+            help_line = f"give it: `{head.name}(…; {name} = 2)`"
+            refused.append(ModuleError("E0444", message, span, help_line, labels))
+    return refused
+
+
+def _wrong(message: str, span: Span, head: Head, help_line: str) -> Error:
+    labels = (Label(span, "given here"), Label(head.span, "defined here"))
+    return ModuleError("E0444", message, span, help_line, labels)
+
+
+def _listed(names: Sequence[str]) -> str:
+    listed = ", ".join(f"`{name}`" for name in names[:10])
+    return f"its configuration is {listed}" if names else "it has no configuration"
+
+
+def shown_component(component: Reference | Tree) -> str:
+    """The name of a called component in messages."""
+    text = component.name if isinstance(component, Reference) else print_tree(component)
+    return f"`{text if len(text) <= 40 else text[:39] + '…'}`"

@@ -1,0 +1,206 @@
+"""The reader of definitions of tensor functions and routines: ``op NAME(x; hid) = EXPR``, ``cd NAME(x) { ... }``.
+
+In:  ``op layer(x[b|i]; hid = 64) = ?/("w" * x + "b" hid)``
+Out: ``Function(Head("layer", (x,), (hid,)), Body((), Unary("?/", ...)))``
+"""
+
+from __future__ import annotations
+
+from ilang.core.diagnostic import Label, ModuleError, NotationError
+from ilang.core.ir import functions as ast
+from ilang.core.notation.functions.annotations import read_shape
+from ilang.core.notation.functions.quotes import at_label, read_logic
+from ilang.core.notation.functions.routines import read_statements
+from ilang.core.notation.functions.terms import read_block, read_value, read_whole_term
+from ilang.core.notation.functions.tokens import (
+    PARTS,
+    WORDS,
+    Context,
+    closing,
+    finished,
+    lexeme,
+    sign,
+    take,
+    unexpected,
+    word,
+)
+from ilang.core.notation.reader import TYPES, TYPES_HELP, Reader, refuse_reserved
+from ilang.core.source import Span
+from ilang.core.suggestion import did_you_mean
+
+OP_HELP = "a tensor function is `op f(x; n = 2) = EXPRESSION`, or `op f(x; n = 2) { ... }`"
+CD_HELP = "a routine is `cd f(x; n = 2) { ... }`"
+HEAD_HELP = "tensors stand before a `;` and configuration after it: `op f(x, y[b|t]; n, k = 2)`"
+SLOTS = {
+    **{f"t{n}": f"v{n}" for n in ("", 1, 2, 3)},
+    **{f"rhs{n}": f"v{n}" for n in (1, 2, 3)},
+    "lhs": "v",
+}
+"""Other spellings of the slots of an operation with its own gradient."""
+
+
+def read_head(reader: Reader) -> tuple[str, ast.Head]:
+    """``op NAME(tensors; configuration)`` at the cursor: its first word, and what it says.
+
+    Raises:
+        NotationError: E0190, E0195. ModuleError: E0404, E0408, E0412.
+    """
+    start = reader.pos
+    kind = take(reader, lexeme(reader), right=True).text()
+    name = take(reader, lexeme(reader))
+    refuse_reserved(name.text(), name)
+    if sign(reader) != "(":
+        help_line = OP_HELP if kind == "op" else CD_HELP
+        raise unexpected(reader, "E0190", f"`(` and the inputs of `{name.text()}`", help_line)
+    bracket = take(reader, lexeme(reader))
+    named: dict[str, Span] = {}
+    tensors: list[ast.TensorParameter] = []
+    while sign(reader) not in (")", ";") or tensors:
+        tensors.append(_tensor(reader, named))
+        if sign(reader) != ",":
+            break
+        take(reader, lexeme(reader), right=True)
+    configuration = _configuration(reader, named) if sign(reader) == ";" else None
+    wanted = "`,`, `;` or `)`" if configuration is None else "`,` or `)`"
+    if lexeme(reader).kind != "end" and sign(reader) != ")":
+        raise unexpected(reader, "E0190", wanted, HEAD_HELP)
+    closing(reader, ")", bracket, "E0190", wanted)
+    return kind, ast.Head(name.text(), tuple(tensors), configuration, reader.span(start))
+
+
+def _named(reader: Reader, wanted: str, named: dict[str, Span]) -> Span:
+    if not word(reader):
+        raise unexpected(reader, "E0190", wanted, HEAD_HELP)
+    span = take(reader, lexeme(reader))
+    name = span.text()
+    if name in named:
+        labels = (Label(span, "again here"), Label(named[name], "first here"))
+        help_line = "give one of them another name"
+        raise ModuleError("E0408", f"two inputs are named `{name}`", span, help_line, labels)
+    if name in WORDS | PARTS:
+        message = f"`{name}` is a word of the language and cannot name anything"
+        raise ModuleError("E0404", message, span, f"another name will do, such as `{name}_`")
+    named[name] = span
+    return span
+
+
+def _tensor(reader: Reader, named: dict[str, Span]) -> ast.TensorParameter:
+    """``x: i64[b|t]``."""
+    span = _named(reader, "the name of a tensor", named)
+    stop = reader.pos
+    dtype: str | None = None
+    if sign(reader) == ":":
+        take(reader, lexeme(reader), right=True)
+        dtype = _dtype(reader)
+        stop = reader.pos
+    shape: ast.ShapeNote | None = None
+    if sign(reader) in ("[", "[|"):
+        shape = _shape(reader)
+        stop = reader.pos
+    return ast.TensorParameter(span.text(), dtype, shape, reader.span(span.start, stop))
+
+
+def _dtype(reader: Reader) -> str:
+    name = word(reader)
+    if not name:
+        raise unexpected(reader, "E0190", "an element type", HEAD_HELP)
+    span = take(reader, lexeme(reader))
+    if name not in TYPES:
+        help_line = did_you_mean(name, TYPES, TYPES_HELP, "`{}`")
+        raise ModuleError("E0412", f"`{name}` is not an element type", span, help_line)
+    return name
+
+
+def _shape(reader: Reader) -> ast.ShapeNote:
+    """``[b|i->o, p]``."""
+    start = reader.pos
+    close = reader.text.find("]", start, reader.end)
+    if close < 0:
+        message = "this bracket is never closed"
+        place = reader.span(start, start + 1)
+        raise NotationError("E0110", message, place, "close it with `]`")
+    reader.take(start + 1)
+    shape = read_shape(reader.source, reader.span(start + 1, close))
+    while lexeme(reader).end <= close:
+        token = lexeme(reader)
+        take(reader, token, right=token.text == "," or token.kind == "label")
+    reader.skip()
+    if reader.pos < close:  # `|]` is one lexeme, of which the bar belongs to the shape
+        reader.take(close)
+    reader.pos = close
+    reader.take(close + 1)
+    return shape
+
+
+def _configuration(reader: Reader, named: dict[str, Span]) -> tuple[ast.Configured, ...]:
+    """``; hid, out = 10``."""
+    take(reader, lexeme(reader), right=True)
+    configured: list[ast.Configured] = []
+    while sign(reader) != ")" or configured:
+        span = _named(reader, "the name of a configuration value", named)
+        stop, default = reader.pos, None
+        if sign(reader) == "=":
+            take(reader, lexeme(reader), left=True, right=True)
+            default = read_value(reader, Context(()))
+            stop = reader.pos
+        configured.append(ast.Configured(span.text(), default, reader.span(span.start, stop)))
+        if sign(reader) != ",":
+            break
+        take(reader, lexeme(reader), right=True)
+    return tuple(configured)
+
+
+def read_definition(
+    reader: Reader, kind: str, head: ast.Head, context: Context
+) -> ast.Function | ast.Routine:
+    """The definition that follows a head.
+
+    Raises:
+        Error: NotationError and ModuleError, one that brings all of them.
+    """
+    if kind == "cd":
+        if sign(reader) != "{":
+            raise unexpected(reader, "E0190", f"`{{` and the statements of `{head.name}`", CD_HELP)
+        context.code = True
+        statements = read_statements(reader, context)
+        finished(reader, "E0190", "a routine ends with its brace")
+        return ast.Routine(head, statements, reader.span(head.span.start))
+    if sign(reader) == "{":
+        block = read_block(reader, context)
+        finished(reader, "E0190", "a tensor function ends with its brace")
+        return ast.Function(head, block, reader.span(head.span.start))
+    if sign(reader) != "=":
+        raise unexpected(reader, "E0190", f"`=` or `{{` after the inputs of `{head.name}`", OP_HELP)
+    take(reader, lexeme(reader), left=True, right=True)
+    if sign(reader) == "{":
+        help_line = f"leave out the `=`: `op {head.name}(…) {{ … }}`"
+        raise unexpected(reader, "E0190", "an expression", help_line)
+    body: ast.Body | ast.CustomOperation
+    if word(reader) == "prim":
+        body = _primitive(reader, Context(context.definitions, True, dict(SLOTS)))
+        finished(reader, "E0190", "an operation ends with its last brace")
+    else:
+        term = read_whole_term(reader, context)
+        body = ast.Body((), term, term.span)
+    return ast.Function(head, body, reader.span(head.span.start))
+
+
+def _primitive(reader: Reader, context: Context) -> ast.CustomOperation:
+    """``prim ~logic:"." { ... } grad { ... }``."""
+    help_line = 'it is written `prim ~logic:"." { v =: exp(v1) } grad { g1 =+ g * v }`'
+    reader.skip()
+    start = reader.pos
+    take(reader, lexeme(reader))
+    if not at_label(reader, "logic"):
+        raise unexpected(reader, "E0190", "`~logic` after `prim`", help_line)
+    logic = read_logic(reader)
+    if sign(reader) != "{":
+        raise unexpected(reader, "E0190", "`{` and the forward code", help_line)
+    forward = read_statements(reader, context)
+    backward = None
+    if word(reader) == "grad":
+        take(reader, lexeme(reader), left=True)
+        if sign(reader) != "{":
+            raise unexpected(reader, "E0190", "`{` and the backward code", help_line)
+        backward = read_statements(reader, context)
+    return ast.CustomOperation(logic, forward, backward, reader.span(start))

@@ -1,0 +1,1 @@
+"""Index expressions and their schedules."""
