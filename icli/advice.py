@@ -6,14 +6,17 @@ The language knows no arrays by name, so to it ``+ij~i zz`` goes wrong before ``
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, Error, ModuleError
 from ilang.core.notation.reader import COMBINATORS, DEFINITION_HELP, RESERVED
 from ilang.core.source import Source, Span
 from ilang.core.suggestion import nearest
 from ilang.icli.foreign import UnknownNameError, spelled
-from ilang.icli.lines import WHERE, split_words
-from ilang.icli.session import BINDS, CALLS, ReplSession, array_in_program
+from ilang.icli.lines import BINDS, CALLS, WHERE, array_in_program, split_words
+
+if TYPE_CHECKING:
+    from ilang.icli.session import ReplSession
 
 FAMILIES = ("E01", "E02", "E04", "E072")
 """Errors that a line may give only because it is in another spelling."""

@@ -30,6 +30,7 @@ from ilang.icli.definitions import (
     page_of,
     stage_text,
 )
+from ilang.icli.lines import CALLS, split_words
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.function import Function
@@ -112,9 +113,6 @@ class Calls:
         Raises:
             Error: what is wrong with the expression.
         """
-        from ilang.icli.lines import split_words
-        from ilang.icli.session import CALLS
-
         if not self.heads:
             return None
         (first, *words) = split_words(code) or [""]

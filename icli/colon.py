@@ -9,12 +9,13 @@ from ilang.core.diagnostic import CommandError, Error
 from ilang.core.record import record
 from ilang.core.suggestion import did_you_mean, nearest
 from ilang.icli.calls import SeenFunction
-from ilang.icli.lines import split_words
-from ilang.icli.session import LAST, ReplSession, Reply, Seen
+from ilang.icli.lines import LAST, split_words
+from ilang.icli.replies import Reply, Seen
 from ilang.icli.shapes import parse_shape, shape_text, written_shapes
 
 if TYPE_CHECKING:
     from ilang.core.explain.explanation import Explanation
+    from ilang.icli.session import ReplSession
 
 ARRAY_FILES = (".npy", ".npz", ".csv", ".json")
 WIDTH = 80

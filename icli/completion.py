@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from click.shell_completion import CompletionItem, ShellComplete, split_arg_string
 
-from ilang.icli.command import Takes
+from ilang.icli.commands import COMMANDS
 from ilang.icli.group import GROUP
-from ilang.icli.main import COMMANDS
 from ilang.icli.screen import Screen
+
+if TYPE_CHECKING:
+    from ilang.icli.command import Takes
 
 
 class _Completion(ShellComplete):

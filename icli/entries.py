@@ -21,8 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ilang.core.notation.lines import without_comments
 from ilang.core.notation.reader import COMBINATORS
 from ilang.icli.calls import defined_name
-from ilang.icli.lines import goes_on, open_bracket, split_words
-from ilang.icli.session import BINDS, DEFINES
+from ilang.icli.lines import BINDS, DEFINES, goes_on, open_bracket, split_words
 
 PAIRS = (("(", ")"), ("[", "]"), ("{", "}"))
 STARTS = re.compile(r"\s*(?:\$ )?i repl(?: .*)?")

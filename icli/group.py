@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ilang.icli.main import COMMANDS
+from ilang.icli.commands import COMMANDS
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

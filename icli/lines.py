@@ -1,15 +1,21 @@
-"""Lines of the REPL as text: their words, and the brackets that they leave open."""
+"""Lines of the REPL as text: the forms that they have, their words, and the brackets that they leave open."""
 
 from __future__ import annotations
 
 import re
 
-from ilang.core.diagnostic import NotationError
+from ilang.core.diagnostic import ModuleError, NotationError
 from ilang.core.notation.lines import BEGINS_FUNCTION, without_comments
 from ilang.core.notation.reader import BLANKS, COMBINATORS, KNOWN, UNFINISHED
 from ilang.core.source import Source, Span
 
 WHERE = "<repl>"
+LAST = "_"
+"""The name of the last result."""
+NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+BINDS = re.compile(rf"\s*({NAME}(?:\s*,\s*{NAME})*)\s*=(?![=>~])(.*)", re.DOTALL)
+DEFINES = re.compile(rf"\s*({NAME})\s*\([^~=]*\)\s*=(?!=)", re.DOTALL)
+CALLS = re.compile(rf"\s*({NAME})\s*\((.*)\)\s*", re.DOTALL)
 POSSIBLE = KNOWN | frozenset("[]{};")
 """Every character that a program or an array may hold."""
 
@@ -68,3 +74,13 @@ def refuse_open(line: str) -> None:
         message = f"the `{line[at]}` on line {span.line_number()} is never closed"
         help_line = "close it, or begin a new line: a line goes on while a bracket is open"
         raise NotationError("E0110", message, span, help_line)
+
+
+def array_in_program(span: Span) -> ModuleError:
+    """The error for the name of an array inside a program."""
+    return ModuleError(
+        "E0401",
+        f"`{span.text()}` is an array, and a component belongs here",
+        span,
+        help="apply a component by writing arrays after it: `+ij~i x`",
+    )

@@ -11,8 +11,8 @@ import click
 
 from ilang import __version__
 from ilang.icli.command import CommandOperand, Option
+from ilang.icli.commands import COMMANDS
 from ilang.icli.group import GROUP
-from ilang.icli.main import COMMANDS
 
 MOST_CHOICES = 12
 """Words that an option takes, which a page lists."""

@@ -13,7 +13,8 @@ from typing import Any
 from ilang.core.diagnostic import CommandError, Error
 from ilang.core.explain.explanation import Explanation
 from ilang.icli.entries import Entries
-from ilang.icli.session import BINDS, LAST, ReplSession
+from ilang.icli.lines import BINDS, LAST
+from ilang.icli.session import ReplSession
 
 OPTION = "--time"
 WORD = re.compile(r"[A-Za-z_]\w*")

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from ilang.core.diagnostic import Error, ShapeError, plain
 from ilang.core.notation.lines import without_comments
 from ilang.icli.entries import Entries
-from ilang.icli.session import BINDS, DEFINES, ReplSession
+from ilang.icli.lines import BINDS, DEFINES
+from ilang.icli.session import ReplSession
 
 if TYPE_CHECKING:
     from ilang.core.ir.graph import Graph

@@ -37,14 +37,25 @@ from ilang.core.notation.reader import (
     RESERVED,
     TYPES,
 )
-from ilang.core.record import record, replace
-from ilang.core.source import Source, Span
+from ilang.core.record import replace
+from ilang.core.source import Source
 from ilang.icli.calls import Calls, RunRequest, SeenFunction, defined_name
 from ilang.icli.definitions import checked_line
 from ilang.icli.failure import as_error
-from ilang.icli.lines import WHERE, refuse_open, split_words
+from ilang.icli.lines import (
+    BINDS,
+    CALLS,
+    DEFINES,
+    LAST,
+    NAME,
+    WHERE,
+    array_in_program,
+    refuse_open,
+    split_words,
+)
 from ilang.icli.literal import is_array, looks_literal
 from ilang.icli.programs import Subject, defined, expressed
+from ilang.icli.replies import Reply, Seen, Shapes
 from ilang.icli.shapes import parse_shape
 
 if TYPE_CHECKING:
@@ -54,12 +65,8 @@ if TYPE_CHECKING:
 
     Results = list[tuple[str, Array]]
 
-NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-BINDS = re.compile(rf"\s*({NAME}(?:\s*,\s*{NAME})*)\s*=(?![=>~])(.*)", re.DOTALL)
-DEFINES = re.compile(rf"\s*({NAME})\s*\([^~=]*\)\s*=(?!=)", re.DOTALL)
 OPERATION = re.compile(r"""einx\.$|\bop\s*=\s*["']$""")
 """Before the name of an operation in einx notation."""
-CALLS = re.compile(rf"\s*({NAME})\s*\((.*)\)\s*", re.DOTALL)
 ASKED = re.compile(r"\?\??\s*([^\s?/].*)|(\w+)\s*\?\??")
 """A question in the spelling of IPython."""
 SAID = {"help": ":help", "?": ":help", "exit": ":quit", "quit": ":quit"}
@@ -67,40 +74,6 @@ SAID = {"help": ":help", "?": ":help", "exit": ":quit", "quit": ":quit"}
 
 MOST_UNDONE = 100
 """Lines that can be undone."""
-
-LAST = "_"
-"""The name of the last result."""
-
-Shapes = tuple[tuple[int, ...], ...]
-
-
-@record
-class Seen:
-    """The subject of a command: a component, at shapes or at none."""
-
-    graph: Graph
-    shapes: Shapes | None
-
-    def page(self) -> Explanation:
-        """The explanation of the component."""
-        from ilang.core.pipeline import explain
-
-        return explain(self.graph, self.shapes)
-
-    def stage(self, stage: str) -> str:
-        """The text of the component at one stage of its way down."""
-        from ilang.icli.commands.explain import emitted
-
-        return emitted(self.graph, self.shapes, stage)
-
-
-@record
-class Reply:
-    """The reply to a line: text, pages and diagnostics in order."""
-
-    parts: tuple[str | Explanation | Error, ...]
-    failed: bool = False
-    leaves: bool = False
 
 
 class ReplSession:
@@ -534,16 +507,6 @@ class ReplSession:
         from ilang.icli.values import array_text
 
         return array_text(name, array, self.width())
-
-
-def array_in_program(span: Span) -> ModuleError:
-    """The error for the name of an array inside a program."""
-    return ModuleError(
-        "E0401",
-        f"`{span.text()}` is an array, and a component belongs here",
-        span,
-        help="apply a component by writing arrays after it: `+ij~i x`",
-    )
 
 
 def _refuse_repeated(names: Sequence[str]) -> None:

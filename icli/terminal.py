@@ -24,12 +24,12 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
-from ilang.icli.commands.repl import answer
 from ilang.icli.entries import Entries, is_open
 from ilang.icli.fold import cells
 from ilang.icli.highlight import pieces, values
 from ilang.icli.palette import AXIS_COLORS, axis_color
 from ilang.icli.pane import pane
+from ilang.icli.replies import answer
 from ilang.icli.screen import Screen, encodable
 from ilang.icli.session import ReplSession
 

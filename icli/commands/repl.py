@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
 from itertools import chain
 
 from ilang.core.diagnostic import Error
 from ilang.icli.command import Command, CommandOperand, Request
 from ilang.icli.entries import Entries
+from ilang.icli.replies import answer, show
 from ilang.icli.screen import Screen, is_terminal
-from ilang.icli.session import ReplSession, Reply
+from ilang.icli.session import ReplSession
 
 AT_ONCE = 1 << 16
 """Bytes of standard input that are read at once: the lines among them are one paste."""
@@ -52,32 +52,6 @@ def read_lines(session: ReplSession, screen: Screen) -> int:
 
 def _lines(data: bytes) -> list[str]:
     return data.decode("utf-8", "surrogateescape").replace("\r\n", "\n").split("\n")
-
-
-def answer(session: ReplSession, screen: Screen, entries: Iterable[str]) -> Reply:
-    """Answer entries until one leaves: whether one failed, and whether one left."""
-    failed = False
-    for entry in entries:
-        reply = session.feed(entry)
-        show(reply, screen)
-        failed = failed or reply.failed
-        if reply.leaves:
-            return Reply((), failed, leaves=True)
-    return Reply((), failed)
-
-
-def show(reply: Reply, screen: Screen) -> None:
-    """Print an answer."""
-    for part in reply.parts:
-        if isinstance(part, str):
-            screen.write(part.rstrip("\n") + "\n")
-        elif isinstance(part, Error):
-            screen.close()
-            screen.complain(part)
-        else:
-            screen.page(part)
-            screen.write("\n")
-    screen.close()
 
 
 COMMAND = Command(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ilang.icli.command import Option
-from ilang.icli.main import COMMANDS
+from ilang.icli.commands import COMMANDS
 from tests.property.commands import EVERYWHERE, OPTIONS, SAMPLES, chosen, failed
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ilang.icli.commands import COMMANDS
 from ilang.icli.fold import cells, fold, fold_excerpts
-from ilang.icli.main import COMMANDS, main
+from ilang.icli.main import main
 from tests.shares import share
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -24,7 +24,7 @@ from ilang.core.notation.reader import RESERVED
 from ilang.core.ops import INFINITY, OPS, PRIMITIVES, SYMBOLS
 from ilang.core.pipeline import STEPS
 from ilang.icli import colon
-from ilang.icli.main import COMMANDS
+from ilang.icli.commands import COMMANDS
 from tests.rewritten import settle
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ilang.icli.main import COMMANDS
+from ilang.icli.commands import COMMANDS
 from ilang.icli.manual import manual
 from tests.property.commands import OPTIONS
 from tests.rewritten import settle

@@ -161,7 +161,7 @@ def test_a_page_of_a_code() -> None:
 
 
 def test_every_command_has_help() -> None:
-    from ilang.icli.main import COMMANDS
+    from ilang.icli.commands import COMMANDS
 
     for name in COMMANDS:
         done = i(name, "--help")

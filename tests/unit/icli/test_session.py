@@ -10,7 +10,8 @@ from ilang.core.diagnostic import Error
 from ilang.core.explain.explanation import Explanation
 from ilang.icli.codes import answer
 from ilang.icli.lines import goes_on, split_words
-from ilang.icli.session import ReplSession, Reply
+from ilang.icli.replies import Reply
+from ilang.icli.session import ReplSession
 
 MATMUL = "ik*kj~ijk >> +ijk~ij"
 

@@ -18,8 +18,9 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
+from ilang.icli.replies import Reply
 from ilang.icli.screen import Screen
-from ilang.icli.session import ReplSession, Reply
+from ilang.icli.session import ReplSession
 from ilang.icli.terminal import interact
 from tests.unit.icli.front import ENTRY, ROOT, environment, wait_until_computing
 
