@@ -225,7 +225,8 @@ class Called:
 class Repeated:
     """``repeat(x; h in hids) { ... }``: ``over`` is a list or a number; ``carried`` starts as ``start``.
 
-    ``start`` is a reference to ``carried`` where the text names a tensor alone. ``place``: that of the variable.
+    ``start`` is a reference to ``carried`` where the text names a tensor alone. ``bound``: the place of ``carried``.
+    ``place``: that of the variable.
     """
 
     carried: str
@@ -233,6 +234,7 @@ class Repeated:
     variable: str
     over: Term
     body: Body
+    bound: Mark
     place: Mark
     span: Span
 

@@ -1,7 +1,8 @@
 """The lines of a file: comments blanked, and where each definition, and each statement, begins and ends.
 
 A line continues inside brackets, when it ends with ``>> << & |``, or when the next line that is not blank or comment
-begins with one of these. Comments run from ``#`` to the end of the line.
+begins with one of these. A line that can only begin a definition ends one whose bracket was forgotten. Comments run
+from ``#`` to the end of the line.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from ilang.core.notation.reader import BLANKS, COMBINATORS, UNFINISHED, Reader
 
 BEGINS_FUNCTION = re.compile(r"(op|cd)[ \t]+[A-Za-z_]", re.ASCII)
 """The beginning of the definition of a tensor function or a routine."""
+BEGINS_HEAD = re.compile(r"(?:op|cd)[ \t]+[A-Za-z_]\w*[ \t]*\(", re.ASCII)
+"""A line that no definition goes on with."""
+BEGINS_COMPONENT = re.compile(r"[A-Za-z_]\w*[ \t]*\([^()~]*\)[ \t]*=(?!=)", re.ASCII)
+"""A line that no component goes on with: an ``op`` may end with such a comparison."""
 BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -53,16 +58,25 @@ def logical_lines(text: str) -> list[tuple[int, int]]:
         if code:
             begin = start + len(line) - len(line.lstrip(BLANKS))
             end = begin + len(code)
-            if bounds and (depth or continues or code.startswith(COMBINATORS)):
+            goes_on = depth or continues or code.startswith(COMBINATORS)
+            if bounds and goes_on and not _begins_anew(code, is_function):
                 bounds[-1] = (bounds[-1][0], end)
             else:
                 bounds.append((begin, end))
                 is_function = BEGINS_FUNCTION.match(code) is not None
+                depth = 0
             depth = _brackets(code, depth)
             continues = code.endswith(COMBINATORS)
             continues = continues or (is_function and re.search(UNFINISHED, code) is not None)
         start += len(line) + 1
     return bounds
+
+
+def _begins_anew(line: str, in_function: bool) -> bool:
+    """Whether a line begins a definition, however many brackets are open before it."""
+    if BEGINS_HEAD.match(line):
+        return True
+    return not in_function and BEGINS_COMPONENT.match(line) is not None
 
 
 def _brackets(line: str, depth: int) -> int:

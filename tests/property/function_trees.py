@@ -187,7 +187,7 @@ class Trees:
         carried = random.choice(TENSORS)
         start = ast.Reference(carried, NOWHERE) if random.random() < 0.7 else self.term(size - 1)
         return ast.Repeated(
-            carried, start, "n", self.value(size), self.body(size - 1), MARK, NOWHERE
+            carried, start, "n", self.value(size), self.body(size - 1), MARK, MARK, NOWHERE
         )
 
     def body(self, size: int) -> ast.Body:

@@ -110,6 +110,20 @@ def read_module(
 
     Libraries that are ``implied`` are used without a line ``use``.
     """
+    module, refused = readable_module(source, trace, implied)
+    if refused:
+        raise gathered(sorted(refused, key=place))
+    return module
+
+
+def readable_module(
+    source: Source, trace: list[list[Token]] | None = None, implied: Sequence[str] = ()
+) -> tuple[syntax.Module, list[Error]]:
+    """The definitions of a file that can be read, and what is wrong with the file; otherwise as ``read_module``.
+
+    Raises:
+        Error: what is wrong with the file as a whole: E0405, E0409, a line ``use``.
+    """
     _refuse_controls(source)
     text = without_comments(source.text)
     readers: list[Reader] = []
@@ -153,11 +167,9 @@ def read_module(
     kinds = {head.name: kind for _, kind, head in begun if head.name not in components}
     refused += _wired([*definitions, *others], kinds)
     refused += _misused(source, (definitions, others), begun, (*functions, *routines), names)
-    if refused:
-        raise gathered(sorted(refused, key=place))
     for tokens in trace or ():  # the heads of all statements of a block are read first
         tokens.sort()
-    return syntax.Module(source, tuple(definitions), functions, routines)
+    return syntax.Module(source, tuple(definitions), functions, routines), refused
 
 
 def _add_libraries(

@@ -475,8 +475,10 @@ def _repeat(reader: Reader, context: tokens.Context) -> ast.Repeated:
         raise tokens.unexpected(reader, "E0191", "`{` and what each turn computes", help_line)
     body = read_block(reader, context)
     context.leave()
-    place, span = ast.Mark(variable), reader.span(start)
-    return ast.Repeated(carried.text(), begins, variable.text(), over, body, place, span)
+    marks = ast.Mark(carried), ast.Mark(variable)
+    return ast.Repeated(
+        carried.text(), begins, variable.text(), over, body, *marks, reader.span(start)
+    )
 
 
 def _name(reader: Reader, wanted: str, help_line: str) -> Span:
