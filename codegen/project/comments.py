@@ -103,17 +103,16 @@ def whole_comment(functions: Sequence[ExportedFunction], text: str, file: str) -
 
 def _formula_lines(functions: Sequence[ExportedFunction]) -> Iterator[str]:
     """The formulas of functions, as the first lines of a comment."""
-    lines = [line for function in functions for line in _formulas(function)]
+    lines = [line for function in functions for line in formulas_of(function, function.name())]
     if MOST_LINES < len(lines):
         lines = [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} lines more"]
     for number, line in enumerate(lines):
         yield f"{' *' if number else '/*'} {comment(line)}".rstrip()
 
 
-def _formulas(function: ExportedFunction) -> list[str]:
-    """The formulas of a function after its name; one that is short stands beside it."""
+def formulas_of(function: ExportedFunction, name: str) -> list[str]:
+    """The formulas of a function after a name; one that is short stands beside it."""
     lines = ascii_formulas(meaning(function.shaped).formulas, WIDTH)
-    name = function.name()
     if len(lines) == 1 and len(name) + len(lines[0]) < WIDTH:
         return [f"{name}: {lines[0]}"]
     return [f"{name}:", *(f"    {line}" for line in lines)]

@@ -17,6 +17,8 @@ from ilang.icli.shapes import named_shapes, parse_shape
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ilang.codegen.project.extents import ExportedFunction
+    from ilang.codegen.project.steps import TestedSession
     from ilang.core.build.tensor import Rows
     from ilang.core.ir.functions import Head
     from ilang.core.ir.syntax import Module
@@ -32,6 +34,9 @@ def run(request: Request, screen: Screen) -> int:
     folder = request.one("-o") or ("out" if not request.has("-o") else "")
     if not folder:
         raise CommandError("E0812", "-o names no folder", help="i build model.i --target c -o out")
+    if request.has("--wheel") and request.one("--target") == "cuda":
+        message = "--wheel is for functions in C, and --target is cuda"
+        raise CommandError("E0830", message, help="leave one of them out")
     from ilang.codegen.runtime.files import read_module
 
     module = read_module(path)
@@ -58,15 +63,40 @@ def run(request: Request, screen: Screen) -> int:
     from pathlib import Path
 
     from ilang.codegen.project.exported_names import prefix_of, renamed
-    from ilang.codegen.project.render import exported_component, write_functions
+    from ilang.codegen.project.render import exported_component
 
     stem = Path(path).stem
     prefix = prefix_of(request.one("--prefix"), stem)
     graphs = list({graph.name: graph for graph in graphs}.values())
     functions = all_of(graphs, lambda graph: exported_component(graph, shapes, target, prefix))
-    written = write_functions(functions, Path(folder), module.source.text, stem, (), prefix)
+    written = _write(request, functions, module, prefix)
     _tell(screen, graphs, shapes, tuple(renamed(functions)), written, module.source.name)
     return 0
+
+
+def _write(
+    request: Request,
+    functions: Sequence[ExportedFunction],
+    module: Module,
+    prefix: str,
+    sessions: Sequence[TestedSession] = (),
+) -> list[Path]:
+    """Write the project, or the wheel that ``--wheel`` names; the files.
+
+    Raises: CommandError E0832, and what writing raises.
+    """
+    from pathlib import Path
+
+    from ilang.codegen.project.render import write_functions
+
+    folder, text = Path(request.one("-o") or "out"), module.source.text
+    name = request.one("--wheel")
+    if name is not None:
+        from ilang.codegen.project.wheel import distribution, write_wheel
+
+        return [write_wheel(functions, folder, text, distribution(name), sessions, prefix)]
+    stem = Path(module.source.name).stem
+    return write_functions(functions, folder, text, stem, sessions, prefix)
 
 
 def _tell(
@@ -89,6 +119,8 @@ def _tell(
     stem, wanted = written[0].stem, Path(source).stem
     if stem == f"{wanted}_model":
         screen.note(f"files are called {stem}: {wanted} is a header or a library of the system")
+    if written[0].suffix == ".whl":  # which has names of Python
+        renames = ()
     for name, other in dict.fromkeys(renames):
         screen.note(f"{name} is called {other} in C, where that name is taken")
     for file in written:
@@ -109,7 +141,7 @@ def _with_sessions(
     from pathlib import Path
 
     from ilang.codegen.project.exported_names import prefix_of, renamed
-    from ilang.codegen.project.render import exported_component, write_functions
+    from ilang.codegen.project.render import exported_component
     from ilang.codegen.project.sessions import exported, solved
     from ilang.codegen.project.steps import TestedSession
     from ilang.codegen.runtime.model import Model
@@ -141,9 +173,7 @@ def _with_sessions(
     functions += alone
     renames = [*(pair for each in built for pair in each.renamed), *renamed(alone)]
     sessions = [TestedSession(each.session, each.functions) for each in built if each.session]
-    stem, text = Path(module.source.name).stem, module.source.text
-    folder = request.one("-o") or "out"
-    written = write_functions(functions, Path(folder), text, stem, sessions, prefix)
+    written = _write(request, functions, module, prefix, sessions)
     _tell(screen, graphs, shapes, renames, written, module.source.name)
     return 0
 
@@ -191,6 +221,11 @@ COMMAND = Command(
             ("--prefix",),
             "NAME",
             "Begin the names in C with NAME_; default: the name of the file; none: no prefix",
+        ),
+        Option(
+            ("--wheel",),
+            "NAME==VERSION",
+            "Write a wheel of Python instead: the library, compiled, with a function for each definition",
         ),
         Option(
             ("--config",),
