@@ -155,7 +155,7 @@ def compile_all(rows: Sequence[gpu_rows.GpuRow], target: str) -> None:
             np.broadcast_to(np.zeros((), kind), shape)
             for shape, kind in zip(inputs.values(), map(kind_of, inputs), strict=True)
         ]
-        component_of(row)._fitting(stand_ins)[0].on(device_of(target))  # noqa: SLF001 - no call
+        component_of(row).program.fitting(stand_ins)[0].on(device_of(target))
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for done in [pool.submit(compiled, row) for row in rows]:

@@ -38,12 +38,14 @@ class Subject:
         """The component that runs the program."""
         from ilang.codegen.runtime.component import Component
         from ilang.codegen.runtime.library import library
+        from ilang.codegen.runtime.program import WrittenProgram
         from ilang.core.notation.components.arity import wires_of, wires_of_all
 
         if self.module is not None and isinstance(self.tree, Name):
             return library(self.module)[self.tree.name]
         definitions = _definitions(self.module)
-        return Component(self.tree, wires_of(self.tree, wires_of_all(definitions)), definitions)
+        wires = wires_of(self.tree, wires_of_all(definitions))
+        return Component(WrittenProgram(self.tree, wires, definitions))
 
     def written_dtypes(self) -> list[str | None]:
         """The element type that the text writes for each input, or i64 for one that is looked up, or None."""

@@ -68,9 +68,9 @@ def function(component: Component, **options: Any) -> Callable[..., Any]:
 
 def _operator(component: Component, options: dict[str, Any]) -> Any:
     """An operator of PyTorch, without a gradient."""
-    several = component.wires().outputs != 1
+    several = component.program.wires.outputs != 1
     takes = ", ".join(f"Tensor in{n}" for n in range(component.takes()))
-    gives = ", ".join(["Tensor"] * component.wires().outputs)
+    gives = ", ".join(["Tensor"] * component.program.wires.outputs)
     schema = f"({takes}) -> {f'({gives})' if several else gives}"
 
     def compute(*tensors: Any) -> Any:

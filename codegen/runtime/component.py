@@ -1,48 +1,35 @@
 """Components: what a user writes, combines and calls.
 
-A component is a syntax tree with the definitions that its names mean. Combining is lazy and takes constant time;
-wiring, inference and compilation happen at the first use, once per element types and ranks. A call with arrays like
-those of an earlier one goes straight to compiled code.
+A component is a face of a program (``program.py``). Combining is lazy and takes constant time; wiring, inference and
+compilation happen at the first use, once per element types and ranks. A call with arrays like those of an earlier one
+goes straight to compiled code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from copy import copy
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from ilang.codegen.runtime.concurrency import kept
-from ilang.codegen.runtime.described import DescribedComponent
-from ilang.codegen.runtime.dispatch import DispatchedProgram
+from ilang.codegen.runtime.described import DescribedProgram
 from ilang.codegen.runtime.foreign import library_of
+from ilang.codegen.runtime.program import ComponentProgram, WrittenProgram
 from ilang.codegen.runtime.tracebacks import ends_at_caller, hide
-from ilang.codegen.runtime.versions import Versions
 from ilang.core import pipeline
-from ilang.core.diagnostic import (
-    DataError,
-    DataTypeError,
-    Error,
-    counted,
-    shorten,
-    visible,
-)
+from ilang.core.diagnostic import DataError, DataTypeError, Error
 from ilang.core.ir.graph import UNNAMED
 from ilang.core.ir.syntax import Combine, Definition, Einx, Module, Name, Swap, Tree
 from ilang.core.notation.components.arity import Wires, combined, swapped, wires_of, wires_of_all
-from ilang.core.notation.components.printer import print_tree
 from ilang.core.record import replace
 
 if TYPE_CHECKING:
-    from typing import Protocol, Self
+    from typing import Protocol
 
     from numpy.typing import NDArray
 
-    from ilang.codegen.runtime.plan import CallPlan
-    from ilang.codegen.runtime.specialization import Specialization
+    from ilang.codegen.runtime.ends import End
     from ilang.codegen.runtime.versions import Version
     from ilang.core.ir.einx import Form
-    from ilang.core.ir.graph import Graph
-    from ilang.core.ir.shaped import Shaped
 
     class _Torch(Protocol):
         def detach(self) -> Any: ...
@@ -53,11 +40,22 @@ if TYPE_CHECKING:
     TensorInput = _Torch | _Jax | float
     """Arguments of a call whose results are of PyTorch or JAX."""
 
-LONGEST_SHOWN = 64
-"""Expressions of a program that ``repr`` prints."""
+
+def _operator(symbol: str) -> tuple[Callable[[Component, object], Component], ...]:
+    """The method of an operator, and that for a component on its right side."""
+
+    @ends_at_caller
+    def left(self: Component, other: object) -> Component:
+        return _combined(symbol, self, component_of(other))
+
+    @ends_at_caller
+    def right(self: Component, other: object) -> Component:
+        return _combined(symbol, component_of(other), self)
+
+    return left, right
 
 
-class Component(DescribedComponent, DispatchedProgram):
+class Component(DescribedProgram):
     """Ordered inputs, ordered outputs, no state. Made by ``i``, ``I``, ``load`` and by combining others.
 
     Operators: ``f >> g`` chain, ``f << g`` compose, ``f & g`` fanout, ``f | g`` pair, ``~f`` swap; one side may be a
@@ -65,37 +63,14 @@ class Component(DescribedComponent, DispatchedProgram):
     """
 
     __array_ufunc__ = None  # NumPy arrays leave operators to us
-    __slots__ = (
-        "__weakref__",
-        "_definitions",
-        "_gradients",
-        "_graph",
-        "_module",
-        "_name",
-        "_shapes",
-        "_tree",
-        "_versions",
-        "_wires",
-    )
+    __slots__ = ("__weakref__", "_gradients", "_plans", "program")
 
-    def __init__(
-        self,
-        tree: Tree,
-        wires: Wires,
-        definitions: Mapping[str, Definition] | None = None,
-        module: Module | None = None,
-        name: str = UNNAMED,
-    ) -> None:
-        """A tree, its counts, and what its names mean; ``module`` where the tree is one name of it."""
-        super().__init__()
-        self._tree = tree
-        self._wires = wires
-        self._definitions: Mapping[str, Definition] = definitions or {}
-        self._module = module
-        self._name = name
-        self._graph: Graph | None = None
-        self._shapes: dict[tuple[object, ...], Shaped] = {}
-        self._versions = Versions()
+    program: ComponentProgram
+
+    def __init__(self, program: ComponentProgram) -> None:
+        """For a program, which other components may share."""
+        self.program = program
+        self._plans = program.plans
         self._gradients: dict[tuple[int, ...], Component] = {}
 
     @overload
@@ -157,9 +132,7 @@ class Component(DescribedComponent, DispatchedProgram):
         """
         try:
             if named:
-                from ilang.codegen.runtime.arguments import placed
-
-                arrays = placed(self._names_in_calls(), arrays, named)
+                arrays = self.program.placed(arrays, named)
             table = self._plans.table
             is_plain = target.__class__ is str and target == "c" and stream is None
             if table is not None and is_plain and threads.__class__ is int and threads == 1:
@@ -170,78 +143,19 @@ class Component(DescribedComponent, DispatchedProgram):
             try:
                 if plan is not None and is_plain:
                     return plan.answer(arrays, out, threads)
+                options = {"out": out, "threads": threads, "target": target, "stream": stream}
+                whole = self.program.completed(arrays)
+                if whole is not arrays:
+                    return self(*whole, **options)
                 library = library_of(arrays) if plan is None else None
                 if library is not None:
-                    options = {"out": out, "threads": threads, "target": target, "stream": stream}
                     return library.call(self, arrays, options)
-                return self._call(arrays, out, threads, target, stream)
+                return self.program.call(arrays, out, threads, target, stream)
             except DataError as error:
-                raise self._found(error, arrays, target) from None
+                raise self.program.placed_error(error, arrays, target) from None
         except Error as error:
             hide(error)
             raise
-
-    def run(
-        self, arrays: Sequence[Any], out: Any, threads: int | str, target: str, stream: Any
-    ) -> Any:
-        """Run on arrays of NumPy or of a device, whatever library these are of."""
-        return self._run(arrays, out, threads, target, stream)
-
-    def _fitting(
-        self, given: Sequence[Any], on_device: Collection[int] = ()
-    ) -> tuple[Specialization, list[Any], tuple[int, ...]]:
-        """The program for arrays, these checked, and its extents; arrays on a device are left as they lie."""
-        del on_device  # no array is copied here
-        from ilang.codegen.runtime import arguments
-
-        graph = self.graph()
-        try:
-            arrays = arguments.checked_arrays(graph, given)
-        except DataError as error:
-            raise self._explained(error, len(given)) from None
-        types, shapes = arguments.types_of(arrays), [array.shape for array in arrays]
-        with pipeline.orders_suggested(graph, shapes):
-            shaped = self.inferred(graph, types, tuple(map(len, shapes)))
-            extents = pipeline.fit(shaped, shapes)
-        return self._versions.of(shaped, types, shapes, extents), arrays, extents
-
-    def _found(self, error: DataError, given: Sequence[Any], target: str) -> DataError:
-        """An error of a call; of an element that is no index, with its place, which compiled code does not tell.
-
-        The evaluator looks for it; where it meets none, or arrays are those of a device, the error stays what it is.
-        """
-        from ilang.codegen.runtime.plan import OUT_OF_RANGE
-
-        if error.code != OUT_OF_RANGE or target == "numpy":
-            return error
-        try:
-            specialization, arrays, extents = self._fitting(given)
-            specialization.evaluate(arrays, extents, None)
-        except DataError as found:
-            return found if found.code == OUT_OF_RANGE else error
-        return error
-
-    def _explained(self, error: DataError, given: int) -> DataError:
-        """A refusal of arrays; where their number is wrong, with the program that takes so many."""
-        from ilang.codegen.runtime.arity_mismatch import arity_help
-
-        hint = arity_help(self._tree, self._definitions, given) if error.code == "E0701" else None
-        if hint is None:
-            return error
-        return DataError(error.code, error.message, error.span, hint)
-
-    def plan_of(self, arrays: Sequence[Any]) -> CallPlan | None:
-        """The plan that an earlier call on arrays like these has left."""
-        return self._plans.of(arrays)
-
-    def graph(self) -> Graph:
-        """The graph, made at the first use."""
-        if self._graph is None:
-            if self._module is not None:
-                self._graph = pipeline.module_graph(self._module, self._name)
-            else:
-                self._graph = pipeline.graph_of(self._tree, self._name, self._definitions)
-        return self._graph
 
     @ends_at_caller
     def dynamic(self, *names: str) -> Component:
@@ -256,60 +170,45 @@ class Component(DescribedComponent, DispatchedProgram):
         Raises:
             DataError: E0773, at the first call: no array of the program has such an extent.
         """
-        return copy(self).keep_open(names or None)
-
-    def keep_open(self, names: Collection[str] | None) -> Self:
-        """This component, told before its first call which extents stay open; None: all of them."""
-        self._versions, self._gradients = Versions(names), {}
-        return self
+        return type(self)(self.program.opened(names or None))
 
     def versions(self) -> tuple[Version, ...]:
         """The programs compiled for calls: types and shapes of the inputs, open extents by name."""
-        return self._versions.listed()
-
-    def inferred(
-        self, graph: Graph, dtypes: tuple[str | None, ...] | None, ranks: tuple[int, ...]
-    ) -> Shaped:
-        """The program inferred for these element types and ranks; without types, for its sizes alone."""
-        return kept(self._shapes, (dtypes, ranks), lambda: self._infer(graph, dtypes, ranks))
-
-    def _infer(
-        self, graph: Graph, dtypes: tuple[str | None, ...] | None, ranks: tuple[int, ...]
-    ) -> Shaped:
-        """The same, which is not known yet."""
-        if dtypes is None:
-            return pipeline.infer_sizes(graph, ranks)
-        return pipeline.infer(graph, dtypes, ranks)
-
-    def wires(self) -> Wires:
-        """The numbers of inputs and outputs, and their ranks where they are known."""
-        return self._wires
-
-    def _names_in_calls(self) -> list[str]:
-        """The names by which a call may give arrays."""
-        return self.input_names()
+        return self.program.versions()
 
     def takes(self) -> int:
         """The number of inputs."""
-        return self._wires.inputs
+        return self.program.wires.inputs
 
-    def text(self) -> str:
-        """The program as it is written."""
-        return print_tree(self._tree) if self._module is None else self._module.source.text
+    @property
+    def inputs(self) -> tuple[End, ...]:
+        """The inputs: name, element type, shape."""
+        from ilang.codegen.runtime.ends import ends_of
 
-    def shaped(
-        self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[object] | None = None
-    ) -> Shaped:
-        """Inferred with these types, or f32 where nothing is written, and with these shapes, if any."""
-        from ilang.codegen.runtime import arguments
+        return ends_of(self.program)[0]
 
-        graph = self.graph()
-        given = None if dtypes is None else arguments.checked_dtypes(graph, dtypes)
-        arguments.check_is_list(shapes)
-        if not shapes and graph.inputs:
-            return pipeline.infer(graph, given)
-        arguments.check_shape_count(graph, len(shapes))
-        return pipeline.infer(graph, given, shapes=arguments.checked_shapes(shapes))
+    @property
+    def outputs(self) -> tuple[End, ...]:
+        """The outputs: name, element type, shape."""
+        from ilang.codegen.runtime.ends import ends_of
+
+        return ends_of(self.program)[1]
+
+    @ends_at_caller
+    def shapes(
+        self, *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None
+    ) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the outputs for inputs of these shapes.
+
+        Args:
+            shapes: one per input.
+            dtypes: the element types of the inputs, such as "i32" or numpy.int32; those are then checked as a call
+                checks them. Without them nothing is asked of types: shapes do not depend on them.
+
+        Raises:
+            Error: E05, or E0701, E0703 and E0715 (not one shape, and one type if any, per input), or E06 with types.
+        """
+        return self.program.result_shapes(shapes, dtypes)
 
     @ends_at_caller
     def grad(self, wrt: Any = None) -> Component:
@@ -327,14 +226,14 @@ class Component(DescribedComponent, DispatchedProgram):
         """
         from ilang.codegen.runtime.gradient import gradient_of
 
-        return gradient_of(self, wrt, values=False)
+        return Component(gradient_of(self.program, wrt, values=False))
 
     @ends_at_caller
     def value_and_grad(self, wrt: Any = None) -> Component:
         """The gradient with the outputs of this component before its own."""
         from ilang.codegen.runtime.gradient import gradient_of
 
-        return gradient_of(self, wrt, values=True)
+        return Component(gradient_of(self.program, wrt, values=True))
 
     def gradient_for(self, wrt: tuple[int, ...]) -> Component:
         """The gradient with respect to some inputs, made once: autograd asks for it again and again."""
@@ -349,111 +248,60 @@ class Component(DescribedComponent, DispatchedProgram):
         """
         from ilang.codegen.runtime.gradient import tangent_of
 
-        return tangent_of(self, wrt)
+        return Component(tangent_of(self.program, wrt))
 
-    @ends_at_caller
-    def __rshift__(self, other: object) -> Component:
-        return self._combine(">>", self, component_of(other))
-
-    @ends_at_caller
-    def __rrshift__(self, other: object) -> Component:
-        return self._combine(">>", component_of(other), self)
-
-    @ends_at_caller
-    def __lshift__(self, other: object) -> Component:
-        return self._combine("<<", self, component_of(other))
-
-    @ends_at_caller
-    def __rlshift__(self, other: object) -> Component:
-        return self._combine("<<", component_of(other), self)
-
-    @ends_at_caller
-    def __and__(self, other: object) -> Component:
-        return self._combine("&", self, component_of(other))
-
-    @ends_at_caller
-    def __rand__(self, other: object) -> Component:
-        return self._combine("&", component_of(other), self)
-
-    @ends_at_caller
-    def __or__(self, other: object) -> Component:
-        return self._combine("|", self, component_of(other))
-
-    @ends_at_caller
-    def __ror__(self, other: object) -> Component:
-        return self._combine("|", component_of(other), self)
+    __rshift__, __rrshift__ = _operator(">>")
+    __lshift__, __rlshift__ = _operator("<<")
+    __and__, __rand__ = _operator("&")
+    __or__, __ror__ = _operator("|")
 
     @ends_at_caller
     def __invert__(self) -> Component:
-        self.check_combines()
-        tree = Swap(self._tree, self._tree.span)
-        return Component(tree, swapped(self._wires), self._definitions)
-
-    def told_to(self, form: Form) -> Component:
-        """An operation in einx notation that goes along axes with this component.
-
-        Raises:
-            DataError: E0716 (no operation).
-            MeaningError: E0221 (another number of inputs or outputs).
-        """
-        from ilang.codegen.runtime.arguments import check_is
-        from ilang.core.ir.einx import Form
-
-        self.check_combines()
-        says = "a component is told to an operation in einx notation"
-        check_is(form, Form, "E0716", says, 'einx.vmap("[a] -> ", x, op=f)')
-        tree = Einx(form, form.span, None, self._tree)
-        wires = replace(wires_of(Einx(form, form.span), {}), leaves=self._wires.leaves)
-        whole = Component(tree, wires, self._definitions)
-        whole.graph()
-        return whole
-
-    def check_combines(self) -> None:
-        """Refuse a component that is no part of others: a program has no text for it."""
-
-    @staticmethod
-    def _combine(symbol: str, left: Component, right: Component) -> Component:
-        from ilang.core.notation.files.renaming import merged
-
-        left.check_combines()
-        right.check_combines()
-        definitions, tree = merged(left._definitions, right._definitions, right._tree)
-        span = left._tree.span.to(tree.span)
-        wires = combined(symbol, left._wires, right._wires)
-        whole = Combine(symbol, left._tree, tree, span)
-        _refuse_clash(wires, whole, definitions)
-        return Component(whole, wires, definitions)
+        tree, definitions = self.program.written()
+        wires = swapped(self.program.wires)
+        return Component(WrittenProgram(Swap(tree, tree.span), wires, definitions))
 
     def __repr__(self) -> str:
         """The program's text where it is short, and how many inputs and outputs it has."""
-        wires = self._wires
-        ends = f"{_number(wires.inputs, 'input')}, {_number(wires.outputs, 'output')}"
-        return f"<Component {self.shown()}: {ends}>"
+        return repr(self.program)
 
-    def shown(self) -> str:
-        """The program's text where it is short; else how many expressions it has."""
-        wires = self._wires
-        shown = f"{wires.leaves} expressions"
-        if wires.leaves <= LONGEST_SHOWN:
-            tree = self._tree
-            written = tree.name in self._definitions if isinstance(tree, Name) else False
-            body = self._definitions[tree.name].body if isinstance(tree, Name) and written else tree
-            shown = shorten(visible(print_tree(body)), 400)
-            shown = f"{tree.name} = {shown}" if isinstance(tree, Name) else shown
-        return shown
+    def _repr_html_(self) -> str:
+        """The program, its formulas and the shapes of its inputs and outputs, in a notebook."""
+        from ilang.codegen.runtime.notebook_pages import component_page
+
+        return component_page(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its tree; compiled again where it is loaded."""
-        made_of = (self._tree, self._wires, dict(self._definitions), self._module, self._name)
-        return Component, made_of, self._kept()
-
-    def _kept(self) -> tuple[None, dict[str, Any]]:
-        """The slots of a copy that its arguments do not give, as ``copyreg`` sets them."""
-        return None, {"_versions": self._versions}
+        """Pickled as its program, which is compiled again where it is loaded."""
+        return type(self), (self.program,)
 
 
-def _number(count: int, word: str) -> str:
-    return counted(count, word) if count else f"0 {word}s"
+def _combined(symbol: str, left: Component, right: Component) -> Component:
+    """Two components combined by an operator."""
+    from ilang.core.notation.files.renaming import merged
+
+    (first, known), (second, others) = left.program.written(), right.program.written()
+    definitions, tree = merged(known, others, second)
+    wires = combined(symbol, left.program.wires, right.program.wires)
+    whole = Combine(symbol, first, tree, first.span.to(tree.span))
+    _refuse_clash(wires, whole, definitions)
+    return Component(WrittenProgram(whole, wires, definitions))
+
+
+def told(component: Component, form: Form) -> Component:
+    """An operation in einx notation that goes along axes with a component.
+
+    Raises:
+        DataError: E0716 (the component is a gradient).
+        MeaningError: E0221 (another number of inputs or outputs).
+    """
+    written, definitions = component.program.written()
+    tree = Einx(form, form.span, None, written)
+    leaves = component.program.wires.leaves
+    wires = replace(wires_of(Einx(form, form.span), {}), leaves=leaves)
+    program = WrittenProgram(tree, wires, definitions)
+    program.graph()
+    return Component(program)
 
 
 def _refuse_clash(wires: Wires, tree: Tree, definitions: Mapping[str, Definition]) -> None:
@@ -486,17 +334,27 @@ def from_text(text: object) -> Component:
     if not isinstance(program, Module):
         tree = program
     else:
-        from ilang.codegen.runtime.library import library
         from ilang.core.notation.files.module import only_export
 
         definition = only_export(program)
         if definition.name != UNNAMED:
-            return library(program)[definition.name]
+            return defined(program)[definition.name]
         tree = definition.body
         definitions = {each.name: each for each in program.definitions if each is not definition}
     wires = wires_of(tree, wires_of_all(definitions))
     _refuse_clash(wires, tree, definitions)
-    return Component(tree, wires, definitions)
+    return Component(WrittenProgram(tree, wires, definitions))
+
+
+def defined(module: Module) -> dict[str, Component]:
+    """A component for every definition of a module, exported or not."""
+    definitions = {definition.name: definition for definition in module.definitions}
+    wires = wires_of_all(definitions)
+    programs = (
+        WrittenProgram(Name(d.name, d.span), wires[d.name], definitions, module, d.name)
+        for d in module.definitions
+    )
+    return {d.name: Component(each) for d, each in zip(module.definitions, programs, strict=True)}
 
 
 def component_of(other: object) -> Component:

@@ -31,11 +31,11 @@ from ilang.codegen.runtime.component import Component
 from ilang.codegen.runtime.concurrency import kept
 from ilang.codegen.runtime.dispatch import LIKE, CallPlans
 from ilang.codegen.runtime.foreign import library_of
+from ilang.codegen.runtime.program import WrittenProgram
 from ilang.codegen.runtime.target import DEVICES, check_target
 from ilang.core.diagnostic import DataError, DataTypeError, NotationError, ShapeError, counted
 from ilang.core.ir.spec import Axis, AxisLabel, Fixed, ShapeSpec, Spec, SpecRow
 from ilang.core.ir.syntax import Einsum
-from ilang.core.notation.components.arity import wires_of
 from ilang.core.notation.einsum.contraction import Path, contraction_path
 from ilang.core.notation.einsum.specification import parse_spec
 from ilang.core.notation.einsum.subscripts import check_dots, is_subscripts, letters, output_row
@@ -134,7 +134,7 @@ def contract(
         if out is not None:
             return _into(out, kind, component, arrays, (wanted.casting, target, threads))
         logical, fortran = kind == np.dtype(bool), _is_fortran(wanted, operands)
-        is_whole = not (logical or fortran) and component.wires().gives not in (None, (0,))
+        is_whole = not (logical or fortran) and component.program.wires.gives not in (None, (0,))
         run = component if is_whole else partial(_computed, component, logical, fortran)
     result = run(*arrays, target=target, threads=threads)
     _remember(given, asked, target, arrays, run)
@@ -179,7 +179,7 @@ def _remember(
         for one, other in zip(given[1:], arrays, strict=True)
     ):
         return
-    plan = run.plan_of(arrays) if isinstance(run, Component) and target == "c" else None
+    plan = run.program.plans.of(arrays) if isinstance(run, Component) and target == "c" else None
     try:
         if plan is None:
             kept(_READY, (given[0], asked, target, *map(LIKE, arrays)), lambda: run, MOST_READY)
@@ -432,7 +432,7 @@ def _arrangement(text: str, shape: tuple[int, ...]) -> Arrangement | None:
 @lru_cache(maxsize=256)
 def _shared(einsum: Einsum) -> Component:
     """The component of a specification: calls with one specification share what is compiled."""
-    return Component(einsum, wires_of(einsum, {}))
+    return Component(WrittenProgram(einsum))
 
 
 def miscounted(wanted: int, given: int, span: Span | None) -> NotationError:

@@ -86,41 +86,41 @@ class CallPlans:
         self._calls = 1 if is_taken else COUNTED
 
 
-class DispatchedProgram:
-    """The part of a component and of a routine that runs it on arrays of NumPy or of a device."""
+class RunnableProgram:
+    """A program that runs on arrays of NumPy or of a device, and the plans of its calls."""
 
-    __slots__ = ("_plans",)
+    __slots__ = ("plans",)
 
     def __init__(self) -> None:
         """No call yet."""
-        self._plans = CallPlans()
+        self.plans = CallPlans()
 
     @abstractmethod
-    def _names_in_calls(self) -> list[str]:
+    def names_in_calls(self) -> list[str]:
         """The names by which a call may give arrays."""
 
     @abstractmethod
-    def _fitting(
+    def fitting(
         self, given: Sequence[Any], on_device: Collection[int] = ()
     ) -> tuple[Specialization, list[Any], tuple[int, ...]]:
         """The program for arrays, these checked, and its extents; arrays on a device are left as they lie."""
 
-    def _run(
+    def run(
         self, given: Sequence[Any], out: Any, threads: int | str, target: str, stream: Any = None
     ) -> Any:
-        """Run on arrays, by the plan of an earlier call where there is one."""
-        table = self._plans.table
+        """Run on arrays of NumPy or of a device, by the plan of an earlier call where there is one."""
+        table = self.plans.table
         is_plain = target.__class__ is str and target == "c" and stream is None
         if table is not None and is_plain and threads.__class__ is int and threads == 1:
             results = table(given, out)
             if results is not None:
                 return results
-        plan = self._plans.of(given)
+        plan = self.plans.of(given)
         if plan is None or not is_plain:
-            return self._call(given, out, threads, target, stream)
+            return self.call(given, out, threads, target, stream)
         return plan.answer(given, out, threads)
 
-    def _call(
+    def call(
         self, given: Sequence[Any], out: Any, threads: int | str, target: str, stream: Any
     ) -> Any:
         """Run on arrays, every argument looked at."""
@@ -136,10 +136,10 @@ class DispatchedProgram:
             from ilang.codegen.runtime.offload import device_of, separated
 
             device = device_of(target)
-            given, on_device = separated(self._names_in_calls(), given, device, stream)
-            specialization, arrays, extents = self._fitting(given, on_device)
+            given, on_device = separated(self.names_in_calls(), given, device, stream)
+            specialization, arrays, extents = self.fitting(given, on_device)
             return specialization.on(device).call(arrays, on_device, extents, out, stream)
-        specialization, arrays, extents = self._fitting(given)
+        specialization, arrays, extents = self.fitting(given)
         if target == "numpy":
             return specialization.evaluate(arrays, extents, out)
         plan = specialization.plan(extents)
@@ -150,7 +150,7 @@ class DispatchedProgram:
     def _remember(self, given: Sequence[Any], plain: Sequence[Any], plan: CallPlan) -> None:
         """Keep the plan for arrays like these, if each was given as C reads it."""
         if all(a is b for a, b in zip(plain, given, strict=True)):
-            self._plans.keep(given, plan)
+            self.plans.keep(given, plan)
 
 
 _extension: ModuleType | None = None

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from ilang.codegen.runtime.component import Component
+from ilang.codegen.runtime.component import Component, told
 from ilang.codegen.runtime.concurrency import kept
+from ilang.codegen.runtime.program import WrittenProgram
 from ilang.core.diagnostic import (
     DataTypeError,
     Error,
@@ -23,7 +24,6 @@ from ilang.core.diagnostic import (
 )
 from ilang.core.ir.einx import Form, Parameter, Sizes, named
 from ilang.core.ir.syntax import Einx
-from ilang.core.notation.components.arity import wires_of
 from ilang.core.notation.einx.forms import check_parameters, complete
 from ilang.core.notation.einx.op_argument import told_name
 from ilang.core.notation.einx.operation import read_einx
@@ -253,9 +253,8 @@ def component(op: Op, text: object, parameters: Mapping[str, Any]) -> Component:
     """The component of an operation. Raises NotationError E016, MeaningError E022, DataError E0716."""
     form = form_of_call(op, text, parameters)
     if not isinstance(op, str):
-        return op[1].told_to(form)
-    tree = Einx(form, form.span)
-    return Component(tree, wires_of(tree, {}))
+        return told(op[1], form)
+    return Component(WrittenProgram(Einx(form, form.span)))
 
 
 def form_of_call(op: Op, text: object, parameters: Mapping[str, Any]) -> Form:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -11,19 +11,18 @@ import numpy as np
 from ilang.codegen.runtime.arguments import check_is, read_array, shown
 from ilang.codegen.runtime.component import Component
 from ilang.codegen.runtime.concurrency import kept
-from ilang.codegen.runtime.gradient import refusal
-from ilang.codegen.runtime.layout import LaidOut, checked_orders, orders_of
+from ilang.codegen.runtime.gradient import gradient_of, refusal
+from ilang.codegen.runtime.layout import LaidOutProgram, checked_orders, orders_of
+from ilang.codegen.runtime.program import ComponentProgram, WrittenProgram
 from ilang.core.diagnostic import DataError, Error, NotationError, ShapeError, counted
-from ilang.core.ir.syntax import ElementKernel
+from ilang.core.ir.syntax import Definition, ElementKernel, Tree
 from ilang.core.limits import check_expressions
-from ilang.core.notation.components.arity import wires_of
 from ilang.core.notation.kernel import DEEPEST, accumulator, order_of, parse_kernel, too_deep
 from ilang.core.record import replace
 from ilang.core.source import Source, whole
 from ilang.core.transform.layouts import Order
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.notebook_pages import ComponentExplanation
     from ilang.codegen.runtime.versions import Version
     from ilang.core.ir.shaped import Shaped
 
@@ -61,9 +60,8 @@ def kernel(order: object, outputs: object, inputs: object) -> ElementwiseKernel:
         raise DataError("E0716", message, help=OUTPUT_HELP)
     names = _names(inputs, outputs)
     texts = "; ".join(_output(output, names) for output in outputs)
-    return ElementwiseKernel(
-        parse_kernel(Source("<kernel>", f"{chosen}: {', '.join(names)} -> {texts}"))
-    )
+    source = Source("<kernel>", f"{chosen}: {', '.join(names)} -> {texts}")
+    return ElementwiseKernel(KernelProgram(parse_kernel(source)))
 
 
 def _names(inputs: object, outputs: Sequence[object]) -> list[str]:
@@ -140,48 +138,45 @@ def _expression(part: object, names: Sequence[str], depth: int = 0) -> str:
     return f"{part[0]}({operands})"
 
 
-class ElementwiseKernel(Component):
-    """A kernel whose ranks follow from the arrays of a call; ``ranked`` is the component that others combine with."""
+class KernelProgram(WrittenProgram):
+    """A kernel whose ranks follow from the arrays of a call: a program for each combination of ranks and orders."""
 
-    __slots__ = ("_derived", "_kernel", "_laid_out", "_ranked")
+    __slots__ = ("_derived", "_kernel", "_laid_out", "_open", "_ranked")
 
     def __init__(self, kernel: ElementKernel, derived: tuple[tuple[Any, bool], ...] = ()) -> None:
         """The kernel, of inputs of any ranks; or its gradient, once for each ``wrt`` and whether values are wanted."""
-        super().__init__(kernel, wires_of(kernel, {}))
+        super().__init__(kernel)
         self._kernel = kernel
         self._derived = derived
-        self._ranked: dict[tuple[int, ...], Component] = {}
-        self._laid_out: dict[tuple[Order, ...], LaidOut] = {}
+        self._open: Collection[str] | None = ()
+        self._ranked: dict[tuple[int, ...], ComponentProgram] = {}
+        self._laid_out: dict[tuple[Order, ...], ComponentProgram] = {}
 
-    def ranked(self, *ranks: int, layouts: Sequence[object] | None = None) -> Component:
-        """The component for inputs of these ranks.
+    def differentiated(self, wrt: Any, values: bool) -> KernelProgram:
+        """The gradient, of inputs of any ranks."""
+        return KernelProgram(self._kernel, (*self._derived, (wrt, values)))
 
-        Args:
-            ranks: one per input.
-            layouts: how inputs are stored: "C", "F", or the dimensions, the outermost first; by default "C" for all.
+    def ranked(self, ranks: tuple[int, ...]) -> ComponentProgram:
+        """The program for inputs of these ranks. Raises DataError E0701."""
 
-        Raises:
-            DataError: E0701 (another number of inputs), E0716 (no order of so many dimensions).
-        """
-        for rank in ranks:
-            check_is(rank, int, "E0716", "ranks are numbers of dimensions", "f.ranked(2, 1)")
-        if layouts is not None:
-            says = "layouts are a list of one for each input"
-            check_is(layouts, (tuple, list), "E0716", says, 'layouts=("F", "C")')
-            if len(layouts) != len(ranks):
-                message = f"there are {counted(len(ranks), 'rank')}, and {counted(len(layouts), 'layout')}"
-                raise DataError(
-                    "E0701", message, help='give one for each input: layouts=("F", "C")'
-                )
-            return self._stored(checked_orders(layouts, ranks))
-        known = self._ranked.get(ranks)
-        if known is None:
-            tree = self._with_ranks(ranks)
-            known = Component(tree, wires_of(tree, {}))
+        def ranked() -> ComponentProgram:
+            program: ComponentProgram = WrittenProgram(self._with_ranks(ranks))
             for wrt, values in self._derived:
-                known = known.value_and_grad(wrt) if values else known.grad(wrt)
-            known = self._ranked.setdefault(ranks, known.keep_open(self._versions.dynamic))
-        return known
+                program = gradient_of(program, wrt, values)
+            program.keep_open(self._open)
+            return program
+
+        return kept(self._ranked, ranks, ranked)
+
+    def laid_out(self, orders: tuple[Order, ...]) -> ComponentProgram:
+        """The program for inputs that are stored in these orders."""
+
+        def stored() -> ComponentProgram:
+            program = LaidOutProgram(self._with_ranks([*map(len, orders)]), orders)
+            program.keep_open(self._open)
+            return program
+
+        return kept(self._laid_out, orders, stored)
 
     def _with_ranks(self, ranks: Sequence[int]) -> ElementKernel:
         """The kernel for inputs of these ranks. Raises DataError E0701."""
@@ -195,68 +190,62 @@ class ElementwiseKernel(Component):
         pairs = zip(inputs, ranks, strict=True)
         return replace(self._kernel, inputs=tuple(replace(each, rank=n) for each, n in pairs))
 
-    def _stored(self, orders: tuple[Order, ...]) -> Component:
-        """The component for inputs that are stored in these orders."""
-
-        def stored() -> LaidOut:
-            tree = self._with_ranks([*map(len, orders)])
-            return LaidOut(tree, orders).keep_open(self._versions.dynamic)
-
-        return kept(self._laid_out, orders, stored)
-
-    def grad(self, wrt: Any = None) -> Component:
-        """The gradient, of inputs of any ranks."""
-        return ElementwiseKernel(self._kernel, (*self._derived, (wrt, False)))
-
-    def value_and_grad(self, wrt: Any = None) -> Component:
-        """The outputs and then the gradients, of inputs of any ranks."""
-        return ElementwiseKernel(self._kernel, (*self._derived, (wrt, True)))
-
-    def check_combines(self) -> None:
-        """Refuse a gradient. Raises DataError E0716."""
+    def written(self) -> tuple[Tree, Mapping[str, Definition]]:
+        """The kernel as a part of others. Raises DataError E0716: it is a gradient."""
         if self._derived:
             raise refusal()
+        return super().written()
 
-    def _call(
+    def call(
         self, given: Sequence[Any], out: Any, threads: int | str, target: str, stream: Any
     ) -> Any:
-        """Run on arrays by the component for their ranks and orders, whose plan answers later calls like this one."""
+        """Run on arrays by the program for their ranks and orders, whose plan answers later calls like this one."""
         shaping = given[: len(self._kernel.inputs)] if self._derived else given
         try:
             ranks = tuple([array.ndim for array in shaping])
         except AttributeError:  # numbers and lists are arrays, too
             ranks = tuple(_rank(f"in{n}", array) for n, array in enumerate(shaping))
         orders = None if out is not None or self._derived else orders_of(given)
-        options: dict[str, Any] = {"threads": threads, "target": target, "stream": stream}
         try:
             if orders is not None:
                 try:
-                    return self._stored(orders)(*given, **options)
+                    return self.laid_out(orders).run(given, None, threads, target, stream)
                 except Error:  # said of dimensions as they are written
                     pass
-            component = self.ranked(*ranks)
-            results = component(*given, out=out, **options)
+            program = self.ranked(ranks)
+            arrays = program.completed(tuple(given))
+            results = program.run(arrays, out, threads, target, stream)
         except ShapeError as error:
             raise self._hinted(error, [np.shape(array) for array in given]) from None
-        plan = component.plan_of(given)
+        plan = program.plans.of(given)
         if plan is not None:
-            self._plans.keep(given, plan)
+            self.plans.keep(given, plan)
         return results
 
-    def _names_in_calls(self) -> list[str]:
+    def placed_error(self, error: DataError, given: Sequence[Any], target: str) -> DataError:
+        """An error of a call as it is: a kernel looks nothing up."""
+        del given, target
+        return error
+
+    def names_in_calls(self) -> list[str]:
+        """The names by which a call may give arrays."""
         return [each.name for each in self._kernel.inputs]
+
+    def keep_open(self, names: Collection[str] | None) -> None:
+        """Take note, before the first call, of which extents stay open."""
+        self._open = names
 
     def versions(self) -> tuple[Version, ...]:
         """The programs compiled for calls, whatever the ranks and orders of their arrays."""
         every = (*self._ranked.values(), *self._laid_out.values())
         return tuple(dict.fromkeys(version for each in every for version in each.versions()))
 
-    def shapes(
-        self, *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None
+    def result_shapes(
+        self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[object] | None
     ) -> tuple[tuple[int, ...], ...]:
         """The shapes of the outputs for inputs of these shapes."""
         try:
-            return self._shaped_as(shapes).shapes(*shapes, dtypes=dtypes)
+            return self.at(shapes).result_shapes(shapes, dtypes)
         except ShapeError as error:
             raise self._hinted(error, shapes) from None
 
@@ -272,24 +261,59 @@ class ElementwiseKernel(Component):
         return ShapeError(error.code, error.message, error.span, help_line, error.labels)
 
     def shaped(
-        self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[object] | None = None
+        self, shapes: Sequence[tuple[int, ...]] = (), dtypes: Sequence[object] | None = None
     ) -> Shaped:
-        """The program of the component for inputs of these shapes, typed."""
-        return self._shaped_as(shapes).shaped(shapes, dtypes)
+        """The program for inputs of these shapes, typed."""
+        return self.at(shapes).shaped(shapes, dtypes)
 
-    def explain(self, *shapes: tuple[int, ...], verbose: bool = False) -> ComponentExplanation:
-        """The explanation of ``i explain``, for inputs of these shapes."""
-        return self._shaped_as(shapes).explain(*shapes, verbose=verbose)
-
-    def _shaped_as(self, shapes: Sequence[Any]) -> Component:
-        """The component for inputs of these shapes; without any, whatever needs no rank, or the refusal for it."""
+    def at(self, shapes: Sequence[Any]) -> ComponentProgram:
+        """The program for inputs of these shapes; without any, whatever needs no rank, or the refusal for it."""
         from ilang.codegen.runtime.arguments import check_is_list, checked_shapes
 
         check_is_list(shapes)
         if not shapes:
-            return Component(self._kernel, self._wires)
-        return self.ranked(*(len(shape) for shape in checked_shapes(list(shapes))))
+            return WrittenProgram(self._kernel)
+        return self.ranked(tuple(len(shape) for shape in checked_shapes(list(shapes))))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its kernel."""
-        return ElementwiseKernel, (self._kernel, self._derived), self._kept()
+        return KernelProgram, (self._kernel, self._derived), (None, {"_open": self._open})
+
+
+class ElementwiseKernel(Component):
+    """A kernel whose ranks follow from the arrays of a call; ``ranked`` is the component that others combine with."""
+
+    __slots__ = ()
+
+    program: KernelProgram
+
+    def ranked(self, *ranks: int, layouts: Sequence[object] | None = None) -> Component:
+        """The component for inputs of these ranks.
+
+        Args:
+            ranks: one per input.
+            layouts: how inputs are stored: "C", "F", or the dimensions, the outermost first; by default "C" for all.
+
+        Raises:
+            DataError: E0701 (another number of inputs), E0716 (no order of so many dimensions).
+        """
+        for rank in ranks:
+            check_is(rank, int, "E0716", "ranks are numbers of dimensions", "f.ranked(2, 1)")
+        if layouts is None:
+            return Component(self.program.ranked(ranks))
+        says = "layouts are a list of one for each input"
+        check_is(layouts, (tuple, list), "E0716", says, 'layouts=("F", "C")')
+        if len(layouts) != len(ranks):
+            message = (
+                f"there are {counted(len(ranks), 'rank')}, and {counted(len(layouts), 'layout')}"
+            )
+            raise DataError("E0701", message, help='give one for each input: layouts=("F", "C")')
+        return Component(self.program.laid_out(checked_orders(layouts, ranks)))
+
+    def grad(self, wrt: Any = None) -> Component:
+        """The gradient, of inputs of any ranks."""
+        return ElementwiseKernel(self.program.differentiated(wrt, values=False))
+
+    def value_and_grad(self, wrt: Any = None) -> Component:
+        """The outputs and then the gradients, of inputs of any ranks."""
+        return ElementwiseKernel(self.program.differentiated(wrt, values=True))

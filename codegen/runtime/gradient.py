@@ -1,64 +1,61 @@
-"""Derivatives of a component: components that take cotangents, or tangents, after the inputs."""
+"""Derivatives of a program: programs that take cotangents, or tangents, after the inputs."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any
 
-from ilang.codegen.runtime.component import Component
 from ilang.codegen.runtime.foreign import library_of
-from ilang.codegen.runtime.tracebacks import hide
+from ilang.codegen.runtime.program import ComponentProgram
 from ilang.core import pipeline
-from ilang.core.diagnostic import DataError, ElementTypeError, Error, ShapeError
+from ilang.core.diagnostic import DataError, ElementTypeError, ShapeError
 from ilang.core.ir.graph import Graph, Input
 from ilang.core.ir.shaped import Shaped
-from ilang.core.ir.syntax import Identity
+from ilang.core.ir.syntax import Definition, Tree
 from ilang.core.record import replace
 from ilang.core.transform.forward import directional
 from ilang.core.transform.reverse import gradient
 
 
-def gradient_of(component: Component, wrt: object, values: bool) -> Gradient:
-    """The gradient of a component with respect to some inputs.
+def gradient_of(program: ComponentProgram, wrt: object, values: bool) -> GradientProgram:
+    """The gradient of a program with respect to some inputs.
 
     Args:
-        component: what is differentiated.
+        program: what is differentiated.
         wrt: positions or names of inputs, one or several; None for all.
         values: give the outputs, too, before the gradients.
 
     Raises:
         DataError: E0716 (wrt names no input).
     """
-    names = component.input_names()
-    chosen = list(range(len(names))) if wrt is None else _chosen(wrt, names)
-    return Gradient(_differentiable(component), tuple(chosen), values)
+    return GradientProgram(_differentiable(program), _chosen(wrt, program.input_names()), values)
 
 
-def tangent_of(component: Component, wrt: object) -> Tangent:
-    """The directional derivative of a component along some inputs, as ``gradient_of`` takes them.
+def tangent_of(program: ComponentProgram, wrt: object) -> TangentProgram:
+    """The directional derivative of a program along some inputs, as ``gradient_of`` takes them.
 
     Raises:
         DataError: E0716 (wrt names no input).
     """
-    names = component.input_names()
-    chosen = list(range(len(names))) if wrt is None else _chosen(wrt, names)
-    return Tangent(_differentiable(component), tuple(chosen))
+    return TangentProgram(_differentiable(program), _chosen(wrt, program.input_names()))
 
 
-def _differentiable(component: Component) -> Component:
-    """A component as what is differentiated: a derivative has one of its own where it is 0, too."""
-    if isinstance(component, DerivedComponent):
-        component = copy(component)
-        component.again = True
-    return component
+def _differentiable(program: ComponentProgram) -> ComponentProgram:
+    """A program as what is differentiated: a derivative has one of its own where it is 0, too."""
+    if isinstance(program, DerivedProgram):
+        program = copy(program)
+        program.again = True
+    return program
 
 
-def _chosen(wrt: object, names: Sequence[str]) -> list[int]:
+def _chosen(wrt: object, names: Sequence[str]) -> tuple[int, ...]:
     """The positions that ``wrt`` means."""
+    if wrt is None:
+        return tuple(range(len(names)))
     several = wrt if isinstance(wrt, list | tuple) else [wrt]
-    chosen = []
+    chosen: list[int] = []
     for one in several:
         place = names.index(one) if isinstance(one, str) and one in names else one
         if type(place) is not int or not 0 <= place < len(names) or place in chosen:
@@ -69,7 +66,7 @@ def _chosen(wrt: object, names: Sequence[str]) -> list[int]:
             help_line = f"it is one of, or a list of, {listed}, or positions from 0 on"
             raise DataError("E0716", message, help=help_line)
         chosen.append(place)
-    return chosen
+    return tuple(chosen)
 
 
 def refusal() -> DataError:
@@ -81,31 +78,32 @@ def refusal() -> DataError:
     )
 
 
-class DerivedComponent(Component):
-    """A component made of another: for the types and ranks of its arrays, once, and compiled once.
+class DerivedProgram(ComponentProgram):
+    """A program made of another: for the types and ranks of its arrays, once, and compiled once.
 
-    The derived component takes the inputs of the other, then more: cotangents or tangents. ``again``: it is
+    The derived program takes the inputs of the other, then more: cotangents or tangents. ``again``: it is
     differentiated, too.
     """
 
-    __slots__ = ("_more", "_of", "_outputs", "_wrt", "again")
+    __slots__ = ("_graph", "_more", "_of", "_outputs", "_wrt", "again")
 
     def __init__(
-        self, of: Component, wrt: tuple[int, ...], more: Sequence[str], outputs: Sequence[str]
+        self,
+        of: ComponentProgram,
+        wrt: tuple[int, ...],
+        more: Sequence[str],
+        outputs: Sequence[str],
     ) -> None:
         """``wrt`` are positions of inputs; ``more`` are names of inputs after those, ``outputs`` those of results."""
-        wires = replace(
-            of.wires(),
-            inputs=of.takes() + len(more),
-            outputs=len(outputs),
-            takes=None,
-            gives=None,
+        inputs = of.wires.inputs + len(more)
+        super().__init__(
+            replace(of.wires, inputs=inputs, outputs=len(outputs), takes=None, gives=None)
         )
-        super().__init__(Identity(of.graph().nodes[0].span), wires)
         self._of = of
         self._wrt = wrt
         self._more = tuple(more)
         self._outputs = tuple(outputs)
+        self._graph: Graph | None = None
         self.again = False
 
     @abstractmethod
@@ -121,12 +119,10 @@ class DerivedComponent(Component):
             self._graph = Graph(f"{graph.name}_derived", nodes, tuple(range(len(nodes))), ())
         return self._graph
 
-    def _infer(
-        self, graph: Graph, dtypes: tuple[str | None, ...] | None, ranks: tuple[int, ...]
-    ) -> Shaped:
-        count = self._of.takes()
-        types = None if dtypes is None else dtypes[:count]
-        shaped = self._of.inferred(self._of.graph(), types, ranks[:count])
+    def infer(self, dtypes: tuple[str | None, ...] | None, ranks: tuple[int, ...]) -> Shaped:
+        """The program for these element types and ranks; without types, for its sizes alone."""
+        count = self._of.wires.inputs
+        shaped = self._of.inferred(None if dtypes is None else dtypes[:count], ranks[:count])
         given = (dtypes or ())[count:]
         known = self.derived(shaped, given)
         self._check_more(known, given, ranks[count:])
@@ -141,7 +137,7 @@ class DerivedComponent(Component):
             ElementTypeError: E0604. ShapeError: E0503.
         """
         for number, rank in enumerate(ranks):
-            value = shaped.inputs[self._of.takes() + number]
+            value = shaped.inputs[self._of.wires.inputs + number]
             tensor, span = shaped.tensors[value], shaped.nodes[value].span
             if rank != len(tensor.dims):
                 message = f"{tensor.name} has rank {rank}, and what it belongs to has rank {len(tensor.dims)}"
@@ -153,7 +149,7 @@ class DerivedComponent(Component):
                 raise ElementTypeError("E0604", message, span, f"pass {tensor.dtype}")
 
     def shaped(
-        self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[object] | None = None
+        self, shapes: Sequence[tuple[int, ...]] = (), dtypes: Sequence[object] | None = None
     ) -> Shaped:
         """The program with these types, or f32, and with the shapes of the inputs, if any are given."""
         return self.derived(self._of.shaped(shapes, dtypes), ())
@@ -170,25 +166,25 @@ class DerivedComponent(Component):
         """The program of which this is the derivative."""
         return f"derivative of {self._of.shown()}"
 
+    def written(self) -> tuple[Tree, Mapping[str, Definition]]:
+        """Refuse to be combined. Raises DataError E0716."""
+        raise refusal()
+
     def __repr__(self) -> str:
         """The component of which this is the derivative."""
         return f"<Component derivative of {self._of!r}>"
-
-    def check_combines(self) -> None:
-        """Refuse to combine a derivative. Raises DataError E0716."""
-        raise refusal()
 
     def _kept(self) -> tuple[None, dict[str, Any]]:
         nothing, slots = super()._kept()
         return nothing, {**slots, "again": self.again}
 
 
-class Gradient(DerivedComponent):
-    """The gradient of a component: its inputs and a cotangent for each output in, a gradient for each input out."""
+class GradientProgram(DerivedProgram):
+    """The gradient of a program: its inputs and a cotangent for each output in, a gradient for each input out."""
 
     __slots__ = ("_values",)
 
-    def __init__(self, of: Component, wrt: tuple[int, ...], values: bool) -> None:
+    def __init__(self, of: ComponentProgram, wrt: tuple[int, ...], values: bool) -> None:
         """``wrt`` are positions of inputs; ``values``: the outputs come first."""
         names, results = of.input_names(), of.output_names()
         gradients = [f"d{names[n]}" for n in wrt]
@@ -200,55 +196,45 @@ class Gradient(DerivedComponent):
         """The gradient program."""
         return gradient(shaped, self._wrt, self._values, dtypes, again=self.again)
 
-    def __call__(
-        self,
-        *arrays: Any,
-        out: Any = None,
-        threads: int | str = 1,
-        target: str = "c",
-        **named: Any,
-    ) -> Any:
-        """Run on arrays: the inputs, then a cotangent for each output; without cotangents they are all ones."""
-        try:
-            names = self._of.input_names()
-            if len(arrays) + len(named) == len(names) and named.keys() <= set(names):
-                arrays, named = self._with_ones(arrays, named), {}
-            return super().__call__(*arrays, out=out, threads=threads, target=target, **named)
-        except Error as error:
-            hide(error)
-            raise
+    def placed(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arrays of a call in order; cotangents may be left out, all of them."""
+        names = self._of.input_names()
+        if len(arrays) + len(named) == len(names) and named.keys() <= set(names):
+            return self._of.placed(arrays, named)
+        return super().placed(arrays, named)
 
-    def _with_ones(self, arrays: Sequence[Any], named: dict[str, Any]) -> tuple[Any, ...]:
-        """The inputs, and ones of the shapes and types of the outputs."""
+    def completed(self, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The inputs and the cotangents; without cotangents, ones of the shapes and types of the outputs."""
+        names = self._of.input_names()
+        if len(arrays) != len(names):
+            return arrays
         import numpy as np
 
-        from ilang.codegen.runtime.arguments import SUPPORTED, outputs_of, placed, read_array
+        from ilang.codegen.runtime.arguments import SUPPORTED, outputs_of, read_array
 
-        graph, names = self._of.graph(), self._of.input_names()
-        placed_arrays = placed(names, arrays, named)
-        library = library_of(placed_arrays)
-        plain = placed_arrays if library is None else map(library.plain, placed_arrays)
+        library = library_of(arrays)
+        plain = arrays if library is None else map(library.plain, arrays)
         given = [read_array(name, a) for name, a in zip(names, plain, strict=True)]
         dtypes = tuple(SUPPORTED.get(array.dtype) for array in given)
-        shaped = self._of.inferred(graph, dtypes, tuple(array.ndim for array in given))
+        shaped = self._of.inferred(dtypes, tuple(array.ndim for array in given))
         extents = pipeline.fit(shaped, [array.shape for array in given])
         ones = [
             np.ones(shape, dtype if dtype.kind == "f" else np.float32)
             for shape, dtype in outputs_of(shaped, extents)
         ]
-        return (*(given if library is None else placed_arrays), *ones)
+        return (*(given if library is None else arrays), *ones)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as what it is the gradient of."""
-        return Gradient, (self._of, self._wrt, self._values), self._kept()
+        return GradientProgram, (self._of, self._wrt, self._values), self._kept()
 
 
-class Tangent(DerivedComponent):
+class TangentProgram(DerivedProgram):
     """The directional derivative: inputs and a tangent for each input in, outputs and then their tangents out."""
 
     __slots__ = ()
 
-    def __init__(self, of: Component, wrt: tuple[int, ...]) -> None:
+    def __init__(self, of: ComponentProgram, wrt: tuple[int, ...]) -> None:
         """``wrt`` are positions of inputs; the tangents of others are zero."""
         names, results = of.input_names(), of.output_names()
         outputs = [*results, *(f"t{name}" for name in results)]
@@ -261,4 +247,4 @@ class Tangent(DerivedComponent):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as what it is the derivative of."""
-        return Tangent, (self._of, self._wrt), self._kept()
+        return TangentProgram, (self._of, self._wrt), self._kept()

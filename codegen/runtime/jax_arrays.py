@@ -23,7 +23,7 @@ def call(component: Component, arrays: Sequence[Any], options: Mapping[str, Any]
     given = dict(options)
     if given["target"] == "c" and any(map(_is_on_gpu, arrays)):
         given["target"] = "cuda"
-    results = component.run(tuple(map(plain, arrays)), **given)
+    results = component.program.run(tuple(map(plain, arrays)), **given)
     return results if options["out"] is not None else given_back(results)
 
 

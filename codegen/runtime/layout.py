@@ -1,4 +1,4 @@
-"""Components for arrays that are stored in other orders than C's: column by column, transposed.
+"""Programs for arrays that are stored in other orders than C's: column by column, transposed.
 
 The compiled program walks arrays as they lie in memory; results lie as what they are computed from, so that a result
 of arrays stored column by column is stored so, too, as NumPy has it.
@@ -12,16 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ilang.codegen.runtime.arguments import shown
-from ilang.codegen.runtime.component import Component
+from ilang.codegen.runtime.program import WrittenProgram
 from ilang.core.diagnostic import DataError
-from ilang.core.notation.components.arity import wires_of
 from ilang.core.transform.layouts import laid_out
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from ilang.codegen.runtime.versions import Version
-    from ilang.core.ir.graph import Graph
     from ilang.core.ir.shaped import Shaped
     from ilang.core.ir.syntax import Tree
     from ilang.core.transform.layouts import Order
@@ -68,76 +64,81 @@ def checked_orders(layouts: Sequence[object], ranks: Sequence[int]) -> tuple[Ord
     return tuple(checked)
 
 
-class LaidOut(Component):
-    """A component whose arrays stand in memory in orders that are known when it is compiled."""
+class StoredProgram(WrittenProgram):
+    """The program of arrays as they are stored: their dimensions, and those of results, in the order of memory."""
 
-    __slots__ = ("_back", "_orders", "_plain")
+    __slots__ = ("_orders",)
 
     def __init__(self, tree: Tree, orders: tuple[Order, ...]) -> None:
         """A tree without names, and an order per input."""
-        wires = wires_of(tree, {})
-        super().__init__(tree, wires)
-        self._plain = Component(tree, wires)
+        super().__init__(tree)
         self._orders = orders
-        self._back: tuple[Order | None, ...] | None = None
 
-    def __call__(
-        self,
-        *arrays: Any,
-        out: Any = None,
-        threads: int | str = 1,
-        target: str = "c",
-        stream: Any = None,
-        **named: Any,
+    def infer(self, dtypes: tuple[str | None, ...] | None, ranks: tuple[int, ...]) -> Shaped:
+        """The program for these element types and ranks, laid out."""
+        return laid_out(super().infer(dtypes, ranks), self._orders)
+
+    def shaped(
+        self, shapes: Sequence[tuple[int, ...]] = (), dtypes: Sequence[object] | None = None
+    ) -> Shaped:
+        """The program with these types and shapes, laid out."""
+        return laid_out(super().shaped(shapes, dtypes), self._orders)
+
+    def orders_back(self) -> list[Order | None]:
+        """For each output the order that gives its dimensions as the text has them; None where they stand so."""
+        shaped = next(iter(self._inferred.values()))
+        orders = (shaped.tensors[value].order for value in shaped.outputs)
+        return [tuple(np.argsort(order)) if order else None for order in orders]
+
+
+class LaidOutProgram(WrittenProgram):
+    """A program whose arrays stand in memory in orders that are known when it is compiled.
+
+    A call transposes views of its arrays, runs the stored program on them, and transposes the results back. Where there
+    is an array for the result, its order is another matter, and arrays are read as they are written.
+    """
+
+    __slots__ = ("_back", "_orders", "_stored")
+
+    def __init__(self, tree: Tree, orders: tuple[Order, ...]) -> None:
+        """A tree without names, and an order per input."""
+        super().__init__(tree)
+        self._orders = orders
+        self._stored = StoredProgram(tree, orders)
+        self._back: list[Order | None] | None = None
+
+    def call(
+        self, given: Sequence[Any], out: Any, threads: int | str, target: str, stream: Any
     ) -> Any:
-        """Run on arrays, as every component does; the fastest on arrays in these orders."""
-        if out is not None or named:
-            options = {"threads": threads, "target": target, "stream": stream}
-            return self._plain(*arrays, out=out, **options, **named)
-        given = [array.transpose(order) for array, order in zip(arrays, self._orders, strict=True)]
-        results = super().__call__(*given, threads=threads, target=target, stream=stream)
-        back = self._returning()
-        if not isinstance(results, tuple):
-            return results if back[0] is None else results.transpose(back[0])
-        return tuple(
+        """Run on arrays, as every program does; the fastest on arrays in these orders."""
+        if out is not None:
+            return super().call(given, out, threads, target, stream)
+        arrays = [array.transpose(order) for array, order in zip(given, self._orders, strict=True)]
+        results = self._stored.run(arrays, None, threads, target, stream)
+        if self._back is None:
+            self._back = self._stored.orders_back()
+        several = results if isinstance(results, tuple) else (results,)
+        transposed = tuple(
             result if order is None else result.transpose(order)
-            for result, order in zip(results, back, strict=True)
+            for result, order in zip(several, self._back, strict=True)
         )
+        return transposed if isinstance(results, tuple) else transposed[0]
 
-    def keep_open(self, names: Collection[str] | None) -> Self:
-        """This component, told before its first call which extents stay open; None: all of them."""
-        self._plain.keep_open(names)
-        return super().keep_open(names)
+    def keep_open(self, names: Collection[str] | None) -> None:
+        """Take note, before the first call, of which extents stay open."""
+        super().keep_open(names)
+        self._stored.keep_open(names)
 
     def versions(self) -> tuple[Version, ...]:
         """The programs compiled for calls; those that are given an output are compiled as arrays are written."""
-        return (*super().versions(), *self._plain.versions())
-
-    def _returning(self) -> tuple[Order | None, ...]:
-        """For each output the order that gives its dimensions as the text has them; None where they stand so."""
-        if self._back is None:
-            shaped = next(iter(self._shapes.values()))
-            orders = (shaped.tensors[value].order for value in shaped.outputs)
-            self._back = tuple(tuple(np.argsort(order)) if order else None for order in orders)
-        return self._back
-
-    def _infer(
-        self, graph: Graph, dtypes: tuple[str | None, ...] | None, ranks: tuple[int, ...]
-    ) -> Shaped:
-        return laid_out(super()._infer(graph, dtypes, ranks), self._orders)
+        return (*self._stored.versions(), *super().versions())
 
     def shaped(
-        self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[object] | None = None
+        self, shapes: Sequence[tuple[int, ...]] = (), dtypes: Sequence[object] | None = None
     ) -> Shaped:
-        """Inferred with these types and shapes, laid out."""
-        return laid_out(super().shaped(shapes, dtypes), self._orders)
-
-    def shapes(
-        self, *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None
-    ) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the outputs for inputs of these shapes, whatever their order."""
-        return self._plain.shapes(*shapes, dtypes=dtypes)
+        """The program with these types and shapes, laid out."""
+        return self._stored.shaped(shapes, dtypes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as what it is made of."""
-        return LaidOut, (self._tree, self._orders), self._kept()
+        return LaidOutProgram, (self._tree, self._orders), self._kept()

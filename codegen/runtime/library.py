@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ilang.codegen.runtime.component import Component
+from ilang.codegen.runtime.component import Component, defined
 from ilang.codegen.runtime.tracebacks import ends_at_caller
 from ilang.core.diagnostic import ModuleError, shorten, visible
-from ilang.core.ir.syntax import Module, Name
-from ilang.core.notation.components.arity import wires_of_all
+from ilang.core.ir.syntax import Module
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.function import Function
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 class Library(dict[str, Component]):
     """Components by name, in the order in which the file defines them; sessions of tensor functions and routines."""
 
-    def __init__(self, components: Iterable[tuple[str, Component]], module: Module) -> None:
+    def __init__(self, components: Mapping[str, Component], module: Module) -> None:
         """For the definitions of a module."""
         super().__init__(components)
         self._module = module
@@ -110,10 +109,4 @@ class Library(dict[str, Component]):
 
 def library(module: Module) -> Library:
     """Every definition of a module, exported or not."""
-    definitions = {definition.name: definition for definition in module.definitions}
-    wires = wires_of_all(definitions)
-    components = [
-        (d.name, Component(Name(d.name, d.span), wires[d.name], definitions, module, d.name))
-        for d in module.definitions
-    ]
-    return Library(components, module)
+    return Library(defined(module), module)

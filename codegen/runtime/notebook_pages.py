@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ilang.core.diagnostic import DataError, ElementTypeError, ShapeError
 from ilang.core.explain.explanation import Explanation
 from ilang.core.explain.first_page import first_page, formulas_text, loops_page, plain_loops
 from ilang.core.markup import escaped, folded, preformatted, table
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.described import End
+    from ilang.codegen.runtime.component import Component
 
 HEADS = ("", "name", "type", "shape")
 
@@ -48,11 +50,16 @@ def notebook_page(
     return shown
 
 
-def component_page(title: str, page: Explanation | None, ends: Sequence[tuple[str, End]]) -> str:
+def component_page(component: Component) -> str:
     """A component as HTML: its text, its formulas where they are known, its inputs and outputs."""
-    formulas = "" if page is None else preformatted(formulas_text(page))
+    formulas = ""
+    with contextlib.suppress(DataError, ElementTypeError, ShapeError):
+        formulas = preformatted(formulas_text(component.explain()))
+    ends = [("input", each) for each in component.inputs]
+    ends += [("output", each) for each in component.outputs]
     rows = [(kind, each.name, each.dtype or "any", _extents(each.shape)) for kind, each in ends]
-    return f"<div><code>{escaped(title)}</code>{formulas}{table(HEADS, rows)}</div>"
+    title = escaped(component.program.shown())
+    return f"<div><code>{title}</code>{formulas}{table(HEADS, rows)}</div>"
 
 
 def _extents(shape: tuple[int | str, ...] | None) -> str:

@@ -17,6 +17,6 @@ def results_for(
     Raises:
         Error: E05, E06: they do not fit.
     """
-    graph, checked = component.graph(), checked_shapes(shapes)
-    shaped = component.inferred(graph, tuple(dtypes), tuple(map(len, checked)))
+    checked = checked_shapes(shapes)
+    shaped = component.program.inferred(tuple(dtypes), tuple(map(len, checked)))
     return outputs_of(shaped, pipeline.fit(shaped, checked))

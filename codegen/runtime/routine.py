@@ -14,14 +14,14 @@ import numpy as np
 
 from ilang.codegen.runtime.arguments import (
     SUPPORTED,
-    check_file_name,
+    check_is_list,
     contiguous,
     widened_array,
 )
 from ilang.codegen.runtime.concurrency import kept
-from ilang.codegen.runtime.dispatch import DispatchedProgram
+from ilang.codegen.runtime.described import DescribedProgram
+from ilang.codegen.runtime.dispatch import RunnableProgram
 from ilang.codegen.runtime.specialization import Specialization
-from ilang.codegen.runtime.target import check_target, source_of
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError, counted
 from ilang.core.ir.operation import Operation, Terminal
@@ -29,15 +29,12 @@ from ilang.core.record import record, replace
 from ilang.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:
-    import os
     from pathlib import Path
 
-    from ilang.codegen.project.checking import Check
     from ilang.codegen.runtime.arguments import Array
     from ilang.codegen.runtime.plan import CallPlan
-    from ilang.core.explain.explanation import Explanation
     from ilang.core.infer.inferred import Inferred
-    from ilang.core.ir.graph import Node
+    from ilang.core.ir.graph import Graph, Node
     from ilang.core.ir.shaped import Shaped
 
 
@@ -51,19 +48,12 @@ class LeafInput:
     values: Any
 
 
-class Routine(DispatchedProgram):
-    """Some tensors of a solved program as a function of arrays. Safe to call from several threads."""
+class TensorProgram(RunnableProgram):
+    """Some tensors of a solved program as a function of arrays for leaves; None for one whose own values count."""
 
-    __slots__ = (
-        "_inferred",
-        "_inputs",
-        "_kept",
-        "_open",
-        "_places",
-        "_specializations",
-        "_values",
-        "_wrt",
-    )
+    __slots__ = ("_inferred", "_specializations", "_values", "_wrt", "inputs", "kept")
+
+    is_solved = True
 
     def __init__(
         self,
@@ -80,11 +70,102 @@ class Routine(DispatchedProgram):
         self._inferred = inferred
         self._wrt = wrt
         self._values = tuple(values)
-        self._inputs = inputs
-        self._places = {each.name: n for n, each in enumerate(inputs)}
-        self._open = tuple(n for n, each in enumerate(inputs) if each.values is None)
-        self._kept: list[Any] = [None] * len(inputs)
+        self.inputs = inputs
+        self.kept: list[Any] = [None] * len(inputs)
         self._specializations: dict[tuple[str, ...], Specialization] = {}
+
+    def names_in_calls(self) -> list[str]:
+        """The names of the leaves."""
+        return [each.name for each in self.inputs]
+
+    def fitting(
+        self, given: Sequence[Any], on_device: Collection[int] = ()
+    ) -> tuple[Specialization, list[Any], tuple[int, ...]]:
+        """The program for an array for each leaf; None for one whose own values count."""
+        arrays = []
+        for n, (each, array) in enumerate(zip(self.inputs, given, strict=True)):
+            values = each.values if array is None else array
+            arrays.append(_stored(each, values) if n in on_device else _array(each, values))
+        types = tuple(SUPPORTED[array.dtype] for array in arrays)
+        memo = self._specializations
+        specialization = kept(memo, types, lambda: Specialization(self._typed(types)))
+        extents = tuple(size.fixed or 0 for size in specialization.shaped.sizes)
+        return specialization, arrays, extents
+
+    def _typed(self, dtypes: Sequence[str]) -> Shaped:
+        """The assignments for these element types of the leaves."""
+        every = ["f32"] * len(self._inferred.graph.inputs)
+        for each, dtype in zip(self.inputs, dtypes, strict=True):
+            every[each.number] = dtype
+        shaped = pipeline.tensors_shaped(
+            pipeline.tensors_solved(self._inferred, self._values), every, self._values
+        )
+        if self._wrt is None:
+            return shaped
+        from ilang.core.transform.reverse import gradient
+
+        return gradient(shaped, self._wrt, ones=True)
+
+    def _remember(self, given: Sequence[Any], plain: Sequence[Any], plan: CallPlan) -> None:
+        """Keep the plan for arrays like these, if each was given as C reads it or follows a leaf's own values."""
+        for place, (each, array) in enumerate(zip(self.inputs, plain, strict=True)):
+            if given[place] is None and _lasts(each.values, array):
+                self.kept[place] = array
+            elif array is not given[place]:
+                return
+        self.plans.keep(plain, plan)
+
+    def graph(self) -> Graph:
+        """The graph of all tensors that are solved together."""
+        return self._inferred.graph
+
+    def shaped(
+        self, shapes: Sequence[tuple[int, ...]] = (), dtypes: Sequence[object] | None = None
+    ) -> Shaped:
+        """The assignments for the element types of the values that leaves have, else f32.
+
+        Raises:
+            DataError: E0716 (shapes or types are given: they are those of the tensors).
+        """
+        check_is_list(shapes)
+        if shapes or dtypes is not None:
+            message = "shapes and types of tensors are those that were solved"
+            raise DataError("E0716", message, help="leave them out")
+        types = [None if each.values is None else _typed_as(each).dtype for each in self.inputs]
+        return self._typed(["f32" if dtype is None else SUPPORTED[dtype] for dtype in types])
+
+    def at(self, shapes: Sequence[object]) -> TensorProgram:
+        """The program itself: shapes are known."""
+        del shapes
+        return self
+
+    def write_project(
+        self, folder: Path, name: str | None, shapes: Mapping[str, tuple[int, ...]] | None
+    ) -> list[Path]:
+        """Write a project, in which the program is called ``name``."""
+        from ilang.codegen.project.extents import ExportedFunction
+        from ilang.codegen.project.render import write_functions
+
+        shaped = self.shaped((), None if shapes is None else [*shapes])
+        shaped = shaped if name is None else replace(shaped, name=name)
+        nodes = self._inferred.graph.nodes
+        text = "\n".join(_text(nodes[value]) for value in self._values)
+        function = ExportedFunction(shaped, pipeline.lower(shaped))
+        return write_functions([function], folder, text, shaped.name)
+
+
+class Routine(DescribedProgram):
+    """Some tensors of a solved program as a function of arrays. Safe to call from several threads."""
+
+    __slots__ = ("_open", "_places", "program")
+
+    program: TensorProgram
+
+    def __init__(self, program: TensorProgram) -> None:
+        """For a program."""
+        self.program = program
+        self._places = {each.name: n for n, each in enumerate(program.inputs)}
+        self._open = tuple(n for n, each in enumerate(program.inputs) if each.values is None)
 
     def __call__(
         self,
@@ -115,21 +196,19 @@ class Routine(DispatchedProgram):
         """
         places = self._open
         if named or len(arrays) != len(places):
-            return self._run(self._gathered(arrays, named), out, threads, target, stream)
-        given: Sequence[Any] = arrays
-        if len(places) != len(self._inputs):
-            given = self._kept.copy()
+            given: Sequence[Any] = self._gathered(arrays, named)
+        elif len(places) == len(self._places):
+            given = arrays
+        else:
+            given = self.program.kept.copy()
             for place, array in zip(places, arrays, strict=True):
                 given[place] = array
-        return self._run(given, out, threads, target, stream)
+        return self.program.run(given, out, threads, target, stream)
 
     def by_name(self, arrays: Mapping[str, Any], target: str = "c") -> Any:
         """Run on arrays by the names of leaves; those of leaves that are not needed are ignored."""
-        given = self._kept.copy()
-        for name, array in arrays.items():
-            if name in self._places:
-                given[self._places[name]] = array
-        return self._run(given, None, 1, target)
+        known = {name: array for name, array in arrays.items() if name in self._places}
+        return self.program.run(self._gathered((), known), None, 1, target)
 
     def _gathered(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """An array for each leaf, or None, from what stands in order and what is named."""
@@ -143,7 +222,7 @@ class Routine(DispatchedProgram):
                 if names
                 else "call it without arrays; those of leaves that have values are given by name",
             )
-        given = self._kept.copy()
+        given: list[Any] = self.program.kept.copy()
         for place, array in zip(self._open, arrays, strict=False):
             given[place] = array
         for name, array in named.items():
@@ -157,108 +236,9 @@ class Routine(DispatchedProgram):
             given[self._places[name]] = array
         return given
 
-    def _names_in_calls(self) -> list[str]:
-        return [each.name for each in self._inputs]
-
-    def _fitting(
-        self, given: Sequence[Any], on_device: Collection[int] = ()
-    ) -> tuple[Specialization, list[Any], tuple[int, ...]]:
-        """The program for an array for each leaf; None for one whose own values count."""
-        arrays = []
-        for n, (each, array) in enumerate(zip(self._inputs, given, strict=True)):
-            values = each.values if array is None else array
-            arrays.append(_stored(each, values) if n in on_device else _array(each, values))
-        types = tuple(SUPPORTED[array.dtype] for array in arrays)
-        memo = self._specializations
-        specialization = kept(memo, types, lambda: Specialization(self._shaped(types)))
-        extents = tuple(size.fixed or 0 for size in specialization.shaped.sizes)
-        return specialization, arrays, extents
-
-    def _shaped(self, dtypes: Sequence[str]) -> Shaped:
-        """The assignments for these element types of the leaves."""
-        every = ["f32"] * len(self._inferred.graph.inputs)
-        for each, dtype in zip(self._inputs, dtypes, strict=True):
-            every[each.number] = dtype
-        shaped = pipeline.tensors_shaped(
-            pipeline.tensors_solved(self._inferred, self._values), every, self._values
-        )
-        if self._wrt is None:
-            return shaped
-        from ilang.core.transform.reverse import gradient
-
-        return gradient(shaped, self._wrt, ones=True)
-
-    def _remember(self, given: Sequence[Any], plain: Sequence[Any], plan: CallPlan) -> None:
-        """Keep the plan for arrays like these, if each was given as C reads it or follows a leaf's own values."""
-        for place, (each, array) in enumerate(zip(self._inputs, plain, strict=True)):
-            if given[place] is None and _lasts(each.values, array):
-                self._kept[place] = array
-            elif array is not given[place]:
-                return
-        self._plans.keep(plain, plan)
-
     def takes(self) -> tuple[str, ...]:
         """The names of the leaves without values, in the order of the arrays of a call."""
-        return tuple(self._inputs[place].name for place in self._open)
-
-    def source(self, target: str = "c") -> str:
-        """The program as C text, for the element types of the values that leaves have, else f32."""
-        check_target(target)
-        return source_of(self._typed(), target)
-
-    def loops(self) -> str:
-        """The loop nests as text."""
-        return pipeline.loops_text(pipeline.lower(self._typed()))
-
-    def explain(self) -> Explanation:
-        """The explanation of a component, as data; ``str`` gives its page."""
-        return pipeline.explain_shaped(self._inferred.graph, self._typed(), given=True)
-
-    def check(self, target: str = "c") -> Check:
-        """The result of ``i check`` for a component, as data; ``str`` gives its line.
-
-        Args:
-            target: "cuda" checks the CUDA, too, on the emulator.
-
-        Raises:
-            Error: whatever is wrong with types and schedules.
-        """
-        from ilang.codegen.project.checking import check
-
-        return check(self._typed(), target)
-
-    def build(self, folder: str | os.PathLike[str], name: str | None = None) -> list[Path]:
-        """Write a C project as ``i build`` does; the files, in the order in which to read them.
-
-        Args:
-            folder: where to write; it is made if it is missing.
-            name: what the function and the files are called.
-
-        Raises:
-            DataError: E0718 (two things of one name in C). ToolError: E0911, E0912, E0913 (the folder).
-        """
-        from pathlib import Path
-
-        from ilang.codegen.project.extents import ExportedFunction
-        from ilang.codegen.project.render import write_functions
-        from ilang.codegen.runtime.files import path_text
-
-        check_file_name(name)
-        shaped = self._typed()
-        shaped = shaped if name is None else replace(shaped, name=name)
-        nodes = self._inferred.graph.nodes
-        text = "\n".join(_text(nodes[value]) for value in self._values)
-        function = ExportedFunction(shaped, pipeline.lower(shaped))
-        return write_functions([function], Path(path_text(folder, "folder")), text, shaped.name)
-
-    def _typed(self) -> Shaped:
-        """The assignments for the element types of the values that leaves have, else f32."""
-        return self._shaped(
-            [
-                SUPPORTED[_typed_as(each).dtype] if each.values is not None else "f32"
-                for each in self._inputs
-            ]
-        )
+        return tuple(self.program.inputs[place].name for place in self._open)
 
 
 def _text(node: Node) -> str:

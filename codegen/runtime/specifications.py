@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ilang.codegen.runtime.component import Component
+from ilang.codegen.runtime.program import WrittenProgram
 from ilang.core.diagnostic import DataTypeError
-from ilang.core.notation.components.arity import wires_of
 
 
 def from_spec(spec: object) -> Component:
@@ -24,4 +24,4 @@ def from_spec(spec: object) -> Component:
     parsed = parse_spec(Source("<spec>", " ".join(spec.splitlines())))
     check_dots(parsed)
     tree = Einsum(parsed, None, parsed.span, usual_path(parsed, None))
-    return Component(tree, wires_of(tree, {}))
+    return Component(WrittenProgram(tree))

@@ -83,13 +83,10 @@ REPORT = "report it, with what `i doctor` prints"
 
 
 def _sum(threads: int) -> bool:
-    from ilang.codegen.runtime.component import Component
-    from ilang.core.notation.components.arity import wires_of
-    from ilang.core.pipeline import text_component
+    from ilang.codegen.runtime.component import from_text
 
-    tree = text_component("+i~.")
     array = np.arange(1, 1001, dtype=np.float32)
-    return bool(Component(tree, wires_of(tree, {}))(array, threads=threads) == 500500)
+    return bool(from_text("+i~.")(array, threads=threads) == 500500)
 
 
 def _threads() -> tuple[str, str]:

@@ -13,7 +13,8 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.runtime.arguments import check_is
-from ilang.codegen.runtime.routine import LeafInput, Routine
+from ilang.codegen.runtime.described import DescribedProgram
+from ilang.codegen.runtime.routine import LeafInput, Routine, TensorProgram
 from ilang.core import pipeline
 from ilang.core.build.tensor import Leaf, Shape, TensorExpression, graph_of, made_of, ordered
 from ilang.core.diagnostic import DataError
@@ -24,12 +25,7 @@ from ilang.core.ir.rows import extent_of, known_axes
 from ilang.core.ir.scalar import Apply, Operand, Scalar
 
 if TYPE_CHECKING:
-    import os
-    from pathlib import Path
-
-    from ilang.codegen.project.checking import Check
     from ilang.codegen.runtime.arguments import Array
-    from ilang.core.explain.explanation import Explanation
 
 
 class Tensor(TensorExpression):
@@ -173,7 +169,7 @@ def _check_tensor(value: object) -> None:
     check_is(value, Tensor, "E0741", "a tensor is wanted here", "tensor.data(x) is one")
 
 
-class Program:
+class Program(DescribedProgram):
     """Tensors solved together, and what computes them.
 
     ``program(x, y)`` computes the tensors that were given to ``solve``, from arrays for the leaves without values in
@@ -246,7 +242,8 @@ class Program:
         if known is None:
             values = [self._value(tensor) for tensor in tensors]
             inputs = tuple(self._input(tensor) for tensor in self._leaves(tensors))
-            known = self._routines.setdefault(tensors, Routine(self._inferred, values, inputs))
+            program = TensorProgram(self._inferred, values, inputs)
+            known = self._routines.setdefault(tensors, Routine(program))
         return known
 
     def grad(self, of: Tensor, wrt: Sequence[Tensor] | None = None) -> Routine:
@@ -270,7 +267,7 @@ class Program:
                 raise DataError("E0741", message, help=f"it is computed from {names}")
         inputs = tuple(self._input(leaf) for leaf in leaves)
         places = tuple(leaves.index(leaf) for leaf in wanted)
-        return Routine(self._inferred, [value], inputs, places)
+        return Routine(TensorProgram(self._inferred, [value], inputs, places))
 
     def _leaves(self, tensors: Sequence[Tensor]) -> list[TensorExpression]:
         """The leaves that some tensors are computed from, in the order of the inputs of the graph."""
@@ -284,6 +281,11 @@ class Program:
         assert isinstance(leaf.node, Leaf)
         dims = sizes_of(self._inferred.shapes[number])
         return LeafInput(number, node.name, tuple(dims), leaf.node.values)
+
+    @property
+    def program(self) -> TensorProgram:  # type: ignore[override]
+        """The program that computes the tensors that were solved."""
+        return self._solved().program
 
     def _solved(self) -> Routine:
         """The routine that computes the tensors that were solved."""
@@ -316,26 +318,6 @@ class Program:
         check_is(tensors, (tuple, list), "E0741", "tensors are a list", "p.values([x, y])")
         results = self.routine(*tensors).by_name(given or {}, target)
         return [results] if len(tensors) == 1 else list(results)
-
-    def source(self, target: str = "c") -> str:
-        """The text in C of what computes the solved tensors."""
-        return self._solved().source(target)
-
-    def loops(self) -> str:
-        """The loop nests of what computes the solved tensors, as text."""
-        return self._solved().loops()
-
-    def explain(self) -> Explanation:
-        """The explanation, as data, of what computes the solved tensors; ``str`` gives a page."""
-        return self._solved().explain()
-
-    def check(self, target: str = "c") -> Check:
-        """The result of ``i check``, as data, for what computes the solved tensors; ``str`` gives a line."""
-        return self._solved().check(target)
-
-    def build(self, folder: str | os.PathLike[str], name: str | None = None) -> list[Path]:
-        """Write a C project of what computes the solved tensors, as ``i build`` does; its files, in order."""
-        return self._solved().build(folder, name)
 
 
 def _is_parameter(leaf: TensorExpression) -> bool:

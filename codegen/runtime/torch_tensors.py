@@ -82,7 +82,7 @@ def run(component: Component, arrays: Sequence[Any], options: Mapping[str, Any])
     if out is not None:
         several = isinstance(out, tuple)
         given["out"] = tuple(map(plain, out)) if several else plain(out)
-    results = component.run(tuple(map(plain, arrays)), **given)
+    results = component.program.run(tuple(map(plain, arrays)), **given)
     return out if out is not None else given_back(results)
 
 

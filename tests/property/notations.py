@@ -57,7 +57,7 @@ def kernel(seed: int) -> Drawn:
     arrays = [array.reshape(shape) for array, shape in zip(arrays, trial.shapes, strict=True)]
     ranks = [array.ndim for array in arrays]
     component = ilang.elementwise(trial.order, trial.written(), len(arrays)).ranked(*ranks)
-    text = component.text()
+    text = component.program.text()
     written = ranks if chance.random() < 0.5 else []
     for n, rank in reversed(list(enumerate(written))):
         text = text.replace(f"x{n}", f"x{n}[{','.join(LETTERS[:rank])}]" if rank else f"x{n}[]", 1)

@@ -186,7 +186,7 @@ def test_counts_are_those_of_the_graph(text: str, inputs: int, outputs: int) -> 
     f = i(text)
     graph = f.graph()
     assert (len(graph.inputs), len(graph.outputs)) == (inputs, outputs)
-    assert (f._wires.inputs, f._wires.outputs) == (inputs, outputs)
+    assert (f.program.wires.inputs, f.program.wires.outputs) == (inputs, outputs)
 
 
 def test_pickle() -> None:

@@ -53,7 +53,7 @@ def known(f: Any, *arrays: Any) -> Any:
     """A component whose table has the call on these arrays."""
     for _ in range(dispatch.COUNTED + 1):
         f(*arrays)
-    assert f._plans.table is not None
+    assert f.program.plans.table is not None
     return f
 
 

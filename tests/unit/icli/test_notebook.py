@@ -224,7 +224,7 @@ def test_bugs_of_ours_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> N
     def broken(*_: object) -> None:
         raise InternalError("E9901", "a bug")
 
-    monkeypatch.setattr("ilang.codegen.runtime.component.Component._call", broken)
+    monkeypatch.setattr("ilang.codegen.runtime.program.ComponentProgram.call", broken)
     assert own_frames(lambda: i("+ij~i")(X))
 
 
