@@ -394,9 +394,10 @@ def _scheduled(shaped: Shaped, machine: Machine, small: Collection[int] = ()) ->
 
 def _moved(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Any:
     from ilang.core.ir.size_class import extents_of
+    from ilang.core.transform.guards import without_met_guards
     from ilang.core.transform.views import moved_views
 
-    return moved_views(shaped, extents_of(shaped, small, machine))
+    return moved_views(without_met_guards(shaped), extents_of(shaped, small, machine))
 
 
 def _collapsed(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Any:

@@ -37,10 +37,10 @@ from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import record, replace
 from ilang.core.schedule.check.refusals import interleaved, parallel, unfinished
-from ilang.core.schedule.conditions import Bounds, conditions, moved
 from ilang.core.schedule.fuse import mapping
 from ilang.core.schedule.instances import Instances
 from ilang.core.schedule.staged import kept_dims
+from ilang.core.transform.conditions import Bounds, conditions, moved
 
 
 def online_plan(instances: Instances) -> Plan:

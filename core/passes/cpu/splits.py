@@ -9,7 +9,7 @@ Example:
 Since an index is affine, the iterations at which it is inside a dimension are consecutive. A target computes the first
 and the last of them and tests nothing in between; ``For.pieces`` has the statement for either side. A short loop of
 known extent is not split: it counts as a part of the loop around it, which is split where all of its iterations are
-inside.
+inside. Rows of slow work are split into whole vectors (``tails.py``).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ilang.core.calculus.affine import Affine, Within, size_value, variables_of
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.rewriting import guards, is_guarded_load, unless_same, with_bodies
 from ilang.core.ir.scalar import Scalar, Select
+from ilang.core.passes.cpu.tails import without_tails
 from ilang.core.record import mapped, mapped_inside, replace
 
 SHORT = 8
@@ -31,6 +32,7 @@ Guard = tuple[Within, ...]
 
 def kernel_to_splits(program: ir.Program) -> ir.Program:
     """The program with loops split at boundaries; what is left of conditions tests where it reads."""
+    program = without_tails(program)
     return with_bodies(program, lambda kernel: _block(program, kernel.body))
 
 

@@ -12,7 +12,7 @@ import pytest
 from ilang.core.calculus.affine import Affine, at_least_0
 from ilang.core.ir.shaped import Assignment
 from ilang.core.pipeline import graph_of, infer, text_component
-from ilang.core.schedule.conditions import Bounds, conditions
+from ilang.core.transform.conditions import Bounds, conditions
 
 EXTENTS = tuple(itertools.product((1, 2, 5), (1, 3, 4), (1, 2, 4)))
 DRAWINGS = 150

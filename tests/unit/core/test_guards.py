@@ -92,3 +92,21 @@ def test_a_nest_that_moves_neighbors_is_guarded_as_a_whole(shape: tuple[int, ...
     expected, of_all = component(x, target="numpy")
     assert np.array_equal(product, expected)
     assert np.array_equal(total, of_all)
+
+
+def test_guards_that_known_extents_prove_are_left_out() -> None:
+    """A shifted read that cannot leave its array is a plain read; one that can keeps its condition."""
+    stencil = "((i:6+1)~i & (i:6+2)~i) >> i+i~i"
+    assert "if" not in i(stencil).loops((8,))
+    assert "(in0[i+2] if 0 <= i+2 < 7 else 0)" in i(stencil).loops((7,))
+    assert "in0[i+1] +" not in i(stencil).loops()  # of any extent
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(i(stencil)(x), x[1:7] + np.append(x[2:], 0)[:6])
+    np.testing.assert_array_equal(i(stencil)(x[:7]), x[1:7] + np.append(x[2:7], 0))
+
+
+def test_a_written_condition_that_always_holds_is_left_out() -> None:
+    text = "+i[i<9]~."
+    assert "min" not in i(text).loops((8,))
+    assert i(text)(np.ones(8, np.float32)) == 8
+    assert i(text)(np.ones(12, np.float32)) == 9

@@ -1,0 +1,45 @@
+"""Rows of slow work at extents that vectors do not divide."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ilang import i
+
+ROWS = 9
+
+
+def loops(extent: int, text: str = "ij-j~ij >> ^ij~ij") -> str:
+    return i(text).loops((ROWS, extent), (extent,))
+
+
+@pytest.mark.parametrize("extent", [17, 31, 47, 255])
+def test_the_last_vector_overlaps(extent: int) -> None:
+    whole = extent - extent % 16
+    assert f"for j in 0..{whole}\n" in loops(extent)
+    assert f"out[i,j+{extent - 16}] = exp(" in loops(extent)
+
+
+@pytest.mark.parametrize("extent", [1, 15, 16, 20, 32, 4097])
+def test_other_rows_stay_one_loop(extent: int) -> None:
+    """Short ones, those of whole vectors, and long ones, beside which a tail does not count."""
+    assert loops(extent).count("exp(") == 1
+
+
+def test_quick_work_stays_one_loop() -> None:
+    assert loops(31, "ij-j~ij").count("out[") == 1
+
+
+@pytest.mark.parametrize("extent", [15, 17, 23, 31, 33, 47, 63, 255])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values(extent: int, dtype: npt.DTypeLike) -> None:
+    """The bits of every element are those that a row of whole vectors has."""
+    random = np.random.default_rng(extent)
+    x = random.standard_normal((ROWS, extent)).astype(dtype)
+    y = random.standard_normal(extent).astype(dtype)
+    wide = np.zeros((ROWS, 256), dtype), np.zeros(256, dtype)
+    wide[0][:, :extent], wide[1][:extent] = x, y
+    f = i("ij-j~ij >> ^ij~ij")
+    np.testing.assert_array_equal(f(x, y), f(*wide)[:, :extent])
