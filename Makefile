@@ -20,6 +20,7 @@
 #   make bench           time our programs beside NumPy and whatever else .venv has (ARGS='--help' lists options)
 #   make bench-page      the same, and rewrite the tables of docs/benchmarks.md
 #   make man             write docs/i.1, the manual page, out of the commands
+#   make editors         write the grammars of docs/editors out of the table of tokens
 #   make clean           remove what was made, .venv included
 
 PYTHON ?= python3
@@ -47,7 +48,7 @@ find_cc = found=; \
 	  CC="$(CURDIR)/$(BIN)/zig-cc"; export CC; \
 	fi
 
-.PHONY: help demo test test-all check commands fuzz fuzz-notations fuzz-texts fuzz-tensors fuzz-schedules einsum-tests matrix accuracy counts growth bench bench-page man clean
+.PHONY: help demo test test-all check commands fuzz fuzz-notations fuzz-texts fuzz-tensors fuzz-schedules einsum-tests matrix accuracy counts growth bench bench-page man editors clean
 
 # The first target: what a bare `make` does. The list is the comment that opens this file.
 help:
@@ -122,6 +123,9 @@ $(READY): pyproject.toml
 
 man: $(READY)
 	$(BIN)/python -m ilang.icli.manual docs/i.1
+
+editors: $(READY)
+	$(BIN)/python -m ilang.icli.editors docs/editors
 
 clean:
 	rm -rf .venv build dist out *.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,1 @@
+autocmd BufRead,BufNewFile *.i set filetype=ilang
