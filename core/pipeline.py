@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # what most programs do not need is imported where it is used
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.host import Host
     from ilang.core.ir.kernel import Program
+    from ilang.core.ir.schedule import Scheduled
     from ilang.core.ir.shaped import Shaped
     from ilang.core.ir.syntax import Definition, Module, Tree
     from ilang.core.passes.syntax_to_graph import Definitions
@@ -286,14 +287,28 @@ def explain_shaped(
     """The explanation of a graph that was inferred; ``given`` says that shapes of the inputs were given."""
     from ilang.core.explain import explanation
 
-    stages = (VIEWS.stage, COLLAPSED.stage, SCHEDULE.stage, PASSES[machine.kind][-1].stage)
-    kept = {
-        step.stage: value for step, value in steps_below(shaped, machine) if step.stage in stages
-    }
-    viewed, collapsed, scheduled, program = (kept[stage] for stage in stages)
-    if collapsed is not viewed:  # what is told is told of the axes as they are written
-        scheduled = _taken(SCHEDULE, viewed, machine)
+    kept = {step.stage: value for step, value in steps_below(shaped, machine)}
+    program = kept[PASSES[machine.kind][-1].stage]
+    scheduled = _told_schedule(kept, machine)
     return explanation.explain(graph, shaped, scheduled, program, verbose, given)
+
+
+def schedule(shaped: Shaped, machine: Machine = CPU) -> Scheduled:
+    """The schedule of an inferred program for a machine, of its axes as they are written.
+
+    Raises:
+        ScheduleError: E0320 to E0329, with the nearest legal schedule.
+    """
+    return _told_schedule(
+        {step.stage: value for step, value in steps_below(shaped, machine)}, machine
+    )
+
+
+def _told_schedule(kept: Mapping[str, Any], machine: Machine) -> Scheduled:
+    """The schedule of what the steps gave: that of the program before its axes were collapsed."""
+    viewed, collapsed, scheduled = (kept[s.stage] for s in (VIEWS, COLLAPSED, SCHEDULE))
+    told: Scheduled = scheduled if collapsed is viewed else _taken(SCHEDULE, viewed, machine)
+    return told
 
 
 def why(shaped: Shaped, machine: Machine = CPU) -> Why:

@@ -135,9 +135,14 @@ class Formulas:
         shown = [(v, n) for v, n in nodes if v in self.needed]
         if not 1 < len(shown) <= MOST_STEPS or len(shown) < len(nodes):
             return ()
-        self.kept |= {value for value, _ in shown}
+        told = self.every()
+        return tuple(replace(told[v], definition=" ".join(n.text.split())) for v, n in shown)
+
+    def every(self) -> dict[int, Formula]:
+        """The formula of every value but inputs."""
+        self.kept |= {v for v in self.needed if not isinstance(self.shaped.nodes[v], Input)}
         self._name_kept()
-        return tuple(replace(self._told(v), definition=" ".join(n.text.split())) for v, n in shown)
+        return {value: self._told(value) for value in self._in_order()}
 
     def _ordered(self) -> dict[int, tuple[int, int]]:
         """The place of each value on the page: as written, but results that nothing reads in their own order."""

@@ -21,14 +21,16 @@ from ilang.core.ir.scalar import Operand, Position, Scalar
 def graph_text(graph: Graph) -> str:
     """One line per node: ``n2 = n0[i,k] * n1[k,j]   for i j k   called products``."""
     lines, names = [], graph.value_names()
-    for value, node in enumerate(graph.nodes):
+    for value in range(len(graph.nodes)):
         called = f"   called {names[value]}" if value in names else ""
-        lines.append(f"n{value} = {_graph_node(graph, value, node)}{called}")
+        lines.append(f"n{value} = {node_text(graph, value)}{called}")
     lines.append("outputs " + " ".join(f"n{value}" for value in graph.outputs))
     return "\n".join(lines)
 
 
-def _graph_node(graph: Graph, value: int, node: Node) -> str:
+def node_text(graph: Graph, value: int) -> str:
+    """A node with its reads and its axes: ``n0[i,k] * n1[k,j]   for i j k``."""
+    node: Node = graph.nodes[value]
     match node:
         case Input():
             return f"input {graph.input_name(value)}"

@@ -20,6 +20,11 @@ COMMANDS = {
         "Run the examples in the comments of files",
     ),
     "grad": ("ilang.icli.commands.grad", "Print the gradient of a program, as a program"),
+    "graph": (
+        "ilang.icli.commands.graph",
+        "Show the data flow of a program, as text or as a picture",
+    ),
+    "diff": ("ilang.icli.commands.diff", "Compare two programs, or one under two schedules"),
     "tune": ("ilang.icli.commands.tune", "Time schedules, and print the fastest one"),
     "repl": ("ilang.icli.commands.repl", "Run programs line by line"),
     "fmt": ("ilang.icli.commands.fmt", "Format a file"),

@@ -113,6 +113,30 @@ OPTIONS: dict[str, dict[str, Sequence[str]]] = {
         "--emit": ("shapes", "loops", "c", "cuda", *stages_of(MACHINES["c"])),
         "--json": FLAG,
     },
+    "graph": {
+        "--def": ("main", "net"),
+        "--shape": ("3x4", "x=4|3", "."),
+        "--config": ("n=2",),
+        "--target": ("c", "cuda", "none"),
+        "--emit": ("graph", "shapes", "schedule", "loops"),
+        "--format": ("text", "svg", "mermaid", "dot", "png"),
+        "-o": ("flow.svg", "flow.mmd", "flow.dot", "flow.txt", "flow.png", "x.npy"),
+        "--ascii": FLAG,
+        "--json": FLAG,
+    },
+    "diff": {
+        "--def": ("main", "net"),
+        "--shape": ("3x4", "x=4|3", "."),
+        "--config": ("n=2",),
+        "--target": ("c", "cuda", "none"),
+        "--to-def": ("main", "net"),
+        "--to-shape": ("4x5", "x=5|3", "."),
+        "--to-target": ("cuda", "none"),
+        "--unscheduled": FLAG,
+        "--schedule": FLAG,
+        "--emit": ("formula", "work", "graph", "loops", "c", "cuda", "none"),
+        "--json": FLAG,
+    },
     "tune": {
         "--def": ("main",),
         "--shape": ("3x4", "."),
@@ -154,6 +178,12 @@ TOGETHER: dict[str, Sequence[Sequence[str]]] = {
     ),
     "build": (["--target", "cuda", "--prefix", "my"], ["--def", "net", "--shape", "x=4|3"]),
     "test": (["--target", "cuda", "--emulate"], ["--update", "--json"]),
+    "graph": (["--def", "net", "--shape", "x=4|3", "--format", "svg"], ["--target", "cuda"]),
+    "diff": (
+        ["--unscheduled", "--emit", "loops"],
+        ["--def", "net", "--shape", "x=4|3", "--to-shape", "x=5|3"],
+        ["--unscheduled", "--to-target", "cuda", "--json"],
+    ),
     "grad": (["--json", "--values"], ["--check", "--wrt", "in0"]),
 }
 """Options that mean something together alone."""

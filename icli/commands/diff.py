@@ -1,0 +1,207 @@
+"""``i diff``: what differs between two programs, or between one program and itself under other options."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ilang.core.diagnostic import CommandError, Error
+from ilang.core.machine import MACHINES
+from ilang.core.pipeline import FINAL, GRADIENTS, STAGES, stages_of
+from ilang.core.record import replace
+from ilang.core.steps import RENAMED
+from ilang.icli.command import CONFIG, JSON, SHAPE, Command, CommandOperand, Option, Request
+from ilang.icli.screen import Screen
+from ilang.icli.staged import StagedProgram, staged_programs
+
+if TYPE_CHECKING:
+    from ilang.core.explain.explanation import Explanation
+    from ilang.core.ir.shaped import Shaped
+
+SAME, DIFFERENT, TROUBLE = 0, 1, 2
+"""The statuses, those of ``diff``."""
+PARTS = {"formula": "formula", "work": "work", "nests": "schedule"}
+"""The parts that are compared beside stages; ``nests`` is the schedule as ``i explain --schedule`` prints it."""
+EMITTED = ("formula", "work", *(s for s in STAGES if s not in ("expanded", "extents")), *MACHINES)
+Difference = tuple[str, str, list[str]]
+"""A part that differs: the definition, the stage, and lines as ``diff -u`` writes them."""
+OF_B = {"--to-def": "--def", "--to-shape": "--shape", "--to-target": "--target"}
+"""Options of the second program, and those that they stand for."""
+
+
+def run(request: Request, screen: Screen) -> int:
+    """Print what differs; 0 where nothing does."""
+    try:
+        stage = "nests" if request.has("--schedule") else request.one("--emit")
+        differences = tuple(_differences(*_sides(request), stage))
+    except Error as error:
+        screen.complain(error)
+        return TROUBLE
+    if screen.json:
+        names = ("definition", "stage", "lines")
+        rows = [dict(zip(names, each, strict=True)) for each in differences]
+        screen.write_json({"same": not rows, "differences": rows})
+        return DIFFERENT if rows else SAME
+    colored = screen.colored(sys.stdout)
+    for _, _, lines in differences:
+        screen.write("".join(f"{_painted(line) if colored else line}\n" for line in lines))
+    return DIFFERENT if differences else SAME
+
+
+class _Side:
+    """One of the two programs: what it is called, its definitions, its target, whether schedules are left out."""
+
+    def __init__(self, title: str, argument: str, request: Request, unscheduled: bool) -> None:
+        self.title = title
+        self.programs = staged_programs(argument, request)
+        self.target = request.one("--target") or "c"
+        self.unscheduled = unscheduled
+
+    def texts(self, program: StagedProgram, name: str, stage: str | None) -> dict[str, str]:
+        """The texts that are compared of a program under a name: that of a stage, or of each part."""
+        from ilang.core import pipeline
+
+        machine = MACHINES[self.target]
+        if stage == "graph":
+            return {stage: pipeline.graph_text(program.graph())}
+        shaped = replace(program.shaped(), name=name)
+        if self.unscheduled:
+            shaped = _unscheduled(shaped)
+        if stage is None or stage in PARTS:
+            parts = _parts(pipeline.explain_shaped(program.graph(), shaped, machine=machine))
+            if stage is not None:
+                return {PARTS[stage]: parts[PARTS[stage]]}
+            return {**parts, "code": _code(shaped, self.target)}
+        if stage in MACHINES:
+            return {stage: _code(shaped, stage)}
+        if stage not in stages_of(machine):
+            message = f"--target {self.target} has no stage {stage}"
+            raise CommandError("E0804", message, help="`i explain --help` lists the stages")
+        return {stage: pipeline.shaped_stage_text(shaped, stage, machine)}
+
+
+def _sides(request: Request) -> tuple[_Side, _Side]:
+    """The two programs.
+
+    Raises: CommandError E0805 (one program, and no option of the other one), and what is wrong with each.
+    """
+    first, second = (*request.operands, request.operands[0])[:2]
+    values = dict(request.values)
+    changed = {OF_B[name]: values.pop(name) for name in OF_B if name in values}
+    unscheduled = request.has("--unscheduled")
+    if len(request.operands) == 1 and not changed and not unscheduled:
+        message = "i diff compares two programs, and there is one"
+        options = "--unscheduled, --to-shape, --to-target, --to-def"
+        raise CommandError("E0805", message, help=f"name another one, or how it differs: {options}")
+    other = Request(request.operands, {**values, **changed}, request.plain)
+    titles = [first, second] if first != second else [f"{first} (first)", f"{first} (second)"]
+    return (
+        _Side(titles[0], first, request, False),
+        _Side(titles[1], second, other, unscheduled),
+    )
+
+
+def _differences(before: _Side, after: _Side, stage: str | None) -> Iterator[Difference]:
+    """The parts that differ: of the only program of each side, else of those that have the same name."""
+    pairs = [(before.programs[0], after.programs[0])]
+    if max(len(before.programs), len(after.programs)) > 1:
+        old, new = ({each.name: each for each in side.programs} for side in (before, after))
+        pairs = [(old[name], new[name]) for name in old if name in new]
+        alone = [(before, name) for name in old if name not in new]
+        alone += [(after, name) for name in new if name not in old]
+        for side, name in alone:
+            yield name, "", [f"Only in {side.title}: {name}"]
+    several = len(pairs) > 1
+    for first, second in pairs:
+        texts = before.texts(first, first.name, stage), after.texts(second, first.name, stage)
+        for part in texts[0]:
+            words = [first.name, part] if several else [part]
+            names = [" ".join((side.title, *words)) for side in (before, after)]
+            lines = _unified(texts[0][part], texts[1][part], *names)
+            if lines:
+                yield first.name, part, lines
+
+
+def _parts(page: Explanation) -> dict[str, str]:
+    """The parts of a page that are compared."""
+    from ilang.core.explain.page import cost_text, port_cells, schedule_text, table
+
+    return {
+        "formula": table([(each.text, each.definition) for each in page.meaning.formulas]),
+        "shapes": table([port_cells(port) for port in (*page.inputs, *page.outputs)]),
+        "work": cost_text(page.cost),
+        "schedule": schedule_text(page),
+        FINAL: page.loops,
+    }
+
+
+def _unscheduled(shaped: Shaped) -> Shaped:
+    """A program without the schedules that are written in it."""
+    from ilang.core.ir.schedule import unscheduled
+    from ilang.core.ir.shaped import Assignment
+
+    nodes = [
+        replace(node, schedule=None, text=unscheduled(node))
+        if isinstance(node, Assignment)
+        else node
+        for node in shaped.nodes
+    ]
+    return replace(shaped, nodes=tuple(nodes))
+
+
+def _code(shaped: Shaped, target: str) -> str:
+    from ilang.codegen.runtime.target import source_of
+
+    return source_of(shaped, target)
+
+
+def _unified(before: str, after: str, old_name: str, new_name: str) -> list[str]:
+    """The difference of two texts as ``diff -u`` writes it; nothing where they are equal."""
+    from difflib import unified_diff
+
+    old, new = (text.rstrip("\n").split("\n") for text in (before, after))
+    return list(unified_diff(old, new, old_name, new_name, lineterm=""))
+
+
+def _painted(line: str) -> str:
+    """A line of a difference with the codes that color it."""
+    if line.startswith(("---", "+++")):
+        return f"\x1b[1m{line}\x1b[0m"
+    code = {"-": "31", "+": "32", "@": "36"}.get(line[:1])
+    return line if code is None else f"\x1b[{code}m{line}\x1b[0m"
+
+
+COMMAND = Command(
+    "diff",
+    "Compare two programs: formula, shapes, work, schedule, loops, and C or CUDA.",
+    run,
+    (
+        CommandOperand("program", "A", "program"),
+        CommandOperand("other", "B", "program", required=False),
+    ),
+    (
+        Option(("--def",), "NAME", "Compare this definition of both files", "definition"),
+        SHAPE,
+        CONFIG,
+        Option(("--target",), "TARGET", "The machine to compile for", tuple(MACHINES)),
+        Option(("--to-def",), "NAME", "The definition of B", "definition"),
+        Option(("--to-shape",), "SHAPES", "Shapes of the inputs of B", many=True),
+        Option(("--to-target",), "TARGET", "The machine to compile B for", tuple(MACHINES)),
+        Option(("--unscheduled",), None, "Leave out the schedules that are written in B"),
+        Option(("--schedule",), None, "Compare the schedules alone, as they are written"),
+        Option(
+            ("--emit",),
+            "STAGE",
+            "Compare one stage alone",
+            tuple(dict.fromkeys((*EMITTED, GRADIENTS.stage))),
+            renamed=RENAMED,
+        ),
+        JSON,
+    ),
+    "Without B, A is compared with itself under the options of B. The exit status is that of"
+    " `diff`: 0 nothing differs, 1 something does, 2 trouble.\n\n"
+    "\b\nExamples:\n  i diff old.i new.i\n"
+    "  i diff samples/20_schedule.i --unscheduled --emit loops\n"
+    "  i diff softmax --shape 8x8 --to-shape 8x4096",
+)
