@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ilang.core.ops import BY_NUMPY, REDUCING
 from ilang.core.record import record
 
 Kind = Literal["id", "reduce", "elementwise", "dot", "preserve", "argument", "get", "set", "map"]
@@ -31,26 +32,30 @@ class EinxOp:
     apart: bool = False
 
 
-_REDUCTIONS = {"sum": "+", "prod": "*", "max": ">", "min": "<", "any": "||", "all": "&&"}
+_MEANS = {
+    **BY_NUMPY,
+    "true_divide": "div",
+    **{op.numpy: op.symbol for op in REDUCING.values() if op.numpy},
+}
+"""Primitives, and operators of reductions, by NumPy's names."""
+_REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")
 _BODIES = ("mean", "var", "std", "count_nonzero", "logsumexp")
-_MANY = {
-    "add": "add", "multiply": "mul", "logical_and": "and", "logical_or": "or",
-    "maximum": "max", "minimum": "min", "logaddexp": "logaddexp",
-}  # fmt: skip
-_TWO = {
-    "subtract": "sub", "divide": "div", "floor_divide": "floor_divide", "true_divide": "div", "less": "lt",
-    "less_equal": "lte", "greater": "gt", "greater_equal": "gte", "equal": "eq", "not_equal": "neq",
-}  # fmt: skip
+_MANY = ("add", "multiply", "logical_and", "logical_or", "maximum", "minimum")
+_TWO = (
+    *("subtract", "divide", "floor_divide", "true_divide", "less", "less_equal"),
+    *("greater", "greater_equal", "equal", "not_equal"),
+)
 
 EINX_OPS: dict[str, EinxOp] = {
     op.name: op
     for op in (
         EinxOp("id", "id", "copy"),
         EinxOp("rearrange", "id", "copy"),
-        *(EinxOp(n, "reduce", acc, 1, ("keepdims",)) for n, acc in _REDUCTIONS.items()),
+        *(EinxOp(name, "reduce", _MEANS[name], 1, ("keepdims",)) for name in _REDUCTIONS),
         *(EinxOp(name, "reduce", name, 1, ("keepdims",)) for name in _BODIES),
-        *(EinxOp(name, "elementwise", scalar) for name, scalar in _MANY.items()),
-        *(EinxOp(name, "elementwise", scalar, 2) for name, scalar in _TWO.items()),
+        *(EinxOp(name, "elementwise", _MEANS[name]) for name in _MANY),
+        EinxOp("logaddexp", "elementwise", "logaddexp"),
+        *(EinxOp(name, "elementwise", _MEANS[name], 2) for name in _TWO),
         EinxOp("where", "elementwise", "where", 3),
         EinxOp("dot", "dot", "mul"),
         EinxOp("softmax", "preserve", "softmax", 1),

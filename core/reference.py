@@ -7,6 +7,7 @@ is applied to those, the reduced axes are folded with the operator's own ufunc. 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ilang.core.dtype import FLOATS, INTEGER_ENDS
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
 from ilang.core.ir.shaped import Assignment, Shaped, View
-from ilang.core.ops import OPS
+from ilang.core.ops import OPS, PRIMITIVES, Primitive
 
 Array = npt.NDArray[Any]
 
@@ -65,41 +66,25 @@ class Extreme:
 
 MOST_DIMENSIONS = 64
 """Dimensions of an array of NumPy at most."""
-MEANING: dict[str, Callable[..., Any]] = {
-    "copy": lambda x: x,
-    "add": np.add,
-    "mul": np.multiply,
-    "sub": np.subtract,
-    "neg": np.negative,
-    "div": np.divide,
-    "floor_divide": np.floor_divide,
-    "recip": lambda x: np.divide(x.dtype.type(1), x),
+SPECIAL: dict[str, Callable[..., Any]] = {
     "max": Extreme(np.maximum, 0.0),
     "min": Extreme(np.minimum, -0.0),
-    "pow": np.power,
-    "exp": np.exp,
-    "sqrt": np.sqrt,
-    "square": np.square,
     "tf32": lambda x: _rounded(x, 11),
     "bf16": lambda x: _rounded(x, 8, to_even=True),
-    "log": lambda base, x: np.divide(np.log(x), np.log(base)),
-    "ln": np.log,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tanh": np.tanh,
-    "where": lambda test, x, y: np.where(np.not_equal(test, 0), x, y),
-    "gt": np.greater,
-    "gte": np.greater_equal,
-    "lt": np.less,
-    "lte": np.less_equal,
-    "eq": np.equal,
-    "neq": np.not_equal,
-    "and": np.logical_and,
-    "or": np.logical_or,
-    "xor": np.logical_xor,
-    "not": np.logical_not,
     "truth": lambda x: np.not_equal(x, 0),
 }
+"""Primitives of which NumPy has no function, or another one."""
+
+
+def _meaning(primitive: Primitive) -> Callable[..., Any]:
+    """A primitive as a function of arrays."""
+    if primitive.expansion is not None:
+        return partial(primitive.expansion, lambda name, *arrays: MEANING[name](*arrays))
+    return SPECIAL.get(primitive.name) or getattr(np, primitive.numpy)
+
+
+MEANING = {primitive.name: _meaning(primitive) for primitive in PRIMITIVES.values()}
+"""Every primitive as a function of arrays."""
 
 
 def _rounded(x: Array, bits: int, *, to_even: bool = False) -> Array:

@@ -10,6 +10,7 @@ import ast
 import math
 from collections.abc import Mapping, Sequence
 
+from ilang.core.ops import OPS, PRIMITIVES, REDUCING
 from ilang.core.record import record
 
 Shape = tuple[int, ...]
@@ -23,18 +24,16 @@ OPERATORS: dict[type, str] = {
 }  # fmt: skip
 UNARY = {"exp": "^", "log": "$", "ln": "$", "relu": ">", "neg": "-", "negative": "-"}
 REDUCTIONS = {
-    "sum": "+",
-    "prod": "*",
-    "max": ">",
+    **{op.numpy: op.symbol for op in REDUCING.values() if op.numpy},
     "amax": ">",
-    "min": "<",
     "amin": "<",
     "mean": "+",
 }
 BINARY = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "power": "^",
-    "maximum": ">", "minimum": "<",
-}  # fmt: skip
+    PRIMITIVES[op.binary].numpy: op.symbol
+    for op in OPS.values()
+    if op.binary is not None and PRIMITIVES[op.binary].numpy
+}
 PRODUCTS = ("dot", "matmul")
 FILLED = {"zeros": "0", "ones": "1"}
 RANDOM = ("rand", "random", "randn", "empty")

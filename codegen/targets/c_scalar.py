@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from ilang.codegen.targets.cfamily import HELPERS, INDENT, Spelling, combined
+from ilang.codegen.targets.cfamily import INDENT, Spelling, combined
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.kernel import Change, Define, HorizontalReduction, Store
+from ilang.core.ops import PRIMITIVES
 
 Simple = Define | Change | HorizontalReduction | Store
 """Statements that have no statements in them."""
@@ -46,7 +47,7 @@ def _horizontal(s: HorizontalReduction, spelling: Spelling, indent: str) -> Iter
         yield f"{indent}{name}[0] = {s.primitive}_lanes_{s.dtype}({name}, {s.lanes});"
         return
     halves = [str(s.lanes >> n) for n in range(1, s.lanes.bit_length())]
-    looped = s.primitive in HELPERS
+    looped = not PRIMITIVES[s.primitive].c
     if looped:
         yield f"{indent}for (int half = {halves[0]}; half > 0; half /= 2) {{"
     for half in ["half"] if looped else halves:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.identifiers import identifier
@@ -21,6 +22,7 @@ from ilang.core.ir.scalar import (
     Select,
     reads_both,
 )
+from ilang.core.ops import PRIMITIVES
 
 C_TYPES = {
     "f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t",
@@ -266,15 +268,16 @@ class Spelling:
             other = self._placed(change, ordered)
             return f"{target} = {ordered}_{ORDERED[value.dtype or '']}({target}, {other});"
         if value.primitive in ("add", "mul"):
-            sign = OPERATORS[value.primitive]
+            sign = PRIMITIVES[value.primitive].c
             if value.dtype in FLOATS:
                 return f"{target} {sign}= {self.expression(change)};"
             if isinstance(old, Load) and not self.program.buffers[old.buffer].wrapping:
                 target = f"*({UNSIGNED[value.dtype or '']} *)&{target}"
             return f"{target} {sign}= {self._unsigned(change)};"
-        if value.primitive in BITWISE and old.dtype == "bool":
+        row = PRIMITIVES[value.primitive]
+        if row.kind == "logic" and old.dtype == "bool":
             word = self.expression(change) if change.dtype == "bool" else self._truth(change)
-            return f"{target} {BITWISE[value.primitive]}= {word};"
+            return f"{target} {row.c}= {word};"
         return f"{target} = {self.value(value)};"
 
     def _place(self, scalar: Scalar) -> str:
@@ -355,9 +358,7 @@ class Spelling:
         )
         whole = whole or (isinstance(scalar, Position) and text.isidentifier())
         whole = whole or (isinstance(scalar, Convert) and text.startswith("("))
-        called = (
-            isinstance(scalar, Apply) and scalar.primitive in CALLS and not _is_operator(scalar)
-        )
+        called = isinstance(scalar, Apply) and scalar.primitive in CALLS
         return text if (whole and not text.startswith("-")) or called else f"({text})"
 
     def _convert(self, scalar: Convert) -> str:
@@ -381,36 +382,33 @@ class Spelling:
 
     def _apply(self, scalar: Apply) -> str:
         assert scalar.dtype is not None
+        row = PRIMITIVES[scalar.primitive]
         if _is_operator(scalar):
-            compared, (first, second) = scalar.primitive in SAME, scalar.arguments
+            compared, (first, second) = row.kind == "compare", scalar.arguments
             left, right = (
                 self._compared(a, b) if compared else self._atom(a)
                 for a, b in ((first, second), (second, first))
             )
             if left == right and compared and scalar.arguments[0].dtype not in FLOATS:
-                return SAME[scalar.primitive]  # compilers warn about comparing a thing with itself
-            return f"{left} {OPERATORS[scalar.primitive]} {right}"
+                # compilers warn about comparing a thing with itself; it is no float, and so no NaN
+                return str(int(row.python(0, 0))) if row.python else ""
+            return f"{left} {row.c} {right}"
         if scalar.primitive in WRAPPING and scalar.dtype in INTEGERS:
             return self._wrapping(scalar)
-        if scalar.primitive in LOGIC:
+        if row.kind == "logic":
             return self._logic(scalar)
-        if scalar.primitive == "neg":
-            return f"-{self._atom(scalar.arguments[0])}"
-        if scalar.primitive == "recip":
-            return f"{literal(1.0, scalar.dtype)} / {self._atom(scalar.arguments[0])}"
+        if row.expansion is not None:
+            return self._apply(row.expansion(partial(_of_type, scalar.dtype), *scalar.arguments))
+        if row.arity == 1 and row.c:
+            return f"{row.c}{self._atom(scalar.arguments[0])}"
         if scalar.primitive == "where":
             test, yes, no = scalar.arguments
             if reads_both(scalar):
                 words = [self._truth(test), self.expression(yes), self.expression(no)]
                 return f"where_{scalar.dtype}({', '.join(words)})"
             return f"{self._truth(test)} ? {self._atom(yes)} : {self._atom(no)}"
-        words = [self.expression(a) for a in scalar.arguments]
-        name = mathlib.name_of(scalar.primitive, scalar.dtype)
-        if scalar.primitive == "log":
-            return f"{name}({words[1]}) / {name}({words[0]})"
-        if name is None and scalar.primitive in LIBM:
-            name = LIBM[scalar.primitive][scalar.dtype]
-        return f"{name or f'{scalar.primitive}_{scalar.dtype}'}({', '.join(words)})"
+        given = ", ".join(self.expression(a) for a in scalar.arguments)
+        return f"{mathlib.name_of(scalar.primitive, scalar.dtype)}({given})"
 
     def _wrapping(self, scalar: Apply) -> str:
         """Integer arithmetic that wraps: done on unsigned values, where C defines it."""
@@ -419,23 +417,13 @@ class Spelling:
         words = [self._unsigned(a) for a in scalar.arguments]
         if scalar.primitive == "neg":
             words.insert(0, f"({unsigned})0")
-        sign = {"add": "+", "sub": "-", "mul": "*", "neg": "-"}[scalar.primitive]
-        return f"({C_TYPES[scalar.dtype]})({words[0]} {sign} {words[1]})"
+        return f"({C_TYPES[scalar.dtype]})({words[0]} {PRIMITIVES[scalar.primitive].c} {words[1]})"
 
     def _logic(self, scalar: Apply) -> str:
         """Logic of truth values, each 0 or 1. Both sides are computed: see ``where_f32`` in ``headers/numbers.h``."""
         words = [self._truth(a) for a in scalar.arguments]
-        match scalar.primitive:
-            case "and":
-                return f"{words[0]} & {words[1]}"
-            case "or":
-                return f"{words[0]} | {words[1]}"
-            case "xor":
-                return f"{words[0]} != {words[1]}"
-            case "not":
-                return f"!{words[0]}"
-            case _:
-                return words[0]
+        sign = "!=" if scalar.primitive == "xor" else PRIMITIVES[scalar.primitive].c
+        return f" {sign} ".join(words) if len(words) == 2 else f"{sign}{words[0]}"
 
     def _truth(self, scalar: Scalar) -> str:
         """0 or 1: whether a value differs from 0; NaN does."""
@@ -460,32 +448,30 @@ class InLane(Spelling):
 
 def combined(primitive: str, dtype: str, target: str, other: str) -> str:
     """The statement that combines two variables into the first: kept unsigned where they are integers that wrap."""
-    if dtype == "bool":
-        return f"{target} {BITWISE[primitive]}= {other};"
-    if primitive in HELPERS:
-        return f"{target} = {primitive}_{dtype}({target}, {other});"
-    return f"{target} {OPERATORS[primitive]}= {other};"
+    sign = PRIMITIVES[primitive].c
+    if sign:
+        return f"{target} {sign}= {other};"
+    return f"{target} = {primitive}_{dtype}({target}, {other});"
 
 
-OPERATORS = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/",
-    "gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "eq": "==", "neq": "!=",
-}  # fmt: skip
-SAME = {"gt": "0", "gte": "1", "lt": "0", "lte": "1", "eq": "1", "neq": "0"}
-"""Comparisons of a value that is no float, and so no NaN, with itself."""
-WRAPPING = frozenset({"add", "sub", "mul", "neg"})
-BITWISE = {"and": "&", "or": "|", "xor": "^"}
-"""Logic on two truth values, each 0 or 1."""
-LOGIC = frozenset({"and", "or", "xor", "not", "truth"})
-LIBM = {
-    "pow": {"f64": "pow"},
-    "sqrt": {"f32": "sqrtf", "f64": "sqrt"},
-    "sin": {"f64": "sin"},
-    "cos": {"f64": "cos"},
-}
-"""Functions taken from the C library; ``mathlib`` has the others."""
-HELPERS = frozenset({"max", "min", "square", "tf32", "bf16", "floor_divide"})
-CALLS = HELPERS | LIBM.keys() | {"exp", "ln", "tanh"}
+def _of_type(dtype: str, primitive: str, *arguments: Scalar | float) -> Apply:
+    """A primitive of scalars and numbers of a type."""
+    return Apply(
+        primitive,
+        tuple(
+            Constant(each, dtype) if isinstance(each, int | float) else each for each in arguments
+        ),
+        dtype,
+    )
+
+
+WRAPPING = frozenset(p.name for p in PRIMITIVES.values() if p.kind == "arithmetic" and p.c)
+"""Arithmetic that wraps in integers."""
+CALLS = frozenset(
+    p.name
+    for p in PRIMITIVES.values()
+    if not p.c and p.expansion is None and p.kind in ("arithmetic", "float")
+)
 """Primitives spelled as a call."""
 
 
@@ -497,8 +483,11 @@ GCC writes each of them out else, which is a sixth of the time that a program of
 
 
 def _is_operator(scalar: Apply) -> bool:
+    row = PRIMITIVES[scalar.primitive]
     return (
-        scalar.primitive in OPERATORS
+        row.c != ""
+        and row.arity == 2
+        and row.kind != "logic"
         and not (scalar.primitive in WRAPPING and scalar.dtype in INTEGERS)
         and not _keeps_the_sign_of_zero(scalar)
     )

@@ -13,9 +13,11 @@ No sum there is meant to be reassociated: adding and taking away 1.5 * 2^23 roun
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 
 from ilang.codegen.targets.library import header, linked
+from ilang.core.dtype import FLOATS
 
 HEADER = "elementary.h"
 FUNCTIONS = {
@@ -27,10 +29,18 @@ FUNCTIONS = {
 """The text of each function."""
 
 
-def name_of(primitive: str, dtype: str) -> str | None:
-    """The function here that computes a primitive, or None: then it is libm's, or no function at all."""
-    name = f"{'ln' if primitive == 'log' else primitive}_{dtype}"
-    return name if name in FUNCTIONS else None
+def name_of(primitive: str, dtype: str) -> str:
+    """The function that computes a primitive: one of our headers, or else of the C library."""
+    name = f"{primitive}_{dtype}"
+    if dtype not in FLOATS or name in FUNCTIONS or f"{name}(" in _numbers():
+        return name
+    return f"{primitive}f" if dtype == "f32" else primitive
+
+
+@functools.cache
+def _numbers() -> frozenset[str]:
+    """The names of the functions of numbers that have no elementary function inside."""
+    return frozenset(name for part in header("numbers.h") for name in part.names)
 
 
 def definitions(names: Iterable[str]) -> Iterator[str]:

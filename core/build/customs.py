@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.build.primitives import BETWEEN, ELEMENTWISE, FOLDS, joined
 from ilang.core.build.values import NumberTensor, Ruled, Stored, Tensor
 from ilang.core.diagnostic import MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.operation import Einsum, Logic
+from ilang.core.ir.primitives import BETWEEN, ELEMENTWISE, FOLDS, joined
 from ilang.core.ir.scalar import Apply, Operand, Scalar
 from ilang.core.ir.spec import Spec
 from ilang.core.notation.einsum.specification import parse_spec
+from ilang.core.ops import OPS
 from ilang.core.record import replace
 from ilang.core.source import Source
 
@@ -134,7 +135,8 @@ class _Slots:
             return
         before = self.values.get(name)
         if each.fresh or before is None:
-            neutral = FOLDS[each.accumulator][2] if each.fresh else 0.0
+            fold = OPS[FOLDS[each.accumulator][1] or "*"]
+            neutral = (fold.identity or 0.0) if each.fresh else 0.0
             if each.accumulator in ("+", "||") and neutral == 0.0:
                 self._keep(name, comes)
                 return

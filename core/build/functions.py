@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from ilang.core.build.callers import Callers
-from ilang.core.build.primitives import ELEMENTWISE, INFIX
 from ilang.core.build.settings import (
     Around,
     Configuration,
@@ -38,7 +37,7 @@ from ilang.core.diagnostic import Label, MeaningError, counted
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Einsum, Logic, Slice
-from ilang.core.ir.primitives import ALONG, PRIMITIVES
+from ilang.core.ir.primitives import ALONG, ELEMENTWISE, INFIX, PRIMITIVES
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, minus
 from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import Schedule

@@ -18,7 +18,6 @@ from ilang.core.build.flow import feeding, is_source, read_back, read_back_by
 from ilang.core.build.functions import Functions
 from ilang.core.build.logics import drops, has_places, logic_of
 from ilang.core.build.merging import RANKS, Merged, Merges, is_sum_over_ranks
-from ilang.core.build.primitives import FOLDS, joined
 from ilang.core.build.settings import Evaluation, Meaning, Setting
 from ilang.core.build.tensor import Rows
 from ilang.core.build.values import Computed, NumberTensor, Output, Owner, Ruled, Stored, Tensor
@@ -26,6 +25,7 @@ from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph, operands
 from ilang.core.ir.operation import Einsum, Logic
+from ilang.core.ir.primitives import FOLDS, joined
 from ilang.core.ir.scalar import Apply, Constant, Operand
 from ilang.core.record import record
 from ilang.core.source import Span

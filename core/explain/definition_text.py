@@ -28,7 +28,7 @@ from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Sc
 from ilang.core.ir.schedule import Nest, schedule_text
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped
 from ilang.core.names import Names
-from ilang.core.ops import OPS
+from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import record, replace
 
 BINARY = {op.binary: op.symbol for op in OPS.values() if op.binary is not None}
@@ -37,8 +37,6 @@ UNARY = {
     for op in OPS.values()
     if op.unary not in ("copy", op.binary) and op.unary_left is None and op.unary_right is None
 }
-POWERS = {"sqrt": 0.5, "square": 2.0}
-"""Primitives that are powers by a number, beside those that have an operator."""
 
 LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 LETTER = re.compile("[a-z]")
@@ -284,8 +282,9 @@ def _operator(scalar: Apply) -> tuple[str, tuple[Scalar, ...]]:
         return BINARY[scalar.primitive], scalar.arguments[is_unary:]
     if len(scalar.arguments) == 1 and scalar.primitive in UNARY:
         return UNARY[scalar.primitive], scalar.arguments
-    if scalar.primitive in POWERS:
-        return "^", (*scalar.arguments, Constant(POWERS[scalar.primitive], scalar.dtype))
+    power = PRIMITIVES[scalar.primitive].power
+    if power is not None:
+        return "^", (*scalar.arguments, Constant(power, scalar.dtype))
     raise _Unwritten
 
 
@@ -328,7 +327,8 @@ def _untyped(scalar: Scalar) -> Scalar:
         case Apply():
             is_written = scalar.primitive in BINARY
             arguments = scalar.arguments if is_written else _operator(scalar)[1]
-            primitive = "pow" if scalar.primitive in POWERS else scalar.primitive
+            is_power = len(scalar.arguments) < len(arguments)
+            primitive = "pow" if is_power else scalar.primitive
             return Apply(primitive, tuple(map(_untyped, arguments)))
         case _:
             return scalar

@@ -10,12 +10,7 @@ from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.scalar import Apply, Constant, Convert, Scalar
 from ilang.core.ir.shaped import Size
 from ilang.core.matrix_unit import rounded_to
-
-INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^",
-    "gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "eq": "==", "neq": "!=",
-    "and": "and", "or": "or", "xor": "xor",
-}  # fmt: skip
+from ilang.core.ops import PRIMITIVES
 
 
 def of_unit(scalar: Scalar) -> str:
@@ -95,8 +90,9 @@ def scalar_text(scalar: Scalar, leaf: Callable[[Scalar], str], top: bool = True)
             return f"{scalar.dtype}({scalar_text(scalar.argument, leaf)})"
         case Apply():
             words = [scalar_text(a, leaf, top=False) for a in scalar.arguments]
-            if scalar.primitive in INFIX:
-                text = f" {INFIX[scalar.primitive]} ".join(words)
+            sign = PRIMITIVES[scalar.primitive].sign
+            if sign:
+                text = f" {sign} ".join(words)
                 return text if top else f"({text})"
             inner = ", ".join(scalar_text(a, leaf) for a in scalar.arguments)
             if scalar.primitive == "neg":

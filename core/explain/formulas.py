@@ -15,7 +15,6 @@ from ilang.core.calculus.affine import Affine, Within, variables_of
 from ilang.core.explain.expression import affine_terms, affine_text, size_text, written_names
 from ilang.core.explain.piece import (
     ATOM,
-    FOLDS,
     PRODUCT,
     Piece,
     position_piece,
@@ -25,7 +24,7 @@ from ilang.core.explain.piece import (
 from ilang.core.ir.scalar import Apply, Convert, Operand, Position, Scalar
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped, View
 from ilang.core.names import Names
-from ilang.core.ops import ARGUMENTS
+from ilang.core.ops import ARGUMENTS, OPS, PRIMITIVES
 from ilang.core.record import record, replace
 from ilang.core.walks import reached
 
@@ -37,15 +36,6 @@ CUT = 2000
 """Characters of a formula that are shown, at most."""
 LONGEST = 72
 """Characters of a formula; a longer one is divided where it reads another value."""
-DESCRIBED = {
-    "+": "total", "*": "product", ">": "top", "<": "least", "&&": "every", "||": "some", "^^": "parity",
-    "copy": "values", "add": "sum", "sub": "difference", "mul": "product", "div": "quotient", "recip": "quotient",
-    "floor_divide": "quotient", "neg": "negative", "max": "largest", "min": "smallest", "pow": "power", "exp": "exps",
-    "sqrt": "root", "square": "square", "ln": "logs", "log": "logs", "sin": "sines", "cos": "cosines",
-    "tanh": "tangents", "where": "choice",
-    **dict.fromkeys(("gt", "gte", "lt", "lte", "eq", "neq", "and", "or", "xor", "not", "truth"), "holds"),
-}  # fmt: skip
-"""A word for a value that no text names, by what its formula ends in."""
 ASCII = {"Σ": "sum", "Π": "prod", "·": "*", "−": "-", "×": "x"}
 """Characters of formulas, and what stands for them where only ASCII may."""
 
@@ -187,12 +177,12 @@ class Formulas:
             return f"{self._called(node.value)}_view"
         assert isinstance(node, Assignment)
         if node.acc is not None:
-            return DESCRIBED[node.acc]
+            return OPS[node.acc].word
         scalar = node.scalar
         while isinstance(scalar, Convert):
             scalar = scalar.argument
         if isinstance(scalar, Apply):
-            return DESCRIBED.get(scalar.primitive, scalar.primitive)
+            return PRIMITIVES[scalar.primitive].word
         return "values"
 
     # -- values ------------------------------------------------------------------------------------------------------
@@ -335,7 +325,7 @@ class Formulas:
 
         How far an axis goes is a condition, too, unless it stands alone in an index, or its extent has its name.
         """
-        word = FOLDS[node.acc or "+"]
+        word = OPS[node.acc or "+"].letter
         around, self.along = self.along, {}
         if node.text[:2] in ARGUMENTS:  # the first read is what the position is of
             word = "argmax" if node.text.startswith(">") else "argmin"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
 from ilang.core.calculus.affine import Affine, Ceiling, Within, at_least_0, interval
-from ilang.core.explain.expression import INFIX, affine_text, scalar_text
+from ilang.core.explain.expression import affine_text, scalar_text
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import DeferredPacking, Outline, Prefetch, ThreadEstimate, Transpose
 from ilang.core.ir.gpu import (
@@ -35,6 +35,7 @@ from ilang.core.ir.scalar import (
     Select,
 )
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_DIMENSIONS, Role
+from ilang.core.ops import PRIMITIVES
 
 ONCE = ", rounded once"
 """Of a sum that takes a product."""
@@ -414,7 +415,7 @@ class KernelLoops:
         if isinstance(value, Apply) and len(value.arguments) == 2:
             left, right = value.arguments
             if self._leaf(left) == target and value.primitive in ("add", "mul"):
-                return f"{target} {INFIX[value.primitive]}= {self._scalar(right)}"
+                return f"{target} {PRIMITIVES[value.primitive].sign}= {self._scalar(right)}"
         return f"{target} = {self._scalar(value)}"
 
     def _conditions(self, within: Sequence[Within]) -> str:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import get_args
 
 from ilang.core.dtype import FLOATS
 from ilang.core.explain.expression import number_text
 from ilang.core.ir.scalar import Apply, Constant, Convert, Position, Scalar
+from ilang.core.ops import OPS, PRIMITIVES, REDUCING, Level, Primitive
 from ilang.core.record import record
 
-LOGIC, COMPARISON, SUM, PRODUCT, POWER, ATOM = range(6)
+LEVELS = {level: number for number, level in enumerate(get_args(Level))}
 """Levels of precedence of a piece of a formula, from the loosest to the tightest."""
-INFIX = {
-    "add": (" + ", SUM), "sub": (" − ", SUM), "mul": ("·", PRODUCT), "div": (" / ", PRODUCT), "pow": ("^", POWER),
-}  # fmt: skip
-COMPARED = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "eq": "==", "neq": "!="}
-JOINED = ("and", "or", "xor")
+LOGIC, COMPARISON, SUM, PRODUCT, POWER, ATOM = LEVELS.values()
 WIDENING = ("bool", "i32", "i64")
 """Types of which each holds what those before it hold; floats follow."""
-FOLDS = {"+": "Σ", "*": "Π", ">": "max", "<": "min", "&&": "all", "||": "any", "^^": "odd"}
-"""The word of an accumulator before the axes that it folds."""
 
 
 @record
@@ -33,6 +29,10 @@ class Piece:
     def within(self, level: int) -> str:
         """The text as an operand of an operator: in parentheses where it binds less tightly."""
         return self.text if level <= self.level else f"({self.text})"
+
+    def __format__(self, level: str) -> str:
+        """The text as an operand of an operator of a level, which may be left out."""
+        return self.within(LEVELS[level]) if level else self.text
 
 
 def scalar_piece(scalar: Scalar, leaf: Callable[[Scalar], Piece]) -> Piece:
@@ -79,10 +79,9 @@ def updated(acc: str, place: str, value: Piece) -> str:
         case "+" | "*":
             return f"{acc}= {value.text}"
         case ">" | "<":
-            return f"= {FOLDS[acc]}({place}, {value.text})"
+            return f"= {OPS[acc].letter}({place}, {value.text})"
         case _:
-            word = {"&&": "and", "||": "or"}.get(acc, "xor")
-            return f"= {place} {word} {value.within(COMPARISON)}"
+            return f"= {place} {OPS[acc].name} {value.within(COMPARISON)}"
 
 
 def _is_wider(dtype: str | None, source: str | None) -> bool:
@@ -105,39 +104,60 @@ def position_piece(terms: Sequence[tuple[int, str]]) -> Piece:
 
 def _applied(primitive: str, parts: Sequence[Piece]) -> Piece:
     """A primitive of pieces, in the usual notation."""
-    if primitive in ("copy", "tf32", "bf16"):  # as conversions, roundings of floats are not shown
+    row = PRIMITIVES[primitive]
+    if row.expansion is not None:
+        return row.expansion(_expanded, *parts)  # type: ignore[no-any-return]
+    if row.formula == "{}":
         return parts[0]
-    if primitive in INFIX:
-        return _infix(primitive, *parts)
-    if primitive in COMPARED:
-        both = (part.within(SUM) for part in parts)
-        return Piece(f" {COMPARED[primitive]} ".join(both), COMPARISON)
-    if primitive in JOINED:
-        return Piece(f" {primitive} ".join(part.within(COMPARISON) for part in parts), LOGIC)
-    return _called(primitive, parts)
+    match primitive, parts:
+        case "add", (first, second) if second.text.startswith("−") and second.level == SUM:
+            return Piece(f"{first.within(SUM)} − {second.text[1:]}", SUM)
+        case "mul", (first, second):
+            return _product(first, second)
+        case "where", (test, yes, no):
+            same = test.text.removesuffix(" == −inf")
+            if same != test.text and yes.text == f"{same} − {same}":  # infinity less infinity
+                parts = (test, Piece("nan", ATOM), no)
+        case _:
+            pass
+    if not row.formula:
+        return Piece(f"{primitive}({', '.join(part.text for part in parts)})", ATOM)
+    return Piece(row.formula.format(*_beside(row, parts)), LEVELS[row.level])
 
 
-def _infix(primitive: str, first: Piece, second: Piece) -> Piece:
-    """Two pieces with an operator of arithmetic between them; a number stands first in a product."""
-    sign, level = INFIX[primitive]
-    if primitive == "add" and second.text.startswith("−") and second.level == SUM:
-        return Piece(f"{first.within(SUM)} − {second.text[1:]}", SUM)
-    if primitive == "mul" and (_is_negative(first) or _is_negative(second)):
+def _expanded(primitive: str, *parts: Piece | int) -> Piece:
+    """A primitive of pieces and numbers."""
+    return _applied(primitive, [Piece(str(x), ATOM) if isinstance(x, int) else x for x in parts])
+
+
+def _beside(row: Primitive, parts: Sequence[Piece]) -> Sequence[Piece]:
+    """The operands of an operator: a reduction takes what follows for its own, and nothing that stands before it."""
+    if len(parts) != 2:
+        return parts
+    first, second = parts
+    if row.level == "product" and _is_fold(first):
+        first = Piece(f"({first.text})", ATOM)
+    return first, Piece(second.text, ATOM) if row.level == "product" and _is_fold(
+        second
+    ) else second
+
+
+def _product(first: Piece, second: Piece) -> Piece:
+    """Two pieces in a product; a number stands first, and a sign before it."""
+    if _is_negative(first) or _is_negative(second):
         number, other = (first, second) if _is_negative(first) else (second, first)
         if not _is_negative(other):
-            product = _infix("mul", Piece(number.text[1:], ATOM), other)
+            product = _product(Piece(number.text[1:], ATOM), other)
             return Piece(f"−{product.text}", SUM)
     numbers = [_is_number(part.text) for part in (first, second)]
-    turned = numbers == [False, True] or (_is_fold(first) and second.level == ATOM)
-    if primitive == "mul" and turned:
+    if numbers == [False, True] or (_is_fold(first) and second.level == ATOM):
         first, second = second, first
-    if primitive == "mul" and _is_number(first.text) and second.text.startswith("1 / "):
+    if _is_number(first.text) and second.text.startswith("1 / "):
         return Piece(f"{first.text}{second.text[1:]}", PRODUCT)
-    if primitive == "mul" and " / " in first.text and first.level == PRODUCT:
+    if " / " in first.text and first.level == PRODUCT:
         first = Piece(f"({first.text})", ATOM)
-    right = level + (primitive in ("sub", "div", "pow") and not _is_fold(second))
-    left = level + (primitive == "pow" or (level == PRODUCT and _is_fold(first)))
-    return Piece(f"{first.within(left)}{sign}{second.within(right)}", level)
+    row = PRIMITIVES["mul"]
+    return Piece(row.formula.format(*_beside(row, (first, second))), PRODUCT)
 
 
 def _is_negative(piece: Piece) -> bool:
@@ -149,35 +169,6 @@ def _is_number(text: str) -> bool:
     return re.fullmatch(r"[\d.]+(e[+-]?\d+)?", text) is not None
 
 
-def _called(primitive: str, parts: Sequence[Piece]) -> Piece:
-    """A function of pieces."""
-    texts = [part.text for part in parts]
-    match primitive:
-        case "neg":
-            return Piece(f"−{parts[0].within(PRODUCT)}", SUM)
-        case "recip":
-            return Piece(f"1 / {parts[0].within(POWER)}", PRODUCT)
-        case "square":
-            return Piece(f"{parts[0].within(ATOM)}²", POWER)
-        case "where":
-            same = texts[0].removesuffix(" == −inf")
-            if same != texts[0] and texts[1] == f"{same} − {same}":  # infinity less infinity
-                texts[1] = "nan"
-            return Piece(f"({texts[1]} if {texts[0]} else {texts[2]})", ATOM)
-        case "ln":
-            return Piece(f"log({texts[0]})", ATOM)
-        case "log":
-            return Piece(f"log({texts[1]}) / log({texts[0]})", PRODUCT)
-        case "not":
-            return Piece(f"not {parts[0].within(ATOM)}", COMPARISON)
-        case "truth":
-            return Piece(f"{parts[0].within(SUM)} != 0", COMPARISON)
-        case "floor_divide":
-            return Piece(f"{parts[0].within(PRODUCT)} // {parts[1].within(POWER)}", PRODUCT)
-        case _:
-            return Piece(f"{primitive}({', '.join(texts)})", ATOM)
-
-
 def _is_fold(piece: Piece) -> bool:
     """Whether a reduction stands in a product, and would take what follows for its own."""
-    return piece.level == PRODUCT and any(f"{word}_" in piece.text for word in FOLDS.values())
+    return piece.level == PRODUCT and any(f"{op.letter}_" in piece.text for op in REDUCING.values())

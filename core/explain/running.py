@@ -10,15 +10,7 @@ from collections.abc import Iterator, Mapping
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import For, HorizontalReduction, Kernel, Program, every
 from ilang.core.ir.schedule import Chunks, RegisterTile, Scheduled
-
-COMBINED = {
-    "add": "sums",
-    "mul": "products",
-    "max": "maxima",
-    "min": "minima",
-    **dict.fromkeys(("and", "or", "xor"), "truth values"),
-}
-"""The name of the results of each operator."""
+from ilang.core.ops import REDUCING
 
 
 def runs_as(scheduled: Scheduled, program: Program) -> str:
@@ -54,9 +46,9 @@ def _lanes(kernel: Kernel) -> Iterator[str]:
     """The results that lanes hold beside each other, by what combines them: sums, maxima."""
     most: dict[str, int] = {}
     for s in every(kernel.body, HorizontalReduction):
-        word = COMBINED[s.primitive]
+        word = REDUCING[s.primitive].many
         most[word] = max(s.lanes, most.get(word, 0))
-    ordered = dict.fromkeys(COMBINED[each.ordered] for each in kernel.locals if each.ordered)
+    ordered = dict.fromkeys(REDUCING[each.ordered].many for each in kernel.locals if each.ordered)
     words = [*ordered, *(f"{lanes} {word}" for word, lanes in most.items())]
     if words:
         yield f"{' and '.join(words)} in vectors"

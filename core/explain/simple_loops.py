@@ -21,7 +21,7 @@ from fractions import Fraction
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import FLOATS
-from ilang.core.explain.expression import INFIX, affine_terms, affine_text, size_text
+from ilang.core.explain.expression import affine_terms, affine_text, size_text
 from ilang.core.explain.formulas import DEEPEST, fresh_letter
 from ilang.core.explain.kernel import KernelLoops, called_again
 from ilang.core.explain.meaning import LoopLine
@@ -33,10 +33,9 @@ from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import accesses, named, parts_of
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Position, Scalar, Select
 from ilang.core.names import Names
+from ilang.core.ops import PRIMITIVES, REDUCING
 from ilang.core.record import replace
 
-COMBINED = {"add": "sum", "mul": "product", "max": "maximum", "min": "minimum"}
-"""The word for a primitive that combines the values of several threads."""
 PART = re.compile(r"([A-Za-z]+\d*?)(?:([1-9])[a-z]*)?")
 """The name of a loop over a part of an axis: the axis, the number of the part, the letters of further splits."""
 MOST = 1000
@@ -201,7 +200,8 @@ class _Simple(KernelLoops):
 
     def _combined(self, s: CombineThreads) -> str:
         """A variable of which each thread has a part."""
-        name, word = self.variables[s.variable], COMBINED.get(s.primitive, s.primitive)
+        name, logic = self.variables[s.variable], PRIMITIVES[s.primitive].kind == "logic"
+        word = s.primitive if logic else REDUCING[s.primitive].reduction_says
         every = "lanes" if self._is_for_warps() else "threads"
         return f"{name} = {word} of {name} over all {every}"
 
@@ -426,7 +426,7 @@ class _Simple(KernelLoops):
         if isinstance(value, Apply) and value.primitive in ("add", "mul"):
             left, right = value.arguments
             if self._scalar(left) == target:
-                return f"{target} {INFIX[value.primitive]}= {self._scalar(right)}"
+                return f"{target} {PRIMITIVES[value.primitive].sign}= {self._scalar(right)}"
         return f"{target} = {self._scalar(value)}"
 
     def _scalar(self, scalar: Scalar) -> str:

@@ -27,14 +27,11 @@ from ilang.core.ir.scalar import (
     constant_last,
     minus,
 )
-from ilang.core.ops import OPS, PRIMITIVES
+from ilang.core.ops import OPS, POWERS, PRIMITIVES
 from ilang.core.source import Span
 
 if TYPE_CHECKING:
     from ilang.core.infer.projections import Projection
-
-POWERS = {0.5: "sqrt", 2.0: "square", -1.0: "recip"}
-"""A power by one of these literals is another primitive (LANGUAGE.md section 1, "Constants")."""
 
 
 def type_scalar(

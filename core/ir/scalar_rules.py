@@ -32,13 +32,7 @@ Known = Mapping[Scalar, bool]
 """The conditions whose value is known where a scalar stands."""
 
 SCALARS = get_args(Scalar)
-ARITHMETIC: Mapping[str, Callable[..., float]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
-    "neg": lambda a: -a,
-}
+ARITHMETIC = ("add", "sub", "mul", "div", "neg")
 """Primitives that are exact to the last bit in f64, and in f32 when their result in f64 is rounded."""
 
 
@@ -137,8 +131,9 @@ def _settled(scalar: Scalar, either: bool) -> Scalar:
             rest = [_settled(each, either and choice) for each in others]
             return with_arguments(scalar, [_settled(first, either or choice), *rest])
         case primitive, arguments:
-            alike = primitive in EITHER or PRIMITIVES[primitive].kind in ("compare", "logic")
-            alike = alike or (either and primitive in ODD)
+            row = PRIMITIVES[primitive]
+            alike = row.zeros == "either" or row.kind in ("compare", "logic")
+            alike = alike or (either and row.zeros == "odd")
             return with_arguments(scalar, [_settled(each, alike) for each in arguments])
 
 
@@ -199,12 +194,6 @@ def _vanishes(zero: Scalar, factor: Scalar) -> bool:
             return False
 
 
-EITHER = frozenset(("exp", "cos", "square"))
-"""Functions that are the same of both zeros."""
-ODD = frozenset(("copy", "mul", "neg", "max", "min", "sqrt", "sin", "tanh"))
-"""Functions that are the same of both zeros but for the sign of a zero that they give."""
-
-
 # -- numbers, and choices ----------------------------------------------------------------------------------------------
 
 
@@ -227,7 +216,7 @@ def _computed(scalar: Apply) -> Scalar:
     """The number that arithmetic on numbers gives; the scalar itself where it is none, or no finite one."""
     parts = [part.value for part in scalar.arguments if isinstance(part, Constant)]
     rounded = ROUNDED.get(scalar.dtype or "")
-    compute = ARITHMETIC.get(scalar.primitive)
+    compute = PRIMITIVES[scalar.primitive].python if scalar.primitive in ARITHMETIC else None
     if rounded is None or compute is None or len(parts) < len(scalar.arguments):
         return scalar
     if scalar.primitive == "div" and not parts[1]:

@@ -27,15 +27,7 @@ from ilang.core.record import replace
 from ilang.core.source import Source, Span
 from ilang.core.suggestion import did_you_mean
 
-ACCUMULATORS = {
-    "sum": "+",
-    "prod": "*",
-    "max": ">",
-    "min": "<",
-    "and": "&&",
-    "or": "||",
-    "xor": "^^",
-}
+ACCUMULATORS = {op.mode: op.symbol for op in OPS.values() if op.mode}
 """Operators that fold, by the names that modes have for them."""
 SYMBOLS = {op.name: op.symbol for op in OPS.values()}
 TOKEN = re.compile(

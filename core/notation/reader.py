@@ -15,8 +15,10 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 DIGITS = "0123456789"
 WORD_START = LETTERS + LETTERS.upper() + "_"
 WORD = WORD_START + DIGITS
-KNOWN = frozenset(WORD + BLANKS + ".+-*/><^$=!&|~()'\":,[]@")
+KNOWN = frozenset(WORD + BLANKS + ".|&~()'\":,[]@" + "".join(SYMBOLS))
 """Every character that a program may hold."""
+SIGNS = frozenset(symbol[0] for symbol in SYMBOLS)
+"""The characters with which an operator begins."""
 
 COMBINATORS = (">>", "<<", "&", "|")
 TYPES = ("f32", "f64", "i32", "i64", "bool")
@@ -151,7 +153,7 @@ class Reader:
 
     def operator(self, start: int) -> str:
         """The operator at a position, longest spelling first; empty if there is none."""
-        if start < self.end and self.text[start] in "+*-/><^$=!&|":
+        if start < self.end and self.text[start] in SIGNS:
             for symbol in SYMBOLS:
                 if self.text.startswith(symbol, start, self.end):
                     return symbol

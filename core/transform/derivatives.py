@@ -22,22 +22,15 @@ Conventions where a function has no derivative, or several (those of JAX and PyT
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
-from typing import Literal
+from collections.abc import Container, Sequence
 
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, folded
-from ilang.core.ops import SLOW
+from ilang.core.ops import PRIMITIVES, SLOW, Factors
 from ilang.core.record import record, replace
 
 Choice = tuple[Scalar, bool]
 """A condition, and whether something flows back where it holds, or where it does not."""
-Partial = Callable[
-    [Scalar, Sequence[Scalar], Scalar], tuple[Scalar | tuple[Choice, Scalar] | None, ...]
-]
-"""The cotangents of the arguments of a primitive, some by choice: of its own, its arguments, and its value."""
-Factors = Literal["", "product", "singular"]
-"""The factors of a cotangent: finite numbers, operands, or functions that are infinite at some finite operands."""
 
 
 @record
@@ -112,19 +105,19 @@ def _ways(
     applied: Apply, flow: Flow, value: Scalar, alike: Container[int]
 ) -> list[tuple[Scalar, Flow]]:
     """The arguments of a primitive that something flows back to, and what does."""
-    partial = PARTIALS.get(applied.primitive)
-    parts = () if partial is None else partial(flow.part, applied.arguments, value)
     factors = _worse(flow.factors, factors_of(applied, alike))
     ways = []
-    for argument, part in zip(applied.arguments, parts, strict=False):
+    for argument, part in zip(
+        applied.arguments, _partials(flow.part, applied, value), strict=False
+    ):
         if part is None or argument.dtype not in FLOATS:
             continue
-        choice, cotangent = part if isinstance(part, tuple) else (None, part)
+        choice = part.choice
         if choice is not None and (choice[0], not choice[1]) in flow.choices:
             continue  # the side of a choice on the same condition that is not taken
         added = () if choice is None or choice in flow.choices else (choice,)
         choices = (*flow.choices, *added)
-        way = replace(flow, part=cotangent, choices=choices, factors=factors)
+        way = replace(flow, part=part.scalar, choices=choices, factors=factors)
         ways.append((argument, way))
     return ways
 
@@ -141,10 +134,9 @@ def _zero(flow: Flow) -> Scalar | None:
 
 def factors_of(applied: Apply, alike: Container[int] = ()) -> Factors:
     """The factors of what a primitive passes back."""
-    if applied.primitive in PASSING:
-        return ""
-    if applied.primitive in ("mul", "square"):
-        return "product"
+    factors = PRIMITIVES[applied.primitive].factors
+    if factors != "singular":
+        return factors
     divisor = applied.arguments[-1]
     fixed = isinstance(divisor, Constant) and divisor.value != 0
     fixed = fixed or (isinstance(divisor, Operand) and divisor.number in alike)
@@ -157,8 +149,6 @@ def _worse(one: Factors, other: Factors) -> Factors:
 
 
 _BY_HARM: tuple[Factors, ...] = ("singular", "product")
-PASSING = frozenset(("copy", "add", "sub", "neg", "max", "min", "where", "tf32", "bf16"))
-"""Primitives whose derivative is finite wherever they are."""
 CHOICES = frozenset(("max", "min", "pow", "where"))
 """Primitives that pass something back to one argument or the other."""
 
@@ -255,74 +245,62 @@ def compared(primitive: str, one: Scalar, other: Scalar) -> Scalar:
     return Apply(primitive, (one, other), "bool")
 
 
-def _call(primitive: str, *arguments: Scalar) -> Scalar:
-    return Apply(primitive, arguments, arguments[0].dtype)
+# -- arithmetic of the table -------------------------------------------------------------------------------------------
 
 
-# -- the table ---------------------------------------------------------------------------------------------------------
+class Formal:
+    """A scalar with which ``PRIMITIVES`` computes derivatives; ``choice``: what flows back where that holds, else 0."""
+
+    def __init__(self, scalar: Scalar, choice: Choice | None = None) -> None:
+        """A scalar; numbers beside it are of its type."""
+        self.scalar, self.choice = scalar, choice
+
+    def __mul__(self, other: Formal) -> Formal:
+        return Formal(times(self.scalar, other.scalar))
+
+    def __rmul__(self, number: float) -> Formal:
+        return Formal(times(constant(float(number), self.scalar), self.scalar))
+
+    def __truediv__(self, other: Formal) -> Formal:
+        return Formal(over(self.scalar, other.scalar))
+
+    def __neg__(self) -> Formal:
+        return Formal(negated(self.scalar))
+
+    def given(self, condition: Formal) -> Formal:
+        """The same where a condition holds."""
+        return Formal(self.scalar, (condition.scalar, True))
+
+    def unless(self, condition: Formal) -> Formal:
+        """The same where a condition does not hold."""
+        return Formal(self.scalar, (condition.scalar, False))
 
 
-def _extreme(more: str) -> Partial:
-    """Of a maximum (``gt``) or minimum (``lt``)."""
-    or_equal = f"{more}e"
+def _partials(back: Scalar, applied: Apply, value: Scalar) -> tuple[Formal | None, ...]:
+    """The cotangents of the arguments of a primitive, some by choice."""
+    if applied.primitive in ("max", "min") and isinstance(applied.arguments[0], Constant):
+        return None, _past_bound(back, applied, value)
+    derivative = PRIMITIVES[applied.primitive].derivative
+    if derivative is None:
+        return ()
 
-    def partial(
-        back: Scalar, args: Sequence[Scalar], known: Scalar
-    ) -> tuple[tuple[Choice, Scalar] | None, ...]:
-        half, one = constant(0.5, back), constant(1.0, back)
-        bound, of = args
-        if isinstance(bound, Constant):  # the unary form: a constant of a binary one stands last
-            passing = known if isinstance(known, Operand) else of
-            return None, ((compared(more, passing, bound), True), back)
+    def primitive(name: str, *arguments: Formal | float) -> Formal:
+        scalars = [
+            each.scalar if isinstance(each, Formal) else constant(float(each), back)
+            for each in arguments
+        ]
+        truth = PRIMITIVES[name].kind in ("compare", "logic")
+        return Formal(Apply(name, tuple(scalars), "bool" if truth else back.dtype))
 
-        def share(part: Scalar, other: Scalar) -> tuple[Choice, Scalar]:
-            tied = chosen(compared("eq", part, other), half, one)
-            return (compared(or_equal, part, other), True), times(back, tied)
-
-        return share(*args), share(*reversed(args))
-
-    return partial
-
-
-def _power(
-    back: Scalar, args: Sequence[Scalar], value: Scalar
-) -> tuple[tuple[Choice, Scalar], ...]:
-    base, exponent = args
-    zero, one = constant(0.0, back), constant(1.0, back)
-    lower = Apply("pow", (base, Apply("sub", (exponent, one), back.dtype)), back.dtype)
-    to_base = (compared("eq", exponent, zero), False), times(times(back, exponent), lower)
-    flat = Apply("and", (compared("eq", base, zero), compared("gte", exponent, zero)), "bool")
-    return to_base, ((flat, False), times(times(back, value), _call("ln", base)))
+    partials: tuple[Formal | None, ...] = derivative(
+        primitive, Formal(back), Formal(value), *map(Formal, applied.arguments)
+    )
+    return partials
 
 
-def _logarithm(back: Scalar, args: Sequence[Scalar], _: Scalar) -> tuple[Scalar | None, ...]:
-    base, of = args
-    log_base = _call("ln", base)
-    to_base = negated(over(times(back, _call("ln", of)), times(base, times(log_base, log_base))))
-    return to_base, over(back, times(of, log_base))
-
-
-PARTIALS: dict[str, Partial] = {
-    "copy": lambda g, _a, _z: (g,),
-    "add": lambda g, _a, _z: (g, g),
-    "sub": lambda g, _a, _z: (g, negated(g)),
-    "mul": lambda g, a, _z: (times(g, a[1]), times(g, a[0])),
-    "neg": lambda g, _a, _z: (negated(g),),
-    "div": lambda g, a, _z: (over(g, a[1]), negated(over(times(g, a[0]), times(a[1], a[1])))),
-    "recip": lambda g, _a, z: (negated(times(times(g, z), z)),),
-    "max": _extreme("gt"),
-    "min": _extreme("lt"),
-    "pow": _power,
-    "exp": lambda g, _a, z: (times(g, z),),
-    "sqrt": lambda g, _a, z: (over(g, times(constant(2.0, g), z)),),
-    "square": lambda g, a, _z: (times(g, times(constant(2.0, g), a[0])),),
-    "tf32": lambda g, _a, _z: (g,),
-    "bf16": lambda g, _a, _z: (g,),
-    "log": _logarithm,
-    "ln": lambda g, a, _z: (over(g, a[0]),),
-    "sin": lambda g, a, _z: (times(g, _call("cos", a[0])),),
-    "cos": lambda g, a, _z: (negated(times(g, _call("sin", a[0]))),),
-    "tanh": lambda g, _a, z: (times(g, Apply("sub", (constant(1.0, g), times(z, z)), g.dtype)),),
-    "where": lambda g, a, _z: (None, ((a[0], True), g), ((a[0], False), g)),
-}
-"""Primitives through which something flows back."""
+def _past_bound(back: Scalar, applied: Apply, value: Scalar) -> Formal:
+    """The cotangent of x in ``max(0, x)``: the unary form, since a constant of a binary one stands last."""
+    bound, operand = applied.arguments
+    passing = value if isinstance(value, Operand) else operand
+    more = "gt" if applied.primitive == "max" else "lt"
+    return Formal(back, (compared(more, passing, bound), True))

@@ -10,7 +10,7 @@ from typing import cast, get_args
 
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.functions import Called, Operator, Reference, Single, Term
-from ilang.core.ir.primitives import ELEMENTWISE
+from ilang.core.ir.primitives import ELEMENTWISE, PRIMITIVES
 from ilang.core.notation.functions import tokens
 from ilang.core.notation.functions.terms import read_operand, read_whole_term
 from ilang.core.notation.reader import Reader
@@ -72,7 +72,7 @@ def _alone(term: Term, context: tokens.Context, reader: Reader) -> Single:
     if isinstance(term, Called) and isinstance(term.component, Reference):
         name = term.component.name
         known = name in ELEMENTWISE and name not in context.definitions
-        if known and term.settings is None and len(term.arguments) == ELEMENTWISE[name]:
+        if known and term.settings is None and len(term.arguments) == PRIMITIVES[name]:
             return Single(name, term.arguments, term.span)
     return Single(None, (term,), reader.span(term.span.start))
 

@@ -30,12 +30,9 @@ from ilang.core.ir.ids import LocalId
 from ilang.core.ir.rewriting import accesses, parts_of
 from ilang.core.ir.scalar import Apply, Constant, Local, Scalar
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_DIMENSIONS, THREAD_ROLES, Role
-from ilang.core.ops import OPS
+from ilang.core.ops import REDUCING
 from ilang.core.passes.independence import Independence
 from ilang.core.record import record, replace
-
-COMBINED = {op.binary: op.identity for op in OPS.values() if op.identity is not None}
-"""Primitives whose arguments may come in any order, and the number that changes nothing."""
 
 
 @record
@@ -313,7 +310,7 @@ class _BlockMapper:
 def _accumulates(change: ir.Change) -> str | None:
     """The primitive with which a variable takes another value; None where it becomes anything else."""
     value = change.value
-    if not isinstance(value, Apply) or value.primitive not in COMBINED:
+    if not isinstance(value, Apply) or value.primitive not in REDUCING:
         return None
     old = value.arguments[0]
     return value.primitive if isinstance(old, Local) and old.variable == change.variable else None
@@ -325,7 +322,7 @@ def _is_identity(primitive: str, start: Scalar) -> bool:
         return False
     if start.dtype in INTEGER_ENDS and primitive in ("max", "min"):
         return start.value == INTEGER_ENDS[start.dtype][primitive == "min"]
-    return start.value == COMBINED[primitive]
+    return start.value == REDUCING[primitive].identity
 
 
 def _counted_along(program: ir.Program, chosen: list[ir.For]) -> list[ir.For]:

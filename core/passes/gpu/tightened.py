@@ -17,7 +17,7 @@ write, the loop names the array (``For.finite``), and runs all iterations if an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf, isnan
 from operator import itemgetter
 
@@ -28,7 +28,7 @@ from ilang.core.ir.gpu import CombineThreads, ThreadLoop
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import accesses, parts_of, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
-from ilang.core.passes.gpu.blocks import COMBINED
+from ilang.core.ops import PRIMITIVES, REDUCING
 from ilang.core.record import record, replace
 
 SHORT = 8
@@ -40,12 +40,7 @@ FAR = 1 << 20
 
 Conditions = Mapping[Affine, int]
 """Offsets of conditions by what these rest on: each is at least 0 in an iteration of which some element meets it."""
-FOLDED: dict[str, Callable[[float, float], float]] = {
-    "add": lambda a, b: a + b,
-    "mul": lambda a, b: a * b,
-    "max": max,
-    "min": min,
-}
+FOLDED = {name: PRIMITIVES[name].python for name in ("add", "mul", "max", "min")}
 """Primitives as functions of two numbers."""
 
 
@@ -180,10 +175,10 @@ class _Iteration:
             return FixedUnless(0, None)
         if isinstance(s, (ir.Change, ir.Store)) and isinstance(s.value, Apply):
             primitive, arguments = s.value.primitive, s.value.arguments
-            neutral = COMBINED.get(primitive)
-            if neutral is not None and len(arguments) == 2 and is_same(arguments[0], s):
+            fold = REDUCING.get(primitive)
+            if fold is not None and len(arguments) == 2 and is_same(arguments[0], s):
                 term = self._fixed(arguments[1])
-                if term is not None and term.value == neutral:
+                if term is not None and term.value == fold.identity:
                     if term.unmet is None:
                         return term
                     return replace(term, unmet=either(behind, term.unmet))
