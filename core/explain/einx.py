@@ -146,7 +146,7 @@ def _amount(item: einx.Item) -> str:
         case einx.UnnamedAxis():
             return str(item.size)
         case einx.Concatenation():
-            return " + ".join(map(_amount, item.parts))
+            return " + ".join(map(_amount, item.items))
         case _:
             return "·".join(map(_amount, _dimensions(einx.inside(item)))) or "1"
 

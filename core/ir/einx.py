@@ -12,9 +12,9 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from ilang.core.record import record
+from ilang.core.record import record, replace
 from ilang.core.source import Span
 
 
@@ -48,7 +48,7 @@ class Composition:
 class Concatenation:
     """``(a + b)``: axes one after the other."""
 
-    parts: tuple[Item, ...]
+    items: tuple[Item, ...]
     span: Span
 
 
@@ -120,9 +120,27 @@ class Form:
 
 def inside(item: Item | Expression) -> tuple[Item, ...]:
     """The items directly below one."""
-    if isinstance(item, Concatenation):
-        return item.parts
     return () if isinstance(item, (Axis, UnnamedAxis)) else item.items
+
+
+def rebuilt(
+    expression: Expression, change: Callable[[Item], tuple[Item, ...] | None]
+) -> Expression:
+    """An expression with items replaced: ``change`` gives what takes the place of one, or None to look below it.
+
+    A bracket around nothing vanishes, as an ellipsis after nothing does.
+    """
+    items = tuple(each for item in expression.items for each in _rebuilt(item, change))
+    return replace(expression, items=items)
+
+
+def _rebuilt(item: Item, change: Callable[[Item], tuple[Item, ...] | None]) -> tuple[Item, ...]:
+    changed = change(item)
+    if changed is not None or isinstance(item, Axis | UnnamedAxis):
+        return (item,) if changed is None else changed
+    inner = tuple(each for below in item.items for each in _rebuilt(below, change))
+    kept = inner or not isinstance(item, Bracket | Repetition)
+    return (replace(item, items=inner),) if kept else ()
 
 
 @record
@@ -188,7 +206,7 @@ def item_text(item: Item) -> str:
         case Composition():
             return f"({' '.join(map(item_text, item.items))})"
         case Concatenation():
-            return f"({' + '.join(map(item_text, item.parts))})"
+            return f"({' + '.join(map(item_text, item.items))})"
         case Bracket():
             return f"[{' '.join(map(item_text, item.items))}]"
         case Repetition():

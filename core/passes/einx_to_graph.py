@@ -418,7 +418,7 @@ def _pieces(expression: einx.Expression) -> int:
 
 def _item_pieces(item: einx.Item) -> int:
     if isinstance(item, einx.Concatenation):
-        return sum(map(_item_pieces, item.parts))
+        return sum(map(_item_pieces, item.items))
     count = 1
     for each in einx.inside(item):
         count *= _item_pieces(each)

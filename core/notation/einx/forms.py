@@ -9,7 +9,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 
 from ilang.core.diagnostic import Label, MeaningError, NotationError, counted
@@ -18,7 +18,6 @@ from ilang.core.ir.einx import (
     HIDDEN,
     Axis,
     Bracket,
-    Composition,
     Concatenation,
     Expression,
     Form,
@@ -31,6 +30,7 @@ from ilang.core.ir.einx import (
     inside,
     named,
     places,
+    rebuilt,
 )
 from ilang.core.notation.einx.op_argument import NEEDED
 from ilang.core.notation.einx.operation import Written
@@ -224,41 +224,9 @@ def _only_marked(item: Item) -> tuple[Item, ...]:
     if isinstance(item, Bracket):
         return item.items
     inner = tuple(each for below in inside(item) for each in _only_marked(below))
-    if not inner:
-        return ()
-    match item:
-        case Composition():
-            return (Composition(inner, item.span),)
-        case Concatenation():
-            return (Concatenation(inner, item.span),)
-        case Repetition():
-            return (Repetition(inner, item.place, item.span),)
-        case _:
-            return ()
-
-
-def rebuilt(
-    expression: Expression, change: Callable[[Item], tuple[Item, ...] | None]
-) -> Expression:
-    """An expression with items replaced: ``change`` gives what takes the place of one, or None to look below it."""
-    items = tuple(each for item in expression.items for each in _rebuilt(item, change))
-    return replace(expression, items=items)
-
-
-def _rebuilt(item: Item, change: Callable[[Item], tuple[Item, ...] | None]) -> tuple[Item, ...]:
-    changed = change(item)
-    if changed is not None:
-        return changed
-    inner = tuple(each for below in inside(item) for each in _rebuilt(below, change))
-    match item:
-        case Axis() | UnnamedAxis():
-            return (item,)
-        case Composition():
-            return (replace(item, items=inner),)
-        case Concatenation():
-            return (replace(item, parts=inner),)
-        case Bracket() | Repetition():
-            return (replace(item, items=inner),) if inner else ()
+    return (
+        (replace(item, items=inner),) if inner and not isinstance(item, Axis | UnnamedAxis) else ()
+    )
 
 
 def _unmarked(expression: Expression) -> Expression:
@@ -267,7 +235,7 @@ def _unmarked(expression: Expression) -> Expression:
     def bare(item: Item) -> tuple[Item, ...] | None:
         if not isinstance(item, Bracket):
             return None
-        return tuple(each for below in item.items for each in _rebuilt(below, bare))
+        return rebuilt(Expression(item.items, item.span), bare).items
 
     return rebuilt(expression, bare)
 
@@ -574,7 +542,7 @@ def _once(item: Item, seen: set[str]) -> Iterator[Axis]:
         return
     if isinstance(item, Concatenation):
         before = frozenset(seen)
-        for part in item.parts:
+        for part in item.items:
             apart = set(before)
             yield from _once(part, apart)
             seen |= apart

@@ -17,13 +17,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from ilang.core import limits
 from ilang.core.diagnostic import Label, NotationError
 from ilang.core.ir import einx
 from ilang.core.notation.symbols import Symbol, Symbols
-from ilang.core.record import record
+from ilang.core.record import record, replace
 from ilang.core.source import Source, Span
 
 T = TypeVar("T")
@@ -48,48 +48,11 @@ class Written:
 
 @record
 class _Divided:
-    """Alternatives: of `->`, or of `,`."""
+    """Alternatives, divided by `->` or `,`: where there are any, the only item of a list."""
 
     sign: str
-    parts: tuple[_List | _Divided, ...]
+    parts: tuple[einx.Expression, ...]
     span: Span
-
-
-@record
-class _List:
-    """Items side by side, some of which may have alternatives inside."""
-
-    items: tuple[_Item, ...]
-    span: Span
-
-
-@record
-class _Group:
-    """The text in parentheses or brackets."""
-
-    opening: str
-    inner: _List | _Divided
-    span: Span
-
-
-@record
-class _Joined:
-    """``(a + b)``."""
-
-    parts: tuple[_Item, ...]
-    span: Span
-
-
-@record
-class _Repeated:
-    """An item with an ellipsis after it, which is token number ``place``."""
-
-    inner: _Item
-    place: int
-    span: Span
-
-
-_Item = einx.Axis | einx.UnnamedAxis | _Group | _Joined | _Repeated
 
 
 def read_einx(source: Source, span: Span | None = None) -> Written:
@@ -102,13 +65,16 @@ def read_einx(source: Source, span: Span | None = None) -> Written:
     whole = span or Span(source, 0, len(source.text))
     limits.check_expressions(1 + whole.text().count(","), whole, is_exact=False)
     reader = _EinxReader(source, whole)
-    read = reader.operation("")
+    read = reader.operation()
     reader.end()
     sides = _alternatives(read, "->")
     if len(sides) > 2:
         message = "there is more than one `->`"
         raise NotationError("E0164", message, whole, "an operation has inputs and outputs")
-    return Written(tuple(tuple(map(_list, _alternatives(side, ","))) for side in sides), whole)
+    divided = (_alternatives(side, ",") for side in sides)
+    return Written(
+        tuple(tuple(einx.rebuilt(each, lambda _: None) for each in side) for side in divided), whole
+    )
 
 
 class _EinxReader(Symbols):
@@ -147,18 +113,22 @@ class _EinxReader(Symbols):
             message = f"`{word.text()}` is no name: `{span.text()}` is no part of an einx operation"
         return NotationError("E0160", message, span, help_line, [Label(word, "")])
 
-    def operation(self, opening: str) -> _List | _Divided:
+    def operation(self) -> einx.Expression:
         """Two sides at most, each of expressions."""
         return self._divided(("->", "|"), lambda: self._divided((",",), self._items))
 
     def _divided(
-        self, signs: Sequence[str], read: Callable[[], _List | _Divided]
-    ) -> _List | _Divided:
+        self, signs: Sequence[str], read: Callable[[], einx.Expression]
+    ) -> einx.Expression:
         start = self.peek().span
         parts = [read()]
         while self.take(*signs) is not None:
             parts.append(read())
-        return parts[0] if len(parts) == 1 else _Divided(signs[0], tuple(parts), self._since(start))
+        if len(parts) == 1:
+            return parts[0]
+        return _expression(
+            [_Divided(signs[0], tuple(parts), self._since(start))], self._since(start)
+        )
 
     def _since(self, start: Span) -> Span:
         """From a place to the last token that was taken; nothing where none was."""
@@ -167,8 +137,8 @@ class _EinxReader(Symbols):
             return Span(start.source, start.start, start.start)
         return Span(start.source, start.start, last.end)
 
-    def _items(self) -> _List:
-        start, items = self.peek().span, []
+    def _items(self) -> einx.Expression:
+        start, items = self.peek().span, list[einx.Item]()
         while (token := self.peek()).kind in ("word", "number", "dots") or token.text in ("(", "["):
             items.append(self._item())
         if self.peek().text == "+":
@@ -177,13 +147,13 @@ class _EinxReader(Symbols):
                 "write `(a + b)`; what is one part of several axes has parentheses: `(a + (b c))`"
             )
             raise NotationError("E0163", message, self.peek().span, help_line)
-        return _List(tuple(items), self._since(start))
+        return _expression(items, self._since(start))
 
-    def _item(self) -> _Item:
+    def _item(self) -> einx.Item:
         start = self.peek().span
         dots = self.take("...")
         if dots is not None:
-            inner: _Item = einx.Axis(einx.HIDDEN, dots.span)
+            inner: einx.Item = einx.Axis(einx.HIDDEN, dots.span)
         else:
             inner = self._part()
             dots = self.take("...") if self._is_close() else None
@@ -193,13 +163,13 @@ class _EinxReader(Symbols):
             message = "two ellipses follow each other"
             help_line = "what repeats a repetition stands in parentheses: `(a...)...`"
             raise NotationError("E0161", message, self.peek().span, help_line)
-        return _Repeated(inner, self.at - 1, start.to(dots.span))
+        return einx.Repetition((inner,), self.at - 1, start.to(dots.span))
 
     def _is_close(self) -> bool:
         """Whether no blank stands before the next token."""
         return self.before().end == self.peek().span.start
 
-    def _part(self) -> _Item:
+    def _part(self) -> einx.Item:
         token = self.peek()
         self.at += 1
         if token.kind == "word":
@@ -213,7 +183,7 @@ class _EinxReader(Symbols):
             return einx.UnnamedAxis(int(digits), self.at - 1, token.span)
         return self._group(token)
 
-    def _group(self, opening: Symbol) -> _Item:
+    def _group(self, opening: Symbol) -> einx.Item:
         self.depth += 1
         if self.depth > DEEPEST:
             message = f"more than {DEEPEST} parentheses and brackets stand inside each other"
@@ -221,7 +191,7 @@ class _EinxReader(Symbols):
                 "E0162", message, opening.span, "group less: `(a b c)` for `((a b) c)`"
             )
         joined = self._joined(opening) if opening.text == "(" else None
-        inner = self.operation(opening.text) if joined is None else None
+        items = self.operation().items if joined is None else joined
         closing = self.peek()
         if self.take(CLOSING[opening.text]) is None:
             wanted, word = CLOSING[opening.text], {"(": "parenthesis", "[": "bracket"}[opening.text]
@@ -234,11 +204,10 @@ class _EinxReader(Symbols):
         self.depth -= 1
         span = opening.span.to(closing.span)
         if joined is not None:
-            return _Joined(joined, span)
-        assert inner is not None
-        return _Group(opening.text, inner, span)
+            return einx.Concatenation(items, span)
+        return einx.Bracket(items, span) if opening.text == "[" else einx.Composition(items, span)
 
-    def _joined(self, opening: Symbol) -> tuple[_Item, ...] | None:
+    def _joined(self, opening: Symbol) -> tuple[einx.Item, ...] | None:
         """The parts of a concatenation, where that is what the parentheses hold."""
         start, depth = self.at, 0
         for token in self.symbols[start:]:
@@ -254,7 +223,7 @@ class _EinxReader(Symbols):
             parts.append(self._operand(opening))
         return tuple(parts)
 
-    def _operand(self, opening: Symbol) -> _Item:
+    def _operand(self, opening: Symbol) -> einx.Item:
         token = self.peek()
         if token.kind not in ("word", "number") and token.text != "(":
             present = f"`{token.text}`" if token.text else "the end"
@@ -299,74 +268,43 @@ def _check_apart(one: Symbol, other: Symbol) -> None:
         raise NotationError("E0160", message, both, "write a blank between two axes")
 
 
-def _alternatives(read: _List | _Divided, sign: str) -> list[_List | _Divided]:
+def _expression(items: Sequence[einx.Item | _Divided], span: Span) -> einx.Expression:
+    return einx.Expression(tuple(cast("Sequence[einx.Item]", items)), span)
+
+
+def _alternatives(read: einx.Expression, sign: str) -> list[einx.Expression]:
     """The alternatives on the sides of a sign, wherever it stands, as texts without it."""
-    if isinstance(read, _Divided):
-        if read.sign == sign:
-            return [alternative for part in read.parts for alternative in _alternatives(part, sign)]
-        parts = [_alternatives(part, sign) for part in read.parts]
-        count = _count(parts, read.span, sign)
+    divided = cast("einx.Item | _Divided", read.items[0]) if read.items else None
+    if isinstance(divided, _Divided) and divided.sign == sign:
+        return [alternative for part in divided.parts for alternative in _alternatives(part, sign)]
+    if isinstance(divided, _Divided):
+        parts = [_alternatives(part, sign) for part in divided.parts]
         return [
-            _Divided(read.sign, tuple(_chosen(part, n) for part in parts), read.span)
-            for n in range(count)
+            _expression([replace(divided, parts=chosen)], read.span)
+            for chosen in _choices(parts, read.span, sign)
         ]
     if all(isinstance(item, (einx.Axis, einx.UnnamedAxis)) for item in read.items):
         return [read]
     items = [_item_alternatives(item, sign) for item in read.items]
-    count = _count(items, read.span, sign)
-    return [_List(tuple(_chosen(item, n) for item in items), read.span) for n in range(count)]
+    return [_expression(chosen, read.span) for chosen in _choices(items, read.span, sign)]
 
 
-def _item_alternatives(item: _Item, sign: str) -> list[_Item]:
-    match item:
-        case einx.Axis() | einx.UnnamedAxis():
-            return [item]
-        case _Group():
-            inner = _alternatives(item.inner, sign)
-            return [_Group(item.opening, each, item.span) for each in inner]
-        case _Repeated():
-            repeated = _item_alternatives(item.inner, sign)
-            return [_Repeated(each, item.place, item.span) for each in repeated]
-        case _Joined():
-            parts = [_item_alternatives(part, sign) for part in item.parts]
-            count = _count(parts, item.span, sign)
-            return [
-                _Joined(tuple(_chosen(part, n) for part in parts), item.span) for n in range(count)
-            ]
+def _item_alternatives(item: einx.Item, sign: str) -> list[einx.Item]:
+    if isinstance(item, einx.Axis | einx.UnnamedAxis) or not item.items:
+        return [item]
+    span = item.items[0].span.to(item.items[-1].span)
+    if isinstance(item, einx.Concatenation):
+        span = item.span
+    inner = _alternatives(einx.Expression(item.items, span), sign)
+    return [replace(item, items=each.items) for each in inner]
 
 
-def _count(parts: Sequence[Sequence[T]], span: Span, sign: str) -> int:
-    """The number of alternatives: those of all parts that have several."""
+def _choices(parts: Sequence[Sequence[T]], span: Span, sign: str) -> list[tuple[T, ...]]:
+    """One alternative of each part, all first ones, all second ones; a part that has one is the same in all."""
     counts = sorted({len(part) for part in parts} - {1})
     if len(counts) > 1:
         message = f"the parts have {' and '.join(map(str, counts))} alternatives at `{sign}`"
         help_line = "parts beside each other have equally many, or one"
         raise NotationError("E0164", message, span, help_line)
-    return counts[0] if counts else 1
-
-
-def _chosen(part: Sequence[T], number: int) -> T:
-    return part[0] if len(part) == 1 else part[number]
-
-
-def _list(read: _List | _Divided) -> einx.Expression:
-    assert isinstance(read, _List)
-    return einx.Expression(tuple(each for item in read.items for each in _item(item)), read.span)
-
-
-def _item(item: _Item) -> tuple[einx.Item, ...]:
-    """An item without alternatives; a bracket around nothing vanishes."""
-    match item:
-        case einx.Axis() | einx.UnnamedAxis():
-            return (item,)
-        case _Group():
-            items = _list(item.inner).items
-            if item.opening == "(":
-                return (einx.Composition(items, item.span),)
-            return (einx.Bracket(items, item.span),) if items else ()
-        case _Joined():
-            parts = (_item(part)[0] for part in item.parts)
-            return (einx.Concatenation(tuple(parts), item.span),)
-        case _Repeated():
-            inner = _item(item.inner)
-            return (einx.Repetition(inner, item.place, item.span),) if inner else ()
+    count = counts[0] if counts else 1
+    return [tuple(part[n if len(part) > 1 else 0] for part in parts) for n in range(count)]

@@ -142,9 +142,7 @@ def _replaced(
             case einx.Composition():
                 inner = _replaced(item.items, one)
                 replaced.append(inner[0] if len(inner) == 1 else replace(item, items=inner))
-            case einx.Concatenation():
-                replaced.append(replace(item, parts=_replaced(item.parts, one)))
-            case einx.Bracket():
+            case einx.Concatenation() | einx.Bracket():
                 replaced.append(replace(item, items=_replaced(item.items, one)))
             case _:
                 replaced.append(item)

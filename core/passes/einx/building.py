@@ -361,7 +361,7 @@ class EinxBuilder:
         joined = dims[place].item
         assert isinstance(joined, einx.Concatenation)
         parts: list[LeafTensor] = []
-        for number, part in enumerate(joined.parts):
+        for number, part in enumerate(joined.items):
             sliced = self._slice(value, dims, place, number)
             parts += self.parts(sliced, [*dims[:place], _Dim(part, False), *dims[place + 1 :]])
         return parts
@@ -401,8 +401,8 @@ class EinxBuilder:
         kept = [*labels[:place], names[part], *labels[place + 1 :]]
         spec = _spec([given], kept, self.span, _spans(dims, joined, labels, names))
         slice_ = self.add(Operation((value,), Operand(0), "+", Einsum(spec), spec.text, self.span))
-        amounts = tuple(map(self._amount, joined.parts))
-        spans = tuple(each.span for each in joined.parts)
+        amounts = tuple(map(self._amount, joined.items))
+        spans = tuple(each.span for each in joined.items)
         self.sized.append(
             Sized(slice_, "labels", amounts, self.scope, spans, joined.span, tuple(names))
         )
@@ -416,7 +416,7 @@ class EinxBuilder:
         def label(item: einx.Item, other: str) -> str:
             return unique.fresh(item.name if isinstance(item, einx.Axis) else other)
 
-        names = [label(part, "part") for part in joined.parts]
+        names = [label(part, "part") for part in joined.items]
         return [label(dim.item, "d") for dim in dims], names
 
     def _amount(self, item: einx.Item) -> Amount:
@@ -445,7 +445,7 @@ class EinxBuilder:
         assert isinstance(item, einx.Concatenation)
         values = [
             self.joined([*flat[:place], _Dim(part, False), *flat[place + 1 :]], piece)
-            for part in item.parts
+            for part in item.items
         ]
         labels, names = self._labels(flat, item)
         result: list[str | tuple[str, ...]] = [*labels]
@@ -507,7 +507,7 @@ def _spans(
     """The places in the text of what labels stand for."""
     spans: dict[str | tuple[str, ...], Span] = {tuple(names): joined.span}
     spans |= {label: dim.item.span for label, dim in zip(labels, dims, strict=True)}
-    return spans | {name: part.span for name, part in zip(names, joined.parts, strict=True)}
+    return spans | {name: part.span for name, part in zip(names, joined.items, strict=True)}
 
 
 def _spec(

@@ -344,13 +344,8 @@ class _Repetitions:
                 return (einx.Axis(self._name(item.name, at), item.span),) if at else (item,)
             case einx.UnnamedAxis():
                 return (replace(item, at=at),)
-            case einx.Composition():
-                return (einx.Composition(self._items(item.items, at), item.span),)
-            case einx.Concatenation():
-                parts = (self._item(part, at)[0] for part in item.parts)
-                return (einx.Concatenation(tuple(parts), item.span),)
-            case einx.Bracket():
-                return (einx.Bracket(self._items(item.items, at), item.span),)
+            case einx.Composition() | einx.Concatenation() | einx.Bracket():
+                return (replace(item, items=self._items(item.items, at)),)
             case einx.Repetition():
                 return self._repeated(item, at)
 

@@ -66,13 +66,9 @@ def _flat(items: Sequence[einx.Item]) -> tuple[einx.Item, ...]:
     for item in items:
         match item:
             case einx.Composition():
-                inner = tuple(_leaves(_flat(item.items)))
-                flat.append(einx.Composition(inner, item.span))
-            case einx.Concatenation():
-                parts = tuple(part for each in item.parts for part in _flat((each,)))
-                flat.append(einx.Concatenation(parts, item.span))
-            case einx.Bracket():
-                flat.append(einx.Bracket(_flat(item.items), item.span))
+                flat.append(replace(item, items=tuple(_leaves(_flat(item.items)))))
+            case einx.Concatenation() | einx.Bracket():
+                flat.append(replace(item, items=_flat(item.items)))
             case einx.Repetition():
                 raise AssertionError(item)
             case _:
@@ -128,9 +124,7 @@ def _runs(items: Sequence[einx.Item], composed: bool = False) -> Iterator[list[s
                 yield [item.name]
             case einx.Composition():
                 yield from _runs(item.items, True)
-            case einx.Concatenation():
-                yield from _runs(item.parts)
-            case einx.Bracket():
+            case einx.Concatenation() | einx.Bracket():
                 yield from _runs(item.items)
             case _:
                 pass
@@ -152,11 +146,9 @@ def _joined(items: Sequence[einx.Item], pair: tuple[str, str], name: str) -> tup
                 skipped = True
             case einx.Composition():
                 inner = _joined(item.items, pair, name)
-                joined.append(inner[0] if len(inner) == 1 else einx.Composition(inner, item.span))
-            case einx.Concatenation():
-                joined.append(einx.Concatenation(_joined(item.parts, pair, name), item.span))
-            case einx.Bracket():
-                joined.append(einx.Bracket(_joined(item.items, pair, name), item.span))
+                joined.append(inner[0] if len(inner) == 1 else replace(item, items=inner))
+            case einx.Concatenation() | einx.Bracket():
+                joined.append(replace(item, items=_joined(item.items, pair, name)))
             case _:
                 joined.append(item)
     return tuple(joined)

@@ -75,7 +75,7 @@ def _pieces(expression: einx.Expression) -> Iterator[frozenset[str]]:
 
 def _parts(item: einx.Item) -> Iterator[frozenset[str]]:
     if isinstance(item, einx.Concatenation):
-        for part in item.parts:
+        for part in item.items:
             yield from _parts(part)
     elif isinstance(item, einx.Composition):
         for parts in product(*map(_parts, item.items)):

@@ -94,7 +94,7 @@ def _size(item: einx.Item, sizes: Mapping[str, int]) -> int:
     if isinstance(item, einx.UnnamedAxis):
         return item.size
     if isinstance(item, einx.Concatenation):
-        return sum(_size(part, sizes) for part in item.parts)
+        return sum(_size(part, sizes) for part in item.items)
     total = 1
     for each in einx.inside(item):
         total *= _size(each, sizes)
@@ -280,7 +280,7 @@ def _made(
             written = Origin(f"`{item.span.text()}`", item.span, "", "written")
             return Known(item.size, False, None, written)
         case einx.Concatenation():
-            parts = [(1, _made(part, says, scopes, fresh, constraints)) for part in item.parts]
+            parts = [(1, _made(part, says, scopes, fresh, constraints)) for part in item.items]
             return weighted(parts, 0, says)
         case _:
             inner = [each for part in einx.inside(item) for each in _dimensions((part,))]
