@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 
 from ilang.codegen.runtime.mpi import FAILURE, MARK, launch, world
-from ilang.codegen.runtime.phased_program import Processes
+from ilang.codegen.runtime.step import Processes
 from ilang.core.diagnostic import plain
 from ilang.icli.failure import as_error
 from ilang.icli.screen import Screen

@@ -12,7 +12,6 @@ import numpy as np
 
 from ilang.codegen.project.exported_names import exported_name, renamed, renamed_words
 from ilang.codegen.project.extents import ExportedFunction
-from ilang.codegen.project.stages import ArrayNames, fixed_dims, run_of
 from ilang.codegen.project.structs import Guest, groups
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.runtime.function import Function
@@ -26,6 +25,7 @@ from ilang.codegen.targets.session import (
     EmittedSession,
     KeptTensor,
     Numbers,
+    Stage,
     Struct,
     Uniform,
 )
@@ -38,6 +38,7 @@ from ilang.core.diagnostic import DataError, MeaningError
 from ilang.core.machine import CPU, Machine
 from ilang.core.pipeline import lower
 from ilang.core.record import record, replace
+from ilang.core.transform.stages import ArrayNames, RunStage, fixed_dims, run_of
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.arguments import Array
@@ -272,14 +273,19 @@ class _Export:
         read = [self._read(cell, by_cell) for cell in self.solved.needed]
         written = [self._place(result, by_path) for result in self.solved.results]
         sums = {n: each.path for n, each in enumerate(self.solved.results) if each.role == "merged"}
-        run = run_of(
+        run, arrays = run_of(
             replace(self.shaped, name=f"{self.name}_arrays"),
             self.solved.merged(),
             ArrayNames(tuple(read), tuple(written), sums),
             together.names.of,
-            together.machine,
+            together.machine.bucket_bytes,
         )
-        together.kept |= {each.name: each for each in run.between}
+        stages, functions = zip(*(_lowered(each, together.machine) for each in run), strict=True)
+        between = {
+            name: KeptTensor("between", "", name, dtype, dims, (0,), "")
+            for name, (dtype, dims) in arrays.items()
+        }
+        together.kept |= between
         tensors = {
             self.given[cell.name]: (self.solved.type_of(cell), self.solved.open_dims(cell))
             for cell in self.inputs
@@ -290,15 +296,15 @@ class _Export:
         session = EmittedSession(
             self.name,
             self.solved.name,
-            run.stages,
-            (*kept, *run.between),
+            stages,
+            (*kept, *between.values()),
             tuple(self.given.values()),
             tuple(self.returned.values()),
             tensors,
             Struct(self.name, together.machine, (), (), ()),
             counter,
         )
-        return session, run.functions
+        return session, functions
 
     def renamed(self, session: EmittedSession) -> Iterator[tuple[str, str]]:
         """The names of the session, of inputs and of what is kept, each with that in C, where it is another."""
@@ -383,3 +389,16 @@ def _listed(values: Array) -> Numbers:
     if flat.tobytes() == flat[:1].tobytes() * flat.size:
         flat = flat[:1]
     return tuple(flat.tolist())
+
+
+def _lowered(stage: RunStage, machine: Machine) -> tuple[Stage, ExportedFunction]:
+    """A stage with its program lowered, whose inputs and outputs are called as its session calls them."""
+    shaped = stage.program
+    tensors, places = list(shaped.tensors), (*shaped.inputs, *shaped.outputs)
+    for value, name in zip(places, stage.arguments, strict=True):
+        if places.count(value) == 1:
+            tensors[value] = replace(tensors[value], name=name)
+    shaped = replace(shaped, tensors=tuple(tensors))
+    program = lower(shaped, machine)
+    lowered = Stage(program, stage.arguments, stage.copies, stage.sums, stage.ends)
+    return lowered, ExportedFunction(shaped, program)

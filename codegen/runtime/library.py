@@ -70,7 +70,7 @@ class Library(dict[str, Component]):
             options: ``seed=0`` of initial values; ``target="c"``, or "numpy", "cuda", "cuda-emulated"; ``threads=1``,
                 how many cores a run uses at most; ``keep=[]``, further tensors of the text to read after a run, which
                 forbids fusing them; ``parameters=None``, another session, whose parameters this one shares, or values
-                by path; ``ranks=None``, the processes that run it together (``codegen/runtime/phased_program.py``).
+                by path; ``ranks=None``, the processes that run it together (``codegen/runtime/step.py``).
 
         Raises:
             Error: what is wrong with the text, the shapes or the configuration, and where.

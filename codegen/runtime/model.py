@@ -25,7 +25,7 @@ from ilang.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.arguments import Array
-    from ilang.codegen.runtime.phased_program import Processes
+    from ilang.codegen.runtime.step import Processes
 
 
 @record

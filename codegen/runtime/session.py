@@ -37,17 +37,14 @@ from ilang.codegen.runtime.files import path_text
 from ilang.codegen.runtime.given_shapes import rows_of_extents
 from ilang.codegen.runtime.initial import initial_values
 from ilang.codegen.runtime.memory import fitting
-from ilang.codegen.runtime.phased_program import PhasedProgram
 from ilang.codegen.runtime.plan import OUT_OF_RANGE
 from ilang.codegen.runtime.settings import Settings
 from ilang.codegen.runtime.sharing import matched
 from ilang.codegen.runtime.solved import SolvedDefinition
-from ilang.codegen.runtime.specialization import Specialization
-from ilang.codegen.runtime.step import NOTHING, BoundProgram
+from ilang.codegen.runtime.step import BoundRun
 from ilang.codegen.runtime.stored import Arrays, fitted
 from ilang.codegen.runtime.target import check_target
 from ilang.codegen.runtime.tracebacks import ends_at_caller
-from ilang.core.build.routines import Result
 from ilang.core.build.values import Stored
 from ilang.core.definition import LastingTensor
 from ilang.core.diagnostic import (
@@ -95,8 +92,7 @@ class Session:
         check_threads(options.threads)
         self._model = model
         self._options = options
-        self._step: BoundProgram | None = None
-        self._phased: PhasedProgram | None = None
+        self._bound: BoundRun | None = None
         self.runs = 0
         shared = options.parameters
         self.lock = lock or (shared.lock if isinstance(shared, Session) else lock_of_runs())
@@ -131,7 +127,6 @@ class Session:
         self._constants = solved.constants()
         self._begin(options)
         self._inputs = [tensor for _, tensor in solved.cells("input")]
-        self._last: dict[str, Array] = {}
 
     def __repr__(self) -> str:
         """The definition of the session, and the arrays that it keeps."""
@@ -227,26 +222,36 @@ class Session:
 
     def _once(self, arrays: Sequence[Any]) -> list[Array]:
         """One run, as no other thread runs; what is returned."""
-        step = self._step
-        if step is None or not step.fits(arrays):
+        bound = self._bound
+        if bound is None or not bound.fits(arrays):
             self._fit(arrays)
             arrays = tuple(map(_input, self._inputs, arrays))
             for note in self.loss_notes():
                 warnings.warn(str(note), LossWarning, stacklevel=4)
-            self._compile()
-            step = self._step
+            if self._bound is None:
+                lasting = self.parameters, self.state
+                self._bound = BoundRun(self._solved, lasting, self._fixed, self._options)
+            bound = self._bound
         try:
-            if step is None:
-                return self._run(arrays)
-            returned = step.run(arrays)
+            fresh = bound.run(arrays)
         except DataError as error:
             raise self._placed(error, arrays) from None
-        # Nothing is called in between, so no signal is handled there: a run counts as a whole, or not at all.
-        step.last = step.given
+        if not bound.shared:
+            self._count(bound)
+            return fresh
+        with signals_held():
+            for path in reversed(bound.shared):
+                self.parameters.put(path, fresh.pop())
+            self._count(bound)
+        return fresh
+
+    def _count(self, bound: BoundRun) -> None:
+        """Let a run count: arrays that last change sides."""
+        # Nothing is called in here, so no signal is handled: a run counts as a whole, or not at all.
+        bound.last = bound.given
         self.parameters.side ^= 1
         self.state.side ^= 1
         self.runs += 1
-        return returned
 
     def fit(self, *arrays: Any, **named: Any) -> None:
         """Let inputs whose shape was not given have that of their arrays.
@@ -263,7 +268,7 @@ class Session:
 
     def _fit(self, arrays: Sequence[Any]) -> None:
         options = self._options
-        if self._compiled() or len(options.shapes) == len(self._names):
+        if self._bound is not None or len(options.shapes) == len(self._names):
             return
         taken = {
             each.name: rows_of_extents(shape_of(each.name, array), each.shape)
@@ -309,9 +314,6 @@ class Session:
                 if not now.is_shared(path):
                     now[path] = old.now(path)
 
-    def _compiled(self) -> bool:
-        return self._step is not None or self._phased is not None
-
     def _in_order(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """An array for each input, in the order of the head."""
         names = self._names
@@ -340,71 +342,9 @@ class Session:
                 raise DataError("E0742", message, help=help_line)
         return tuple(by_name[each] for each in names)
 
-    def _compile(self) -> None:
-        """Have the program: as one call of C where it is one, else phase by phase."""
-        solved, options = self._solved, self._options
-        if self._compiled() or not solved.results:
-            return
-        shaped, merged = solved.shaped(), solved.merged()
-        shares = any(self.parameters.is_shared(path) for path in self.parameters.written)
-        if options.target != "c" or merged or shares:
-            self._phased = PhasedProgram(
-                shaped, merged, options.ranks, options.target, options.threads
-            )
-            return
-        specialization = Specialization(shaped)
-        self._step = BoundProgram(
-            specialization.plan(tuple(size.fixed or 0 for size in shaped.sizes)),
-            solved,
-            (self.parameters, self.state),
-            self._fixed,
-            options.threads,
-        )
-
     def _fixed(self, cell: Stored) -> Array:
         """The array of configuration, or of a constant."""
         return self.config.arrays[cell.name] if cell.kind == "setting" else self._constants[cell]
-
-    def _run(self, given: Sequence[Array]) -> list[Array]:
-        """Run phase by phase; what is returned. New arrays take the place of those that last."""
-        solved = self._solved
-        results: Sequence[Array] = ()
-        if self._phased is not None:
-            inputs = dict(zip(self._names, given, strict=True))
-            results = self._phased.run([self._array(cell, inputs) for cell in solved.needed])
-        returned: list[Array] = []
-        with signals_held():
-            for result, array in zip(solved.results, results, strict=True):
-                self._keep(result, array, returned)
-            self.runs += 1
-        return returned
-
-    def _array(self, cell: Stored, inputs: Mapping[str, Array]) -> Array:
-        match cell.kind:
-            case "input":
-                return inputs[cell.name]
-            case "parameter":
-                return self.parameters.now(self._solved.built.paths[cell])
-            case "declared":
-                return self.state.now(self._solved.built.paths[cell])
-            case "merged":
-                return NOTHING
-            case _:
-                return self._fixed(cell)
-
-    def _keep(self, result: Result, array: Array, returned: list[Array]) -> None:
-        """Put what a run gives where it belongs."""
-        match result.role:
-            case "return":
-                returned.append(array)
-            case "parameter":
-                self.parameters.put(result.path, array)
-            case "state":
-                self.state.put(result.path, array)
-            case "gradient" | "kept":
-                self._last[result.path] = array
-            case "merged":
-                return  # what the ranks have summed
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -421,11 +361,10 @@ class Session:
         if path in self.state.tensors:
             return self.state[path]
         with self.lock:
-            last = self._last if self._step is None else self._step.last
-            if path in last:
-                if self._step is not None:
-                    self._step.forget()
-                return last[path]
+            bound = self._bound
+            if bound is not None and path in bound.last:
+                bound.forget()
+                return bound.last[path]
         paths = [
             *self.parameters,
             *self.state,

@@ -1,71 +1,156 @@
-"""A run of a session as one call of C, whose arguments are bound: arrays that last change sides from run to run.
+"""A run of a session: its stages, one after the other, on arrays that are bound to them by name.
 
-Inputs and what is returned are other arrays in every run; all else is one of two lists of arguments.
+A stage is a call of a program (``core/transform/stages.py``); between two of them ranks sum. Arrays that last are read
+on one side and written on the other, and change sides from run to run, so there are two lists of arguments. Inputs and
+what is returned are other arrays in every run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ilang.codegen.runtime.arguments import NUMPY_TYPES, PLAIN
+from ilang.codegen.runtime.arguments import NUMPY_TYPES, PLAIN, outputs_of
 from ilang.codegen.runtime.memory import argument
+from ilang.codegen.runtime.specialization import Specialization
+from ilang.codegen.runtime.target import DEVICES
 from ilang.core.build.routines import Result
 from ilang.core.build.values import Stored
+from ilang.core.transform.stages import ArrayNames, Between, RankSum, RunStage, run_of
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.arguments import Array
-    from ilang.codegen.runtime.plan import CallPlan
+    from ilang.codegen.runtime.model import Options
     from ilang.codegen.runtime.solved import SolvedDefinition
     from ilang.codegen.runtime.stored import Arrays
 
+NOTHING = np.zeros(0, np.float32)
+"""Stands for an array that a run brings."""
 
-class BoundProgram:
-    """One compiled program, and the arrays of one session that it runs on."""
+
+class Processes(Protocol):
+    """The processes that run a program together, each on a share of the data; ``rank`` is the number of this one."""
+
+    rank: int
+    size: int
+
+    def total(self, array: Array) -> Array:
+        """The sum of an array over all ranks, the same on each of them, bit by bit."""
+
+    def others(self, array: Array) -> Array:
+        """The sum of an array over the other ranks."""
+
+
+class CompiledStage:
+    """The program of a stage on its target; ``run`` takes inputs and then outputs, as arrays and as arguments of C."""
+
+    def __init__(self, stage: RunStage, options: Options) -> None:
+        """Compile it. Raises ToolError: that fails."""
+        self.stage = stage
+        self._program = Specialization(stage.program)
+        self._extents = tuple(size.fixed or 0 for size in stage.program.sizes)
+        self._target = options.target
+        self.run: Callable[[list[Array], list[Any]], object] = self._run
+        if options.target == "c":
+            plan, threads = self._program.plan(self._extents), options.threads
+            count = plan.worth() if isinstance(threads, str) else threads
+            self.run = partial(plan.run_bound, threads=count)
+
+    def _run(self, arrays: list[Array], arguments: list[Any]) -> None:
+        """Run where C does not. Raises Error, as calls do."""
+        del arguments
+        count = len(self.stage.program.inputs)
+        given, outs = arrays[:count], tuple(arrays[count:])
+        if self._target in DEVICES:
+            from ilang.codegen.runtime.offload import device_of
+
+            device = self._program.on(device_of(self._target))
+            device.call(given, {}, self._extents, outs)
+        else:
+            self._program.evaluate(given, self._extents, outs)
+
+
+Places = list[tuple[list[Any], list[Any], int]]
+"""The places of an array: a list of arrays, the same as arguments of C, and the number in both."""
+
+
+class BoundSide(NamedTuple):
+    """The arrays of one side by name, and those of each stage in order: as arrays, and as arguments of C.
+
+    ``inputs`` and ``fresh`` are the places of what every run brings.
+    """
+
+    named: dict[str, Array]
+    calls: list[tuple[CompiledStage, list[Array], list[Any]]]
+    inputs: list[Places]
+    fresh: list[tuple[tuple[int, ...], Any, Places]]
+
+
+class BoundRun:
+    """The stages of one session, and the arrays that they run on.
+
+    ``shared`` are the paths of arrays of another session that a run changes: new ones take their place. ``given`` are
+    what a run leaves to be read, by path, ``last`` those of the last run.
+    """
 
     def __init__(
         self,
-        plan: CallPlan,
         solved: SolvedDefinition,
         lasting: tuple[Arrays, Arrays],
         others: Callable[[Stored], Array],
-        threads: int | str,
+        options: Options,
     ) -> None:
-        """Nothing is bound yet.
+        """Compile every stage; nothing is bound yet.
 
         Args:
-            plan: the program for its extents.
-            solved: the definition that it is of.
+            solved: the definition.
             lasting: parameters and state.
             others: the array of any other cell but an input, always the same one.
-            threads: how many cores a run uses at most; "auto" for all where the work is enough.
+            options: those of the session: target, threads, ranks.
+
+        Raises:
+            ToolError: a stage cannot be compiled.
         """
-        self._plan = plan
-        self._threads = plan.worth() if isinstance(threads, str) else threads
-        self._cells, self._results = solved.needed, solved.results
-        self._paths = solved.built.paths
         self._parameters, self._state = lasting
-        self._others = others
-        place = {cell.name: n for n, cell in enumerate(self._cells) if cell.kind == "input"}
+        self._others, self._ranks, self._paths = others, options.ranks, solved.built.paths
+        self._read = {f"in{n}": cell for n, cell in enumerate(solved.needed)}
+        self._results = {f"out{n}": each for n, each in enumerate(solved.results)}
+        stages, between = _stages(solved, self._read, self._results)
+        self._stages = [CompiledStage(each, options) for each in stages]
+        self._between = {
+            name: np.empty(dims, NUMPY_TYPES[dtype]) for name, (dtype, dims) in between.items()
+        }
+        self._is_one = len(stages) == 1 and not (stages[0].copies or stages[0].sums)
+        names = {cell: name for name, cell in self._read.items()}
+        self._input_names = [names.get(cell, "") for cell, _ in solved.cells("input")]
         self._inputs = [
-            (tensor.shape.memory(), np.dtype(NUMPY_TYPES[tensor.dtype]), place.get(tensor.path, -1))
+            (tensor.shape.memory(), np.dtype(NUMPY_TYPES[tensor.dtype]))
             for tensor in solved.tensors("input")
         ]
-        self._returned = [
-            (len(self._cells) + n, *plan.outputs[n])
-            for n, each in enumerate(self._results)
-            if each.role == "return"
-        ]
-        self._sides: list[tuple[list[Array], list[Any]]] = []
+        shaped = solved.shaped()
+        sizes = [size.fixed or 0 for size in shaped.sizes]
+        self._outputs = dict(zip(self._results, outputs_of(shaped, sizes), strict=True))
+        shared = {
+            name: each.path
+            for name, each in self._results.items()
+            if each.role == "parameter" and self._parameters.is_shared(each.path)
+        }
+        returned = [name for name, each in self._results.items() if each.role == "return"]
+        self._fresh = [*returned, *shared]
+        self.shared = [*shared.values()]
+        self._sides: tuple[BoundSide, ...] = ()
         self._stamp: object = None
         self.given: dict[str, Array] = {}
         self.last: dict[str, Array] = {}
 
     def fits(self, given: Sequence[Any]) -> bool:
         """Whether arrays can be passed to C as they are."""
-        for array, (shape, dtype, _) in zip(given, self._inputs, strict=True):
+        for array, (shape, dtype) in zip(given, self._inputs, strict=True):
             if (
                 type(array) is not np.ndarray
                 or array.shape != shape
@@ -76,10 +161,10 @@ class BoundProgram:
         return True
 
     def run(self, given: Sequence[Array]) -> list[Array]:
-        """Run once on arrays that fit; what is returned. Whoever calls has the arrays change sides.
+        """Run once on arrays that fit; what is returned, and then what is shared. Whoever calls has the sides change.
 
         Raises:
-            DataError: E0709, E0713, E0746. ToolError: the program cannot be compiled.
+            DataError: E0709, E0713, E0746. ToolError: the program cannot be compiled, a device failed.
         """
         self._parameters.spare_lent()
         self._state.spare_lent()
@@ -87,41 +172,79 @@ class BoundProgram:
         if stamp != self._stamp:
             self._bind()
             self._stamp = stamp
-        arrays, arguments = self._sides[self._parameters.side]
-        for array, (_, _, place) in zip(given, self._inputs, strict=True):
-            if 0 <= place:
-                arrays[place] = array
-                arguments[place] = argument(array)
-        returned = []
-        for place, shape, dtype in self._returned:
-            arrays[place] = out = np.empty(shape, dtype)
-            arguments[place] = argument(out)
-            returned.append(out)
-        self._plan.run_bound(arrays, arguments, self._threads)
-        return returned
+        side = self._sides[self._parameters.side]
+        for n, places in enumerate(side.inputs):
+            for arrays, arguments, place in places:
+                arrays[place] = given[n]
+                arguments[place] = argument(given[n])
+        fresh = []
+        for shape, dtype, places in side.fresh:
+            out = np.empty(shape, dtype)
+            fresh.append(out)
+            for arrays, arguments, place in places:
+                arrays[place] = out
+                arguments[place] = argument(out)
+        if self._is_one:
+            ((stage, arrays, arguments),) = side.calls
+            stage.run(arrays, arguments)
+        else:
+            brought = zip((*self._input_names, *self._fresh), (*given, *fresh), strict=True)
+            self._run_stages(side, {**side.named, **dict(brought)})
+        return fresh
+
+    def _run_stages(self, side: BoundSide, named: Mapping[str, Array]) -> None:
+        """Run every stage, with what is copied and summed after it."""
+        for stage, arrays, arguments in side.calls:
+            stage.run(arrays, arguments)
+            for target, source in stage.stage.copies:
+                named[target][...] = named[source]
+            for each in stage.stage.sums:
+                self._sum(each, named)
 
     def forget(self) -> None:
         """Bind other arrays before the next run."""
         self._stamp = None
 
+    def _sum(self, each: RankSum, named: Mapping[str, Array]) -> None:
+        """Sum over ranks what a stage has computed, all arrays as one."""
+        assert self._ranks is not None
+        parts = [named[name] for name in each.parts]
+        flat = np.concatenate([array.reshape(-1) for array in parts])
+        summed = self._ranks.others(flat) if each.others else self._ranks.total(flat)
+        begin = 0
+        for array in [named[name] for name in each.others] or parts:
+            array.reshape(-1)[...] = summed[begin : begin + array.size]
+            begin += array.size
+
     def _bind(self) -> None:
-        """Fill the lists of arguments, one for each side of what lasts."""
+        """Bind an array to every name, on each side of what lasts."""
         self.given = {
-            each.path: np.empty(*self._plan.outputs[n])
-            for n, each in enumerate(self._results)
+            each.path: np.empty(*self._outputs[name])
+            for name, each in self._results.items()
             if each.role in ("gradient", "kept")
         }
-        sides = []
-        for side in (0, 1):
-            read = [self._read(cell, side) for cell in self._cells]
-            written = [self._written(n, each, 1 - side) for n, each in enumerate(self._results)]
-            arrays = [*read, *written]
-            sides.append((arrays, [argument(array) for array in arrays]))
-        self._sides = sides
+        self._sides = self._side(0), self._side(1)
 
-    def _read(self, cell: Stored, side: int) -> Array:
+    def _side(self, side: int) -> BoundSide:
+        named = {**self._between, **dict.fromkeys(self._fresh, NOTHING)}
+        named |= {name: self._array(cell, side) for name, cell in self._read.items()}
+        for name, each in self._results.items():
+            if name not in named and each.role != "merged":
+                named[name] = self._written(each, 1 - side)
+        calls = []
+        places: dict[str, Places] = defaultdict(list)
+        for stage in self._stages:
+            arrays = [named[name] for name in stage.stage.arguments]
+            arguments = [argument(array) for array in arrays]
+            calls.append((stage, arrays, arguments))
+            for place, name in enumerate(stage.stage.arguments):
+                places[name].append((arrays, arguments, place))
+        fresh = [(*self._outputs[name], places.get(name, [])) for name in self._fresh]
+        return BoundSide(named, calls, [places.get(name, []) for name in self._input_names], fresh)
+
+    def _array(self, cell: Stored, side: int) -> Array:
         match cell.kind:
-            case "input":
+            case "input" | "merged":
                 return NOTHING
             case "parameter":
                 return self._parameters.side_of(side, self._paths[cell])
@@ -130,17 +253,26 @@ class BoundProgram:
             case _:
                 return self._others(cell)
 
-    def _written(self, number: int, result: Result, side: int) -> Array:
+    def _written(self, result: Result, side: int) -> Array:
         match result.role:
             case "parameter":
                 return self._parameters.side_of(side, result.path)
             case "state":
                 return self._state.side_of(side, result.path)
-            case "gradient" | "kept":
-                return self.given[result.path]
             case _:
-                return np.empty(*self._plan.outputs[number])
+                return self.given[result.path]
 
 
-NOTHING = np.zeros(0, np.float32)
-"""Stands for an array that a run does not read."""
+def _stages(
+    solved: SolvedDefinition, read: Mapping[str, Stored], results: Mapping[str, Result]
+) -> tuple[Sequence[RunStage], Between]:
+    """The stages of a run, and the arrays between them; none where nothing is computed."""
+    if not results:
+        return (), {}
+    numbers = count()
+    names = ArrayNames(
+        tuple(None if cell.kind == "merged" else name for name, cell in read.items()),
+        tuple(None if each.role == "merged" else name for name, each in results.items()),
+        {n: each.path for n, each in enumerate(solved.results) if each.role == "merged"},
+    )
+    return run_of(solved.shaped(), solved.merged(), names, lambda _: f"between{next(numbers)}")

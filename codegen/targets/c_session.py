@@ -29,11 +29,11 @@ from ilang.codegen.targets.session import (
     TITLES,
     EmittedSession,
     KeptTensor,
-    RankSum,
     Stage,
     Uniform,
 )
 from ilang.core.dtype import BYTES
+from ilang.core.transform.stages import RankSum
 
 STATUS = {
     **STATUS_OF_PROGRAMS,

@@ -12,6 +12,7 @@ from ilang.core.dtype import BYTES
 from ilang.core.ir.kernel import Program
 from ilang.core.machine import Machine
 from ilang.core.record import record
+from ilang.core.transform.stages import RankSum
 
 FUNCTIONS = ("bytes", "init", "run", "save", "load", "arrays", "sizes", "work", "status")
 PARTS = (*FUNCTIONS, *STATUS_WORDS.values())
@@ -79,28 +80,8 @@ class KeptTensor:
 
 
 @record
-class RankSum:
-    """Arrays that lie one after the other, and are summed over ranks at once: ``parts``, by their names.
-
-    ``others`` are the arrays that get the sums over the other ranks, in the same order, and ``room`` has place for the
-    parts of one rank; without them the sum over all ranks takes the place of the parts. A sum that ``goes_on`` may do
-    so while the next stages run.
-    """
-
-    dtype: str
-    parts: tuple[str, ...]
-    others: tuple[str, ...]
-    room: str
-    goes_on: bool = False
-
-
-@record
 class Stage:
-    """A part of a run, a program of its own: what its inputs and its outputs are called, then what is done with these.
-
-    ``copies`` are a target and a source each; ``sums`` are made when all ranks have come here. Where it ``ends`` sums,
-    all that go on do so before it.
-    """
+    """A stage of a run (``core/transform/stages.py``), its program lowered."""
 
     program: Program
     arguments: tuple[str, ...]

@@ -30,8 +30,8 @@ from ilang.icli.screen import Screen, is_terminal
 if TYPE_CHECKING:
     from ilang.codegen.runtime.batches import Batches
     from ilang.codegen.runtime.npy import Array
-    from ilang.codegen.runtime.phased_program import Processes
     from ilang.codegen.runtime.session import Session
+    from ilang.codegen.runtime.step import Processes
     from ilang.icli.training import Job, Report, Training
 
 

@@ -110,7 +110,7 @@ def _by_reference(program: Program, name: str, mode: str, compiles: bool, tally:
             for each in (session, other):
                 if each is not None:
                     each.config["lr"] = mirror.config["lr"] = 0.025
-        before = [np.array(session._array(cell, given)) for cell in solved.needed]
+        before = [np.array(_read(session, cell, given)) for cell in solved.needed]
         results = as_tuple(session(**given))
         mirror.follow(given, results)
         runs.append((before, _all_of(session, results)))
@@ -118,6 +118,14 @@ def _by_reference(program: Program, name: str, mode: str, compiles: bool, tally:
             _alike(_all_of(other, as_tuple(other(**given))), runs[-1][1], f"session, run {turn}")
     machine = GPU if mode in emulated.MODES else CPU
     return _Lowered(program, pipeline.lower(shaped, machine), runs)
+
+
+def _read(session: Any, cell: Any, given: dict[str, Any]) -> Any:
+    """The array of a cell that the next run reads."""
+    kept = {"input": given, "parameter": session.parameters, "declared": session.state}
+    if cell.kind not in kept:
+        return session._fixed(cell)
+    return kept[cell.kind][session._solved.built.paths.get(cell, cell.name)]
 
 
 def session_of(program: Program, target: str) -> Any:

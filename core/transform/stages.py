@@ -1,4 +1,4 @@
-"""The stages of a run in C or CUDA: the phases of its program, and where each of them finds and leaves its arrays.
+"""The stages of a run: the phases of its program, and where each of them finds and leaves its arrays, by their names.
 
 Example, of ``p.grad =+ p.grad.merge`` and ``p =- lr *. p.grad``:
     stage 1: x and p are read, p_grad_sum is written; then p_grad_sum is summed over ranks, in place
@@ -15,25 +15,47 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from math import prod
 
-from ilang.codegen.project.extents import ExportedFunction
-from ilang.codegen.targets.session import KeptTensor, RankSum, Stage
 from ilang.core.diagnostic import DataError
 from ilang.core.dtype import BYTES
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.shaped import Shaped
-from ilang.core.machine import Machine
-from ilang.core.pipeline import lower
 from ilang.core.record import record, replace
 from ilang.core.transform.phases import Phase, phases
 
 
 @record
-class Run:
-    """A run of a session: its stages, their functions, and the arrays that are between two of them."""
+class RankSum:
+    """Arrays that lie one after the other, and are summed over ranks at once: ``parts``, by their names.
 
-    stages: tuple[Stage, ...]
-    functions: tuple[ExportedFunction, ...]
-    between: tuple[KeptTensor, ...]
+    ``others`` are the arrays that get the sums over the other ranks, in the same order, and ``room`` has place for the
+    parts of one rank; without them the sum over all ranks takes the place of the parts. A sum that ``goes_on`` may do
+    so while the next stages run.
+    """
+
+    dtype: str
+    parts: tuple[str, ...]
+    others: tuple[str, ...]
+    room: str
+    goes_on: bool = False
+
+
+@record
+class RunStage:
+    """A part of a run, a program of its own: what its inputs and its outputs are called, then what is done with these.
+
+    ``copies`` are a target and a source each; ``sums`` are made when all ranks have come here. Where it ``ends`` sums,
+    all that go on do so before it.
+    """
+
+    program: Shaped
+    arguments: tuple[str, ...]
+    copies: tuple[tuple[str, str], ...]
+    sums: tuple[RankSum, ...]
+    ends: bool = False
+
+
+Between = dict[str, tuple[str, tuple[int, ...]]]
+"""The arrays that are between two stages of a run: the element type and the extents of each, by name."""
 
 
 @record
@@ -53,9 +75,9 @@ def run_of(
     merged: Sequence[tuple[int, int, bool]],
     arrays: ArrayNames,
     name_of: Callable[[str], str],
-    machine: Machine,
-) -> Run:
-    """The stages of a run.
+    bucket_bytes: int | None = None,
+) -> tuple[tuple[RunStage, ...], Between]:
+    """The stages of a run, and the arrays between them.
 
     Args:
         shaped: its program, sizes known.
@@ -63,9 +85,10 @@ def run_of(
             the sum is over all ranks.
         arrays: what inputs and outputs are called.
         name_of: gives a name that nothing else has.
-        machine: what the stages are for.
+        bucket_bytes: sums over all ranks come in buckets of so many bytes; None: without.
     """
-    return _PhasePlaces(shaped, merged, arrays, name_of).run(machine)
+    places = _PhasePlaces(shaped, merged, arrays, name_of)
+    return places.stages(bucket_bytes), places.between
 
 
 class _PhasePlaces:
@@ -81,7 +104,7 @@ class _PhasePlaces:
         self.shaped = shaped
         self.merged = merged
         self.name_of = name_of
-        self.between: list[KeptTensor] = []
+        self.between: Between = {}
         self.written = list(arrays.written)
         for _, source, _ in merged:
             path, value = arrays.sums[source], shaped.outputs[source]
@@ -97,25 +120,23 @@ class _PhasePlaces:
         for position, value in enumerate(shaped.outputs):
             self.due[value].append(position)
 
-    def run(self, machine: Machine) -> Run:
-        """All stages, for a machine."""
+    def stages(self, bucket_bytes: int | None) -> tuple[RunStage, ...]:
+        """All stages."""
         awaited = {
             self.shaped.inputs[given]: self.shaped.outputs[source]
             for given, source, _ in self.merged
         }
-        buckets = self._buckets(machine.bucket_bytes)
+        buckets = self._buckets(bucket_bytes)
         cut = [each for each in phases(self.shaped, awaited, buckets) if each.gives]
         later = [{value for each in cut[n + 1 :] for value in each.takes} for n in range(len(cut))]
-        stages, functions = [], []
+        stages = []
         for phase, needed in zip(cut, later, strict=True):
             names = [self.places[value] for value in phase.takes]
             names += [self._given(value) for value in phase.gives]
-            program = _renamed(phase.program, names)
-            functions.append(ExportedFunction(program, lower(program, machine)))
             copies = [*self._kept(phase, needed), *self._unchanged()]
             sums = self._sums(phase.gives)
-            stages.append(Stage(functions[-1].program, tuple(names), tuple(copies), sums))
-        return Run(_overlapped(stages), tuple(functions), tuple(self.between))
+            stages.append(RunStage(phase.program, tuple(names), tuple(copies), sums))
+        return _overlapped(stages)
 
     def _buckets(self, limit: int | None) -> list[list[int]]:
         """Gradients that are summed over all ranks, in buckets of so many bytes, in the order of computation.
@@ -188,23 +209,21 @@ class _PhasePlaces:
             return RankSum(dtype, parts, (), "")
         sums = tuple(self._array(f"others_{name}", target) for target, name in group)
         self.places.update(zip((target for target, _ in group), sums, strict=True))
-        count = sum(each.count() for each in self.between if each.name in parts)
-        room = KeptTensor("between", "", self.name_of("room"), dtype, (count,), (0,), "")
-        self.between.append(room)
-        return RankSum(dtype, parts, sums, room.name)
+        room = self.name_of("room")
+        self.between[room] = dtype, (sum(prod(self.between[name][1]) for name in parts),)
+        return RankSum(dtype, parts, sums, room)
 
     def _array(self, path: str, value: int) -> str:
         """The name of a new array between phases for a value."""
-        tensor = self.shaped.tensors[value]
         name = self.name_of(path)
         dims = fixed_dims(self.shaped, value, f"what is between two parts of a run, {path},")
-        self.between.append(KeptTensor("between", "", name, tensor.dtype, dims, (0,), ""))
+        self.between[name] = self.shaped.tensors[value].dtype, dims
         return name
 
 
-def _overlapped(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+def _overlapped(stages: Sequence[RunStage]) -> tuple[RunStage, ...]:
     """Stages of which some run while sums over all ranks go on: those that the stage after them does not read."""
-    run: list[Stage] = []
+    run: list[RunStage] = []
     going: list[RankSum] = []
     for stage, after in zip_longest(stages, stages[1:]):
         ends = any(_reads(stage, each) for each in going) or (after is None and bool(going))
@@ -218,7 +237,7 @@ def _overlapped(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     return tuple(run)
 
 
-def _reads(stage: Stage, summed: RankSum) -> bool:
+def _reads(stage: RunStage, summed: RankSum) -> bool:
     """Whether a stage, or what is copied after it, reads something that is summed."""
     read = {*stage.arguments, *(source for _, source in stage.copies)}
     return not read.isdisjoint(summed.parts)
@@ -238,13 +257,3 @@ def fixed_dims(shaped: Shaped, value: int, says: str) -> tuple[int, ...]:
             raise DataError("E0766", message, help="give a number for it in --shape")
         dims.append(size.fixed)
     return tuple(dims)
-
-
-def _renamed(shaped: Shaped, names: Sequence[str]) -> Shaped:
-    """A program whose inputs and outputs are called as its session calls them."""
-    tensors = list(shaped.tensors)
-    places = (*shaped.inputs, *shaped.outputs)
-    for value, name in zip(places, names, strict=True):
-        if places.count(value) == 1:
-            tensors[value] = replace(tensors[value], name=name)
-    return replace(shaped, tensors=tuple(tensors))
