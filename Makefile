@@ -21,6 +21,8 @@
 #   make bench-page      the same, and rewrite the tables of docs/benchmarks.md
 #   make man             write docs/i.1, the manual page, out of the commands
 #   make editors         write the grammars of docs/editors out of the table of tokens
+#   make site            the pages with search, as build/site; each link is checked
+#   make dist            source distribution and wheel, as dist/, checked by twine and check-wheel-contents
 #   make clean           remove what was made, .venv included
 
 PYTHON ?= python3
@@ -48,7 +50,7 @@ find_cc = found=; \
 	  CC="$(CURDIR)/$(BIN)/zig-cc"; export CC; \
 	fi
 
-.PHONY: help demo test test-all check commands fuzz fuzz-notations fuzz-texts fuzz-tensors fuzz-schedules einsum-tests matrix accuracy counts growth bench bench-page man editors clean
+.PHONY: help demo test test-all check commands fuzz fuzz-notations fuzz-texts fuzz-tensors fuzz-schedules einsum-tests matrix accuracy counts growth bench bench-page man editors site dist clean
 
 # The first target: what a bare `make` does. The list is the comment that opens this file.
 help:
@@ -126,6 +128,21 @@ man: $(READY)
 
 editors: $(READY)
 	$(BIN)/python -m ilang.icli.editors docs/editors
+
+# Links to all that has pages, or is linked from one, so that relative links lead where they do in the repository.
+SITE = README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs samples core codegen icli bench tests
+
+site: $(READY)
+	@$(BIN)/python -c 'import material' 2>/dev/null || $(BIN)/python -m pip install --quiet --editable '.[site]'
+	@rm -rf build/pages && mkdir -p build/pages && cd build/pages && for part in $(SITE); do ln -s ../../$$part .; done
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict >build/site.log 2>&1 || { grep "^WARNING\|^ERROR" build/site.log; exit 1; }
+	@echo "build/site/index.html"
+
+dist: $(READY)
+	@$(BIN)/python -c 'import build, twine, check_wheel_contents' 2>/dev/null || $(BIN)/python -m pip install --quiet --editable '.[release]'
+	@rm -rf dist && $(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m check_wheel_contents dist/*.whl
 
 clean:
 	rm -rf .venv build dist out *.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -117,6 +117,58 @@ def test_blocks_are_of_a_known_kind() -> None:
     assert {name: kind for name, kind in kinds.items() if kind} == {}
 
 
+def test_decisions_are_listed(update: bool) -> None:
+    folder = ROOT / "docs" / "decisions"
+    lines = [
+        "# Decisions",
+        "",
+        "A page for each decision that would surprise a newcomer, with what was weighed.",
+        "",
+    ]
+    for page in sorted(folder.glob("0*.md")):
+        number, _, title = (
+            page.read_text("utf-8").partition("\n")[0].removeprefix("# ").partition(": ")
+        )
+        lines.append(f"- [{number}]({page.name}): {title}")
+    settle(folder / "README.md", "\n".join(lines) + "\n", update)
+
+
+def test_pages_are_in_the_navigation_of_the_site() -> None:
+    listed = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+    pages = [page for page in PAGES if "decisions" not in page.parts]
+    missing = {page.relative_to(ROOT).as_posix() for page in pages} - {*listed}
+    assert missing == set(), "name a page in mkdocs.yml, where a reader should meet it"
+    assert all((ROOT / page).is_file() for page in listed)
+
+
+LINK = re.compile(r"(?<!!)\[[^]\n]*\]\((?P<path>[^)#:\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
+
+
+def test_links_lead_somewhere() -> None:
+    """`make site` says the same; where it is not installed, this looks at files and headings."""
+    dead = []
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "samples" / "README.md"]:
+        text = re.sub(
+            r"^ *```.*?^ *```|`[^`\n]*`",
+            "",
+            page.read_text("utf-8"),
+            flags=re.DOTALL | re.MULTILINE,
+        )
+        for match in LINK.finditer(text):
+            target = (page.parent / match["path"]) if match["path"] else page
+            if not target.is_file() or (match["anchor"] and match["anchor"] not in anchors(target)):
+                dead.append(f"{page.name}: {match[0]}")
+    assert dead == []
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page: those that it has, and those that GitHub makes of its headings."""
+    text = page.read_text("utf-8")
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    plain = (re.sub(r"[^\w\s-]", "", heading.lower()) for heading in headings)
+    return {*re.findall(r'<a id="(.*?)">', text), *(re.sub(r"\s", "-", each) for each in plain)}
+
+
 def test_readme_is_short() -> None:
     assert len(README.read_text("utf-8").splitlines()) <= README_LINES
 

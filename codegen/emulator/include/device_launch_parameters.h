@@ -1,3 +1,3 @@
 // Stands in for CUDA's header of this name.
 #pragma once
-#include "emulator/language.h"
+#include "cuda_runtime.h"
