@@ -89,7 +89,9 @@ class KernelFunctions:
             )
             yield f"/* iterations first to last - 1 of {names_text} */"
             words = ["int64_t first", "int64_t last", *words]
-        yield several_a_line(f"static void {self.name_of(outline)}(", words or ["void"], ")")
+        halves = "HALF_VECTORS " if outline.half_vectors else ""
+        name = self.name_of(outline)
+        yield several_a_line(f"static {halves}void {name}(", words or ["void"], ")")
         yield "{"
         for number in outline.private:
             buffer = self.program.buffers[number]

@@ -22,7 +22,7 @@ RESERVED = frozenset(
     LEAVES call_stop IN_REGISTER HAS_VECTORS IN_PARALLEL DO_PRAGMA
     running_stop ALIGNED PREFETCH SCALAR STRAIGHT FUSED MOST_DIVIDED quad quad_anywhere SHUFFLED VECTOR HELD
     stored_array LONGEST_NAME STATE_NAMES json_reader json_entry COPIED_BYTES MOST_SENT PART_OF_MESSAGE BYTES_BEFORE
-    TYPE_OF_LETTER begun_sum NCCL_TYPE
+    TYPE_OF_LETTER begun_sum NCCL_TYPE HALF_VECTORS
     communicator Memory TRY
     threadIdx blockIdx blockDim gridDim warpSize dim3 clock64 dadd dmul dsub
     assert errno EOF BUFSIZ RAND_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr offsetof setjmp va_arg

@@ -227,6 +227,7 @@ class KernelLoops:
         text += f" writing {' '.join(buffers[n].name for n in sorted(outline.written))}"
         if outline.private:
             text += f", keeping {' '.join(buffers[n].name for n in outline.private)}"
+        text += ", in vectors of half a cache line" if outline.half_vectors else ""
         return text + (", parts of scratch for threads" if outline.divided else "")
 
     def _outlined(self, outline: Outline | None) -> Iterator[str]:

@@ -136,6 +136,7 @@ class Outline:
     whether a tile in it fills them. The ``private`` buffers stand at the start of its scratch storage. With ``scratch``
     it is given some, with ``divided`` so that threads that share a loop in it have parts of their own; it ``calls``
     functions of loops, or does not. ``estimate`` decides on its threads; there is none of the kernel, which one calls.
+    A function with ``half_vectors`` is to have vectors of half a cache line: see ``passes/cpu/shifted.py``.
     """
 
     number: int
@@ -148,6 +149,7 @@ class Outline:
     divided: bool
     calls: bool
     estimate: ThreadEstimate | None
+    half_vectors: bool = False
 
 
 @record

@@ -44,7 +44,7 @@ def einx(seed: int) -> Drawn:
     """An operation in einx notation."""
     case = einx_programs.program(seed)
     component = getattr(ilang.einx, case.op)(case.text, **case.sizes)
-    return Drawn("einx", component, component.text(), case.arrays, case.results)
+    return Drawn("einx", component, component.program.text(), case.arrays, case.results)
 
 
 def kernel(seed: int) -> Drawn:

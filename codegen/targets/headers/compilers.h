@@ -38,6 +38,13 @@
 #define SCALAR ((void)0)
 #endif
 
+/* stands before a function whose loops are to have vectors of half a cache line */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#define HALF_VECTORS __attribute__((noinline, target("prefer-vector-width=256")))
+#else
+#define HALF_VECTORS
+#endif
+
 /*
  * Stands before a function without loops that calls one kernel after the other. Compilers put kernels that are called
  * once into it, and take as long as its length squared; there is nothing in it that could become faster.

@@ -22,6 +22,7 @@ from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import unless_same
 from ilang.core.ir.scalar import Local
 from ilang.core.lower.uses import touched, use_of
+from ilang.core.passes.cpu.shifted import reads_shifted_rows
 from ilang.core.record import replace
 
 
@@ -126,6 +127,7 @@ class _Outliner:
             any(self._keeps(inner) for inner in function.calls),
             bool(function.calls),
             self._estimate(number) if function.loops else None,
+            reads_shifted_rows(self.program, function.loops or function.body, use.shared),
         )
 
     def _estimate(self, number: int) -> ThreadEstimate:

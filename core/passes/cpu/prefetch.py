@@ -17,6 +17,7 @@ from ilang.core.ir.cpu import CacheLines, Prefetch
 from ilang.core.ir.rewriting import unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Load, scalars_within
 from ilang.core.ops import SLOW
+from ilang.core.passes.cpu.shifted import has_shifts
 from ilang.core.record import replace
 
 
@@ -64,7 +65,13 @@ def _rows(program: ir.Program, fetched: frozenset[int], loop: ir.For) -> tuple[L
     takes longer than the memory.
     """
     store = loop.body[-1] if loop.body else None
-    if loop.end or loop.chunk or loop.role in ("u", "v") or loop.lanes > 1:
+    if (
+        loop.end
+        or loop.chunk
+        or loop.role in ("u", "v")
+        or loop.lanes > 1
+        or has_shifts(program, loop)
+    ):
         return ()
     if not isinstance(store, ir.Store) or not store.index or store.buffer in fetched:
         return ()
