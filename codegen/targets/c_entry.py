@@ -344,11 +344,10 @@ class Entry:
             place = f"({c_type} *)(void *)(base + plan.at_{name})"
             yield f"{INDENT}{c_type} *{name} = {self._placed(temporary, place)};"
         yield from self._begun()
-        for number, launch in enumerate(host.launches):
-            ranges = [each for each in host.ranges if each.launch == number]
+        for ranges, finite, launch in host.calls():
             yield from self._ranges(ranges) if ranges else ()
-            for mark, each in enumerate(host.finite):
-                yield from self._looked(mark, each) if each.launch == number else ()
+            for mark, each in finite:
+                yield from self._looked(mark, each)
             yield self._launch(launch)
         yield f"{INDENT}return 0;"
         yield "}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ilang.codegen.targets.c_entry import status_declarations, statuses, wrapped
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, comment
@@ -25,21 +25,29 @@ def guard_of(programs: Sequence[Program]) -> str:
     return f"{name.upper() if name.islower() else name}_H"
 
 
-def emit_header(programs: Sequence[Program], more: Sequence[str] = ()) -> str:
-    """The header of a file of programs, and of what ``more`` declares, usable from C and C++."""
+def _with_statuses(program: Program) -> Iterator[str]:
+    """The declarations of a program, and of what says the meaning of its statuses."""
+    yield from declarations(program)
+    yield ""
+    yield from status_declarations(function_identifier(program.name), statuses(program))
+
+
+def emit_header(
+    programs: Sequence[Program],
+    more: Sequence[str] = (),
+    declared: Callable[[Program], Iterator[str]] = _with_statuses,
+    first: Sequence[str] = (),
+) -> str:
+    """The header of a file of programs, each ``declared``, and of what ``more`` declares, usable from C and C++.
+
+    Lines that stand ``first`` come after the includes.
+    """
     guard = guard_of(programs)
-    lines = [
-        f"#ifndef {guard}",
-        f"#define {guard}",
-        "",
-        "#include <stddef.h>",
-        "#include <stdint.h>",
-        "",
-    ]
+    lines = [f"#ifndef {guard}", f"#define {guard}", "", "#include <stddef.h>"]
+    lines += ["#include <stdint.h>", "", *first]
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     for program in programs:
-        lines += [*declarations(program), ""]
-        lines += [*status_declarations(function_identifier(program.name), statuses(program)), ""]
+        lines += [*declared(program), ""]
     lines += more
     lines += ["#ifdef __cplusplus", "}", "#endif", "", "#endif"]
     return "\n".join(lines) + "\n"

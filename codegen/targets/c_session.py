@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import assert_never
 
 from ilang.codegen.targets.c_entry import NO_STATUS, status_declarations, status_lines, wrapped
 from ilang.codegen.targets.c_entry import STATUS as STATUS_OF_PROGRAMS
@@ -63,6 +62,14 @@ class SessionText:
     """The meaning of a number that is none of them, in C."""
     declared: tuple[str, ...] = ("run", "save", "load")
     """The functions in the header that all sessions have."""
+    fills: Mapping[str, str] = {
+        "uniform": "fill_uniform{suffix}({place}, {count}, seed, {path}, {bound});",
+        "number": "{place} = {number};",
+        "table": "memcpy({place}, {table}, {bytes});",
+        "zeros": "memset({place}, 0, {bytes});",
+        "equal": "for (size_t n = 0; n < {count}; ++n) {place}[n] = {number};",
+    }
+    """The statements that give tensors their first values, by what these are."""
     comments: Mapping[str, str] = {
         "bytes": "Bytes of memory that a session needs; SIZE_MAX if that is more than memory can be.",
         "init": "Begin: tensors are laid out in the memory, and get their first values.",
@@ -222,7 +229,8 @@ class SessionText:
                 yield f"{INDENT}int this_rank;"
                 yield f"{INDENT}model->{each.name} = ({C_TYPES[each.dtype]})count_ranks(&this_rank);"
             elif each.count() and each.role != "between":
-                yield from (f"{INDENT}{statement}" for statement in self._fill(each))
+                is_there = each.table() and not struct.on_device()
+                yield from () if is_there else (f"{INDENT}{self._fill(each)}",)
         yield f"{INDENT}return 0;"
         yield "}"
         yield ""
@@ -246,27 +254,24 @@ class SessionText:
         """The name of the numbers of a tensor."""
         return f"{self.struct.name}_values_of_{each.name}"
 
-    def _fill(self, each: KeptTensor) -> Iterator[str]:
-        """The statements that give an array its first values."""
-        place, fill = f"model->{each.name}", each.fill
-        match fill:
-            case _ if each.table():
-                return
-            case Uniform():
-                function = "fill_uniform_f64" if each.dtype == "f64" else "fill_uniform"
-                path, bound = json.dumps(fill.path), f"{fill.bound.hex()}f"
-                yield f"{function}({place}, {each.count()}, seed, {path}, {bound});"
-            case tuple() if each.number():
-                yield f"{place} = {literal(fill[0], each.dtype)};"
-            case tuple() if 1 < len(fill):
-                yield f"memcpy({place}, {self._table(each)}, {each.bytes()});"
-            case tuple() if str(fill[0]) in ("0", "0.0"):
-                yield f"memset({place}, 0, {each.bytes()});"
-            case tuple():
-                number = literal(fill[0], each.dtype)
-                yield f"for (size_t n = 0; n < {each.count()}; ++n) {place}[n] = {number};"
-            case _:
-                assert_never(fill)
+    def _fill(self, each: KeptTensor) -> str:
+        """The statement that gives an array its first values."""
+        fill, dtype = each.fill, each.dtype
+        words: dict[str, object] = {
+            "place": f"model->{each.name}",
+            "type": C_TYPES[dtype],
+            "count": each.count(),
+            "bytes": each.bytes(),
+        }
+        if isinstance(fill, Uniform):
+            suffix = "_f64" if dtype == "f64" else ""
+            words |= {"path": json.dumps(fill.path), "hash": fill.hash, "suffix": suffix}
+            return self.fills["uniform"].format(**words, bound=f"{fill.bound.hex()}f")
+        if not each.number() and (each.table() or 1 < len(fill)):
+            return self.fills["table"].format(**words, table=self._table(each))
+        zero = not each.number() and str(fill[0]) in ("0", "0.0")
+        kind = "number" if each.number() else "zeros" if zero else "equal"
+        return self.fills[kind].format(**words, number=literal(fill[0], dtype))
 
     def _running(self) -> Iterator[str]:
         """The function that measures the workspace of a run whose sizes come with it, and the run."""

@@ -171,7 +171,7 @@ class _Caller:
         self.extents: dict[int, int] = {}
         self.total = 0
         self.at: dict[int, int] = {}
-        self.groups = len({each.launch for each in host.ranges})
+        self.groups = host.groups()
         self.looks = 0
 
     def call(self) -> DeviceCall:
@@ -297,11 +297,10 @@ class _Caller:
             yield Fill(ArgumentAddress(None, self.outside), self.groups * MARK)
         if host.finite:
             yield Fill(ArgumentAddress(None, self.infinite), len(host.finite) * MARK)
-        for number, launch in enumerate(host.launches):
-            ranges = [each for each in host.ranges if each.launch == number]
+        for ranges, finite, launch in host.calls():
             yield from self._ranges(ranges) if ranges else ()
-            for mark, each in enumerate(host.finite):
-                yield from self._looked(mark, each) if each.launch == number else ()
+            for mark, each in finite:
+                yield from self._looked(mark, each)
             yield from self._launch(launch)
 
     def _ranges(self, ranges: Sequence[Ranges]) -> Iterator[KernelStart]:
@@ -373,8 +372,7 @@ class _Caller:
         if scratch and grid.sizes:
             threads = min(self.workers, threads)
             most = self.workers // threads
-        grid_each = threads if grid.vector == 1 else grid.threads * grid.vector
-        each = {"grid": grid_each, "warps": grid.threads // self.device.warp}.get(grid.over, 1)
+        each = grid.iterations(threads if grid.vector == 1 else grid.threads, self.device.warp)
         iterations = prod(self.extents[n] for n in grid.sizes)
         first = min(_parts(iterations, each), most) if grid.sizes else 1
         y, z = (1 if n is None else min(self.extents[n], grid.most_across) for n in grid.across)

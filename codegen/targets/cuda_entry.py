@@ -43,7 +43,7 @@ class Entry(c_entry.Entry):
         assert device is not None
         self.warp = device.warp
         self.narrow = device.narrow_elements
-        self.groups = len({each.launch for each in host.ranges})
+        self.groups = host.groups()
         self.looks = 0
 
     def lines(self) -> Iterator[str]:
@@ -208,8 +208,8 @@ class Entry(c_entry.Entry):
                 f"{indent}const int threads = plan.workers < {threads} ? (int)plan.workers : {threads};"
             ]
             threads, most = "threads", "plan.workers / threads"
-        grid_each = threads if grid.vector == 1 else str(grid.threads * grid.vector)
-        each = {"grid": grid_each, "warps": str(grid.threads // self.warp)}.get(grid.over, "1")
+        each = str(grid.iterations(grid.threads, self.warp))
+        each = "threads" if takes_scratch and grid.over == "grid" and grid.vector == 1 else each
         blocks = f"blocks_of({sizes}, {each}, {most})" if sizes else "1"
         if any(across):
             others = [f"blocks_of({n}, 1, {grid.most_across})" if n else "1" for n in across]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ilang.codegen.targets import c_header
 from ilang.codegen.targets.c_entry import status_declarations, statuses, wrapped
 from ilang.codegen.targets.c_header import (
     argument_lines,
-    guard_of,
     parameters,
     sizes_lines,
     work_lines,
@@ -16,6 +16,7 @@ from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.ir.kernel import Program
 from ilang.core.pipeline import host_of
 
+STREAM_STRUCT = "struct CUstream_st; /* what a cudaStream_t points to */"
 STREAM = "struct CUstream_st *stream"
 """A ``cudaStream_t``, as plain C has it."""
 
@@ -25,23 +26,7 @@ LOOKS = "Looks at all indices that it reads from arrays before it uses them, and
 
 def emit_header(programs: Sequence[Program], more: Sequence[str] = ()) -> str:
     """The header of a file of programs, and of what ``more`` declares, usable from C and C++."""
-    guard = guard_of(programs)
-    lines = [f"#ifndef {guard}", f"#define {guard}", "", *HEAD]
-    lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
-    for program in programs:
-        lines += [*declarations(program), ""]
-    lines += more
-    lines += ["#ifdef __cplusplus", "}", "#endif", "", "#endif"]
-    return "\n".join(lines) + "\n"
-
-
-HEAD = (
-    "#include <stddef.h>",
-    "#include <stdint.h>",
-    "",
-    "struct CUstream_st; /* what a cudaStream_t points to */",
-    "",
-)
+    return c_header.emit_header(programs, more, declarations, (STREAM_STRUCT, ""))
 
 
 def declarations(program: Program) -> Iterator[str]:

@@ -15,18 +15,16 @@ nothing that others wait for.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import assert_never
 
 from ilang.codegen.targets import c_session
 from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.c_session import COUNTED_RANKS, sizes_of
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, literal
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT
 from ilang.codegen.targets.cuda_entry import OF_CUDA, UNTOUCHED
 from ilang.codegen.targets.cuda_header import LOOKS, STREAM
 from ilang.codegen.targets.identifiers import function_identifier
-from ilang.codegen.targets.session import EmittedSession, KeptTensor, Stage, Uniform
+from ilang.codegen.targets.session import EmittedSession, KeptTensor, Stage
 from ilang.core.dtype import BYTES
 from ilang.core.pipeline import host_of
 
@@ -48,6 +46,13 @@ class SessionText(c_session.SessionText):
     }
     other_status = OF_CUDA
     declared = ("run", "run_host", "save", "load")
+    fills: Mapping[str, str] = {
+        "uniform": "TRY(fill_random<{type}>({place}, {count}, seed, {hash}u /* {path} */, {bound}, stream));",
+        "number": "{place} = {number};",
+        "table": "TRY(cudaMemcpyAsync({place}, {table}, {bytes}, cudaMemcpyHostToDevice, stream));",
+        "zeros": "TRY(cudaMemsetAsync({place}, 0, {bytes}, stream));",
+        "equal": "TRY(fill_equal<{type}>({place}, {count}, {number}, stream));",
+    }
     comments: Mapping[str, str] = {
         "bytes": "Bytes of memory of the device that a session needs; SIZE_MAX if no memory is as large.",
         "init": "Begin: tensors are laid out in the memory, and get their first values on a stream of its device.",
@@ -93,27 +98,6 @@ class SessionText(c_session.SessionText):
 
     def _looked(self) -> Iterator[str]:
         yield f"{INDENT}{UNTOUCHED}"
-
-    def _fill(self, each: KeptTensor) -> Iterator[str]:
-        place, fill, count = f"model->{each.name}", each.fill, each.count()
-        c_type = C_TYPES[each.dtype]
-        match fill:
-            case Uniform():
-                number = f"{fill.hash}u /* {json.dumps(fill.path)} */"
-                words = [place, str(count), "seed", number, f"{fill.bound.hex()}f", "stream"]
-                yield f"TRY(fill_random<{c_type}>({', '.join(words)}));"
-            case tuple() if each.role == "setting":
-                yield f"{place} = {literal(fill[0], each.dtype)};"
-            case tuple() if each.table() or 1 < len(fill):
-                words = [place, self._table(each), str(each.bytes()), "cudaMemcpyHostToDevice"]
-                yield f"TRY(cudaMemcpyAsync({', '.join([*words, 'stream'])}));"
-            case tuple() if str(fill[0]) in ("0", "0.0"):
-                yield f"TRY(cudaMemsetAsync({place}, 0, {each.bytes()}, stream));"
-            case tuple():
-                number = literal(fill[0], each.dtype)
-                yield f"TRY(fill_equal<{c_type}>({place}, {count}, {number}, stream));"
-            case _:
-                assert_never(fill)
 
     def _running(self) -> Iterator[str]:
         """The run, for arrays of the device and for those of the host."""

@@ -18,6 +18,7 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from ilang.core.ir.gpu import Over
@@ -83,6 +84,11 @@ class Grid:
     shape: tuple[int, ...] = ()
     vector: int = 1
 
+    def iterations(self, threads: int, warp: int) -> int:
+        """The number of iterations that a block of so many threads has workers for, in warps of so many."""
+        workers = {"grid": threads * self.vector, "warps": self.threads // warp}
+        return workers.get(self.over, 1)
+
 
 @record
 class Ranges:
@@ -128,6 +134,10 @@ class Launch:
     needs: tuple[int, ...] = ()
 
 
+Call = tuple[Sequence[Ranges], Sequence[tuple[int, Finite]], Launch]
+"""The indices that are looked at, the arrays whose elements are, with their numbers, and then the launch."""
+
+
 @record
 class Host:
     """The host program of ``program``, whose kernels it launches.
@@ -144,6 +154,19 @@ class Host:
     ranges: tuple[Ranges, ...] = ()
     finite: tuple[Finite, ...] = ()
     is_long: bool = False
+
+    def groups(self) -> int:
+        """The number of launches before which indices are looked at."""
+        return len({each.launch for each in self.ranges})
+
+    def calls(self) -> Iterator[Call]:
+        """The launches in order, each after what is looked at before it."""
+        for number, launch in enumerate(self.launches):
+            yield (
+                [each for each in self.ranges if each.launch == number],
+                [(n, each) for n, each in enumerate(self.finite) if each.launch == number],
+                launch,
+            )
 
     def kernels(self) -> tuple[Launch, ...]:
         """The first launch of each kernel, in the order of the kernels."""
