@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.runtime.arguments import check_flag, check_is, shape_of
-from ilang.codegen.runtime.concurrency import lock_of_runs
+from ilang.codegen.runtime.concurrency import kept, lock_of_runs
 from ilang.codegen.runtime.foreign import library_of
 from ilang.codegen.runtime.model import CONFIG_EXAMPLE, Model, check_named, options_of
 from ilang.codegen.runtime.session import Session
@@ -101,7 +101,7 @@ class Function:
         """For a definition of a file."""
         self.model = model
         self.name = name
-        self._sessions: OrderedDict[object, Session] = OrderedDict()
+        self._sessions: dict[object, Session] = {}
         self._lock = lock_of_runs()
 
     def __repr__(self) -> str:
@@ -138,17 +138,12 @@ class Function:
         words = [(name, shape_of(name, array)) for name, array in named.items()]
         key = *shapes, *words, target, repr(sorted(config.items())) if config else ""
         with self._lock:
-            session = self._sessions.pop(key, None) or self.session(None, config, target=target)
-            answer = None
+            make = partial(self.session, None, config, target=target)
+            session = kept(self._sessions, key, make, KEPT)
             session.fit(*arrays, **named)
-            if not (session.parameters or session.state):
-                answer = session(*arrays, **named)
-            self._sessions[key] = session
-            if KEPT < len(self._sessions):
-                self._sessions.popitem(last=False)
-        if session.parameters or session.state:
-            raise _lasts(self.name, [*session.parameters, *session.state])
-        return answer
+            if session.parameters or session.state:
+                raise _lasts(self.name, [*session.parameters, *session.state])
+            return session(*arrays, **named)
 
     @ends_at_caller
     def session(

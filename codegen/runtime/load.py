@@ -17,7 +17,7 @@ import _cffi_backend as backend
 
 from ilang.codegen.runtime import cache
 from ilang.codegen.runtime.arguments import Output
-from ilang.codegen.runtime.concurrency import ForkSafeLock
+from ilang.codegen.runtime.concurrency import ForkSafeLock, kept
 from ilang.codegen.runtime.memory import NO_SPACE, new_space
 from ilang.codegen.runtime.plan import CallPlan, Names
 from ilang.codegen.runtime.toolchain import OPENMP, Recipe, library_recipe
@@ -97,8 +97,6 @@ MOST_LIBRARIES = 256
 _loaded: dict[tuple[str, Recipe], LoadedLibrary] = {}
 """The libraries loaded last, by source and recipe: a program that is written again is there at once."""
 
-_loading = ForkSafeLock()
-
 
 @record
 class Interface:
@@ -137,20 +135,16 @@ def open_library(
     Raises:
         ToolError: whatever can go wrong with the compiler and its folders.
     """
-    known = _loaded.get((source, recipe))
-    if known is not None:
-        return known
 
     def load(path: str) -> LoadedLibrary:
         return LoadedLibrary(
             path, function_identifier(interface.name), interface.arrays, OPENMP in recipe.flags
         )
 
-    library = cache.library_of(source, text, recipe, load)
-    with _loading.taken():
-        while MOST_LIBRARIES <= len(_loaded):
-            del _loaded[next(iter(_loaded))]
-        return _loaded.setdefault((source, recipe), library)
+    def library() -> LoadedLibrary:
+        return cache.library_of(source, text, recipe, load)
+
+    return kept(_loaded, (source, recipe), library, MOST_LIBRARIES)
 
 
 class Compiled:

@@ -59,9 +59,8 @@ def map_npy(path: str) -> Array:
 
     with open_regular(path) as stream:
         size = os.fstat(stream.fileno()).st_size
-        return _array_over(
-            lambda: mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), stream, size, path
-        )
+        number, mode = stream.fileno(), mmap.ACCESS_READ
+        return _array(stream, size, path, lambda at, _: (mmap.mmap(number, 0, access=mode), at))
 
 
 def read_npy(data: bytearray, name: str) -> Array:
@@ -70,15 +69,33 @@ def read_npy(data: bytearray, name: str) -> Array:
     Raises: DataError E0728.
     """
     head = io.BytesIO(memoryview(data)[:LONGEST_HEAD])
-    return _array_over(lambda: data, head, len(data), name)
+    return _array(head, len(data), name, lambda begin, _: (data, begin))
 
 
-def _array_over(memory: Callable[[], Any], head: IO[bytes], size: int, path: str) -> Array:
-    """The array of the .npy format in some memory of a size, which begins with what ``head`` reads."""
+def _read_array(stream: IO[bytes], size: int, path: str) -> Array:
+    """Read an array of the .npy format of which ``size`` bytes are there."""
+
+    def read(begin: int, count: int) -> tuple[Any, int]:
+        del begin  # the header has been read
+        check_memory(count, path)
+        return bytearray(stream.read(count)), 0
+
+    return _array(stream, size, path, read)
+
+
+def _array(
+    head: IO[bytes], size: int, path: str, memory: Callable[[int, int], tuple[Any, int]]
+) -> Array:
+    """The array of the .npy format in ``size`` bytes, of which ``head`` reads the first ones.
+
+    ``memory`` gives, for where elements begin and how many bytes they have, what holds them, and where in it.
+    """
     try:
         shape, fortran, dtype, begin = _header(head)
-        _check_header(dtype, math.prod(shape) * dtype.itemsize, size - begin)
-        flat = np.frombuffer(memory(), dtype, math.prod(shape), begin)
+        count = math.prod(shape)
+        _check_header(dtype, count * dtype.itemsize, size - begin)
+        held, place = memory(begin, count * dtype.itemsize)
+        flat = np.frombuffer(held, dtype, count, place)
         array = flat.reshape(shape, order="F" if fortran else "C")
         return array.astype(dtype.newbyteorder("="), copy=False)
     except (DataError, MemoryError):
@@ -166,22 +183,6 @@ def _read_member(archive: Any, path: str, key: str | None) -> Array:
     check_memory(member.file_size, f"{path}:{member.filename[:-4]}")
     with archive.open(member) as inner:
         return _read_array(inner, member.file_size, path)
-
-
-def _read_array(stream: IO[bytes], size: int, path: str) -> Array:
-    """Read an array of the .npy format of which ``size`` bytes are there."""
-    try:
-        shape, fortran, dtype, begin = _header(stream)
-        expected = math.prod(shape) * dtype.itemsize
-        _check_header(dtype, expected, size - begin)
-        check_memory(expected, path)
-        flat = np.frombuffer(bytearray(stream.read(expected)), dtype=dtype)
-        array = flat.reshape(shape, order="F" if fortran else "C")
-        return array.astype(dtype.newbyteorder("="), copy=False)
-    except (DataError, MemoryError):
-        raise
-    except Exception as trouble:
-        raise _not_an_array(path, trouble) from None
 
 
 def _check_header(dtype: np.dtype[Any], declared: int, present: int) -> None:
