@@ -121,7 +121,7 @@ def _opened(loop: For, around: list[tuple[int, int]]) -> list[tuple[int, int]]:
     The parts of a dimension count as the whole of it where all of them are around, and so do the blocks of a loop.
     """
     start, size = loop.part() or (Affine(()), loop.size)
-    outer, whole = start.variables(), all(end.step == 1 for end in loop.end)
+    outer, whole = start.variables(), all(end.limit(loop.variable)[1] == 1 for end in loop.within)
     around = [(v, n) for v, n in around if loop.chunk is None or v != loop.chunk.block]
     if not outer or not whole or not outer <= {v for v, _ in around}:
         return [*around, (loop.variable, loop.size)]

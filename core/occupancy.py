@@ -20,6 +20,7 @@ from ilang.core.ir.kernel import (
     every,
 )
 from ilang.core.ir.rewriting import accesses, named
+from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.machine import DeviceLimits, Multiprocessor
 from ilang.core.record import record
 
@@ -53,6 +54,30 @@ class Occupancy:
     blocks: int
     share: float
     limit: str
+
+
+def iterations_of(program: Program, spread: ThreadLoop) -> int | None:
+    """The iterations of each thread that shares a spread, at most; None where that is not known.
+
+    Iterations of chunks, and of loops along a dimension of a block, are no number.
+    """
+    extents = [program.sizes[loop.size].fixed for loop in spread.loops]
+    known = [extent for extent in extents if extent is not None]
+    if spread.over != "threads" or not extents or len(known) < len(extents):
+        return None
+    first = spread.loops[0]
+    if first.chunk is not None or first.role in THREAD_DIMENSIONS:
+        return None
+    return max(1, -(-prod(known) // spread.threads))
+
+
+def loads_in_flight(program: Program, spread: ThreadLoop) -> int | None:
+    """The iterations of a thread whose loads go together, where it has several; None where it waits for each."""
+    iterations, device = iterations_of(program, spread), program.machine.device
+    whole = iterations is not None and not any(loop.within for loop in spread.loops)
+    if device is None or not whole or (iterations == 1 and spread.vectors is None):
+        return None
+    return device.loads
 
 
 def resources_of(program: Program, kernel: Kernel, registers: int | None = None) -> Resources:

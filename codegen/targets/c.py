@@ -35,6 +35,7 @@ from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import DeferredPacking, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.rewriting import is_guarded
+from ilang.core.ir.scalar import Apply
 from ilang.core.pipeline import host_of
 
 if TYPE_CHECKING:  # what only some programs need is imported where it is used
@@ -279,8 +280,8 @@ class _Emission:
         spelling = functions.spelling
         name, size = spelling.variable(loop.variable), spelling.size(loop.size)
         ends, whole, start = Ends("0", size), size, ""
-        if loop.end:
-            whole = spelling.trips(loop.size, loop.end)
+        if loop.within:
+            whole = spelling.end(loop)
             ends = Ends("0", f"end_{name}", whole)
         if loop.chunk is not None:
             count, block = loop.chunk.count, loop.chunk.block
@@ -336,13 +337,13 @@ class _Emission:
         """A loop; where all is divided by one number, a loop that does not divide stands before."""
         inside, spelling = indent, functions.spelling
         name = spelling.variable(loop.variable)
-        if loop.division is not None:
+        if isinstance(loop.version, Apply):
             from ilang.codegen.targets import c_reciprocal
 
             yield f"{inside}{{"
             inside += INDENT
             head = f"for ({ends.declared(name)}; {name} < {ends.end}; ++{name}) {{"
-            yield from c_reciprocal.lines(loop, loop.division, head, spelling, inside)
+            yield from c_reciprocal.lines(loop, loop.version, head, spelling, inside)
         yield from self._iterations(loop, ends, functions, inside)
         while inside != indent:
             inside = inside[: -len(INDENT)]
@@ -353,19 +354,19 @@ class _Emission:
     ) -> Iterator[str]:
         """A loop from where a declaration says to an end, in parts where conditions begin or cease to hold."""
         spelling, end = functions.spelling, ends.end
-        name, parts = spelling.variable(loop.variable), loop.pieces
+        name, version = spelling.variable(loop.variable), loop.version
         first = ends.declared(name)
         pieces: Iterable[Piece] = ((f"for ({first}; {name} < {end}; ++{name}) {{", loop.body),)
         inside = indent
-        if parts is not None:
+        if isinstance(version, ir.If):
             from ilang.codegen.targets import c_cut
 
             yield f"{indent}{{"
             inside += INDENT
             yield f"{inside}{first};"
-            lines, pieces = c_cut.pieces(parts, loop.variable, end, spelling)
+            lines, pieces = c_cut.pieces(version, loop.variable, end, spelling)
             yield from (inside + line for line in lines)
-        copies = [LEFT_SMALL] if loop.division is not None else []
+        copies = [LEFT_SMALL] if isinstance(version, Apply) else []
         if loop.copies is not None:
             copies = [f"#pragma GCC unroll {loop.copies}"]
         for head, body in pieces:
@@ -374,7 +375,7 @@ class _Emission:
             yield from [f"{inside}{INDENT}SCALAR;"] if is_guarded(body) else []
             yield from self._block(body, functions, inside + INDENT)
             yield f"{inside}}}"
-        if parts is not None:
+        if isinstance(version, ir.If):
             yield f"{indent}}}"
 
     def _vectorised(

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.codegen.targets.cfamily import Spelling
-from ilang.core.calculus.affine import Ceiling, interval
+from ilang.core.calculus.affine import Within, interval
 from ilang.core.ir.kernel import If, Statement
 
 Piece = tuple[str, Sequence[Statement]]
@@ -28,10 +28,10 @@ def pieces(parts: If, variable: int, end: str, spelling: Spelling) -> tuple[list
     name = spelling.variable(variable)
     start = name
     for bound in begins:
-        start = f"max_i64({start}, {_bound(bound, spelling)})"
+        start = f"max_i64({start}, {_bound(bound, variable, spelling)})"
     stop = end
     for bound in ends:
-        stop = f"min_i64({stop}, {_bound(bound, spelling)})"
+        stop = f"min_i64({stop}, {_bound(bound, variable, spelling)})"
     start = f"min_i64({start}, {end})" if begins else start
     stop = f"max_i64(start_{name}, {stop})" if ends else stop
     if within:
@@ -47,7 +47,8 @@ def pieces(parts: If, variable: int, end: str, spelling: Spelling) -> tuple[list
     return lines, of_parts
 
 
-def _bound(bound: Ceiling, spelling: Spelling) -> str:
+def _bound(bound: Within, variable: int, spelling: Spelling) -> str:
     """An end of the middle part."""
-    text = spelling.index(bound.index)
-    return text if bound.step == 1 else f"ceil_i64({text}, {bound.step})"
+    index, step = bound.limit(variable)
+    text = spelling.index(index)
+    return text if step == 1 else f"ceil_i64({text}, {step})"

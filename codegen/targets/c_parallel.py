@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.c_entry import several_a_line
@@ -152,8 +151,7 @@ class KernelFunctions:
         yield f"{indent}}}"
 
     def _iterations(self, estimate: ThreadEstimate) -> str:
-        loops = zip(estimate.sizes, estimate.ends, strict=True)
-        return " * ".join(itertools.starmap(self.spelling.trips, loops))
+        return " * ".join(map(self.spelling.end, estimate.loops))
 
     def _shares(self, estimate: ThreadEstimate, iterations: str) -> str:
         """The number of threads that are to share loops: a test of their work, and of the largest loop inside."""

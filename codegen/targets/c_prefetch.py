@@ -9,12 +9,13 @@ for (int64_t j_chunk = 0; j_chunk < n_j; j_chunk += 128) {
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.c_ends import Ends
 from ilang.codegen.targets.cfamily import INDENT, Spelling
-from ilang.core.ir.cpu import CacheLines, Prefetch
+from ilang.core.ir.cpu import Prefetch
 from ilang.core.ir.kernel import For
+from ilang.core.ir.scalar import Load
 
 
 def opened(
@@ -27,9 +28,9 @@ def opened(
     head = f"{start} = {ends.start}; {start} < {ends.end}; {start} += {prefetch.chunk}"
     yield f"{indent}for (int64_t {head}) {{"
     yield f"{inside}const int64_t {stop} = min_i64({start} + {prefetch.chunk}, {ends.end});"
-    for lines in prefetch.lines:
-        head = f"for (int64_t {name} = {start}; {name} < {stop}; {name} += {lines.step})"
-        calls = list(_calls(lines, spelling))
+    for step, loads in prefetch.lines:
+        head = f"for (int64_t {name} = {start}; {name} < {stop}; {name} += {step})"
+        calls = list(_calls(loads, spelling))
         if len(calls) == 1:
             yield f"{inside}{head} {calls[0]}"
             continue
@@ -44,8 +45,8 @@ def chunk(loop: For, spelling: Spelling) -> Ends:
     return Ends(f"{name}_chunk", f"{name}_stop")
 
 
-def _calls(lines: CacheLines, spelling: Spelling) -> Iterator[str]:
+def _calls(loads: Sequence[Load], spelling: Spelling) -> Iterator[str]:
     """The statements that fetch a line of each row."""
-    for load in lines.loads:
+    for load in loads:
         write = int(spelling.program.memory(load.buffer).role != "input")
         yield f"PREFETCH(&{spelling.element(load.buffer, load.index)}, {write});"

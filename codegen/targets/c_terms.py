@@ -26,7 +26,7 @@ class BlockWriter(Protocol):
 def opened(partial: TilePartials, loop: For, spelling: Spelling, indent: str) -> tuple[str, str]:
     """The heads of two loops: over the partial sums of a loop, and over the terms of one."""
     name = spelling.variable(loop.variable)
-    end = spelling.trips(loop.size, loop.end)
+    end = spelling.end(loop)
     run, stop, step = f"{name}_chunk", f"{name}_stop", partial.step
     first = f"int64_t {run} = 0, end_{name} = {end}"
     last = f"{run} + {step} < end_{name} ? {run} + {step} : end_{name}"

@@ -23,6 +23,7 @@ from ilang.core.calculus.affine import variables_of
 from ilang.core.ir.cpu import TileTarget
 from ilang.core.ir.kernel import For, Kernel, Program, Store, Tile
 from ilang.core.ir.scalar import Load, scalars_within
+from ilang.core.record import replace
 
 TILE_PARTS = ("", "_part", "_whole", "_filling", "_any", "_lanes", "_most", "_some", "_few")
 """Endings of the names of a tile's functions and constants."""
@@ -53,9 +54,9 @@ class TileText:
         owner = f"{function_identifier(program.name)}_{kernel.name}"
         self.name = f"{owner}_tile{self.registers.number}"
         self.dtype = program.buffers[tile.buffer].dtype
-        self.dims, self.ends = self.registers.extents, self.registers.ends
-        self.core, self.loops = self.registers.core, self.registers.loops
-        self.lanes, self.partial = self.registers.lanes, tile.partial
+        self.dims, self.ragged = self.registers.extents, self.registers.loops
+        self.core, self.loops = self.registers.core, [replace(x, within=()) for x in self.ragged]
+        self.lanes, self.partial = tile.vector, tile.partial
         self.plain = spelling
         self.spelling = VectorSpelling(spelling, tile, self.registers)
 
@@ -131,7 +132,7 @@ class TileText:
 
     def lines(self) -> Iterator[str]:
         """Two functions: some rows and lanes of the tile in registers, and all of it."""
-        if self.registers.contracts:
+        if self.registers.contracts():
             yield "#ifdef __clang__"
             yield "#pragma STDC FP_CONTRACT ON"
             yield "#else"
@@ -145,7 +146,7 @@ class TileText:
             yield from self._whole(filling=True)
         yield from self._all()
         yield from self._either()
-        if self.registers.contracts:
+        if self.registers.contracts():
             yield "#ifdef __clang__"
             yield "#pragma STDC FP_CONTRACT OFF"
             yield "#else"
@@ -166,7 +167,7 @@ class TileText:
 
     def _at_once(self) -> Iterator[str]:
         """The numbers of rows and lanes that are computed at a time, as constants."""
-        for number, block in enumerate(self.registers.micro_tiles):
+        for number, block in enumerate(self.tile.micro_tiles):
             yield ("#if HELD >= {0}", "#elif HELD >= {0}", "#else")[number].format(block.held)
             words = zip(("lanes", "most", "some", "few"), (block.lanes, *block.rows), strict=True)
             yield f"enum {{ {', '.join(f'{self.name}_{word} = {n}' for word, n in words)} }};"
@@ -181,9 +182,9 @@ class TileText:
         head = f"static inline __attribute__((always_inline)) void {self.name}_part("
         yield several_a_line(head, [*counts, *self._parameters(some=True)[0]], ")")
         yield "{"
-        for loop, ends in zip(self.loops[:-1], self.ends, strict=False):
-            if ends and loop.variable in self._walked():
-                stop = f"{self.plain.trips(loop.size, ends)} - 1"
+        for loop in self.ragged[:-1]:
+            if loop.within and loop.variable in self._walked():
+                stop = f"{self.plain.end(loop)} - 1"
                 yield f"{INDENT}const int64_t last_{self.plain.variable(loop.variable)} = {stop};"
         rows = f"{self.name}_most" if len(self.dims) == 2 else str(prod(self.dims[:-1]))
         yield f"{INDENT}{kind} {ACC}[{rows}][{self.name}_lanes / lanes_{kind}];"
@@ -226,7 +227,7 @@ class TileText:
         if self.tile.fill is not None:
             yield from self._filled(self.tile.fill, indent)
         yield from self._loaded(indent)
-        for loop, extent, ends in zip(self.loops, self.dims, self.ends, strict=True):
+        for loop, extent, ragged in zip(self.loops, self.dims, self.ragged, strict=True):
             last = loop is self.loops[-1]
             name = self.plain.variable(loop.variable)
             grouped = not last and len(self.dims) == 2
@@ -238,10 +239,10 @@ class TileText:
                 yield self.plain.opened(loop, indent, end="rows_at_once" if grouped else "")
             indent += INDENT
             is_read = loop.variable in self._walked() and not (last and self._reads_no_lanes())
-            if loop.variable in self.registers.counted and is_read:
+            if loop.variable in self.registers.counted() and is_read:
                 at = self._lane(name) if last else name
                 at = f"first_row + {name}" if grouped else at
-                clamped = not last and ends
+                clamped = not last and ragged.within
                 at = f"min_i64({at}, last_{name})" if clamped else at
                 yield f"{indent}const int64_t in_{name} = {at};"
         for s in self.registers.body:
@@ -270,7 +271,7 @@ class TileText:
         yield f"#pragma GCC unroll {self._most_parts()}"
         lanes = f"parts_at_once * lanes_{kind}"
         yield self.plain.opened(loop, indent, f"lanes_{kind}", lanes)
-        if loop.variable in self.registers.counted:
+        if loop.variable in self.registers.counted():
             yield f"{inside}const int64_t in_{name} = {self._lane(name)};"
         texts = self.spelling.hold(loads, name)
         registers = f"(rows_at_once + {len(loads)}) * parts_at_once < 4 * HELD / VECTOR / 3"
@@ -339,7 +340,7 @@ class TileText:
         yield f"{indent}if (filling && first_lane == 0) {{"
         yield f"#pragma GCC unroll {self._most_parts()}"
         yield self.plain.opened(loop, indent + INDENT, f"lanes_{kind}", str(self.dims[-1]))
-        if loop.variable in self.registers.counted:
+        if loop.variable in self.registers.counted():
             yield f"{inside}const int64_t in_{name} = {self._lane(name, '')};"
         target = self.spelling.element(fill.buffer, fill.index)
         yield f"{inside}*({kind}u *)&{target} = {self.spelling.expression(fill.value)};"
@@ -374,9 +375,10 @@ class TileText:
             f"{self.name}_lanes {'>=' if self._overlaps() else '=='} {self.dims[-1]}",
             f"{self.name}_most == {prod(self.dims[:-1])}",
         ]
-        words += [f"{self.plain.trips(loop.size, loop.end)} == 1" for loop in self.tile.blocks]
-        for ends, extent in zip(self.ends, self.dims, strict=True):
-            words += [self.plain.conditions([end.after(extent - 1)]) for end in ends]
+        words += [f"{self.plain.end(loop)} == 1" for loop in self.tile.blocks]
+        for loop, extent in zip(self.ragged, self.dims, strict=True):
+            ends = [end.at(loop.variable, extent - 1) for end in loop.within]
+            words += [self.plain.conditions([end]) for end in ends]
         fills = f"if (fills) {self.name}_filling" if self.tile.fill is not None else ""
         yield f"{INDENT}if ({' && '.join(words)}) {{"
         first = dict.fromkeys(
@@ -397,10 +399,10 @@ class TileText:
         head = f"static __attribute__((noinline)) void {self.name}_any("
         yield several_a_line(head, self._parameters()[0], ")")
         yield "{"
-        ends = self.ends[0] if len(self.dims) == 2 else ()
         rows, lanes = prod(self.dims[:-1]), self.dims[-1]
-        yield f"{INDENT}const int64_t tile_rows = {self.plain.least(str(rows), ends)};"
-        yield f"{INDENT}const int64_t tile_lanes = {self.plain.least(str(lanes), self.ends[-1])};"
+        some = self.plain.end(self.ragged[0], str(rows)) if len(self.dims) == 2 else str(rows)
+        yield f"{INDENT}const int64_t tile_rows = {some};"
+        yield f"{INDENT}const int64_t tile_lanes = {self.plain.end(self.ragged[-1])};"
         if not self.tile.blocks:
             yield from self._parts(INDENT, self._parameters(some=True)[1])
             yield "}"
@@ -416,7 +418,7 @@ class TileText:
         longest = self.program.machine.vector_bytes()
         last = f"given[{elements} + element]"
         each = f"for (int element = 0; element < {elements}; ++element)"
-        trips = [self.plain.trips(loop.size, loop.end) for loop in self.tile.blocks]
+        trips = map(self.plain.end, self.tile.blocks)
         yield f"{INDENT}const int64_t blocks = {' * '.join(trips)};"
         yield f"{INDENT}int64_t block = 0;"
         yield f"{INDENT}{kind} given[{2 * elements}] __attribute__((aligned({longest})));"
@@ -508,11 +510,12 @@ class TileText:
 
     def _lengths(self, dimension: int) -> list[int]:
         """The numbers of rows or lanes that a block may have; none where they are not known."""
-        extent = self.dims[dimension]
+        extent, loop = self.dims[dimension], self.ragged[dimension]
         lengths = {extent}
-        for part in (end.left() for end in self.ends[dimension]):
-            whole = None if part is None else self.program.sizes[part[1]].fixed
-            if part is None or whole is None or not part[0].is_multiple(extent):
+        for end in loop.within:
+            whole = None if end.size is None else self.program.sizes[end.size].fixed
+            start = end.index.without((loop.variable,))
+            if whole is None or not start.is_multiple(extent):
                 return []
             lengths |= {whole % extent} - {0}
             lengths -= {extent} if whole < extent else set()

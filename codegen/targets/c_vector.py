@@ -46,9 +46,9 @@ class VectorSpelling(Spelling):
         tensor.
         """
         super().__init__(plain.program, plain.kernel)
-        self.reads = InTensor(plain, registers.counted)
+        self.reads = InTensor(plain, registers.counted())
         self.tile = tile.buffer
-        self.lanes = registers.lanes
+        self.lanes = tile.vector
         self.along = frozenset(registers.along) | (
             set() if tile.fill is None else {tile.fill.value}
         )

@@ -8,7 +8,7 @@ from functools import partial
 
 from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.identifiers import identifier
-from ilang.core.calculus.affine import Affine, Ceiling, Within, at_least_0
+from ilang.core.calculus.affine import Affine, Within, at_least_0
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
 from ilang.core.ir.kernel import For, Kernel, Program, Variable
 from ilang.core.ir.scalar import (
@@ -132,30 +132,28 @@ class Spelling:
         size = self.program.sizes[number]
         return f"n_{size.name}" if size.fixed is None else str(size.fixed)
 
-    def bound(self, bound: Ceiling) -> str:
+    def bound(self, bound: Within, variable: int) -> str:
         """The iteration at which a loop begins or ends; 0 or less where it is before the first one."""
-        part, more = bound.left(), bound.step - 1
+        index, step = bound.limit(variable)
+        part, more = index.left(), step - 1
         if part is None or not part[0].variables():
-            text = self.index(bound.index + more)
-            return text if bound.step == 1 else f"({text}) / {bound.step}"
+            text = self.index(index + more)
+            return text if step == 1 else f"({text}) / {step}"
         text = f"{self.size(part[1])} - ({self.index(part[0])})"
-        return text if bound.step == 1 else f"({text} + {more}) / {bound.step}"
+        return text if step == 1 else f"({text} + {more}) / {step}"
 
-    def least(self, whole: str, ends: Sequence[Ceiling]) -> str:
-        """The least of a number of iterations and some ends."""
-        for end in ends:
-            whole = f"min_i64({whole}, {self.bound(end)})"
+    def end(self, loop: For, whole: str = "") -> str:
+        """The least of a number of iterations, all of a loop if none is given, and of its ends."""
+        whole = whole or self.size(loop.size)
+        for end in loop.bounds()[1]:
+            whole = f"min_i64({whole}, {self.bound(end, loop.variable)})"
         return whole
 
-    def greatest(self, first: str, begins: Sequence[Ceiling]) -> str:
-        """The greatest of the number of an iteration and some beginnings."""
-        for begin in begins:
-            first = f"max_i64({first}, {self.bound(begin)})"
+    def begin(self, loop: For, first: str) -> str:
+        """The greatest of the number of an iteration and of those at which a loop begins."""
+        for begin in loop.bounds()[0]:
+            first = f"max_i64({first}, {self.bound(begin, loop.variable)})"
         return first
-
-    def trips(self, size: int, ends: Sequence[Ceiling]) -> str:
-        """The number of iterations of a loop."""
-        return self.least(self.size(size), ends)
 
     def variable(self, number: int) -> str:
         """A loop variable."""
@@ -329,8 +327,8 @@ class Spelling:
         """The head of a loop; ``end`` in place of its own."""
         name, end = self.variable(loop.variable), end or self.size(loop.size)
         first = f"{self.counter} {name} = 0"
-        if loop.end:
-            first += f", end_{name} = {self.least(end, loop.end)}"
+        if loop.within:
+            first += f", end_{name} = {self.end(loop, end)}"
             end = f"end_{name}"
         more = f"++{name}" if step == "1" else f"{name} += {step}"
         return f"{indent}for ({first}; {name} < {end}; {more}) {{"

@@ -26,6 +26,7 @@ from ilang.core.ir.host import Host, Launch
 from ilang.core.ir.scalar import Apply
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.machine import DeviceLimits
+from ilang.core.occupancy import iterations_of, loads_in_flight
 
 AT = {"grid": "at", "blocks": "block", "warps": "warp", "threads": "element"}
 """The number of an iteration of several loops that is shared out."""
@@ -118,8 +119,10 @@ class KernelText:
     def _statement(self, s: ir.Statement, indent: str, *, is_alone: bool) -> Iterator[str]:
         """A statement, which is the only one of its braces or has others beside it."""
         match s:
-            case ir.For() if s.wide:
-                yield from cuda_vectors.unrolled(self.spelling, s, indent, braces=not is_alone)
+            case ir.For(manner=ir.Vectors(buffers)):
+                yield from cuda_vectors.unrolled(
+                    self.spelling, s, buffers, indent, braces=not is_alone
+                )
             case ir.For():
                 yield from self._opened(s, indent)
                 yield from self._block(s.body, indent + INDENT)
@@ -167,7 +170,7 @@ class KernelText:
             yield "#pragma unroll"
         elif loop.copies is not None:
             yield f"#pragma unroll {loop.copies}"
-        if loop.chunk is not None or loop.begin or loop.end:
+        if loop.chunk is not None or loop.within:
             name, (start, end) = spelling.variable(loop.variable), self._ends(loop)
             end = f"min_i64({start} + 1, {end})" if loop.first else end
             first = f"{self.index} {name} = {start}, end_{name} = {end}"
@@ -206,8 +209,14 @@ class KernelText:
     def _named_ends(self, s: ThreadLoop) -> str:
         """The loop of whose iterations the first or the last are variables of the block around; "" of none."""
         last = s.loops[-1]
-        is_left = s.vectors is not None and s.vectors.leaves
+        is_left = s.vectors is not None and self._leaves_some(last, s.vectors)
         return self.spelling.variable(last.variable) if is_left or last.chunk is not None else ""
+
+    def _leaves_some(self, loop: ir.For, vectors: VectorAccess) -> bool:
+        """Whether iterations of the last loop of a spread may be left after its groups."""
+        extent = self.program.sizes[loop.size].fixed
+        is_whole = extent is not None and extent % vectors.count == 0
+        return loop.size not in vectors.whole and not is_whole
 
     def _one_by_one(
         self, s: ThreadLoop, indent: str, is_alone: bool, start: str = ""
@@ -215,7 +224,7 @@ class KernelText:
         """Iterations of loops that are counted together, those from ``start`` on where one loop has some before."""
         if s.loops[0].chunk is not None:
             yield from self._chunk(s, s.loops[0], indent, start)
-        elif s.iterations == 1 and not start:
+        elif iterations_of(self.program, s) == 1 and not start:
             yield from self._once(s, indent, is_alone)
         else:
             yield from self._turns(s, s.loops, indent, start)
@@ -224,7 +233,7 @@ class KernelText:
         """Iterations several at a time; one by one those that are left over, or all where the others cannot be."""
         spelling, last = self.spelling, s.loops[-1]
         name, size = spelling.variable(last.variable), spelling.size(last.size)
-        start = f"start_{name}" if vectors.leaves else ""
+        start = f"start_{name}" if self._leaves_some(last, vectors) else ""
         first, end = "0", size
         if last.chunk is not None:
             first, end = self._ends(last)
@@ -243,23 +252,23 @@ class KernelText:
         yield from self._one_by_one(s, indent + INDENT, is_alone=True)
         yield f"{indent}}}"
 
-    def _vectors(self, vectors: VectorAccess, indent: str) -> Iterator[str]:
+    def _vectors(self, s: ThreadLoop, vectors: VectorAccess, indent: str) -> Iterator[str]:
         """The statements of a worker for a vector, inside of the loops that an iteration is."""
-        inside = indent
-        for loop in vectors.loops:
-            yield from self._opened(loop, inside)
-            inside += INDENT
-        yield from cuda_vectors.together(self.spelling, vectors, inside)
-        for _ in vectors.loops:
-            inside = inside.removesuffix(INDENT)
-            yield f"{inside}}}"
+        inside, body, ends = indent, s.body, list[str]()
+        while len(body) == 1 and isinstance(body[0], ir.For):
+            yield from self._opened(body[0], inside)
+            ends.append(f"{inside}}}")
+            inside, body = inside + INDENT, body[0].body
+        variable = s.loops[-1].variable
+        yield from cuda_vectors.together(self.spelling, vectors, variable, body, inside)
+        yield from reversed(ends)
 
     def _groups(
         self, s: ThreadLoop, vectors: VectorAccess, first: str, indent: str
     ) -> Iterator[str]:
         """Iterations several at a time, of those that are whole groups; of a chunk from the ``first`` one on."""
         inside, last = indent + INDENT, s.loops[-1]
-        body = [*self._past(s, inside), *self._vectors(vectors, inside)]
+        body = [*self._past(s, inside), *self._vectors(s, vectors, inside)]
         if s.over == "threads" and len(s.loops) == 1:
             name = self.spelling.variable(last.variable)
             thread = f"({self.thread})" if " " in self.thread else self.thread
@@ -310,8 +319,8 @@ class KernelText:
         spelling, inside = self.spelling, indent + INDENT
         sizes = [spelling.size(loop.size) for loop in loops]
         body = [*self._past(s, inside), *self._block(s.body, inside)]
-        if s.in_flight is not None:
-            yield f"#pragma unroll {s.in_flight}"
+        if together := loads_in_flight(self.program, s):
+            yield f"#pragma unroll {together}"
         if len(loops) == 1:
             at = spelling.variable(loops[0].variable)
             kind = self._kind(loops[0]) if s.over == "threads" else self.index
@@ -327,8 +336,8 @@ class KernelText:
         """Statements that pass over iterations past the end of a dimension, where a worker has several."""
         for loop in s.loops:
             name = self.spelling.variable(loop.variable)
-            for end in loop.end:
-                yield f"{indent}if ({name} >= {self.spelling.bound(end)}) continue;"
+            for end in loop.within:
+                yield f"{indent}if ({name} >= {self.spelling.bound(end, loop.variable)}) continue;"
 
     def _along(self, s: ThreadLoop, indent: str, is_alone: bool) -> Iterator[str]:
         """Iterations of loops along the dimensions of a block: each thread has one at most."""
@@ -354,9 +363,9 @@ class KernelText:
         """The statements of a worker for its one iteration, unless that is past the end of a dimension."""
         spelling = self.spelling
         ends = [
-            f"{spelling.variable(loop.variable)} < {spelling.bound(end)}"
+            f"{spelling.variable(loop.variable)} < {spelling.bound(end, loop.variable)}"
             for loop in s.loops
-            for end in loop.end
+            for end in loop.within
         ]
         if not ends:
             yield from self._block(s.body, indent)
@@ -435,7 +444,7 @@ class KernelText:
             count, block = self.spelling.size(chunk.count), self.spelling.variable(chunk.block)
             words = f"{size}, {count}, {chunk.multiple}, {block}"
             start, end = f"start_of({words})", f"start_of({words} + 1)"
-        first, last = self.spelling.greatest(start, loop.begin), self.spelling.least(end, loop.end)
+        first, last = self.spelling.begin(loop, start), self.spelling.end(loop, end)
         if loop.finite:
             first = first if start == first else f"(*infinite ? {start} : {first})"
             last = last if end == last else f"(*infinite ? {end} : {last})"
@@ -514,7 +523,10 @@ class KernelText:
 
 def _declares(s: ThreadLoop) -> bool:
     """Whether the text of what a worker does declares anything outside of braces."""
-    return any(isinstance(x, ir.Define) or (isinstance(x, ir.For) and x.wide) for x in s.body)
+    return any(
+        isinstance(x, ir.Define) or (isinstance(x, ir.For) and isinstance(x.manner, ir.Vectors))
+        for x in s.body
+    )
 
 
 def _once(condition: str, lines: Sequence[str], indent: str, scope: bool) -> Iterator[str]:

@@ -10,9 +10,9 @@ from ilang.codegen.targets.identifiers import identifier
 from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import VectorAccess
-from ilang.core.ir.ids import BufferId
+from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import Change, Define, For, Statement, Store
-from ilang.core.ir.rewriting import parts_of
+from ilang.core.ir.rewriting import parts_of, substituted, vector_stores
 from ilang.core.ir.scalar import Apply, Load, Scalar
 
 VECTORS = {
@@ -75,21 +75,24 @@ def contracted(s: Change | Store, spelling: Spelling) -> str:
     return f"{'fmaf' if value.dtype == 'f32' else 'fma'}({', '.join(words)})"
 
 
-def unrolled(spelling: Spelling, loop: For, indent: str, *, braces: bool) -> Iterator[str]:
-    """The iterations of a loop, each with an element of vectors; in braces of their own, or in others."""
-    first, inside = loop.each[0], indent + INDENT if braces else indent
-    count = len(loop.each)
-    loads = [[*dict.fromkeys(_loads((store,), loop.wide))] for store in loop.each]
+def unrolled(
+    spelling: Spelling, loop: For, wide: Sequence[BufferId], indent: str, *, braces: bool
+) -> Iterator[str]:
+    """The iterations of a loop, each an element of vectors of some buffers; in braces of their own, or in others."""
+    each = vector_stores(spelling.program, loop)
+    first, inside = each[0], indent + INDENT if braces else indent
+    count = len(each)
+    loads = [[*dict.fromkeys(_loads((store,), wide))] for store in each]
     if braces:
         yield f"{indent}{{"
     for n, load in enumerate(loads[0]):
         kind = _kind(spelling, load.buffer, count)
         place = vector(spelling, load.buffer, load.index, count, "const ")
         yield f"{inside}const {kind} loaded{n} = {place};"
-    whole = first.buffer in loop.wide
+    whole = first.buffer in wide
     if whole:
         yield f"{inside}{_kind(spelling, first.buffer, count)} stored;"
-    for lane, store, read in zip(LANES, loop.each, loads, strict=False):
+    for lane, store, read in zip(LANES, each, loads, strict=False):
         held = Held(spelling, {load: f"loaded{n}.{lane}" for n, load in enumerate(read)})
         target = held.element(store.buffer, store.index)
         yield f"{inside}{f'stored.{lane}' if whole else target} = {held.value(store.value)};"
@@ -118,11 +121,15 @@ def condition(spelling: Spelling, vectors: VectorAccess) -> str:
 def together(
     spelling: Spelling,
     vectors: VectorAccess,
+    variable: VariableId,
+    body: Sequence[Statement],
     indent: str,
 ) -> Iterator[str]:
-    """The statements of a worker for a vector, with the names of a kernel."""
-    loads = [[*dict.fromkeys(_loads(body, vectors.moved))] for body in vectors.each]
-    stores = [s for s in vectors.each[0] if isinstance(s, Store) and s.buffer in vectors.moved]
+    """The statements of a worker for a vector, whose elements are those of a block and of the iterations after it."""
+    steps = (Affine(((1, variable),), n) for n in range(vectors.count))
+    each = [[substituted(s, {variable: step}) for s in body] for step in steps]
+    loads = [[*dict.fromkeys(_loads(block, vectors.moved))] for block in each]
+    stores = [s for s in each[0] if isinstance(s, Store) and s.buffer in vectors.moved]
     for n, load in enumerate(loads[0]):
         kind = _kind(spelling, load.buffer, vectors.count)
         place = vector(spelling, load.buffer, load.index, vectors.count, "const ")
@@ -130,9 +137,9 @@ def together(
     for n, store in enumerate(stores):
         yield f"{indent}{_kind(spelling, store.buffer, vectors.count)} stored_{n};"
     places = {store.buffer: f"stored_{n}" for n, store in enumerate(stores)}
-    for lane, body, lanes in zip(LANES, vectors.each, loads, strict=False):
+    for lane, block, lanes in zip(LANES, each, loads, strict=False):
         words = {load: _given(spelling, load, f"loaded_{n}.{lane}") for n, load in enumerate(lanes)}
-        yield from _lane(Held(spelling, words), body, places, lane, indent)
+        yield from _lane(Held(spelling, words), block, places, lane, indent)
     for n, store in enumerate(stores):
         place = vector(spelling, store.buffer, store.index, vectors.count)
         yield f"{indent}{place} = stored_{n};"

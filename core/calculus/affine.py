@@ -191,6 +191,15 @@ class Affine:
         once = self.merged()
         return frozenset(once.terms), once.offset, frozenset(once.sizes), frozenset(once.looked)
 
+    def left(self) -> tuple[Affine, int] | None:
+        """The first index and the size of the dimension of which it counts what is left; None of anything else."""
+        positive = [size for c, size in self.sizes if 0 < c]
+        if len(positive) != 1 or (1, *positive) not in self.sizes:
+            return None
+        (size,) = positive
+        start = size_value(size) - self
+        return (start, size) if start.is_natural() else None
+
     def constant(self) -> int | None:
         """The number that it is, whatever runs; None where it depends on anything."""
         return None if self.terms or self.sizes or self.looked else self.offset
@@ -241,40 +250,6 @@ class Affine:
         """The greatest value as a number, of what is never negative; None where it may be, or that is not known."""
         most = self.maximum(extents) if self.is_natural() else None
         return None if most is None else most.constant()
-
-
-@record
-class Ceiling:
-    """``ceil(index / step)``: where a loop, or a part of one, begins or ends."""
-
-    index: Affine
-    step: int = 1
-
-    def left(self) -> tuple[Affine, int] | None:
-        """The first index and the size of the dimension of which a loop to this end counts what is left.
-
-        None of an end that no dimension gives.
-        """
-        positive = [size for c, size in self.index.sizes if 0 < c]
-        if len(positive) != 1 or (1, *positive) not in self.index.sizes:
-            return None
-        (size,) = positive
-        start = -(self.index - size_value(size))
-        return (start, size) if start.is_natural() else None
-
-    def after(self, iteration: Affine | int) -> Within:
-        """The condition that a loop to this end has an iteration."""
-        at = self.step * (iteration if isinstance(iteration, Affine) else Affine((), iteration))
-        part = self.left()
-        if part is None:
-            return Within(self.index - 1 - at, None)
-        start, size = part
-        return Within(start + at, size)
-
-
-def remaining(size: int, start: Affine, step: int = 1) -> Ceiling:
-    """The iterations from an index on to the end of a dimension, each ``step`` further."""
-    return Ceiling(size_value(size) - start, step)
 
 
 @record
@@ -365,26 +340,49 @@ class Within:
     index: Affine
     size: int | None
 
+    def at(self, variable: int, iteration: Affine | int) -> Within:
+        """The condition on one iteration of a loop over a variable."""
+        place = iteration if isinstance(iteration, Affine) else Affine((), iteration)
+        return replace(self, index=self.index.substituted({variable: place}))
+
+    def limit(self, variable: int) -> tuple[Affine, int]:
+        """The iteration of a loop at which the condition begins, or ceases, to hold: ``ceil(index / step)`` as a pair.
+
+        One on a dimension holds from the first iteration on.
+        """
+        step, left = self.index.coefficient(variable), self.index.without((variable,))
+        if self.size is not None:
+            return size_value(self.size) - left, step
+        return (left + 1, -step) if step < 0 else (-left, step)
+
+
+def before(variable: int, end: Affine, step: int = 1) -> Within:
+    """The condition that an iteration is before ``ceil(end / step)``: of one dimension where its size says so."""
+    part = end.left()
+    if part is None:
+        return Within(end - 1 - step * axis_index(variable), None)
+    start, size = part
+    return remaining(variable, size, start, step)
+
+
+def remaining(variable: int, size: int, start: Affine, step: int = 1) -> Within:
+    """The condition that iterations from an index on, each ``step`` further, are inside a dimension."""
+    return Within(start + step * axis_index(variable), size)
+
 
 def interval(
     within: Iterable[Within], variable: int
-) -> tuple[tuple[Ceiling, ...], tuple[Ceiling, ...], tuple[Within, ...]]:
-    """The iterations of a loop at which conditions hold: where they begin and end, and conditions of all or none.
-
-    The conditions on the variable are that an index is at least 0.
-    """
-    begin: dict[Ceiling, None] = {}
-    end: dict[Ceiling, None] = {}
+) -> tuple[tuple[Within, ...], tuple[Within, ...], tuple[Within, ...]]:
+    """The conditions on the iterations of a loop: those that begin to hold, those that cease to, and all others."""
+    begin: dict[Within, None] = {}
+    end: dict[Within, None] = {}
     others: dict[Within, None] = {}
     for each in within:
-        step, left = each.index.coefficient(variable), each.index.without((variable,))
-        assert not step or each.size is None
-        if step > 0:
-            begin[Ceiling(-left, step)] = None
-        elif step < 0:
-            end[Ceiling(left + 1, -step)] = None
-        else:
+        step = each.index.coefficient(variable)
+        if not step:
             others[each] = None
+        else:
+            (end if step < 0 or each.size is not None else begin)[each] = None
     return tuple(begin), tuple(end), tuple(others)
 
 

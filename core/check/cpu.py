@@ -47,7 +47,7 @@ def transpose(program: ir.Program, s: Transpose, demand: Demand) -> None:
             steps = [part.coefficient(outer.variable) for part in index]
             after = [part.coefficient(inner.variable) for part in index]
             size = program.buffers[buffer].dims[after.index(1)]
-            plain = sum(map(abs, steps)) == sum(map(abs, after)) == 1 and not inner.end
+            plain = sum(map(abs, steps)) == sum(map(abs, after)) == 1 and not inner.within
             one = plain and steps.index(1) + 1 == after.index(1) and size == inner.size
             demand(one, "the columns of a transposing copy lie side by side")
 
@@ -126,20 +126,18 @@ def _tile(program: ir.Program, tile: ir.Tile, demand: Demand) -> None:
     while len(body) == 1 and isinstance(body[0], ir.For):
         chain.append(replace(body[0], body=()))
         body = body[0].body
-    demand((*held.core, *held.loops) == tuple(chain), "registers have the loops of their tile")
-    demand(len(held.loops) == len(held.ends) == len(dims), "each dimension of a tile has a loop")
+    whole = tuple(replace(loop, within=()) for loop in held.loops)
+    demand((*held.core, *whole) == tuple(chain), "registers have the loops of their tile")
+    demand(len(held.loops) == len(dims), "each dimension of a tile has a loop")
     demand(held.body == tuple(body), "registers do what their tile does")
-    counted, lanes = held.counted, held.loops[-1].variable
-    counts = lanes in counted and counted <= {loop.variable for loop in held.loops}
-    demand(counts, "lanes, and no other loops than those of elements, count within a part")
-    is_vector = held.lanes.bit_count() == 1 < held.lanes
-    demand(is_vector and held.lanes <= held.extents[-1], "a row of a tile has a vector at least")
+    is_vector = tile.vector.bit_count() == 1 < tile.vector
+    demand(is_vector and tile.vector <= held.extents[-1], "a row of a tile has a vector at least")
     demand(
         tile.partial is not None or not held.apart,
         "partial sums in registers are of a tile that has partial sums",
     )
-    for block in held.micro_tiles:
-        fits = block.lanes < held.extents[-1] + held.lanes
+    for block in tile.micro_tiles:
+        fits = block.lanes < held.extents[-1] + tile.vector
         demand(fits, "the lanes at a time are those of a row of a tile and less than a vector more")
     _reads(program, held, tile.buffer, demand)
     if tile.fill is not None:
@@ -158,8 +156,8 @@ def _reads(program: ir.Program, held: Registers, tile: int, demand: Demand) -> N
                 steps = [index.coefficient(lane) for index in part.index]
                 along = part in held.along
                 demand(steps == [0] * (len(steps) - along) + [1] * along, "lanes read along a row")
-    ends = held.ends[-1]
-    guarded = {end.after(held.extents[-1] - 1) for end in ends} <= set(held.guards)
+    ends = held.loops[-1].within
+    guarded = {end.at(lane, held.extents[-1] - 1) for end in ends} <= set(held.guards)
     padded = all(program.buffers[load.buffer].padded for load in held.along)
     demand(padded or not held.past, "lanes read past the end of padded rows alone")
     demand(held.past or guarded, "lanes end with their row")
@@ -171,11 +169,11 @@ def prefetch(program: ir.Program, loop: ir.For, demand: Demand) -> None:
         return
     demand(loop.copies is None and loop.role != "u", "a loop in copies fetches nothing")
     demand(bool(loop.prefetch.lines), "a loop that fetches says what")
-    for lines in loop.prefetch.lines:
-        demand(0 < lines.step, "a loop fetches a line at every so many iterations")
-        whole = loop.prefetch.chunk % lines.step == 0
+    for step, loads in loop.prefetch.lines:
+        demand(0 < step, "a loop fetches a line at every so many iterations")
+        whole = loop.prefetch.chunk % step == 0
         demand(0 < loop.prefetch.chunk and whole, "a loop fetches whole lines at a time")
-        for load in lines.loads:
+        for load in loads:
             steps = [part.coefficient(loop.variable) for part in load.index]
             along = steps == [0] * (len(steps) - 1) + [1]
             along = along and all(loop.variable not in part.rests_on() for part in load.index)
@@ -186,11 +184,10 @@ def prefetch(program: ir.Program, loop: ir.For, demand: Demand) -> None:
 
 def division(loop: ir.For, demand: Demand) -> None:
     """The division of a loop by one number: the body does it once, and nothing that runs in parts or by threads."""
-    division = loop.division
-    if division is None:
+    division = loop.version
+    if not isinstance(division, Apply):
         return
-    whole = not loop.parallel and loop.lanes == 1 and loop.copies is None and loop.pieces is None
-    demand(whole, "a loop that divides by one number runs as it stands")
+    demand(loop.manner is None, "a loop that divides by one number runs as it stands")
     simple = all(isinstance(s, (ir.Define, ir.Store)) for s in loop.body)
     demand(simple, "a loop that divides by one number defines and stores")
     divisions = [
@@ -210,8 +207,8 @@ def division(loop: ir.For, demand: Demand) -> None:
 
 def cut(loop: ir.For, opened: Container[int], demand: Demand) -> None:
     """The parts of a loop: their ends are known outside it, and together they store what the loop does."""
-    parts = loop.pieces
-    if parts is None:
+    parts = loop.version
+    if not isinstance(parts, ir.If):
         return
     demand(loop.lanes == 1 and loop.role != "u", "a loop in lanes or copies is not cut")
     used = {v for each in parts.within for v in each.index.axes()} - {loop.variable}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from ilang.core.calculus.affine import Affine, row_step
+from ilang.core.calculus.affine import row_step
 from ilang.core.check import kernel as kernels
 from ilang.core.check import matrices
 from ilang.core.diagnostic import InternalError
@@ -21,11 +21,10 @@ from ilang.core.ir.gpu import (
     VectorAccess,
 )
 from ilang.core.ir.ids import LocalId
-from ilang.core.ir.rewriting import accesses, chosen_loads, named, strides, substituted
+from ilang.core.ir.rewriting import accesses, chosen_loads, named, strides
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.passes.gpu.barriers import kernel_to_barriers
 from ilang.core.passes.gpu.tightened import tightened
-from ilang.core.passes.gpu.vector_access import each_of, innermost, leaves_some
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
 
@@ -45,8 +44,8 @@ def verify_tightened(program: ir.Program, before: ir.Program | None = None) -> N
     verify(program, before)
     for kernel in program.kernels if before is None else kernels.changed(program, before):
         for s in ir.every(kernel.body, ir.For):
-            if s.begin or (s.end and not s.part()):
-                whole = replace(s, begin=(), end=(), finite=())
+            if s.within and not s.part():
+                whole = replace(s, within=(), finite=())
                 right = tightened(program, kernel, whole) == s
                 _demand(program, kernel, right, "a loop leaves out what does nothing")
 
@@ -94,7 +93,7 @@ def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
         floats = all(each.dtype in FLOATS and not each.private for each in arrays)
         kept = floats and written.isdisjoint(map(program.owner, loop.finite))
         _demand(program, kernel, kept, "what has to be finite is arrays that stay as they are")
-        steps = all(0 < bound.step for bound in (*loop.begin, *loop.end))
+        steps = all(bound.index.coefficient(loop.variable) for bound in loop.within)
         _demand(program, kernel, steps, "loops begin and end in steps")
     for s in inside:
         if isinstance(s, ThreadLoop):
@@ -104,7 +103,6 @@ def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
             right = alone and s.over == "threads" and s.threads == threads
             _demand(program, kernel, right, "threads of a block share what nobody else shares")
             _independent(program, kernel, s, of_threads, combined)
-            _turns(program, kernel, s)
         elif isinstance(s, SwapBuffers):
             first, second = program.buffers[s.first], program.buffers[s.second]
             alike = s.first != s.second and replace(second, name=first.name) == first
@@ -123,21 +121,6 @@ def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
     _independent(program, kernel, spread, every, set())
     if any(isinstance(s, MatrixProduct) for s in every):
         matrices.verify(program, kernel, _demand)
-
-
-def _turns(program: ir.Program, kernel: ir.Kernel, s: ThreadLoop) -> None:
-    """Verify that iterations per thread agree with the iterations that threads share."""
-    _demand(
-        program,
-        kernel,
-        s.iterations is not None or s.in_flight is None,
-        "iterations per thread are known",
-    )
-    if s.iterations is not None:
-        extents = [program.sizes[loop.size].fixed for loop in s.loops]
-        count = prod(extent or 0 for extent in extents)
-        enough = None not in extents and count <= s.iterations * s.threads
-        _demand(program, kernel, enough, "threads have iterations for all")
 
 
 def _shaped(
@@ -175,21 +158,18 @@ def _together(
 ) -> None:
     """Elements that are moved together are a vector's, along a row of an aligned buffer."""
     for s in body:
-        if isinstance(s, ir.For) and s.wide:
-            arrays = {number for number in s.wide if program.buffers[number].space != "shared"}
+        if isinstance(s, ir.For) and isinstance(s.manner, ir.Vectors):
+            wide = s.manner.buffers
+            arrays = {number for number in wide if program.buffers[number].space != "shared"}
             _demand(program, kernel, arrays <= aligned, "vectors are of aligned rows")
-            out = tuple(
-                substituted(x, {s.variable: Affine((), lane)})
-                for lane in range(program.sizes[s.size].fixed or 0)
-                for x in s.body
-            )
-            _demand(program, kernel, out == s.each, "vectors are made of all iterations")
+            simple = len(s.body) == 1 and isinstance(s.body[0], ir.Store)
+            _demand(program, kernel, simple, "an iteration stores an element of a vector")
             chosen = {load.buffer for x in s.body for load in chosen_loads(x)}
-            _demand(program, kernel, chosen.isdisjoint(s.wide), "vectors are read whatever holds")
-            for number in s.wide:
+            _demand(program, kernel, chosen.isdisjoint(wide), "vectors are read whatever holds")
+            for number in wide:
                 widest = program.machine.vector_lanes(program.buffers[number].dtype)
                 lanes = program.sizes[s.size].fixed or 0
-                whole = lanes in (2, widest) and not s.end
+                whole = lanes in (2, widest) and not s.within
                 _demand(program, kernel, whole, "a vector has all of its elements")
                 ends = [index[-1] for buffer, index in accesses(s.body) if buffer == number]
                 along = all(
@@ -211,13 +191,8 @@ def _together(
 def _vectors(program: ir.Program, kernel: ir.Kernel, s: ThreadLoop, vectors: VectorAccess) -> None:
     """Vectors do what their iterations do, each in a place of its own, and are of memory that nobody keeps."""
     last = s.loops[-1]
-    around = tuple(replace(loop, body=()) for loop in innermost(s)[0])
-    same = vectors.each == each_of(s, vectors.count) and vectors.loops == around
-    _demand(program, kernel, same, "vectors do what their iterations do")
-    left = leaves_some(program, last, vectors.whole, vectors.count)
-    _demand(program, kernel, vectors.leaves == left, "iterations after the groups are known")
     chunk = last.chunk
-    plain = not last.end and (chunk is None or chunk.multiple % vectors.count == 0)
+    plain = not last.within and (chunk is None or chunk.multiple % vectors.count == 0)
     _demand(program, kernel, plain, "loops over vectors end where dimensions do")
     for number, index in accesses(s.body):
         buffer = program.buffers[number]

@@ -201,8 +201,8 @@ class _Verifier:
 
     def _fetched(self, prefetch: Prefetch | None) -> None:
         """Check the indices of what a loop fetches, which may be past the end of their buffer."""
-        for lines in () if prefetch is None else prefetch.lines:
-            for load in lines.loads:
+        for _, loads in () if prefetch is None else prefetch.lines:
+            for load in loads:
                 known = variables_of(load.index) <= self.sizes.keys()
                 self.demand(known, "what a loop fetches is at indices of open loops")
 

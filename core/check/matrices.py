@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import MatrixProduct, SwapBuffers, ThreadLoop
-from ilang.core.ir.rewriting import Access
+from ilang.core.ir.rewriting import Access, vector_stores
 from ilang.core.ir.scalar import Load, Scalar, scalars_within
 from ilang.core.machine import DeviceLimits
 from ilang.core.matrix_unit import rounding_in
@@ -49,7 +49,9 @@ class _MatrixVerifier:
             elif isinstance(s, ThreadLoop) and s.over == "threads":
                 inside = list(ir.statements_within(s.body))
                 stores = [x for x in inside if isinstance(x, ir.Store)]
-                stores += [store for x in inside if isinstance(x, ir.For) for store in x.each]
+                loops = [x for x in inside if isinstance(x, ir.For)]
+                vectors = [x for x in loops if isinstance(x.manner, ir.Vectors)]
+                stores += [store for x in vectors for store in vector_stores(self.program, x)]
                 self.held = {(x.buffer, x.index): x.value for x in stores}
                 self.block(s.body, s.loops, frozenset(loop.variable for loop in s.loops[-2:]))
             elif any(isinstance(x, MatrixProduct) for x in ir.statements_within((s,))):
@@ -64,7 +66,7 @@ class _MatrixVerifier:
         unit, (group, place) = self.device.unit(s.rounding), (loop for loop in lanes[-2:])
         groups = self.device.warp // unit.across
         counts = [self.program.sizes[loop.size].fixed for loop in (group, place)]
-        plain = all(loop.role in ("", "t") and not loop.end for loop in (group, place))
+        plain = all(loop.role in ("", "t") and not loop.within for loop in (group, place))
         self.demand(plain and counts == [groups, unit.across], "the last loops are of lanes")
         rows, terms = unit.rows // groups, unit.terms_of(0)
         sizes = (rows * unit.columns // unit.across, len(terms) * rows, len(terms))

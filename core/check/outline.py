@@ -80,7 +80,7 @@ def _nest(loop: ir.For, depth: int, demand: Demand) -> list[ir.For]:
         assert isinstance(only, ir.For)
         nest.append(only)
     demand(all(each.parallel for each in nest), "loops of a function are parallel")
-    demand(all(not each.end for each in nest[1:]), "loops inside another are whole")
+    demand(all(not each.within for each in nest[1:]), "loops inside another are whole")
     return nest
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
-from ilang.core.calculus.affine import Affine, Ceiling, Within, at_least_0, interval
+from ilang.core.calculus.affine import Affine, Within, at_least_0, interval
 from ilang.core.explain.expression import affine_text, scalar_text
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import DeferredPacking, Outline, Prefetch, ThreadEstimate, Transpose
@@ -244,7 +244,7 @@ class KernelLoops:
         words += map(self._end, estimate.times)
         inside = ""
         if estimate.inside is not None:
-            trips = "·".join(map(self._end, estimate.inside.sizes))
+            trips = "·".join(self._end(loop.size) for loop in estimate.inside.loops)
             first = "first inside" if estimate.uneven else "inside"
             inside = f", {first} {self._time(estimate.inside)} in {trips} iterations"
         return f"{'·'.join(words) or '1'}{inside}"
@@ -306,8 +306,11 @@ class KernelLoops:
             else ("one lane" if self._is_for_warps() else "one thread")
         )
         manner = "" if s.vectors is None else self._vectors(s.vectors)
-        manner += "" if s.iterations is None else f", {s.iterations} each"
-        manner += "" if s.in_flight is None else f", up to {s.in_flight} at a time"
+        from ilang.core.occupancy import iterations_of, loads_in_flight
+
+        each, together = iterations_of(self.program, s), loads_in_flight(self.program, s)
+        manner += "" if each is None else f", {each} each"
+        manner += "" if together is None else f", up to {together} at a time"
         yield f"{indent}{line.replace('spread  ', 'spread nothing ')}{manner}"
         yield from self.lines(s.body, indent + "  ")
 
@@ -322,10 +325,12 @@ class KernelLoops:
         return f"{self._head(loop).removeprefix('for ')}{along}"
 
     def _head(self, loop: ir.For) -> str:
-        begin = ", ".join(["0", *map(self._bound, loop.begin)])
-        begin = f"max({begin})" if loop.begin else begin
-        end = ", ".join([self._end(loop.size), *map(self._bound, loop.end)])
-        end = f"min({end})" if loop.end else end
+        begins, ends = (
+            [self._bound(each, loop.variable) for each in bounds] for bounds in loop.bounds()
+        )
+        begin = f"max({', '.join(['0', *begins])})" if begins else "0"
+        end = self._end(loop.size)
+        end = f"min({', '.join([end, *ends])})" if ends else end
         remarks = []
         if loop.chunk is not None:
             block = self.kernel.names[loop.chunk.block]
@@ -354,18 +359,20 @@ class KernelLoops:
         elif loop.copies not in (None, self.program.sizes[loop.size].fixed):
             role += f" by {loop.copies}"
         prefetch = "" if loop.prefetch is None else self._prefetch(loop.prefetch)
-        quotient = ""
-        if loop.division is not None:
-            quotient = f" with the reciprocal of {self._scalar(loop.division.arguments[1])}"
         deferred = "" if loop.deferred is None else self._deferred(loop.deferred)
-        cut = "" if loop.pieces is None else self._cut(loop.variable, loop.pieces)
-        moved = [self.program.buffers[number].name for number in loop.wide]
-        wide = f", {' '.join(moved)} together" if moved else ""
-        return f"{lanes}{role}{prefetch}{quotient}{deferred}{cut}{wide}"
+        version, wide = "", ""
+        if isinstance(loop.version, ir.If):
+            version = self._cut(loop.variable, loop.version)
+        elif loop.version is not None:
+            version = f" with the reciprocal of {self._scalar(loop.version.arguments[1])}"
+        if isinstance(loop.manner, ir.Vectors):
+            moved = [self.program.buffers[number].name for number in loop.manner.buffers]
+            wide = f", {' '.join(moved)} together"
+        return f"{lanes}{role}{prefetch}{deferred}{version}{wide}"
 
     def _prefetch(self, prefetch: Prefetch) -> str:
         """The elements that a loop moves into the caches, and how many iterations ahead."""
-        loads = (load for lines in prefetch.lines for load in lines.loads)
+        loads = (load for _, loads in prefetch.lines for load in loads)
         rows = [self._element(load.buffer, load.index) for load in loads]
         return f" prefetching {' and '.join(rows)} by {prefetch.chunk}"
 
@@ -373,7 +380,7 @@ class KernelLoops:
         """From where to where all conditions of a loop hold."""
         begin, end, within = interval(cut.within, variable)
         ends = " ".join(
-            f"{word} {' and '.join(self._bound(bound) for bound in bounds)}"
+            f"{word} {' and '.join(self._bound(bound, variable) for bound in bounds)}"
             for word, bounds in (("from", begin), ("to", end))
             if bounds
         )
@@ -390,11 +397,11 @@ class KernelLoops:
         """Lines on a tile: how registers hold it, how many terms it adds in a row, where it goes in the end."""
         held, into = tile.registers, tile.target
         if held is not None:
-            most = ", ".join(f"{block.rows[0]}x{block.lanes}" for block in held.micro_tiles)
-            fused = ", sums fused" if held.contracts else ""
+            most = ", ".join(f"{block.rows[0]}x{block.lanes}" for block in tile.micro_tiles)
+            fused = ", sums fused" if held.contracts() else ""
             past = ", past the end of rows" if held.past else ""
             condition = f" where {self._conditions(held.guards)}" if held.guards else ""
-            yield f"in vectors of {held.lanes}, {most} at a time{fused}{past}{condition}"
+            yield f"in vectors of {tile.vector}, {most} at a time{fused}{past}{condition}"
         if tile.partial is not None:
             place = ", summed in registers" if held is not None and held.apart else ""
             yield f"in partial sums of {tile.partial.step} at depth {tile.partial.depth}{place}"
@@ -402,14 +409,15 @@ class KernelLoops:
             condition = f" where {self._conditions(into.within)}" if into.within else ""
             yield f"into {self._element(into.buffer, into.first)}{condition}"
 
-    def _bound(self, bound: Ceiling) -> str:
+    def _bound(self, bound: Within, variable: int) -> str:
         """The number of the iteration at which a loop, or a part of one, begins or ends."""
-        text = self._affine(bound.index)
-        if (part := bound.left()) and part[0].variables():
+        index, step = bound.limit(variable)
+        text = self._affine(index)
+        if (part := index.left()) and part[0].variables():
             text = f"{self._end(part[1])} - ({self._affine(part[0])})"
-        if bound.step == 1:
+        if step == 1:
             return text
-        return f"ceil({text if text.isalnum() else f'({text})'} / {bound.step})"
+        return f"ceil({text if text.isalnum() else f'({text})'} / {step})"
 
     def _update(self, target: str, value: Scalar) -> str:
         """``target += rest`` where the value is the target plus something."""

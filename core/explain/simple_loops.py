@@ -275,14 +275,14 @@ class _Simple(KernelLoops):
         """The letter of a loop around a block, and how far it goes, edges apart: ``j in 0..n by 64``."""
         variable, split = loop.variable, self.split.get(loop.variable)
         part, size = self.parts.get(loop.size), self.program.sizes[loop.size]
-        step = part[1] if part else loop.end[0].step if loop.part() else 1
+        step = part[1] if part else loop.within[0].limit(variable)[1] if loop.part() else 1
         self.steps[variable] = step = split[0].coefficient(variable) if split else step
         end = self._end(loop.size) if size.fixed is None else str(size.fixed * step)
         whole = part[0] if part else split[1] if split and size.fixed else loop.size
         fixed = self.program.sizes[whole].fixed
         if part or (fixed is not None and size.fixed and fixed <= size.fixed * step):
             end = self._end(whole)
-            self.whole |= set() if loop.end else {variable}
+            self.whole |= set() if loop.within else {variable}
         outer = self._outer(loop, body, (size.fixed or 0) * step)
         name = self.kernel.names[variable]
         if name.rpartition("_")[0] in self.named:
@@ -290,13 +290,13 @@ class _Simple(KernelLoops):
         taken = {*self.letters.values(), *self.variables.values(), *self.scalars}
         if outer:
             name = f"{self.letters[outer[-1]]}'"
-        for bound in loop.end:
-            left, text = bound.left(), self._affine(bound.index)
-            text = text if bound.step in (1, step) else f"ceil(({text})/{bound.step})"
-            inside = left is not None and left[1] != loop.size
-            if not inside:
+        for bound in loop.bounds()[1]:
+            index, every = bound.limit(variable)
+            text = self._affine(index)
+            text = text if every in (1, step) else f"ceil(({text})/{every})"
+            if bound.size in (None, loop.size):
                 end = f"min({end},{text})"
-            elif bound.index.variables() and not outer:
+            elif index.variables() and not outer:
                 end = text if part else f"min({end},{text})"
         if not outer and step == 1 and name in self.inner:
             name = self._with_strokes(name, taken)
@@ -391,7 +391,7 @@ class _Simple(KernelLoops):
     def _registers(self, s: ir.Tile, depth: int, shared: bool) -> Iterator[LoopLine]:
         buffer = self.program.buffers[s.buffer]
         extents = ",".join(self._end(size) for size in buffer.dims)
-        lanes = f", {s.registers.lanes} lanes" if s.registers else ""
+        lanes = f", {s.vector} lanes" if s.registers else ""
         start = self._scalar(s.start)
         yield LoopLine(depth, f"{buffer.name}[{extents}] = {start}", f"in registers{lanes}")
         for loop in s.blocks:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from ilang.core.calculus.affine import Affine, Ceiling, Within
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.calculus.extent import Extent
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.scalar import Load, Local
-from ilang.core.ir.schedule import MicroTile
+from ilang.core.ir.scalar import Apply, Load, Local, scalars_within
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # a kernel has these statements, and these statements have loops
@@ -52,36 +51,47 @@ class Captured:
 class Registers:
     """A tile in vector registers; ``number`` is its place among the tiles of its kernel.
 
-    ``loops`` are those over its ``extents``, the last of them in vectors of ``lanes`` lanes or as many as a divisor of
-    that which the machine has; ``core`` the loops outside, all of them without bodies. ``body`` is what an iteration
-    does: it reads the loads ``along`` lane by lane, and all others once for all lanes; ``vectors`` are its variables
-    that have a value per lane. ``ends`` has, for each loop, where it stops at the end of a ragged dimension. Rows past
-    that read the last row again, and lanes past it what a padded copy has there (``past``): both are computed, never
-    used. Where one of the ``guards`` does not hold, the tile is computed element by element instead. A part of a matrix
-    is one of the ``micro_tiles``; a tile of more dimensions has all of its rows in each. Sums of runs are held
-    ``apart`` in other registers, or are added where the tile will be. Variables that are ``counted`` count within a
-    part, and reads are at where that is in the tensor; others count the whole tile. Where it ``contracts``, products
-    feed nothing but its sums, which may then round once. ``part`` is what some rows and lanes capture, ``whole`` all of
-    it.
+    ``loops`` are those over its ``extents``, the last of them in vectors; ``core`` the loops outside, all of them
+    without bodies. ``body`` is what an iteration does: it reads the loads ``along`` lane by lane, and all others once
+    for all lanes; ``vectors`` are its variables that have a value per lane. The loops end where ragged dimensions do.
+    Rows past that read the last row again, and lanes past it what a padded copy has there (``past``): both are
+    computed, never used. Where one of the ``guards`` does not hold, the tile is computed element by element instead.
+    Sums of runs are held ``apart`` in other registers, or are added where the tile will be. ``part`` is what some rows
+    and lanes capture, ``whole`` all of it.
     """
 
     number: int
     extents: tuple[int, ...]
-    lanes: int
     core: tuple[For, ...]
     loops: tuple[For, ...]
     body: tuple[Define | Store, ...]
     along: tuple[Load, ...]
     vectors: tuple[int, ...]
-    ends: tuple[tuple[Ceiling, ...], ...]
     guards: tuple[Within, ...]
     past: bool
-    micro_tiles: tuple[MicroTile, ...]
     apart: bool
-    counted: frozenset[int]
-    contracts: bool
     part: Captured
     whole: Captured
+
+    def counted(self) -> frozenset[int]:
+        """The variables that count within a part: of lanes, of all rows of a matrix, and of rows that end earlier.
+
+        Reads by these are at where the part is in the tensor; other variables count the whole tile.
+        """
+        *rows, lanes = self.loops
+        in_parts = (loop for loop in rows if loop.within or len(rows) == 1)
+        return frozenset({lanes.variable}.union(loop.variable for loop in in_parts))
+
+    def contracts(self) -> bool:
+        """Whether products feed nothing but the sums into the tile, which may then round once."""
+        sums = [
+            part
+            for s in self.body
+            for part in scalars_within(s.value)
+            if isinstance(part, Apply) and part.primitive in ("add", "sub")
+        ]
+        stores = [s.value for s in self.body if not hasattr(s, "variable")]
+        return sums == stores and all(s.primitive == "add" for s in sums)
 
 
 @record
@@ -113,14 +123,11 @@ class DeferredPacking:
 class ThreadEstimate:
     """The estimate of how many threads share some loops: how often they run together, and how long that takes.
 
-    The loops have these ``sizes``, fewer iterations where their ``ends`` are less. The time of
-    all iterations is in elements that one thread reads and adds: ``time`` times the extents ``times``. ``inside`` says
-    the same of the loops inside that take longest: where those have more to share, one thread is enough here; of
+    XX    the same of the loops inside that take longest: where those have more to share, one thread is enough here; of
     ``uneven`` loops, by whose iterations those inside end, where those have anything to share.
     """
 
-    sizes: tuple[int, ...]
-    ends: tuple[tuple[Ceiling, ...], ...]
+    loops: tuple[For, ...]
     time: float
     times: tuple[int, ...]
     inside: ThreadEstimate | None
@@ -152,12 +159,8 @@ class Outline:
     half_vectors: bool = False
 
 
-@record
-class CacheLines:
-    """Cache lines, by an element of each of them: ``loads``, at every ``step``-th iteration of a loop."""
-
-    step: int
-    loads: tuple[Load, ...]
+CacheLines = tuple[int, tuple[Load, ...]]
+"""Cache lines, by an element of each of them, and at how many iterations of a loop there is one."""
 
 
 @record

@@ -12,7 +12,7 @@ Invariants of a kernel for a GPU:
     - A ``MatrixProduct`` stands in a spread over threads whose last two loops count the lanes of a warp. No condition
       or loop around it depends on these: a warp is there with all of its lanes, or not at all.
     - A scalar variable that changes in a spread over threads is combined right after it, and started right before.
-    - A ``VectorAccess`` says what the loops of its spread say, and leaves alone what threads keep or share.
+    - A ``VectorAccess`` leaves alone what threads keep or share.
     - A private buffer stands in the local memory of a thread, which alone touches it, in memory that a block shares,
       or, in a spread over the grid, in scratch storage of the thread that owns it.
 """
@@ -38,18 +38,14 @@ class VectorAccess:
     """Vectorized access of a spread: one worker has ``count`` consecutive iterations of its last loop.
 
     Iterations go in groups where rows of the ``moved`` buffers begin at multiples of that, and extents of the sizes
-    ``whole`` are multiples of it; else each is a worker's. ``each`` has what is done for the first one and those after
-    it, at indices that count from the first, inside of ``loops``, which are without bodies, if an iteration is loops
-    right inside each other: vectors of the moved buffers are read before, and stored after. Where the last loop
-    ``leaves`` some iterations after its groups, these are one worker's each.
+    ``whole`` are multiples of it; else each is a worker's. Vectors of the moved buffers are read before, and stored
+    after, what is done for the iterations of a group, in the loops that each of them is. Iterations of the last loop
+    that are left after its groups are one worker's each.
     """
 
     count: int
     moved: tuple[BufferId, ...]
     whole: tuple[int, ...]
-    loops: tuple[For, ...]
-    each: tuple[tuple[Statement, ...], ...]
-    leaves: bool
 
 
 @record
@@ -64,9 +60,6 @@ class ThreadLoop:
     counted along x. A block of ``shape`` has that many threads along x, y and z, ``threads`` together; iterations of
     loops with the roles tx, ty and tz are those along them. ``vectors`` says how else the iterations may go. Registers
     of a thread are to be so few that a multiprocessor has room for so many ``blocks`` at a time.
-
-    A thread of a block has so many ``iterations`` at most, None where that is not known; the loads of as many of them
-    are ``in_flight`` together, None for one.
     """
 
     loops: tuple[For, ...]
@@ -76,8 +69,6 @@ class ThreadLoop:
     shape: tuple[int, ...] = ()
     vectors: VectorAccess | None = None
     blocks: int = 1
-    iterations: int | None = None
-    in_flight: int | None = None
 
 
 @record

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, TypeVar, assert_never
 
-from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index
+from ilang.core.calculus.affine import Affine, Within, interval
 from ilang.core.calculus.extent import Extent, most_chunks, part_of
 from ilang.core.ir.cpu import DeferredPacking, Outline, Prefetch, Registers, TileTarget, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
@@ -86,19 +86,50 @@ class Chunk:
 
 
 @record
-class For:
-    """``for variable in 0..size``, but from all of ``begin`` on, and before all of ``end``.
+class Parallel:
+    """A loop whose iterations threads may share, and the function of it, or of it and loops inside it, once known."""
 
-    With ``lanes``, iteration n belongs to lane n % lanes: a vectorised variable is one variable per lane. ``role`` is u
-    (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "". A
-    loop that is unrolled is written out in so many ``copies``. Of a loop with a ``chunk``, the iterations of one block
-    run, each with its own number. ``prefetch`` says what the loop moves into the caches meanwhile. ``division`` is the
-    only division of its body, by a number that all iterations share: a target may multiply by its reciprocal. The
-    ``outline`` says what the function of a parallel loop takes, or that of it and loops inside it. A ``deferred`` loop
-    only fills a copy that a ``Tile`` further down in the same block fills instead, where that can. A loop with
-    ``pieces`` runs in two pieces, where their condition holds and where not; both do what the body does. Iterations
-    that are written out as ``each`` move vectors of ``wide`` buffers. Of a loop that is ``first``, the first of those
-    iterations runs that would, where there is any.
+    outline: Outline | None = None
+
+
+@record
+class Lanes:
+    """A loop of which iteration n belongs to lane n % ``count``: a vectorised variable is one variable per lane."""
+
+    count: int
+
+
+@record
+class Unrolled:
+    """A loop that is written out in so many ``copies``; 1 for one that stays a loop."""
+
+    copies: int
+
+
+@record
+class Vectors:
+    """A loop that is written out, its iterations the elements of a vector of each of some ``buffers``."""
+
+    buffers: tuple[BufferId, ...]
+
+
+Manner = Parallel | Lanes | Unrolled | Vectors
+"""The manner in which iterations run, if not one after the other."""
+
+
+@record
+class For:
+    """``for variable in 0..size``, wherever the variable is ``within`` all of some bounds.
+
+    ``role`` is u (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q,
+    t or "". Of a loop with a ``chunk``, the iterations of one block run, each with its own number. ``prefetch`` says
+    what the loop moves into the caches meanwhile. A ``deferred`` loop only fills a copy that a ``Tile`` further down in
+    the same block fills instead, where that can. Of a loop that is ``first``, the first of those iterations runs that
+    would, where there is any.
+
+    A loop may have another version, which does the same. With a condition, it runs in pieces: where that holds and
+    where not. With the only division of its body, by a number that all iterations share, it may multiply by the
+    reciprocal of that.
 
     A loop begins and ends inside of 0..size where a part of a dimension is ragged, or where all other iterations do
     nothing. All of 0..size run where an element of the ``finite`` arrays is not finite.
@@ -107,36 +138,55 @@ class For:
     variable: VariableId
     size: int
     body: tuple[Statement, ...]
-    parallel: bool = False
-    lanes: int = 1
-    begin: tuple[Ceiling, ...] = ()
-    end: tuple[Ceiling, ...] = ()
+    within: tuple[Within, ...] = ()
     role: Role = ""
     chunk: Chunk | None = None
+    manner: Manner | None = None
     prefetch: Prefetch | None = None
-    division: Apply | None = None
-    outline: Outline | None = None
     deferred: DeferredPacking | None = None
-    copies: int | None = None
-    pieces: If | None = None
-    wide: tuple[BufferId, ...] = ()
-    each: tuple[Store, ...] = ()
+    version: If | Apply | None = None
     first: bool = False
     finite: tuple[BufferId, ...] = ()
 
+    @property
+    def parallel(self) -> bool:
+        """Whether threads may share its iterations."""
+        return isinstance(self.manner, Parallel)
+
+    @property
+    def outline(self) -> Outline | None:
+        """The function of a parallel loop, where it is known and the loop is the outermost one of it."""
+        return self.manner.outline if isinstance(self.manner, Parallel) else None
+
+    @property
+    def lanes(self) -> int:
+        """The lanes of vectors among which its iterations go."""
+        return self.manner.count if isinstance(self.manner, Lanes) else 1
+
+    @property
+    def copies(self) -> int | None:
+        """The number of copies in which it is written out, where that is said."""
+        return self.manner.copies if isinstance(self.manner, Unrolled) else None
+
     def runs(self) -> tuple[Within, ...]:
-        """The conditions that an iteration is before the ends of the loop, wherever it ends there for sure."""
-        ends = () if self.finite else self.end
-        return tuple(end.after(axis_index(self.variable)) for end in ends)
+        """The conditions under which an iteration runs for sure."""
+        return () if self.finite else self.within
+
+    def bounds(self) -> tuple[tuple[Within, ...], tuple[Within, ...]]:
+        """The conditions that say where the loop begins, and those that say where it ends."""
+        begin, end, _ = interval(self.within, self.variable)
+        return begin, end
 
     def part(self) -> tuple[Affine, int] | None:
         """The first index of a loop over a part of a split dimension, and the size of that; None of other loops."""
-        parts = (end.left() for end in self.end)
-        return next((part for part in parts if part and part[1] != self.size), None)
+        for each in self.within:
+            if each.size not in (None, self.size):
+                return each.index.without((self.variable,)), each.size
+        return None
 
     def ends(self) -> set[int]:
         """The variables that it rests on where the loop begins and ends."""
-        ends = {v for bound in (*self.begin, *self.end) for v in bound.index.axes()}
+        ends = {v for bound in self.within for v in bound.index.axes()} - {self.variable}
         return ends if self.chunk is None else {*ends, self.chunk.block}
 
 
@@ -222,9 +272,10 @@ class Tile:
     first and without bodies, stand around both: each iteration starts anew, and the elements are the sums, in f64, of
     what the iterations give. With ``fill``, a copy that the tile reads may be empty at the iteration in which the
     variables ``first`` are 0: each element is then stored there before it is read. ``registers`` say how vectors hold
-    the elements, where they can: one of the ``micro_tiles`` at a time, in vectors of ``vector`` lanes; ``runs`` how
-    many terms are added one after the other; ``into`` where the tile goes at once, so that the statement after it,
-    which copies it there, is left out.
+    the elements, where they can: one of the ``micro_tiles`` at a time (a tile that is no matrix has all of its rows in
+    each), in vectors of ``vector`` lanes, or as many as a divisor of that which the machine has; ``partial`` how many
+    terms are added one after the other; ``target`` where the tile goes at once, so that the statement after it, which
+    copies it there, is left out.
     """
 
     buffer: BufferId

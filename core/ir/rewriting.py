@@ -141,6 +141,14 @@ def substituted(value: T, substitution: Substitution) -> T:
     return mapped(value, Affine, lambda index: index.substituted(substitution))
 
 
+def vector_stores(program: ir.Program, loop: ir.For) -> tuple[ir.Store, ...]:
+    """The stores of all iterations of a loop over the elements of vectors, in order."""
+    (store,) = loop.body
+    assert isinstance(store, ir.Store)
+    lanes = range(program.sizes[loop.size].fixed or 0)
+    return tuple(substituted(store, {loop.variable: Affine((), lane)}) for lane in lanes)
+
+
 def is_invariant(scalar: Scalar, variable: int, defined: Container[int]) -> bool:
     """Whether a leaf is the same in all iterations of the loop over a variable, which defines ``defined``."""
     match scalar:

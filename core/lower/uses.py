@@ -126,9 +126,9 @@ class _Mentions:
     def _loop(self, loop: ir.For) -> None:
         self.opened.add(loop.variable)
         self.sizes.add(loop.size)
-        self._index([bound.index for bound in (*loop.begin, *loop.end)])
-        for lines in () if loop.prefetch is None else loop.prefetch.lines:
-            for load in lines.loads:
+        self._conditions(loop.within)
+        for _, loads in () if loop.prefetch is None else loop.prefetch.lines:
+            for load in loads:
                 self._scalar(load)
         if loop.chunk is not None:
             self.sizes.add(loop.chunk.count)

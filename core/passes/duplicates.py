@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import assert_never
 
-from ilang.core.calculus.affine import Affine, Ceiling, Within
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.scalar import (
@@ -103,7 +103,7 @@ class _Form:
     def _statement(self, s: ir.Statement) -> Hashable:
         match s:
             case ir.For():
-                size, ends, chunk = self._size(s.size), self._ends(s.end), s.chunk
+                size, ends, chunk = self._size(s.size), self._conditions(s.within), s.chunk
                 count = None if chunk is None else self._size(chunk.count)
                 blocks = chunk and (chunk.block, count, chunk.multiple)
                 return ("for", s.variable, size, s.role, ends, blocks, self._block(s.body))
@@ -127,9 +127,6 @@ class _Form:
         details = (s.partial, s.vector, s.micro_tiles)
         bodies = (self._block(s.body), self._block(s.edge))
         return ("tile", self._buffer(s.buffer), self._scalar(s.start), blocks, details, *bodies)
-
-    def _ends(self, ends: Sequence[Ceiling]) -> Hashable:
-        return tuple((self._affine(each.index), each.step) for each in ends)
 
     def _conditions(self, within: Sequence[Within]) -> Hashable:
         return tuple(

@@ -37,8 +37,10 @@ class Independence:
                 self.last |= last_iteration(program, s)
                 # Ends that dimensions give are no triangles; blocks and threads of a GPU share whole loops.
                 if program.machine.device is None:
-                    ends = (end for end in s.end if not end.index.sizes)
-                    self.triangles |= {v for end in ends for v in end.index.variables()}
+                    ends = (end for end in s.within if end.size is None and not end.index.sizes)
+                    self.triangles |= {v for end in ends for v in end.index.variables()} - {
+                        s.variable
+                    }
                 continue
             self.touched.update([buffer for buffer, _ in reads_of(s)])
             if isinstance(s, ir.Store):
@@ -161,8 +163,8 @@ class Independence:
 def last_iteration(program: ir.Program, loop: ir.For) -> dict[int, Affine]:
     """The last iteration of a loop, by its variable: by the end that no dimension gives, or the extent; or nothing."""
     extent = program.sizes[loop.size].fixed
-    ends = [] if loop.finite else [end.index - 1 for end in loop.end if end.step == 1]
-    ends = [end for end in ends if not end.sizes]
+    limits = [] if loop.finite else [end.limit(loop.variable) for end in loop.bounds()[1]]
+    ends = [end - 1 for end, step in limits if step == 1 and not end.sizes]
     ends += [] if extent is None else [Affine((), max(0, extent - 1))]
     return {loop.variable: ends[0]} if ends else {}
 

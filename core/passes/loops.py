@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 from ilang.core.calculus.affine import (
     Affine,
-    Ceiling,
     Looked,
     Within,
     axis_index,
+    before,
     inside,
     remaining,
 )
@@ -33,7 +33,7 @@ from ilang.core.ir.scalar import (
 from ilang.core.ir.schedule import UNIT_ROLES, Loop, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import COSTS, OPS
-from ilang.core.passes.scope import Block, Frame, Place, Scope, fresh
+from ilang.core.passes.scope import Block, Frame, Place, Rest, Scope, fresh
 from ilang.core.passes.storage import Storage, wraps
 from ilang.core.record import replace
 
@@ -73,8 +73,9 @@ class Loops:
         scope = frame.home.pop(loop)
         assert scope.parent is not None
         assert scope.variable is not None
-        size, end = self._trip(frame, loop)
-        end += (frame.ends[loop],) if loop in frame.ends else ()
+        size, rests = self._trip(frame, loop)
+        ends = [remaining(scope.variable, *rest) for rest in rests]
+        ends += [before(scope.variable, *frame.ends[loop])] if loop in frame.ends else []
         role = frame.nest.role(frame.nest.order.index(loop))
         if role in ("u", "v") and self.storage.sizes[size].fixed is None:
             role = ""
@@ -88,13 +89,13 @@ class Loops:
             scope.variable,
             size,
             (kernel.If(inside, body),) if inside else body,
-            end=end,
+            within=tuple(ends),
             role=role,
             chunk=frame.chunks.get(loop),
         )
         scope.parent.block.append(kernel_loop)
 
-    def _trip(self, frame: Frame, loop: Loop) -> tuple[int, tuple[Ceiling, ...]]:
+    def _trip(self, frame: Frame, loop: Loop) -> tuple[int, tuple[Rest, ...]]:
         """The number of iterations of a loop, given the parts of its axis that stay open around it."""
         axis, nest = loop.axis, frame.nest
         whole = frame.node.sizes[axis]
@@ -103,7 +104,7 @@ class Loops:
             if origin is None or not origin.index.is_natural() or loop in frame.constant:
                 return whole, ()
             assert origin.size is not None
-            return whole, (remaining(origin.size, origin.index),)
+            return whole, ((origin.size, origin.index, 1),)
         size = self.storage.part(whole, nest.factors[axis], loop.part)
         if loop in frame.constant:
             return size, ()
@@ -113,7 +114,7 @@ class Loops:
         if self.storage.divides(whole, nest.factors[axis]):
             return size, ()
         terms = tuple((nest.weight(part), frame.variable(part)) for part in others)
-        return size, (remaining(whole, Affine(terms), nest.weight(loop)),)
+        return size, ((whole, Affine(terms), nest.weight(loop)),)
 
     def _inside_of_dimension(self, frame: Frame, loop: Loop, variable: int) -> tuple[Within, ...]:
         """Conditions that an axis with an origin is in its dimension, for the loop opened last, if no end says so."""

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ilang.core.calculus.affine import Affine, Ceiling, Within
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel
 from ilang.core.ir.ids import ValueId, VariableId
 from ilang.core.ir.scalar import Constant, Load, Scalar, Select
@@ -199,7 +199,7 @@ class _Lowering(OnlineReductions):
         (block, *_), (step, *_) = (frame.nest.factors[axis] for axis in mirror)
         outer, inner = map(Loop, mirror)
         end = Affine(((block, frame.variable(outer)),), block)
-        frame.ends[inner] = Ceiling(end, step)
+        frame.ends[inner] = end, step
 
     def _copy_across_diagonal(self, frame: Frame, mirror: tuple[int, int], site: Scope) -> None:
         """Copy the elements of a symmetric result before the diagonal blocks to the other side of these."""
@@ -218,7 +218,7 @@ class _Lowering(OnlineReductions):
         for loop in nest.order:
             scope = self._enter(after, loop, scope)
         start = Affine(((nest.weight(block), after.variable(block)),))
-        after.ends[Loop(outer)] = Ceiling(start)
+        after.ends[Loop(outer)] = start, 1
         assert frame.place.buffer is not None
         at = self._at(after, frame.place, source)
         value = Load(frame.place.buffer, at, self._tensor(frame).dtype)

@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 
-from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index, remaining
+from ilang.core.calculus.affine import Affine, Within, axis_index, remaining
 from ilang.core.ir import kernel
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.rewriting import substituted
@@ -257,27 +257,27 @@ class Reductions(Loops, ABC):
         acc = Local(local, node.acc_dtype)
         scope.block.append(kernel.Define(local, node.acc_dtype, start_of(node), mutable=True))
         assert held.buffer is not None
-        counting, inside, ends = list[VariableId](), scope, list[tuple[Ceiling, ...]]()
+        counting, inside, ends = list[VariableId](), scope, list[tuple[Within, ...]]()
         for _ in parts.loops:
-            ends.append(self._end_of_parts(frame, parts, counting))
             inside = self._counting(inside)
             assert inside.variable is not None
+            ends.append(self._end_of_parts(frame, parts, counting, inside.variable))
             counting.append(inside.variable)
         at = (*map(axis_index, counting), *(self._indexed(after, part) for part in node.target))
         part = converted(Load(held.buffer, at, self._tensor(frame).dtype), node.acc_dtype)
         step: kernel.Statement = kernel.Change(local, self._combined(node, acc, part))
         for variable, count, end in reversed([*zip(counting, counts, ends, strict=True)]):
             role: Role = "t" if parts.threads and variable == counting[-1] else ""
-            step = kernel.For(variable, count, (step,), end=end, role=role)
+            step = kernel.For(variable, count, (step,), within=end, role=role)
         scope.block.append(step)
         scope.block.append(self._written(after, converted(acc, self._tensor(frame).dtype)))
         for loop in reversed(elements):
             self._leave(after, loop)
 
     def _end_of_parts(
-        self, frame: Frame, parts: Parts, counting: Sequence[int]
-    ) -> tuple[Ceiling, ...]:
-        """The end of the next loop over parts, inside those of these variables: where that of the reduction did.
+        self, frame: Frame, parts: Parts, counting: Sequence[int], variable: VariableId
+    ) -> tuple[Within, ...]:
+        """The end of the next loop over parts, inside those ``counting``: where that of the reduction did.
 
         A loop with all other loops of its axis around it stops at the end of the dimension, so that there are no parts
         past that.
@@ -291,7 +291,7 @@ class Reductions(Loops, ABC):
         if self.storage.divides(size[loop.axis], factors):
             return ()
         terms = tuple((nest.weight(part), around[part]) for part in others)
-        return (remaining(size[loop.axis], Affine(terms), nest.weight(loop)),)
+        return (remaining(variable, size[loop.axis], Affine(terms), nest.weight(loop)),)
 
     def _one_run(self, frame: Frame, scope: Scope, tile: ThreadTile) -> Steps:
         """A reduction of few terms: what one run gives is the result."""
@@ -421,7 +421,10 @@ class Reductions(Loops, ABC):
         trips = [(frame.variable(loop), *self._trip(frame, loop)) for loop in tile.blocks]
         for loop in tile.blocks:
             assert not frame.home.pop(loop).block, "blocks of a tile have no room for statements"
-        blocks = tuple(kernel.For(variable, size, (), end=end) for variable, size, end in trips)
+        blocks = tuple(
+            kernel.For(variable, size, (), within=tuple(remaining(variable, *x) for x in rests))
+            for variable, size, rests in trips
+        )
         scope.block.append(
             kernel.Tile(
                 buffer,
@@ -578,6 +581,6 @@ def _joined(s: kernel.Statement, whole: int, step: int) -> kernel.Statement:
             at = Affine(((-step, s.variable), (1, inner.variable)))
             body = substituted(inner.body, {inner.variable: at})
             of_elements = replace(chunk, multiple=step * chunk.multiple)
-            return replace(inner, size=whole, body=body, end=(), chunk=of_elements)
+            return replace(inner, size=whole, body=body, within=(), chunk=of_elements)
         case _:
             return s

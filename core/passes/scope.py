@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from ilang.core.calculus.affine import Affine, Ceiling, Within
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.kernel import Chunk
@@ -12,6 +12,8 @@ from ilang.core.ir.schedule import KeptDimension, Loop, LoopSteps, Nest
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import record
 
+Rest = tuple[int, Affine, int]
+"""The end of a loop over what is left of a dimension: the size of that, the first index, the step of an iteration."""
 Block = list[kernel.Statement]
 
 
@@ -88,8 +90,8 @@ class Frame:
         """The first index of an axis whose loops walk an interval of a dimension only, and may leave it."""
         self.chunks: dict[Loop, Chunk] = {}
         """Loops of which a block of the iterations runs."""
-        self.ends: dict[Loop, Ceiling] = {}
-        """Ends of loops before those of their dimensions."""
+        self.ends: dict[Loop, tuple[Affine, int]] = {}
+        """Ends of loops before those of their dimensions: an index, and the step by which it is divided."""
         self.constant: frozenset[Loop] = frozenset()
         """Loops of a full register tile, which stop nowhere."""
 

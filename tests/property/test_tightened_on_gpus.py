@@ -14,7 +14,7 @@ from ilang.codegen.emulator.program import load
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.targets import cuda
 from ilang.core import pipeline
-from ilang.core.calculus.affine import Ceiling
+from ilang.core.calculus.affine import Within
 from ilang.core.check.gpu import verify_tightened
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.kernel import For, Program, Statement, map_statements, statements_within
@@ -133,18 +133,21 @@ def test_a_loop_that_leaves_out_too_much_is_an_error() -> None:
 def _ending_early(program: Program) -> Program:
     """A program whose tightened loops have an iteration less."""
 
-    def less(bound: Ceiling) -> Ceiling:
-        return replace(bound, index=bound.index - bound.step)
+    def less(bound: Within, variable: int) -> Within:
+        return replace(bound, index=bound.index - bound.limit(variable)[1])
 
     def change(s: Statement) -> Statement:
-        return replace(s, end=tuple(map(less, s.end))) if isinstance(s, For) else s
+        if not isinstance(s, For):
+            return s
+        begins, ends = s.bounds()
+        return replace(s, within=(*begins, *(less(end, s.variable) for end in ends)))
 
     return with_bodies(program, lambda kernel: map_statements(kernel.body, change))
 
 
 def tightened(program: Program) -> list[For]:
     every = (s for kernel in program.kernels for s in statements_within(kernel.body))
-    return [s for s in every if isinstance(s, For) and (s.begin or (s.end and not s.part()))]
+    return [s for s in every if isinstance(s, For) and s.within and not s.part()]
 
 
 # -- the same numbers --------------------------------------------------------------------------------------------------

@@ -112,8 +112,8 @@ class _LoopFuser:
     ) -> ir.For | None:
         """Two loops as one, after the definitions between them; None where they stay two."""
         instead = {second.variable: axis_index(first.variable)}
-        end = substituted(second.end, instead)
-        if (second.size, end) != (first.size, first.end) or first.role != second.role:
+        within = substituted(second.within, instead)
+        if (second.size, within) != (first.size, first.within) or first.role != second.role:
             return None
         body = tuple(substituted(s, instead) for s in second.body)
         if not _is_plain(first) or not _is_plain(second):

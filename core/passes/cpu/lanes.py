@@ -26,7 +26,6 @@ from functools import partial
 
 from ilang.core.calculus.affine import (
     Affine,
-    Ceiling,
     axis_index,
     remaining,
     row_step,
@@ -36,7 +35,7 @@ from ilang.core.calculus.extent import parts
 from ilang.core.calculus.extent import size as size_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import CacheLines, Prefetch
+from ilang.core.ir.cpu import Prefetch
 from ilang.core.ir.ids import LocalId, VariableId
 from ilang.core.ir.rewriting import parts_of, substituted, unless_same
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar
@@ -169,7 +168,7 @@ class _Lanes:
         memory = self.program.machine.memory
         steps = {p: memory.line_bytes // BYTES[p.dtype] for p in array_rows}
         lines = tuple(
-            CacheLines(step, tuple(p for p in array_rows if steps[p] == step))
+            (step, tuple(p for p in array_rows if steps[p] == step))
             for step in sorted({*steps.values()}, reverse=True)
         )
         return Prefetch(memory.fetched_elements, lines)
@@ -186,7 +185,7 @@ class _Lanes:
             return []
         like = substituted(later, {later.variable: axis_index(loop.variable)})
         assert isinstance(like, ir.For)
-        if like.end != loop.end:
+        if like.within != loop.within:
             return []
         stores = list(ir.every([like], ir.Store))
         return [Load(s.buffer, s.index, s.value.dtype or "") for s in stores]
@@ -215,7 +214,7 @@ class _Lanes:
         """The sums of f32 in f64 that a loop can take a chunk at a time; all of a nest, where its rows are long."""
         inner = innermost(loop)
         size = self.sizes[inner.size].fixed
-        whole = not inner.part() and all(end.step == 1 for end in inner.end)
+        whole = not inner.part() and all(end.limit(inner.variable)[1] == 1 for end in inner.within)
         whole = whole or (size is not None and size <= self.chunk)
         sums = tuple(c for c in changes if _term(c) is not None)
         if inner is not loop and (len(sums) < len(changes) or (size or 0) < LONG):
@@ -243,7 +242,7 @@ class _Lanes:
         ]
         for acc, p in parts.items():
             end.append(ir.Change(acc, _sum(acc, Convert(Local(p, "f32"), "f64"), "f64")))
-        loop = replace(loop, body=body, lanes=lanes)
+        loop = replace(loop, body=body, manner=ir.Lanes(lanes))
         fixed = self.sizes[loop.size].fixed
         if fixed is not None and fixed <= self.chunk:
             return [*start, loop, *end]
@@ -253,10 +252,9 @@ class _Lanes:
         index = Affine(((self.chunk, outer), (1, inner)))
         chunk = substituted(loop, {outer: index})
         assert isinstance(chunk, ir.For)
-        first = self.chunk * axis_index(outer)
-        ends = (remaining(loop.size, first), *(Ceiling(each.index - first) for each in loop.end))
+        ends = (remaining(inner, loop.size, self.chunk * axis_index(outer)), *chunk.within)
         size, blocks = self._constant(self.chunk), loop.chunk
-        chunk = replace(chunk, variable=inner, size=size, end=ends, chunk=None)
+        chunk = replace(chunk, variable=inner, size=size, within=ends, chunk=None)
         if blocks is not None:
             blocks = replace(blocks, multiple=1)
         return [ir.For(outer, self._chunks(loop.size), (*start, chunk, *end), chunk=blocks)]
@@ -348,7 +346,7 @@ def _vectorised(loop: ir.For, lanes: int) -> ir.For:
     inner = loop.body[0]
     if len(loop.body) == 1 and isinstance(inner, ir.For):
         return replace(loop, body=(_vectorised(inner, lanes),))
-    return replace(loop, lanes=lanes)
+    return replace(loop, manner=ir.Lanes(lanes))
 
 
 def _horizontal(change: ir.Change, lanes: int) -> ir.HorizontalReduction:

@@ -137,14 +137,13 @@ class _Outliner:
             best = max(function.calls, key=lambda inner: self._usual(self.functions[inner].work))
             inside = self._estimate(best)
             outer = {loop.variable for loop in function.loops}
-            ends = [end for each in inside.ends for end in each if end.left() is None]
+            ends = [end for loop in inside.loops for end in loop.within if end.size is None]
             uneven = any(outer & end.index.variables() for end in ends)
-            inside = replace(inside, ends=((),) * len(inside.ends))
+            whole = tuple(replace(loop, within=()) for loop in inside.loops)
+            inside = replace(inside, loops=whole)
         known, unknown = function.work.split(self.program.sizes)
-        sizes = tuple(loop.size for loop in function.loops)
-        return ThreadEstimate(
-            sizes, tuple(loop.end for loop in function.loops), known, unknown, inside, uneven
-        )
+        loops = tuple(replace(loop, body=(), manner=None) for loop in function.loops)
+        return ThreadEstimate(loops, known, unknown, inside, uneven)
 
     def _usual(self, work: Work) -> float:
         return work.usual(self.program.sizes, self.steps)
@@ -165,7 +164,7 @@ def _together(program: ir.Program, loop: ir.For) -> list[ir.For]:
     chain = [loop]
     while len(chain[-1].body) == 1:
         inner = chain[-1].body[0]
-        if not isinstance(inner, ir.For) or not inner.parallel or inner.end:
+        if not isinstance(inner, ir.For) or not inner.parallel or inner.within:
             break
         if program.sizes[inner.size].fixed == 0:
             break
@@ -190,7 +189,7 @@ def _with_outlines(body: ir.Block, outlines: Iterator[Outline]) -> ir.Block:
     for s in body:
         if isinstance(s, ir.For) and s.parallel:
             outline = next(outlines)
-            out.append(replace(_inside(s, outline.loops, outlines), outline=outline))
+            out.append(replace(_inside(s, outline.loops, outlines), manner=ir.Parallel(outline)))
         elif isinstance(s, (ir.For, ir.If)):
             out.append(ir.map_blocks(s, lambda block: _with_outlines(block, outlines)))
         else:

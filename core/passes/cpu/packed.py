@@ -17,30 +17,20 @@ from ilang.core.calculus.affine import Within, axis_index, variables_of
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import DeferredPacking
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.rewriting import parts_of, unless_same, with_bodies
+from ilang.core.ir.rewriting import parts_of, unless_same
 from ilang.core.ir.scalar import Load
-from ilang.core.passes.cpu.tiles import captured, chain_of, with_tiles
+from ilang.core.passes.cpu.registers import chain_of, with_tiles
 from ilang.core.record import replace
 
 
-def kernel_to_packed(program: ir.Program) -> ir.Program:
-    """The program with packing fused into the first micro-kernel that reads each copy."""
-    return with_bodies(program, lambda kernel: _filled_copies(program, kernel))
-
-
-def _filled_copies(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
-    if not any(tile.registers is not None for tile in ir.every(kernel.body, ir.Tile)):
-        return kernel.body
-    return _Packer(program, kernel).block(kernel.body, frozenset())
-
-
-class _Packer:
+class Packer:
     """Packing in one kernel, whose blocks are traversed from the outside in."""
 
-    def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
+    def __init__(self, program: ir.Program, body: ir.Block) -> None:
+        """For the body of a kernel whose tiles are in registers."""
         self.program = program
-        self.written = Counter(s.buffer for s in ir.every(kernel.body, ir.Store))
-        self.read = Counter(load.buffer for load in _loads(kernel.body))
+        self.written = Counter(s.buffer for s in ir.every(body, ir.Store))
+        self.read = Counter(load.buffer for load in _loads(body))
 
     def block(self, body: ir.Block, opened: frozenset[int]) -> ir.Block:
         """A block inside ``opened`` loops, its copies marked that a tile fills."""
@@ -81,8 +71,7 @@ class _Packer:
         fill = self._fill(copied, tile, opened)
         if fill is None:
             return None
-        tile = replace(tile, fill=fill, first=tuple(x.variable for x in loops))
-        return captured(self.program, tile)
+        return replace(tile, fill=fill, first=tuple(x.variable for x in loops))
 
     def _fill(self, copied: ir.Store, tile: ir.Tile, opened: frozenset[int]) -> ir.Store | None:
         """The store of a tile in a copy while it reads the source of the copy."""
@@ -158,8 +147,8 @@ def _tile_readers(body: Sequence[ir.Statement]) -> Readers:
 def _whole_lanes(tile: ir.Tile) -> tuple[Within, ...]:
     """The conditions that all lanes of a tile are inside."""
     assert tile.registers is not None
-    lanes = tile.registers.extents[-1]
-    return tuple(end.after(lanes - 1) for end in tile.registers.ends[-1])
+    loop, lanes = tile.registers.loops[-1], tile.registers.extents[-1]
+    return tuple(end.at(loop.variable, lanes - 1) for end in loop.within)
 
 
 def _loads(body: Sequence[ir.Statement], copied: ir.Store | None = None) -> Iterator[Load]:

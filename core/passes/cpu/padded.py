@@ -27,84 +27,66 @@ from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Constant, Load
 from ilang.core.ir.shaped import Size
 from ilang.core.names import Names
-from ilang.core.passes.cpu.tiles import guarded, with_tiles
+from ilang.core.passes.cpu.registers import reads_past
 from ilang.core.record import record, replace
 
-
-@record
-class _Around:
-    """A statement around another one: its place in its block, and whether the other is in what is done otherwise."""
-
-    s: ir.For | ir.If
-    place: int
-    otherwise: bool
-
-
-Path = tuple[_Around, ...]
-"""The statements around another one, outermost first."""
+Path = tuple[tuple[ir.For | ir.If, int, bool], ...]
+"""The statements around another one, outermost first: of each its place in its block, and whether the other is in what
+is done otherwise."""
 Places = tuple[tuple[int, bool], ...]
 """A block: the places of the statements around it, and of each whether it is in what is done otherwise."""
 Spot = tuple[Places, int]
 """A statement: its block, and its place there."""
+Zeros = dict[Spot, list[ir.Statement]]
+"""Statements that clear buffers, by the statement before which they stand."""
 
 
 @record
 class _PackingStore:
-    """A store in a buffer that is read past the end of its rows: what is around it, and inside what fills the buffer.
+    """A store in a buffer that is read past the end of its rows, and what is around it.
 
-    ``first`` is the outermost of the statements that do not read the buffer, ``lanes`` the loop along its rows.
+    The statement at a ``depth`` of the path is the outermost one that does not read the buffer, and fills it; ``lanes``
+    is the loop along its rows.
     """
 
-    outside: Path
-    first: _Around
-    inside: Path
+    path: Path
+    depth: int
     store: ir.Store
     lanes: ir.For
 
 
-def kernel_to_padded(program: ir.Program) -> ir.Program:
-    """The program with zeros in all lanes that a tile reads and nothing else writes.
+class Padding:
+    """The zeros that kernels of a program need before its tiles, in a program that has sizes for them.
 
-    A buffer that cannot be cleared at one place is ``padded`` no more: tiles that read it along their lanes are in
-    registers where all lanes are inside.
+    A buffer that cannot be cleared at one place is ``padded`` no more in that program: tiles that read it along their
+    lanes are in registers where all lanes are inside.
     """
-    read = [_read_past(kernel) for kernel in program.kernels]
-    if not any(read):
-        return program
-    buffers, kernels = list(program.buffers), []
-    program = _with_halves(program, set().union(*read))
-    sizes = {size.fixed: n for n, size in reversed(list(enumerate(program.sizes)))}
-    for kernel, numbers in zip(program.kernels, read, strict=True):
-        padder = _ZeroPadder(program, kernel.body, numbers, sizes)
-        cleared: dict[Spot, list[ir.Statement]] = {}
-        for number in sorted(numbers):
-            spot = padder.spot(number)
-            if spot is None:
-                buffers[number] = replace(buffers[number], padded=False)
-            else:
-                cleared.setdefault(spot, []).extend(padder.nests(number))
-        kernels.append(replace(kernel, body=_before(kernel.body, cleared, ())))
-    padded = replace(program, buffers=tuple(buffers), kernels=tuple(kernels))
-    return padded if padded.buffers == program.buffers else _guarded(padded)
+
+    def __init__(self, program: ir.Program) -> None:
+        """For a program whose tiles are in registers."""
+        read = [_read_past(program, kernel) for kernel in program.kernels]
+        self.program = _with_halves(program, set().union(*read))
+        buffers = list(program.buffers)
+        sizes = {size.fixed: n for n, size in reversed(list(enumerate(self.program.sizes)))}
+        self.zeros: list[Zeros] = []
+        """The statements that clear buffers in each kernel, by the places before which they stand."""
+        for kernel, numbers in zip(program.kernels, read, strict=True):
+            padder = _ZeroPadder(self.program, kernel.body, numbers, sizes)
+            self.zeros.append({})
+            for number in sorted(numbers):
+                spot = padder.spot(number)
+                if spot is None:
+                    buffers[number] = replace(buffers[number], padded=False)
+                else:
+                    self.zeros[-1].setdefault(spot, []).extend(padder.nests(number))
+        self.program = replace(self.program, buffers=tuple(buffers))
 
 
-def _read_past(kernel: ir.Kernel) -> set[BufferId]:
+def _read_past(program: ir.Program, kernel: ir.Kernel) -> set[BufferId]:
     """The buffers that tiles of a kernel read past the end of what is in them."""
-    held = (tile.registers for tile in ir.every(kernel.body, ir.Tile) if tile.registers is not None)
-    return {load.buffer for each in held if each.past for load in each.along}
-
-
-def _guarded(program: ir.Program) -> ir.Program:
-    """The program whose tiles know which buffers are padded no more."""
-    kernels = []
-    for kernel in program.kernels:
-        tiles = {
-            s.buffer: replace(s, registers=guarded(program, s.registers))
-            for s in ir.every(kernel.body, ir.Tile)
-            if s.registers is not None
-        }
-        kernels.append(replace(kernel, body=with_tiles(kernel.body, tiles)))
-    return replace(program, kernels=tuple(kernels))
+    held = (tile.registers for tile in ir.every(kernel.body, ir.Tile))
+    past = (each for each in held if each is not None and reads_past(program, each))
+    return {load.buffer for each in past for load in each.along}
 
 
 class _ZeroPadder:
@@ -138,10 +120,10 @@ class _ZeroPadder:
                 self.stores[s.buffer].append((s, around))
             elif isinstance(s, (ir.For, Transpose)):
                 loop = s if isinstance(s, ir.For) else s.loops
-                self._visit(loop.body, (*around, _Around(loop, place, False)))
+                self._visit(loop.body, (*around, (loop, place, False)))
             elif isinstance(s, ir.If):
-                self._visit(s.body, (*around, _Around(s, place, False)))
-                self._visit(s.otherwise, (*around, _Around(s, place, True)))
+                self._visit(s.body, (*around, (s, place, False)))
+                self._visit(s.otherwise, (*around, (s, place, True)))
 
     def spot(self, buffer: BufferId) -> Spot | None:
         """The place to clear a buffer: before the statement that fills it first; None where others do elsewhere."""
@@ -149,7 +131,7 @@ class _ZeroPadder:
         for filling in self.fillings[buffer]:
             if filling is None:
                 return None
-            spot = _spot((*filling.outside, filling.first))
+            spot = _spot(filling.path[: filling.depth + 1])
             first = first or spot
             if spot[0] != first[0]:
                 return None
@@ -171,28 +153,29 @@ class _ZeroPadder:
         paths = (around[: n + 1] for n in range(len(around)))
         n = next((n for n, path in enumerate(paths) if not self._reads(path, store.buffer)), None)
         size = self.program.buffers[store.buffer].dims[-1]
-        inside = () if n is None else around[n:]
-        loops = [at.s for at in inside if isinstance(at.s, ir.For)]
+        if n is None:
+            return None
+        loops = [s for s, _, _ in around[n:] if isinstance(s, ir.For)]
         for s in loops:
             if store.index[-1] == axis_index(s.variable) and s.size == size:
                 depends = any(_mentions(loop, s.variable) for loop in loops)
                 simple = s.chunk is None and not depends
-                return _PackingStore(around[:n], inside[0], inside, store, s) if simple else None
+                return _PackingStore(around, n, store, s) if simple else None
         return None
 
     def _reads(self, path: Path, buffer: BufferId) -> bool:
         """Whether the last statement of a path, or one in it, reads a buffer."""
         spot = _spot(path)
         if spot not in self.reads:
-            parts = (part for s in ir.statements_within((path[-1].s,)) for part in parts_of(s))
+            parts = (part for s in ir.statements_within((path[-1][0],)) for part in parts_of(s))
             self.reads[spot] = frozenset(part.buffer for part in parts if isinstance(part, Load))
         return buffer in self.reads[spot]
 
 
 def _spot(path: Path) -> Spot:
     """The statement that a path leads to."""
-    *outside, last = path
-    return tuple((at.place, at.otherwise) for at in outside), last.place
+    *outside, (_, last, _) = path
+    return tuple((place, otherwise) for _, place, otherwise in outside), last
 
 
 def _nest_of_zeros(
@@ -203,12 +186,13 @@ def _nest_of_zeros(
     The condition that a row ends early stands as far out as its variables are known; without it, all rows are cleared.
     """
     lanes = filling.lanes
-    loops = [(at.s, at.otherwise) for at in filling.inside if at.s is not lanes]
+    inside = filling.path[filling.depth :]
+    loops = [(s, otherwise) for s, _, otherwise in inside if s is not lanes]
     within = [s for s, _ in loops if isinstance(s, ir.If) and _mentions(s, lanes.variable)]
-    if not lanes.end and not within:
+    if not lanes.within and not within:
         return None
     extent = program.sizes[lanes.size].fixed
-    if not lanes.end or extent is None or within:
+    if not lanes.within or extent is None or within:
         return _nest(
             _zeros(program, filling, lanes.size, 0), [x for x in loops if x[0] not in within]
         )
@@ -240,7 +224,7 @@ def _nest(s: ir.Statement, around: Sequence[tuple[ir.For | ir.If, bool]]) -> ir.
     """A statement inside others, as it is inside these."""
     for outer, otherwise in reversed(around):
         if isinstance(outer, ir.For):
-            s = ir.For(outer.variable, outer.size, (s,), end=outer.end)
+            s = ir.For(outer.variable, outer.size, (s,), within=outer.within)
         else:
             s = ir.If(outer.within, *(((), (s,)) if otherwise else ((s,), ())))
     return s
@@ -253,7 +237,7 @@ def _opens(s: ir.For | ir.If, variables: Container[int]) -> bool:
 
 def _reaches(lanes: ir.For, lane: int) -> tuple[Within, ...]:
     """The conditions that a row has the lane of this number."""
-    return tuple(end.after(lane) for end in lanes.end)
+    return tuple(end.at(lanes.variable, lane) for end in lanes.within)
 
 
 def _with_halves(program: ir.Program, read: set[BufferId]) -> ir.Program:
@@ -285,10 +269,8 @@ def _mentions(s: ir.For | ir.If, variable: int) -> bool:
     return variable in s.ends()
 
 
-def _before(
-    body: ir.Block, cleared: Mapping[Spot, Sequence[ir.Statement]], block: Places
-) -> ir.Block:
-    """A block at some place, with other statements before those at some spots."""
+def with_zeros(body: ir.Block, cleared: Zeros, block: Places = ()) -> ir.Block:
+    """A block at some place of a kernel, its buffers cleared."""
     if not cleared:
         return body
     out: list[ir.Statement] = []
@@ -296,10 +278,10 @@ def _before(
         out += cleared.get((block, place), ())
         inside, otherwise = (*block, (place, False)), (*block, (place, True))
         if isinstance(s, ir.For):
-            out.append(replace(s, body=_before(s.body, cleared, inside)))
+            out.append(replace(s, body=with_zeros(s.body, cleared, inside)))
         elif isinstance(s, ir.If):
-            then = _before(s.body, cleared, inside)
-            out.append(replace(s, body=then, otherwise=_before(s.otherwise, cleared, otherwise)))
+            then = with_zeros(s.body, cleared, inside)
+            out.append(replace(s, body=then, otherwise=with_zeros(s.otherwise, cleared, otherwise)))
         else:
             out.append(s)
     return tuple(out)

@@ -14,48 +14,40 @@ from ilang.core.calculus.affine import row_step
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import CacheLines, Prefetch
-from ilang.core.ir.rewriting import unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Load, scalars_within
 from ilang.core.ops import SLOW
 from ilang.core.passes.cpu.shifted import has_shifts
 from ilang.core.record import replace
 
 
-def kernel_to_prefetch(program: ir.Program) -> ir.Program:
-    """The program with software prefetches of what loops store next, where that pays."""
-    fetched = frozenset(
+def fetched_buffers(program: ir.Program) -> frozenset[int]:
+    """The buffers that loops of a program prefetch."""
+    return frozenset(
         load.buffer
         for kernel in program.kernels
         for s in ir.every(kernel.body, ir.For)
         if s.prefetch is not None
-        for lines in s.prefetch.lines
-        for load in lines.loads
+        for _, loads in s.prefetch.lines
+        for load in loads
     )
-    return with_bodies(program, lambda kernel: _block(program, fetched, kernel.body))
 
 
-def _block(program: ir.Program, fetched: frozenset[int], block: ir.Block) -> ir.Block:
-    return unless_same(block, [_statement(program, fetched, s) for s in block])
-
-
-def _statement(program: ir.Program, fetched: frozenset[int], s: ir.Statement) -> ir.Statement:
-    """A statement whose loops fetch, but for buffers that others have ``fetched``; tiles store in registers."""
-    if isinstance(s, ir.Tile):
-        return s
-    s = ir.map_blocks(s, lambda block: _block(program, fetched, block))
-    rows = _rows(program, fetched, s) if isinstance(s, ir.For) else ()
-    if not isinstance(s, ir.For) or not rows:
-        return s
+def prefetch_of_stores(
+    program: ir.Program, fetched: frozenset[int], loop: ir.For
+) -> Prefetch | None:
+    """The prefetch of what a loop stores next, where that pays, but for buffers that others have ``fetched``."""
+    rows = _rows(program, fetched, loop)
+    if not rows:
+        return None
     memory, size = program.machine.memory, BYTES[rows[0].dtype]
-    lines = tuple(_lines(program, row) for row in rows)
-    return replace(s, prefetch=Prefetch(memory.fetched_bytes // size, lines))
+    return Prefetch(memory.fetched_bytes // size, tuple(_lines(program, row) for row in rows))
 
 
 def _lines(program: ir.Program, row: Load) -> CacheLines:
     """The cache lines of a row, a page further on."""
     memory, size = program.machine.memory, BYTES[row.dtype]
     further = (*row.index[:-1], row.index[-1] + memory.page_bytes // size)
-    return CacheLines(memory.line_bytes // size, (replace(row, index=further),))
+    return memory.line_bytes // size, (replace(row, index=further),)
 
 
 def _rows(program: ir.Program, fetched: frozenset[int], loop: ir.For) -> tuple[Load, ...]:
@@ -65,13 +57,8 @@ def _rows(program: ir.Program, fetched: frozenset[int], loop: ir.For) -> tuple[L
     takes longer than the memory.
     """
     store = loop.body[-1] if loop.body else None
-    if (
-        loop.end
-        or loop.chunk
-        or loop.role in ("u", "v")
-        or loop.lanes > 1
-        or has_shifts(program, loop)
-    ):
+    plain = not loop.within and loop.chunk is None and loop.role not in ("u", "v")
+    if not plain or loop.lanes > 1 or has_shifts(program, loop):
         return ()
     if not isinstance(store, ir.Store) or not store.index or store.buffer in fetched:
         return ()

@@ -11,31 +11,9 @@ number, which may differ in the last bit.
 
 from __future__ import annotations
 
-from ilang.core.ir.kernel import Block, Define, For, Program, Statement, Store, Tile, map_blocks
-from ilang.core.ir.rewriting import is_guarded, is_invariant, unless_same, with_bodies
+from ilang.core.ir.kernel import Define, For, Program, Store
+from ilang.core.ir.rewriting import is_guarded, is_invariant
 from ilang.core.ir.scalar import Apply, Load, Local, scalars_within
-from ilang.core.record import replace
-
-
-def kernel_to_reciprocals(program: Program) -> Program:
-    """The program whose loops have the reciprocals of their invariant divisors."""
-    return with_bodies(program, lambda kernel: _block(program, kernel.body))
-
-
-def _block(program: Program, block: Block) -> Block:
-    return unless_same(block, [_statement(program, s) for s in block])
-
-
-def _statement(program: Program, s: Statement) -> Statement:
-    """A statement whose loops are marked; of a tile those of its elements in memory."""
-    if isinstance(s, Tile):
-        edge = _block(program, s.edge)
-        return s if edge is s.edge else replace(s, edge=edge)
-    s = map_blocks(s, lambda block: _block(program, block))
-    if not isinstance(s, For):
-        return s
-    division = invariant_division(program, s)
-    return s if division is None else replace(s, division=division)
 
 
 def invariant_division(program: Program, loop: For) -> Apply | None:
@@ -43,7 +21,7 @@ def invariant_division(program: Program, loop: For) -> Apply | None:
 
     A loop that reads under a condition runs in parts (``splits.py``), and may not.
     """
-    if loop.parallel or loop.role or loop.lanes > 1 or is_guarded(loop.body):
+    if loop.manner is not None or loop.role or is_guarded(loop.body):
         return None
     extent = program.sizes[loop.size].fixed
     if extent is not None and extent < program.machine.divided_iterations:

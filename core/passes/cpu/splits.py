@@ -7,9 +7,9 @@ Example:
           for x in n_x+1..: t[x] = 0
 
 Since an index is affine, the iterations at which it is inside a dimension are consecutive. A target computes the first
-and the last of them and tests nothing in between; ``For.pieces`` has the statement for either side. A short loop of
+and the last of them and tests nothing in between; ``For.version`` has the statement for either side. A short loop of
 known extent is not split: it counts as a part of the loop around it, which is split where all of its iterations are
-inside. Rows of slow work are split into whole vectors (``tails.py``).
+inside.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from collections.abc import Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Within, size_value, variables_of
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.rewriting import guards, is_guarded_load, unless_same, with_bodies
+from ilang.core.ir.rewriting import guards, is_guarded_load
 from ilang.core.ir.scalar import Scalar, Select
-from ilang.core.passes.cpu.tails import without_tails
 from ilang.core.record import mapped, mapped_inside, replace
 
 SHORT = 8
@@ -28,28 +27,6 @@ SHORT = 8
 
 Guard = tuple[Within, ...]
 """The conditions of one read or step: all of them hold where it is done."""
-
-
-def kernel_to_splits(program: ir.Program) -> ir.Program:
-    """The program with loops split at boundaries; what is left of conditions tests where it reads."""
-    program = without_tails(program)
-    return with_bodies(program, lambda kernel: _block(program, kernel.body))
-
-
-def _block(program: ir.Program, block: ir.Block) -> ir.Block:
-    return unless_same(block, [_statement(program, s) for s in block])
-
-
-def _statement(program: ir.Program, s: ir.Statement) -> ir.Statement:
-    """A statement whose loops are cut, the inner ones first; of a tile those of its elements in memory."""
-    if isinstance(s, ir.Tile):
-        edge = _block(program, s.edge)
-        return s if edge is s.edge else replace(s, edge=edge)
-    s = ir.map_blocks(s, lambda block: _block(program, block))
-    if not isinstance(s, ir.For):
-        return s
-    parts = cut(program, s)
-    return s if parts is None else replace(s, pieces=parts)
 
 
 def cut(program: ir.Program, loop: ir.For) -> ir.If | None:

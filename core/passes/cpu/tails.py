@@ -13,7 +13,7 @@ from __future__ import annotations
 from ilang.core.calculus.affine import axis_index
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.rewriting import parts_of, reads_of, substituted, unless_same, with_bodies
+from ilang.core.ir.rewriting import parts_of, reads_of, substituted
 from ilang.core.ir.scalar import Apply, scalars_within
 from ilang.core.ir.shaped import Size
 from ilang.core.names import Names
@@ -21,43 +21,33 @@ from ilang.core.ops import SLOW
 from ilang.core.record import replace
 
 
-def without_tails(program: ir.Program) -> ir.Program:
-    """The program whose short rows of slow work are whole vectors."""
-    rows = _ShortRows(program)
-    changed = with_bodies(program, lambda kernel: rows.block(kernel.body))
-    return changed if changed is program else replace(changed, sizes=tuple(rows.sizes))
-
-
-class _ShortRows:
+class ShortRows:
     """The rows of a program, and its sizes with those of parts of rows."""
 
     def __init__(self, program: ir.Program) -> None:
+        """For a program before any of its rows is split."""
         self.program = program
         self.sizes = list(program.sizes)
         self.names = Names(frozenset(size.name for size in program.sizes))
 
-    def block(self, block: ir.Block) -> ir.Block:
-        """A block whose rows are whole vectors."""
-        inner = [ir.map_blocks(s, self.block) for s in block]
-        return unless_same(block, [part for s in inner for part in self._parts(s)])
-
-    def _parts(self, s: ir.Statement) -> tuple[ir.Statement, ...]:
-        """A row as whole vectors and the last one; any other statement alone."""
-        if not isinstance(s, ir.For) or not self._can_overlap(s):
-            return (s,)
-        extent = self.program.sizes[s.size].fixed or 0
-        stores = (store for store in s.body if isinstance(store, ir.Store))
+    def parts(self, loop: ir.For) -> tuple[ir.For, ...]:
+        """A row as whole vectors and the last one; any other loop alone."""
+        if not self._can_overlap(loop):
+            return (loop,)
+        extent = self.program.sizes[loop.size].fixed or 0
+        stores = (store for store in loop.body if isinstance(store, ir.Store))
         types = {self.program.buffers[store.buffer].dtype for store in stores}
         machine = self.program.machine
         lanes = min(map(machine.vector_lanes, types))
         tail = extent % min(map(machine.least_vector_lanes, types))
         page = machine.memory.page_bytes // max(BYTES[each] for each in types)
         if not tail or not lanes <= extent <= page:  # beside a longer row, its tail takes no time
-            return (s,)
-        last = {s.variable: axis_index(s.variable) + (extent - lanes)}
+            return (loop,)
+        last = {loop.variable: axis_index(loop.variable) + (extent - lanes)}
+        body = substituted(loop.body, last)
         return (
-            replace(s, size=self._size(extent - extent % lanes)),
-            replace(s, size=self._size(lanes), body=substituted(s.body, last), prefetch=None),
+            replace(loop, size=self._size(extent - extent % lanes)),
+            replace(loop, size=self._size(lanes), body=body, prefetch=None),
         )
 
     def _can_overlap(self, loop: ir.For) -> bool:

@@ -68,8 +68,9 @@ class _Parallelizer:
         if not (mark or once or self.asked):
             return loop  # what is inside is done by whoever does this loop
         body = self.block(loop.body, level + mark, alone and len(loop.body) == 1)
-        same = body is loop.body and mark == loop.parallel
-        return loop if same else replace(loop, body=body, parallel=mark)
+        if body is loop.body and not mark:
+            return loop
+        return replace(loop, body=body, manner=ir.Parallel() if mark else loop.manner)
 
     def _pays(self, loop: ir.For, alone: bool) -> bool:
         """Whether a loop may have much to do."""

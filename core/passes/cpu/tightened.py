@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ilang.core.calculus.affine import Affine, Ceiling, Within, axis_index, remaining
+from ilang.core.calculus.affine import Affine, Within, axis_index, before, remaining
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.rewriting import accesses, substituted, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select
@@ -27,6 +27,8 @@ from ilang.core.record import replace
 
 SHORT = 8
 """A loop that is known to have no more iterations stays whole: a compiler writes each of them out."""
+End = tuple[Affine, int]
+"""The end of a loop, ``ceil(index / step)``: an index that is no axis alone, and a step."""
 
 
 def kernel_to_tightened(program: ir.Program) -> ir.Program:
@@ -49,29 +51,31 @@ def _statement(program: ir.Program, s: ir.Statement) -> ir.Statement:
 def _tightened(program: ir.Program, loop: ir.For) -> ir.For:
     """A loop that takes one of the conditions under which it does anything; the loop itself where there is none."""
     extent = program.sizes[loop.size].fixed
-    if loop.end or loop.chunk is not None or loop.lanes > 1 or loop.role == "u":
+    if loop.within or loop.chunk is not None or loop.lanes > 1 or loop.role == "u":
         return loop
     if extent is not None and extent <= SHORT:
         return loop
     conditions = _common(loop.body)
     last = next((each for each in conditions if each.index.coefficient(loop.variable) < 0), None)
     if last is not None:
-        step = -last.index.coefficient(loop.variable)
-        end = Ceiling(_without(last.index, loop.variable) + 1, step)
-        return replace(loop, body=_settled(loop.body, last), end=(end,))
+        return replace(
+            loop,
+            body=_settled(loop.body, last),
+            within=(before(loop.variable, *_end(last, loop.variable)),),
+        )
     for each in conditions:
-        begin = -_without(each.index, loop.variable)
+        begin = replace(each.limit(loop.variable)[0], window=True)
         if each.index.coefficient(loop.variable) == 1 and begin.is_natural():
             further = begin + axis_index(loop.variable)
             body = _settled(loop.body, each)
             shifted = tuple(substituted(s, {loop.variable: further}) for s in body)
-            return replace(loop, body=shifted, end=(remaining(loop.size, begin),))
+            return replace(loop, body=shifted, within=(remaining(loop.variable, loop.size, begin),))
     return loop
 
 
 def _wanted(program: ir.Program, body: ir.Block) -> ir.Block:
     """A kernel whose loops fill no more of private buffers than is read."""
-    read: dict[int, set[Ceiling | None]] = {}
+    read: dict[int, set[End | None]] = {}
     for buffer, end in _reads(body, {}):
         if program.buffers[buffer].private:
             read.setdefault(buffer, set()).add(end)
@@ -79,20 +83,20 @@ def _wanted(program: ir.Program, body: ir.Block) -> ir.Block:
     return _filled(body, ends, frozenset()) if ends else body
 
 
-def _filled(body: ir.Block, ends: Mapping[int, Ceiling], opened: frozenset[int]) -> ir.Block:
+def _filled(body: ir.Block, ends: Mapping[int, End], opened: frozenset[int]) -> ir.Block:
     """A block whose loops end where those do that read what they fill."""
     return unless_same(body, [_filling(s, ends, opened) for s in body])
 
 
-def _filling(s: ir.Statement, ends: Mapping[int, Ceiling], opened: frozenset[int]) -> ir.Statement:
+def _filling(s: ir.Statement, ends: Mapping[int, End], opened: frozenset[int]) -> ir.Statement:
     """A statement whose loops, and it itself, end so; ``opened`` are the variables of the loops around it."""
     if isinstance(s, ir.If):
         return ir.map_blocks(s, lambda block: _filled(block, ends, opened))
     if not isinstance(s, ir.For):
         return s
     end = ends.get(_fills(s))
-    if end is not None and end.index.axes() <= opened:
-        return replace(s, end=(end,))
+    if end is not None and end[0].axes() <= opened:
+        return replace(s, within=(before(s.variable, *end),))
     variable = s.variable
     return ir.map_blocks(s, lambda block: _filled(block, ends, opened | {variable}))
 
@@ -100,7 +104,7 @@ def _filling(s: ir.Statement, ends: Mapping[int, Ceiling], opened: frozenset[int
 def _fills(loop: ir.For) -> int:
     """The buffer of which a whole loop fills an element after the other, and does nothing else; -1 for any other."""
     store = loop.body[-1] if loop.body else None
-    if loop.end or loop.chunk is not None or loop.lanes > 1 or loop.role == "u":
+    if loop.within or loop.chunk is not None or loop.lanes > 1 or loop.role == "u":
         return -1
     if not isinstance(store, ir.Store) or store.index != (axis_index(loop.variable),):
         return -1
@@ -110,7 +114,7 @@ def _fills(loop: ir.For) -> int:
 
 def _reads(
     body: Sequence[ir.Statement], loops: Mapping[int, ir.For]
-) -> Iterator[tuple[int, Ceiling | None]]:
+) -> Iterator[tuple[int, End | None]]:
     """The buffers that a block reads, each with the end of what is read of it; None where that is not known."""
     for s in body:
         if isinstance(s, ir.For):
@@ -125,11 +129,11 @@ def _reads(
 
 def _parts(
     scalar: Scalar, within: tuple[Within, ...], loops: Mapping[int, ir.For]
-) -> Iterator[tuple[int, Ceiling | None]]:
+) -> Iterator[tuple[int, End | None]]:
     """The loads of a scalar where some conditions hold."""
     match scalar:
         case Load():
-            yield scalar.buffer, _end(scalar, within, loops)
+            yield scalar.buffer, _end_of_reads(scalar, within, loops)
             looked = (each.source for index in scalar.index for each in index.lookups())
             yield from ((source, None) for source in looked)
         case Select():
@@ -144,19 +148,24 @@ def _parts(
             return
 
 
-def _end(load: Load, within: Sequence[Within], loops: Mapping[int, ir.For]) -> Ceiling | None:
+def _end_of_reads(load: Load, within: Sequence[Within], loops: Mapping[int, ir.For]) -> End | None:
     """The end of what is read one element after the other: with its loop, or where a condition ceases to hold."""
     variable = load.index[0].axis() if len(load.index) == 1 else None
     if variable is None:
         return None
     loop = loops[variable]
-    if loop.end and not loop.part():
-        return loop.end[0]
+    if loop.within and not loop.part():
+        return loop.within[0].limit(variable)
     for each in within:
-        every = -each.index.coefficient(variable)
-        if every > 0 and each.size is None and not each.index.looked:
-            return Ceiling(_without(each.index, variable) + 1, every)
+        if each.index.coefficient(variable) < 0 and each.size is None and not each.index.looked:
+            return _end(each, variable)
     return None
+
+
+def _end(condition: Within, variable: int) -> End:
+    """The iteration of a loop from which on a condition does not hold."""
+    index, step = condition.limit(variable)
+    return replace(index, window=True), step
 
 
 def _common(body: Sequence[ir.Statement]) -> list[Within]:
@@ -184,8 +193,3 @@ def _settled(body: Sequence[ir.Statement], taken: Within) -> ir.Block:
         else:
             out.append(replace(s, within=within) if isinstance(s, ir.If) else s)
     return tuple(out)
-
-
-def _without(index: Affine, variable: int) -> Affine:
-    """An index, one that is no axis alone, without one variable."""
-    return replace(index.without((variable,)), window=True)

@@ -107,7 +107,7 @@ def _are_one(
     return all(
         place == place_before + 1 and dims[place] == loop.size and index[place].is_whole()
         for (place_before,), (place,), loop in zip(places, places[1:], columns[1:], strict=False)
-    ) and not any(loop.end or loop.begin for loop in columns)
+    ) and not any(loop.within for loop in columns)
 
 
 def _runs_along(index: Sequence[Affine], loop: For, other: For) -> bool:

@@ -32,7 +32,7 @@ from ilang.core.record import record, replace
 class CopySpread:
     """A spread that copies: each thread has one iteration, in which unrolled ``loops`` stand around one ``store``.
 
-    The innermost loop moves ``lanes`` adjacent elements of ``wide`` buffers together. ``at`` numbers the iterations
+    The innermost loop moves vectors of ``wide`` buffers. ``at`` numbers the iterations
     below ``count``: its place in the registers ``held``, from which the buffer ``filled`` takes it.
     """
 
@@ -40,7 +40,6 @@ class CopySpread:
     loops: tuple[ir.For, ...]
     store: ir.Store
     wide: tuple[BufferId, ...]
-    lanes: int
     at: Affine
     count: int
     held: BufferId = BufferId(-1)
@@ -64,7 +63,7 @@ class CopySpread:
         for loop in reversed(self.loops):
             body = (replace(loop, body=body),)
         if wide:
-            body = _moving(body, wide, self.lanes)
+            body = _moving(body, ir.Vectors(wide))
         return replace(self.spread, body=body)
 
 
@@ -79,14 +78,13 @@ def _rounded_as(value: Scalar, loaded: Scalar) -> Scalar:
             return loaded
 
 
-def _moving(body: ir.Block, wide: tuple[BufferId, ...], lanes: int) -> ir.Block:
+def _moving(body: ir.Block, vectors: ir.Vectors) -> ir.Block:
     """Loops right inside each other, the innermost one of which is vectorized."""
     (loop,) = body
     assert isinstance(loop, ir.For)
     if isinstance(loop.body[0], ir.For):
-        return (replace(loop, body=_moving(loop.body, wide, lanes)),)
-    each = (substituted(loop.body[0], {loop.variable: Affine((), n)}) for n in range(lanes))
-    return (replace(loop, wide=wide, each=tuple(s for s in each if isinstance(s, ir.Store))),)
+        return (replace(loop, body=_moving(loop.body, vectors)),)
+    return (replace(loop, manner=vectors),)
 
 
 class Copies:
@@ -152,7 +150,7 @@ class Copies:
         every = (*spread.loops, *inner)
         if len(body) > 1 or not isinstance(store, ir.Store) or store.contracts or not spread.loops:
             return None
-        if any(loop.end or loop.chunk or not self._extent(loop) for loop in every):
+        if any(loop.within or loop.chunk or not self._extent(loop) for loop in every):
             return None
         if not all(self._stays(part) for part in parts_of(store)):
             return None
@@ -162,7 +160,7 @@ class Copies:
         if known > spread.threads * most:
             return None
         spread, turns, instead = self._shared_out(spread)
-        loops = (*turns, *(replace(x, role="u", body=(), wide=(), each=()) for x in inner))
+        loops = (*turns, *(replace(x, role="u", body=(), manner=None) for x in inner))
         count = prod(self._extent(loop) for loop in loops)
         moved = substituted(store, instead)
         assert isinstance(moved, ir.Store)
@@ -170,9 +168,10 @@ class Copies:
         for loop in loops:
             step //= self._extent(loop)
             terms.append((step, loop.variable))
-        wide, lanes = (inner[-1].wide, self._extent(inner[-1])) if inner else ((), 1)
+        vectors = inner[-1].manner if inner else None
+        wide = vectors.buffers if isinstance(vectors, ir.Vectors) else ()
         at = Affine(tuple(terms))
-        return CopySpread(spread, loops, moved, wide, lanes, at, count) if count <= most else None
+        return CopySpread(spread, loops, moved, wide, at, count) if count <= most else None
 
     def _stays(self, part: Scalar) -> bool:
         """Whether a part of a scalar is the same whenever it is read."""
@@ -219,8 +218,8 @@ class Iterations:
         counted, inner = [(1, loop.variable)], program.sizes[loop.size].fixed
         last, steps = loop, 1
         for other in reversed(around):
-            ends = last.begin or last.end or last.chunk is not None
-            if inner is None or ends or other.end:
+            ends = last.within or last.chunk is not None
+            if inner is None or ends or other.within:
                 break
             steps *= inner
             if any(
@@ -251,7 +250,11 @@ class Iterations:
     def _before_end(self, on: int | None) -> tuple[Within, ...]:
         """The conditions that the first iteration, or one ``on`` from this one, is before the end of the dimension."""
         now = 0 if on is None else axis_index(self.loop.variable) + on
-        return tuple(end.after(now) for end in (() if self.loop.finite else self.loop.end))
+        return tuple(
+            end.at(self.loop.variable, now)
+            for end in self.loop.runs()
+            if end in self.loop.bounds()[1]
+        )
 
 
 def chosen(body: ir.Block, choose: Callable[[ir.Statement], ir.Statement | None]) -> ir.Block:

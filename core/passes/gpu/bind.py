@@ -1,4 +1,4 @@
-"""Map loops to the threads of a GPU: each iteration is one thread's.
+"""Map loops to the threads of a GPU, each iteration to one thread, and private buffers to its memory spaces.
 
 Example:
     in:   for i in 0..n_i                            out:  spread i j over the grid, blocks of 256
@@ -10,9 +10,9 @@ Example:
 Nested loops at the top of a kernel are a chain. Loops of the chain with independent iterations are mapped to threads,
 even inside a loop that is not: a thread then runs the iterations of that loop in order. Everything else runs in one
 thread for each iteration, and a kernel without an independent loop has one thread. A kernel with loops for blocks or
-threads is mapped to blocks and their threads instead (``blocks.py``), if shared memory has room for its buffers. If a
-written schedule asks for a mapping that is not possible, it is refused; if the mapping only follows from the position
-of loops, limits of the device are errors, too.
+threads is mapped to blocks and their threads instead (``blocks.py``), if memory has room for its buffers, whose spaces
+follow from the mapping (``spaces.py``). If a written schedule asks for a mapping that is not possible, it is refused;
+if the mapping only follows from the position of loops, limits of the device are errors, too.
 
 All iterations of split loops are mapped, so a factor that exceeds its dimension adds iterations without work. A split
 loop that would add more than ``MOST_PADDED`` times as many iterations is not mapped.
@@ -25,10 +25,9 @@ from math import prod
 from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import Block, For, Kernel, Program, statements_within
-from ilang.core.ir.rewriting import with_bodies
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES
 from ilang.core.passes.gpu.blocks import Refusal, chain_of, is_for_blocks, kernel_to_blocks
-from ilang.core.passes.gpu.spaces import Full, placed
+from ilang.core.passes.gpu.spaces import Places, placed, with_spaces
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
 
@@ -37,38 +36,31 @@ MOST_PADDED = 1 << 24
 
 
 def kernel_to_bind(program: Program) -> Program:
-    """The program with its loops bound."""
-    return with_bodies(program, lambda kernel: _bound(program, kernel))
+    """The program with its loops bound, and a space for each private buffer that there is room for."""
+    bound = [_bound(program, kernel) for kernel in program.kernels]
+    kernels = zip(program.kernels, bound, strict=True)
+    mapped = tuple(replace(kernel, body=(spread,)) for kernel, (spread, _) in kernels)
+    return with_spaces(replace(program, kernels=mapped), [places for _, places in bound])
 
 
-def _bound(program: Program, kernel: Kernel) -> Block:
-    """The one statement that a kernel becomes."""
+def _bound(program: Program, kernel: Kernel) -> tuple[ThreadLoop, Places]:
+    """The one statement that a kernel becomes, and the places of its private buffers."""
     device = program.machine.device
     assert device is not None
     if is_for_blocks(kernel):
         loops, body = _spread(program, kernel, _outside(chain_of(kernel.body)))
         blocks = kernel_to_blocks(program, kernel, loops, body)
         if isinstance(blocks, ThreadLoop):
-            places = placed(program, replace(kernel, body=(blocks,)))
-            if not isinstance(places, Full):
-                return (blocks,)
-            blocks = _without_room(program, places)
+            places = placed(program, blocks)
+            if not isinstance(places, Refusal):
+                return blocks, places
+            blocks = places
         _refuse(kernel, blocks)
     loops, body = _spread(program, kernel, chain_of(kernel.body))
-    return (ThreadLoop(tuple(loops), "grid", device.block_threads if loops else 1, body),)
-
-
-def _without_room(program: Program, full: Full) -> Refusal:
-    """The refusal of buffers that do not fit."""
-    named = [(program.buffers[number].name, number in full.double) for number in full.buffers]
-    names = ", ".join(f"{name} twice" if double else name for name, double in named)
-    help_line = "split their axes into smaller parts, or stage it further inside"
-    if full.bytes is None:
-        problem = f"the threads of a block share {names}, of a size known only at run time"
-        return Refusal("E0333", problem, help_line)
-    whose = "a block shares" if full.space == "shared" else "a thread keeps"
-    problem = f"{whose} {full.bytes:,} bytes ({names}), and has room for {full.most:,}"
-    return Refusal("E0333", problem, help_line, limit=full.space == "shared")
+    spread = ThreadLoop(tuple(loops), "grid", device.block_threads if loops else 1, body)
+    places = placed(program, spread)
+    assert not isinstance(places, Refusal), "what a grid has no room for is in the workspace"
+    return spread, places
 
 
 def _refuse(kernel: Kernel, refusal: Refusal) -> None:
@@ -127,7 +119,7 @@ def _padding(program: Program, chain: list[For], spread: list[For]) -> int:
     """
     padding = 1
     for last in chain:
-        if not last.end:
+        if not last.within:
             continue
         parts, (condition,) = {last.variable, *last.ends()}, last.runs()
         assert condition.size is not None

@@ -349,18 +349,18 @@ def _shared_out(chain: list[ir.For], chosen: list[ir.For]) -> ThreadLoop:
     for loop in chosen:
         if loop.ends() & inside:
             within += loop.runs()
-            loops.append(replace(loop, body=(), end=()))
+            loops.append(replace(loop, body=(), within=()))
         else:
             loops.append(replace(loop, body=()))
     for n, loop in enumerate(kept):
         if loop.role == "u":
             within += loop.runs()
-            kept[n] = replace(loop, end=())
+            kept[n] = replace(loop, within=())
     if within:
         body = (ir.If(tuple(within), body),)
     for loop in reversed(kept):
         around = loop.role != "u" and any(isinstance(s, ir.For) and s.role == "u" for s in body)
-        body = (replace(loop, body=body, copies=1 if around else loop.copies),)
+        body = (replace(loop, body=body, manner=ir.Unrolled(1) if around else loop.manner),)
     return ThreadLoop(tuple(loops), "threads", 1, body)
 
 

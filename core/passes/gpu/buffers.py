@@ -141,11 +141,12 @@ def _rotated(
     start = {each.variable: Affine((), window=True) for each in (loop, *iterations.outer)}
     before = _if(iterations.any(), tuple(substituted(s, start) for s in first))
     last = iterations.outer[-1] if iterations.outer else loop
-    if last.chunk is not None or last.begin or last.end:
+    if last.chunk is not None or last.within:
         variable = copies.numbering.variable(copies.numbering.names[last.variable], "f")
         start[last.variable] = Affine(((1, variable),))
         copied = tuple(substituted(s, start) for s in first)
-        before = (replace(last, variable=variable, body=copied, first=True),)
+        within = substituted(last.within, {last.variable: start[last.variable]})
+        before = (replace(last, variable=variable, within=within, body=copied, first=True),)
     return replace(loop, body=body), (before, len(iterations.outer))
 
 

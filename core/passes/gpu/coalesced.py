@@ -143,7 +143,7 @@ class _StoreCoalescer:
             place = self._place(spread, results, inside, room)
             if place is not None:
                 filled = results.with_store(replace(place, value=store.value))
-                alone = replace(results.last, body=filled, wide=(), each=())
+                alone = replace(results.last, body=filled, manner=None)
                 taken = results.with_store(replace(store, value=place.value))
                 first = replace(spread, body=_around(inside, (alone,)))
                 return _around(around, (first, replace(across, body=_around(inside, taken))))
@@ -219,13 +219,16 @@ def _results(spread: ThreadLoop) -> _Results | None:
         return None
     loops: list[ir.For] = []
     (inside,) = spread.body
-    while isinstance(inside, ir.For) and inside.role == "u" and not inside.end:
+    while isinstance(inside, ir.For) and inside.role == "u" and not inside.within:
         loops.append(inside)
         if len(inside.body) != 1:
             return None
         (inside,) = inside.body
     test = inside if isinstance(inside, ir.If) and not inside.otherwise else None
     store = test.body[0] if test is not None and len(test.body) == 1 else inside
-    if not loops or not isinstance(store, ir.Store) or store.buffer in loops[-1].wide:
+    if not loops or not isinstance(store, ir.Store):
+        return None
+    vectors = loops[-1].manner
+    if isinstance(vectors, ir.Vectors) and store.buffer in vectors.buffers:
         return None
     return _Results(tuple(loops[:-1]), loops[-1], test, store)

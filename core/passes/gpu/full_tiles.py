@@ -184,7 +184,9 @@ class _TileSplitter:
         store = body[0]
         if spread.over != "threads" or len(body) > 1 or not isinstance(store, ir.Store):
             return None
-        opened = {loop.variable: self._extent(loop) for loop in (*loops, *around) if not loop.end}
+        opened = {
+            loop.variable: self._extent(loop) for loop in (*loops, *around) if not loop.within
+        }
         buffer = self.program.buffers[store.buffer]
         if buffer.space != "shared" or not self._is_inside(store.buffer, store.index, opened):
             return None
@@ -199,10 +201,10 @@ class _TileSplitter:
 
     def _endless(self, loop: ir.For, within: list[Within]) -> ir.For:
         """A loop that does not end early, ``within`` taking the condition; itself where it is of another kind."""
-        if self._extent(loop) is None or loop.begin or loop.finite:
+        if self._extent(loop) is None or loop.bounds()[0] or loop.finite:
             return loop
         within += loop.runs()
-        return replace(loop, end=())
+        return replace(loop, within=())
 
     # -- what needs no condition -------------------------------------------------------------------------------------
 
@@ -271,9 +273,9 @@ class _TileSplitter:
             case ir.For():
                 loop = self._to_end(s, inner, ask)
                 extent = self._extent(loop)
-                whole = not loop.end and loop.copies == 1 and extent is not None
+                whole = not loop.within and loop.copies == 1 and extent is not None
                 if whole and extent is not None and extent <= self.unrolled:
-                    loop = replace(loop, copies=extent)
+                    loop = replace(loop, manner=ir.Unrolled(extent))
                 return (loop,)
             case ir.If() if not s.otherwise and s.stored is None:
                 left = tuple(part for each in s.within for part in ask(each, inner))
@@ -300,10 +302,12 @@ class _TileSplitter:
     def _to_end(self, loop: ir.For, inner: Extents, ask: Free) -> ir.For:
         """A loop that does not end before its last iteration where a condition says so."""
         extent = self._extent(loop)
-        if not loop.end or loop.begin or loop.finite or not extent:
+        if not loop.within or loop.bounds()[0] or loop.finite or not extent:
             return loop
-        left = [each for end in loop.end for each in ask(end.after(extent - 1), inner)]
-        return loop if left else replace(loop, end=())
+        left = [
+            each for end in loop.within for each in ask(end.at(loop.variable, extent - 1), inner)
+        ]
+        return loop if left else replace(loop, within=())
 
     def _whole(self, condition: Within, inner: Extents) -> Within | None:
         """A test, by all threads, that a condition holds for all elements; None where that is no one condition.

@@ -119,10 +119,14 @@ class _Spans:
         """Every index of the kernel; None for one that is a value."""
         for _, index in accesses(self.kernel.body):
             yield from index
-        for bound in (bound for loop in self.loops for bound in (*loop.begin, *loop.end)):
-            start, size = bound.left() or (bound.index + bound.step, None)
-            yield start
-            yield from () if size is None else (size_value(size),)
+        for loop in self.loops:
+            for bound in loop.within:
+                if bound.size is None:
+                    end, step = bound.limit(loop.variable)
+                    yield end + step
+                else:
+                    yield bound.index.without((loop.variable,))
+                    yield size_value(bound.size)
         for s in statements_within(self.kernel.body):
             within = list(s.within) if isinstance(s, If) else []
             for part in parts_of(s):

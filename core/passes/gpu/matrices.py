@@ -130,7 +130,7 @@ class _MatrixInstructions:
         read = replace(first, index=on(first.index))
         store = replace(stores[0], index=on(stores[0].index), value=read)
         size = self.numbering.size(len(stores))
-        return (ir.For(self.pair, size, (store,), role="u", wide=(first.buffer,), each=stores),)
+        return (ir.For(self.pair, size, (store,), role="u", manner=ir.Vectors((first.buffer,))),)
 
     def _has_rows(self, number: BufferId, count: int) -> bool:
         """Whether a block shares the rows of a buffer, each as many times ``count`` elements."""
@@ -155,7 +155,7 @@ def _around(s: ir.Statement) -> list[ir.For] | None:
         loops.append(s)
         if s.role in UNIT_ROLES:
             return loops
-        if s.role != "u" or s.end or len(s.body) > 1:
+        if s.role != "u" or s.within or len(s.body) > 1:
             return None
         s = s.body[0]
     return None

@@ -106,7 +106,7 @@ def _nest(loop: ir.For) -> list[ir.For]:
     body: ir.Block = (loop,)
     while len(body) == 1 and isinstance(body[0], ir.For):
         loop = body[0]
-        if loop.role != "u" or loop.end:
+        if loop.role != "u" or loop.within:
             return []
         nest.append(loop)
         body = loop.body

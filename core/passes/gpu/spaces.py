@@ -1,4 +1,4 @@
-"""Say where the private buffers of a kernel are: with one thread, shared by a block, or in the workspace.
+"""The memory of private buffers of a GPU: a thread's own, shared by a block, or in the workspace.
 
 Example, where threads share i1 and j1, and k1 and j1 of the copy:
     in:   memory acc f64[16,16] private; copy f32[8,16] private; row f32[n_j] private
@@ -13,7 +13,7 @@ threads that step from row to row would have bank conflicts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from ilang.core.calculus.affine import Affine, variables_of
@@ -24,8 +24,11 @@ from ilang.core.ir.rewriting import Access, accesses, replaced_loads
 from ilang.core.ir.scalar import Load
 from ilang.core.ir.shaped import Size
 from ilang.core.passes.gpu.banks import rows_of
+from ilang.core.passes.gpu.blocks import Refusal
 from ilang.core.passes.gpu.transposes import rows_for, sector_of
 from ilang.core.record import record, replace
+
+SMALLER = "split their axes into smaller parts, or stage it further inside"
 
 
 @record
@@ -50,27 +53,15 @@ class Placement:
         return self.space == "shared" and (self.wide > 1 or self.sector > 0)
 
 
-@record
-class Full:
-    """Buffers that have no room in a space: ``buffers`` of so many ``bytes`` together, None where these are not known.
-
-    Buffers that are ``double`` have room for two, which is counted.
-    """
-
-    space: ir.Space
-    buffers: tuple[int, ...]
-    bytes: int | None
-    most: int
-    double: tuple[int, ...] = ()
+Places = Mapping[int, Placement]
+"""The places of private buffers that there is room for."""
 
 
-def kernel_to_spaces(program: ir.Program) -> ir.Program:
-    """The program with a space for each private buffer that there is room for."""
+def with_spaces(program: ir.Program, places_of: Sequence[Places]) -> ir.Program:
+    """The program with a space for each private buffer of its kernels that has a place."""
     buffers, sizes, kernels = list(program.buffers), list(program.sizes), []
     double: set[int] = set()
-    for kernel in program.kernels:
-        places = placed(program, kernel)
-        assert not isinstance(places, Full), "a kernel is bound so that its buffers have places"
+    for kernel, places in zip(program.kernels, places_of, strict=True):
         for number, place in places.items():
             dims = tuple(buffers[number].dims[d] for d in place.kept)
             if place.space == "shared":
@@ -131,13 +122,11 @@ def _wide(program: ir.Program, body: ir.Block, number: int) -> int:
     return 1
 
 
-def placed(program: ir.Program, kernel: ir.Kernel) -> dict[int, Placement] | Full:
-    """The places of the private buffers of a bound kernel, or that blocks have no room for one."""
-    (spread,) = kernel.body
-    assert isinstance(spread, ThreadLoop)
+def placed(program: ir.Program, spread: ThreadLoop) -> Places | Refusal:
+    """The places of the private buffers of a spread that is all of a kernel, or that blocks have no room for them."""
     device = program.machine.device
     assert device is not None
-    touched = {buffer for buffer, _ in accesses(kernel.body)}
+    touched = {buffer for buffer, _ in accesses((spread,))}
     private = sorted(number for number in touched if program.buffers[number].private)
     places: dict[int, Placement] = {}
     parts = spread.threads // device.warp if spread.over == "warps" else 1
@@ -151,7 +140,8 @@ def placed(program: ir.Program, kernel: ir.Kernel) -> dict[int, Placement] | Ful
         place = _place(program, spread, number)
         size = _bytes(program, number, place)
         if size is None and spread.over != "grid":
-            return Full(place.space, (number,), None, most[place.space])
+            problem = f"the threads of a block share {program.buffers[number].name}, of a size known only at run time"
+            return Refusal("E0333", problem, SMALLER)
         if size is None or (spread.over == "grid" and most[place.space] < used[place.space] + size):
             continue
         used[place.space] += size
@@ -159,8 +149,11 @@ def placed(program: ir.Program, kernel: ir.Kernel) -> dict[int, Placement] | Ful
         places[number] = place
     for space, bytes_ in used.items():
         if most[space] < bytes_:
-            double = tuple(number for number in kept[space] if places[number].double)
-            return Full(space, tuple(kept[space]), bytes_, most[space], double)
+            named = ((program.buffers[n].name, places[n].double) for n in kept[space])
+            names = ", ".join(f"{name} twice" if double else name for name, double in named)
+            whose = "a block shares" if space == "shared" else "a thread keeps"
+            problem = f"{whose} {bytes_:,} bytes ({names}), and has room for {most[space]:,}"
+            return Refusal("E0333", problem, SMALLER, limit=space == "shared")
     return places
 
 
@@ -278,7 +271,7 @@ def _bytes(program: ir.Program, number: int, place: Placement) -> int | None:
     return BYTES[program.buffers[number].dtype] * prod(extents) * (1 + place.double)
 
 
-def _folded(program: ir.Program, body: ir.Block, places: dict[int, Placement]) -> ir.Block:
+def _folded(program: ir.Program, body: ir.Block, places: Places) -> ir.Block:
     """A block in which buffers are indexed by the dimensions that they keep."""
 
     def kept(load: Load) -> Load:
@@ -301,7 +294,7 @@ def _folded(program: ir.Program, body: ir.Block, places: dict[int, Placement]) -
     return ir.map_statements(body, change)
 
 
-def _kept(program: ir.Program, access: Access, places: dict[int, Placement]) -> tuple[Affine, ...]:
+def _kept(program: ir.Program, access: Access, places: Places) -> tuple[Affine, ...]:
     """The index of an element by the dimensions that are kept, all but the first in one where these are one row."""
     buffer, index = access
     place = places[buffer]

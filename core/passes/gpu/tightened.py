@@ -82,7 +82,7 @@ def tightened(program: ir.Program, kernel: ir.Kernel, loop: ir.For) -> ir.For:
     extent = program.sizes[loop.size].fixed
     if extent is not None and extent <= (1 if ir.has_spread(loop) else SHORT):
         return loop
-    if loop.role == "u" or loop.lanes > 1 or loop.end:
+    if loop.role == "u" or loop.lanes > 1 or loop.within:
         return loop
     if not _is_guarded(loop.body):
         return loop
@@ -93,7 +93,7 @@ def tightened(program: ir.Program, kernel: ir.Kernel, loop: ir.For) -> ir.For:
     begin, end, _ = interval((Within(each + offset, None) for each, offset in unmet), loop.variable)
     if not begin and not end:
         return loop
-    return replace(loop, begin=begin, end=end, finite=tuple(sorted(needed.finite)))
+    return replace(loop, within=(*begin, *end), finite=tuple(sorted(needed.finite)))
 
 
 def _is_guarded(body: ir.Block) -> bool:

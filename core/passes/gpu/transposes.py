@@ -103,7 +103,7 @@ class _CopyMapper:
         if buffer.space == "shared":
             sector = sector_of(self.program, s, store.buffer)
         *others, last = s.loops or (None,)
-        if last is None or not others or sector < 2 or last.end:
+        if last is None or not others or sector < 2 or last.within:
             return s
         extent = self.program.sizes[last.size].fixed
         if extent is None or extent == sector:

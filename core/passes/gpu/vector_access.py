@@ -22,7 +22,7 @@ from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop, VectorAccess
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.rewriting import Access, accesses, parts_of, reads_of, strides, substituted
+from ilang.core.ir.rewriting import Access, accesses, parts_of, reads_of, strides
 from ilang.core.ir.scalar import Load, Select, scalars_within
 from ilang.core.passes.gpu.blocks import chain_of, counted
 from ilang.core.record import replace
@@ -80,13 +80,14 @@ def _vectors(program: ir.Program, spread: ThreadLoop, every: ir.Block) -> Vector
         spread: over the grid, or over threads.
         every: the body of the kernel.
     """
-    inner, body = innermost(spread)
+    inner = chain_of(spread.body)
+    body = inner[-1].body if inner else spread.body
     device = program.machine.device
     assert device is not None
     if not spread.loops or device.most_statements < len(body):
         return None
     last = spread.loops[-1]
-    plain = not last.end and all(loop.role in ("", *PLAIN) for loop in spread.loops)
+    plain = not last.within and all(loop.role in ("", *PLAIN) for loop in spread.loops)
     inside = spread.over == "threads" or not inner
     ends = {v for loop in inner for v in loop.ends()}
     if not plain or not inside or last.variable in ends:
@@ -101,36 +102,13 @@ def _vectors(program: ir.Program, spread: ThreadLoop, every: ir.Block) -> Vector
     whole = _whole(program, spread, moved, count)
     if whole is None or not _begins(spread, moved, count):
         return None
-    loops = tuple(replace(loop, body=()) for loop in inner)
-    each = each_of(spread, count)
-    return VectorAccess(count, moved, whole, loops, each, leaves_some(program, last, whole, count))
-
-
-def leaves_some(program: ir.Program, loop: ir.For, whole: Sequence[int], count: int) -> bool:
-    """Whether iterations of a loop may be left after groups of so many, of which extents ``whole`` are multiples."""
-    extent = program.sizes[loop.size].fixed
-    return loop.size not in whole and (extent is None or extent % count != 0)
+    return VectorAccess(count, moved, whole)
 
 
 def _ends(every: ir.Block) -> Ends:
     """The size that each loop variable is below."""
     inside = [*ir.statements_within(every)]
     return {s.variable: s.size for s in inside if isinstance(s, ir.For)}
-
-
-def innermost(spread: ThreadLoop) -> tuple[list[ir.For], ir.Block]:
-    """The loops right inside each other that an iteration is, and what one of theirs does."""
-    inner = chain_of(spread.body)
-    return inner, inner[-1].body if inner else spread.body
-
-
-def each_of(spread: ThreadLoop, count: int) -> tuple[ir.Block, ...]:
-    """The statements of an iteration and of those after it, at indices that count from it."""
-    variable, body = spread.loops[-1].variable, innermost(spread)[1]
-    return tuple(
-        tuple(substituted(s, {variable: Affine(((1, variable),), n)}) for s in body)
-        for n in range(count)
-    )
 
 
 def _is_plain(program: ir.Program, body: ir.Block) -> bool:

@@ -94,7 +94,7 @@ class _Vectorizer:
     def _together(self, loop: ir.For, space: ir.Space = "") -> ir.For:
         """An unrolled loop over as many elements as are moved together, of buffers in a space at least."""
         store = loop.body[0]
-        if loop.role != "u" or loop.end or not isinstance(store, ir.Store):
+        if loop.role != "u" or loop.within or not isinstance(store, ir.Store):
             return loop
         extent = self.numbering.sizes[loop.size].fixed
         if len(loop.body) > 1 or extent is None or not [*self._runs(store, loop.variable, space)]:
@@ -102,8 +102,7 @@ class _Vectorizer:
         wide = [*self._runs(store, loop.variable, ""), *self._runs(store, loop.variable, "shared")]
         if any(self._lanes(number) != extent for number in wide):
             return loop
-        each = (substituted(store, {loop.variable: Affine((), lane)}) for lane in range(extent))
-        return replace(loop, wide=tuple(sorted(wide)), each=tuple(each))
+        return replace(loop, manner=ir.Vectors(tuple(sorted(wide))))
 
     def _grouped(self, spread: ThreadLoop) -> ThreadLoop:
         """A copy of single elements as one of vectors; whichever threads copy them, the block shares them."""
@@ -117,7 +116,7 @@ class _Vectorizer:
         if any(isinstance(part, Local) for part in parts_of(store)):
             return spread
         lanes = self._lanes(store.buffer)
-        plain = not last.end and last.chunk is None and last.role in ("", "t")
+        plain = not last.within and last.chunk is None and last.role in ("", "t")
         if not loads or not plain or extent % lanes or any(self._lanes(n) != lanes for n in loads):
             return spread
         name, many = self.numbering.names[last.variable], extent > lanes
@@ -132,7 +131,7 @@ class _Vectorizer:
                 replace(last, variable=group, size=self.numbering.size(extent // lanes)),
             )
         whole = self._together(loop)
-        if not whole.wide or not loops:
+        if not isinstance(whole.manner, ir.Vectors) or not loops:
             return spread
         return replace(spread, loops=loops, body=(whole,))
 
@@ -172,5 +171,6 @@ class _Vectorizer:
 
 def _moves(program: ir.Program, body: ir.Block) -> tuple[BufferId, ...]:
     """The arrays that the loops of a block move vectors of; what a block shares is aligned."""
-    wide = {number for loop in ir.every(body, ir.For) for number in loop.wide}
+    moving = (s.manner for s in ir.every(body, ir.For) if isinstance(s.manner, ir.Vectors))
+    wide = {number for each in moving for number in each.buffers}
     return tuple(sorted(number for number in wide if not program.buffers[number].space))

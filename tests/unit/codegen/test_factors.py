@@ -11,7 +11,7 @@ import pytest
 
 from ilang import i
 from ilang.codegen.runtime.compilers import find_compiler
-from ilang.core.passes.cpu.unrolled import MOST_COPIES
+from ilang.core.passes.cpu.versions import MOST_COPIES
 
 SCHEDULES = {
     "one too many for gcc": "+ij~i | j:65535 | i j j' | j':u",

@@ -155,8 +155,8 @@ def test_an_index_that_stays_inside_is_not_guarded() -> None:
     def text(program: str) -> str:
         return str(lower(infer(graph_of(text_component(program), "f"))).kernels[0].body)
 
-    assert "Within" not in text("(2y+u)*u~yu >> +yu~y")
-    assert "Within" in text("(2y+u-1)*u~yu >> +yu~y")
+    assert "Select" not in text("(2y+u)*u~yu >> +yu~y")
+    assert "Select" in text("(2y+u-1)*u~yu >> +yu~y")
 
 
 @pytest.mark.parametrize("target", TARGETS)

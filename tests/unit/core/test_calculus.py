@@ -10,9 +10,9 @@ import pytest
 
 from ilang.core.calculus.affine import (
     Affine,
-    Ceiling,
     at_least_0,
     axis_index,
+    before,
     remaining,
     row_step,
     sides,
@@ -146,19 +146,21 @@ def test_comparisons_say_that_it_is_at_least_0(seed: int) -> None:
 def test_a_loop_to_an_end_has_the_iterations_before_it(seed: int, step: int) -> None:
     """The condition that an iteration is before an end holds for as many iterations as the end says."""
     for one in expressions(seed, 8):
-        for end in (Ceiling(one, step), remaining(1, one.positive(), step)):
+        for end in (before(9, one, step), remaining(9, 1, one.positive(), step)):
+            last, divisor = end.limit(9)
+            assert divisor == step
             for at, n in itertools.product(points(ALL), range(0, 12, 3)):
-                condition = end.after(n)
+                condition = end.at(9, n)
                 index = value(condition.index, at)
                 below = condition.size is None or index < SIZES[condition.size]
-                assert (0 <= index and below) == (n < -(-value(end.index, at) // step))
+                assert (0 <= index and below) == (n < -(-value(last, at) // step))
 
 
 def test_an_end_is_what_is_left_of_a_dimension() -> None:
     start = Affine(((64, 0),))
-    assert remaining(1, start, 2).left() == (start, 1)
-    assert remaining(1, start - 1).left() is None
-    assert Ceiling(axis_index(0)).left() is None
+    assert before(9, size_value(1) - start, 2) == remaining(9, 1, start, 2)
+    assert before(9, size_value(1) - start + 1).size is None
+    assert before(9, axis_index(0)).size is None
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ilang.core.calculus.affine import Within
-from ilang.core.ir.kernel import For, If, Program, statements_within
+from ilang.core.ir.kernel import For, If, Program, Vectors, statements_within
 from ilang.core.ir.rewriting import chosen_loads
 from ilang.core.machine import GPU
 from ilang.core.notation.files.module import parse_module
@@ -41,10 +41,12 @@ def test_vectors_are_read_whatever_holds(rows: str) -> None:
     text = f"f(x[n,64], w[{rows},64]) = bi*oi~boi >> +boi~bo"
     program = lower(infer(module_graph(parse_module(Source("<text>", text)), "f")), GPU)
     moved = [
-        s
+        (s, s.manner.buffers)
         for kernel in program.kernels
         for s in statements_within(kernel.body)
-        if isinstance(s, For) and s.wide
+        if isinstance(s, For) and isinstance(s.manner, Vectors)
     ]
     assert moved
-    assert not any(load.buffer in s.wide for s in moved for x in s.body for load in chosen_loads(x))
+    assert not any(
+        load.buffer in wide for s, wide in moved for x in s.body for load in chosen_loads(x)
+    )

@@ -12,7 +12,7 @@ from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.cpu import Outline
 from ilang.core.ir.ids import LocalId
-from ilang.core.ir.kernel import For, Kernel, Program, map_statements, statements_within
+from ilang.core.ir.kernel import For, Kernel, Parallel, Program, map_statements, statements_within
 from ilang.core.ir.scalar import Local
 from ilang.core.lower.host import kernel_to_host
 from ilang.core.passes.cpu.outlined import kernel_to_outlined
@@ -81,7 +81,7 @@ def test_the_largest_loop_inside_is_weighed() -> None:
     assert tiles.estimate is not None
     assert strips.estimate.inside is not None
     assert strips.estimate.inside.times == tiles.estimate.times
-    assert not any(strips.estimate.inside.ends)
+    assert not any(loop.within for loop in strips.estimate.inside.loops)
     assert copies.estimate is not None
     assert copies.estimate.time == 64
 
@@ -116,7 +116,7 @@ def changed(program: Program, change: Callable[[Outline], Outline]) -> Program:
             body=map_statements(
                 kernel.body,
                 lambda s: (
-                    replace(s, outline=change(s.outline))
+                    replace(s, manner=Parallel(change(s.outline)))
                     if isinstance(s, For) and s.outline is not None
                     else s
                 ),

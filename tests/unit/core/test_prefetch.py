@@ -8,12 +8,12 @@ from ilang.core import pipeline
 from ilang.core.calculus.affine import Affine
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.cpu import CacheLines, Prefetch
+from ilang.core.ir.cpu import Prefetch
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import For, Program, map_statements, statements_within
 from ilang.core.ir.scalar import Load
 from ilang.core.machine import CPU
-from ilang.core.passes.cpu.prefetch import kernel_to_prefetch
+from ilang.core.passes.cpu.versions import kernel_to_versions
 from ilang.core.record import replace
 
 SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
@@ -28,7 +28,10 @@ def fetches_of(program: Program) -> list[tuple[int, list[str]]]:
     """Of each loop that fetches, outermost first: the lanes, and the buffers."""
     inside = [s for kernel in program.kernels for s in statements_within(kernel.body)]
     return [
-        (s.lanes, [program.buffers[load.buffer].name for x in s.prefetch.lines for load in x.loads])
+        (
+            s.lanes,
+            [program.buffers[load.buffer].name for _, loads in s.prefetch.lines for load in loads],
+        )
         for s in inside
         if isinstance(s, For) and s.prefetch is not None
     ]
@@ -70,22 +73,18 @@ def test_the_distances_are_of_the_machine() -> None:
 def test_the_pass_stands() -> None:
     """A program whose loops fetch already stays what it is."""
     program = program_of(SOFTMAX)
-    assert kernel_to_prefetch(program) is program
+    assert kernel_to_versions(program) == program
 
 
 OUT = BufferId(2)
 ROW = (Affine(((1, 0),)), Affine(((1, 1),)))
 WRONG = {
     "a loop that fetches says what": Prefetch(128, ()),
-    "a loop fetches whole lines at a time": Prefetch(
-        100, (CacheLines(16, (Load(OUT, ROW, "f32"),)),)
-    ),
-    "a line at every so many iterations": Prefetch(128, (CacheLines(0, (Load(OUT, ROW, "f32"),)),)),
-    "what it walks element by element": Prefetch(
-        128, (CacheLines(16, (Load(OUT, ROW[::-1], "f32"),)),)
-    ),
+    "a loop fetches whole lines at a time": Prefetch(100, ((16, (Load(OUT, ROW, "f32"),)),)),
+    "a line at every so many iterations": Prefetch(128, ((0, (Load(OUT, ROW, "f32"),)),)),
+    "what it walks element by element": Prefetch(128, ((16, (Load(OUT, ROW[::-1], "f32"),)),)),
     "at indices of open loops": Prefetch(
-        128, (CacheLines(16, (Load(OUT, (Affine(((1, 9),)), ROW[1]), "f32"),)),)
+        128, ((16, (Load(OUT, (Affine(((1, 9),)), ROW[1]), "f32"),)),)
     ),
 }
 

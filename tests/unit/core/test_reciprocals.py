@@ -7,10 +7,18 @@ import pytest
 from ilang.core import pipeline
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.kernel import For, Program, Statement, Store, map_statements, statements_within
+from ilang.core.ir.kernel import (
+    For,
+    Program,
+    Statement,
+    Store,
+    Unrolled,
+    map_statements,
+    statements_within,
+)
 from ilang.core.ir.scalar import Apply, Load
 from ilang.core.machine import CPU
-from ilang.core.passes.cpu.reciprocals import kernel_to_reciprocals
+from ilang.core.passes.cpu.versions import kernel_to_versions
 from ilang.core.record import replace
 
 ROWS = "(I & >ij~i) >> ij/i~ij"
@@ -27,7 +35,7 @@ def program_of(
 
 def quotients_of(program: Program) -> list[Apply]:
     inside = (s for kernel in program.kernels for s in statements_within(kernel.body))
-    return [s.division for s in inside if isinstance(s, For) and s.division is not None]
+    return [s.version for s in inside if isinstance(s, For) and isinstance(s.version, Apply)]
 
 
 def test_rows_divided_by_one_number() -> None:
@@ -67,7 +75,7 @@ def test_the_shortest_loop_is_of_the_machine() -> None:
 def test_the_pass_stands() -> None:
     """A program whose loops are marked already gets the same marks."""
     program = program_of(ROWS)
-    assert kernel_to_reciprocals(program) == program
+    assert kernel_to_versions(program) == program
 
 
 def changed(program: Program, **fields: object) -> Program:
@@ -75,7 +83,9 @@ def changed(program: Program, **fields: object) -> Program:
     (kernel,) = program.kernels
     body = map_statements(
         kernel.body,
-        lambda s: replace(s, **fields) if isinstance(s, For) and s.division is not None else s,
+        lambda s: (
+            replace(s, **fields) if isinstance(s, For) and isinstance(s.version, Apply) else s
+        ),
     )
     return replace(program, kernels=(replace(kernel, body=body),))
 
@@ -87,13 +97,13 @@ def test_a_loop_that_divides_otherwise_is_refused() -> None:
     assert isinstance(number, Load)
     turned = replace(division, arguments=(divisor, number))
     with pytest.raises(InternalError, match="divides by one number divides once"):
-        check.verify(changed(program, division=turned))
+        check.verify(changed(program, version=turned))
     with pytest.raises(InternalError, match="divides by one number runs as it stands"):
-        check.verify(changed(program, copies=4))
+        check.verify(changed(program, manner=Unrolled(4)))
 
 
 def serial(s: Statement) -> Statement:
-    return replace(s, parallel=False) if isinstance(s, For) else s
+    return replace(s, manner=None) if isinstance(s, For) else s
 
 
 def test_a_divisor_that_changes_is_refused() -> None:
@@ -103,7 +113,7 @@ def test_a_divisor_that_changes_is_refused() -> None:
 
     def marked(s: Statement) -> Statement:
         store = s.body[-1] if isinstance(s, For) else None
-        return replace(s, division=store.value) if isinstance(store, Store) else s
+        return replace(s, version=store.value) if isinstance(store, Store) else s
 
     body = map_statements(kernel.body, marked)
     with pytest.raises(InternalError, match="all iterations share a divisor"):

@@ -9,7 +9,7 @@ import pytest
 
 from ilang import ShapeError, i
 from ilang.core import pipeline
-from ilang.core.calculus.affine import Affine, Ceiling, Within, interval
+from ilang.core.calculus.affine import Affine, Within, interval
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.ids import BufferId, VariableId
@@ -31,14 +31,15 @@ def cuts_of(text: str) -> list[If]:
     """The loops of a program that are cut, outermost first."""
     program = program_of(text)
     inside = [s for kernel in program.kernels for s in statements_within(kernel.body)]
-    parts = [s.pieces for s in inside if isinstance(s, For)]
-    return [each for each in parts if each is not None]
+    parts = [s.version for s in inside if isinstance(s, For)]
+    return [each for each in parts if isinstance(each, If)]
 
 
-def value(bound: Ceiling, around: int) -> int:
-    """An end of an interval, where the loop around is at an iteration."""
-    total = bound.index.offset + sum(c * around for c, _ in bound.index.terms)
-    return -(-total // bound.step)
+def value(bound: Within, around: int) -> int:
+    """An end of an interval of variable 0, where the loop around is at an iteration."""
+    index, step = bound.limit(0)
+    total = index.offset + sum(c * around for c, _ in index.terms)
+    return -(-total // step)
 
 
 @pytest.mark.parametrize("step", [-3, -2, -1, 1, 2, 3])
@@ -105,7 +106,8 @@ def test_all_iterations_of_a_short_loop_are_inside() -> None:
     assert isinstance(outside, For)
     assert (is_guarded(inside.body), is_guarded(outside.body)) == (False, True)
     begins, _, _ = interval(parts.within, 0)
-    assert [(each.index.offset, each.step) for each in begins] == [(1, 1)]
+    limits = [each.limit(0) for each in begins]
+    assert [(index.offset, step) for index, step in limits] == [(1, 1)]
 
 
 def test_what_tests_where_it_reads_is_no_vector() -> None:
@@ -128,8 +130,8 @@ def test_a_loop_in_other_parts_is_refused(change: dict[str, object], invariant: 
     assert isinstance(outer, For)
     (inner,) = outer.body
     assert isinstance(inner, For)
-    assert inner.pieces is not None
-    wrong = replace(inner, pieces=replace(inner.pieces, **change))
+    assert inner.version is not None
+    wrong = replace(inner, version=replace(inner.version, **change))
     body = (replace(outer, body=(wrong,)),)
     with pytest.raises(InternalError, match=invariant):
         check.verify(replace(program, kernels=(replace(kernel, body=body),)))

@@ -10,9 +10,10 @@ import pytest
 
 from ilang import i
 from ilang.core import pipeline
-from ilang.core.calculus.affine import Ceiling, axis_index
+from ilang.core.calculus.affine import axis_index, before
 from ilang.core.check.kernel import verify
 from ilang.core.diagnostic import InternalError
+from ilang.core.ir.ids import VariableId
 from ilang.core.ir.kernel import Block, For, Program, map_statements, statements_within
 from ilang.core.record import replace
 from tests.shares import one_in
@@ -104,12 +105,13 @@ def test_a_loop_ends_by_what_is_known_outside() -> None:
     program = pipeline.lower(pipeline.infer(graph))
     verify(program)
     loops = [s for s in statements_within(program.kernels[0].body) if isinstance(s, For)]
-    (inner,) = (loop for loop in loops if loop.end)
+    (inner,) = (loop for loop in loops if loop.within)
 
     def ended(body: Block) -> Block:
-        end = (Ceiling(axis_index(inner.variable)),)
+        later = axis_index(VariableId(inner.variable + 1))
+        within = (before(inner.variable, later),)
         return map_statements(
-            body, lambda s: replace(s, end=end) if isinstance(s, For) and s.end else s
+            body, lambda s: replace(s, within=within) if isinstance(s, For) and s.within else s
         )
 
     kernel = program.kernels[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ilang.codegen.targets import cuda
 from ilang.core import pipeline
 from ilang.core.check.gpu import verify
 from ilang.core.diagnostic import InternalError
@@ -40,15 +41,15 @@ def vectors_of(program: Program) -> VectorAccess:
 def test_a_loop_leaves_what_is_no_group(
     text: str, shape: tuple[int, ...] | None, leaves: bool
 ) -> None:
-    vectors = vectors_of(lowered(text, shape))
-    assert (vectors.count, vectors.leaves) == (4, leaves)
+    program = lowered(text, shape)
+    assert vectors_of(program).count == 4
+    assert ("start_" in cuda.emit(program)) == leaves
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"leaves": False}, "iterations after the groups are known"),
-        ({"count": 2}, "vectors do what their iterations do"),
+        ({"moved": ()}, "all that moves is vectors"),
     ],
 )
 def test_what_is_wrong_about_neighbors_is_told(changes: dict[str, object], message: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.kernel import Kernel, Program, Store, map_statements
-from ilang.core.passes.cpu import splits
+from ilang.core.passes.cpu import versions
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 from ilang.core.record import replace
 from ilang.core.steps import CPU_PASSES
@@ -42,7 +42,7 @@ def test_what_a_pass_breaks_is_still_seen(monkeypatch: pytest.MonkeyPatch) -> No
         )
         return replace(program, kernels=(replace(first, body=body), *others))
 
-    monkeypatch.setattr(splits, "kernel_to_splits", broken)
+    monkeypatch.setattr(versions, "kernel_to_versions", broken)
     with pytest.raises(InternalError):
         program_of("-i~i | -i~i")
 
