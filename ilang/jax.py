@@ -10,31 +10,50 @@ Outside of it, a component takes arrays of JAX as it is, and gives such arrays. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import jax
 import numpy as np
 
 from ilang.codegen.runtime.arguments import SUPPORTED, Output, check_is, unsupported
 from ilang.codegen.runtime.component import Component
+from ilang.codegen.runtime.function import Function
+from ilang.codegen.runtime.jax_arrays import call_pure
 from ilang.codegen.runtime.result_types import results_for
 
 __all__ = ["function"]
 
 
-def function(component: Component, **options: Any) -> Callable[..., Any]:
-    """A component as a function that JAX traces: it calls back to compiled C, and has a gradient, which has one, too.
+def function(of: Component | Function, config: Any = None, **options: Any) -> Callable[..., Any]:
+    """A function that JAX traces: it calls back to compiled C, and has a gradient, which has one, too.
 
     Args:
-        component: what it computes.
+        of: what it computes: a component, or a tensor function or a routine without parameters and state.
+        config: configuration values of a definition, by name.
         options: ``threads``, ``target`` of each call.
 
     Raises:
-        DataError: E0716 (no component).
+        DataError: E0716 (neither). Calls: E0758 (an element type), E0764 (a definition that keeps something).
     """
-    says = "a function is made of a component"
-    check_is(component, Component, "E0716", says, 'ilang.jax.function(i("softmax"))')
+    says = "a function is made of a component or a definition"
+    check_is(of, (Component, Function), "E0716", says, 'ilang.jax.function(i("softmax"))')
+    if isinstance(of, Component):
+        return _traced(of, options)
+    functions: WeakKeyDictionary[Component, Callable[..., Any]] = WeakKeyDictionary()
+
+    def call_of_shapes(*arrays: Any) -> Any:
+        known = call_pure(of, arrays, config)
+        if known.component not in functions:
+            functions[known.component] = _traced(known.component, options)
+        return functions[known.component](*known.arranged(arrays))
+
+    return call_of_shapes
+
+
+def _traced(component: Component, options: Mapping[str, Any]) -> Callable[..., Any]:
+    """A component as a function that JAX traces."""
 
     def traced(*arrays: Any) -> Any:
         results = _results(component, arrays)
@@ -59,7 +78,7 @@ def function(component: Component, **options: Any) -> Callable[..., Any]:
     def backward(arrays: tuple[Any, ...], cotangents: Any) -> Any:
         several = cotangents if isinstance(cotangents, tuple) else (cotangents,)
         floats = tuple(n for n, each in enumerate(arrays) if np.issubdtype(each.dtype, np.floating))
-        gradient = function(component.gradient_for(floats), **options)
+        gradient = _traced(component.gradient_for(floats), options)
         given = gradient(*arrays, *map(_as_float, several))
         left = iter(given if isinstance(given, tuple) else (given,))
         return tuple(

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.component import Component
+    from ilang.codegen.runtime.function import Function
+    from ilang.codegen.runtime.pure_call import PureCall
 
 CLASSES = {"torch": ("Tensor",), "jax": ("Array", "core.Tracer")}
 """The classes of the arrays of each library."""
@@ -26,8 +28,17 @@ class ArrayLibrary(Protocol):
     def plain(self, array: Any) -> Any:
         """An array that NumPy reads, of the same memory where it may be; another value as it is."""
 
-    def check_untracked(self, arrays: Sequence[Any]) -> None:
-        """Refuse arrays for which a gradient is wanted. Raises DataError E0716."""
+    def tracks(self, arrays: Sequence[Any]) -> bool:
+        """Whether the library wants the gradient of one of the arrays."""
+
+    def call_pure(
+        self,
+        function: Function,
+        arrays: Sequence[Any],
+        config: Any = None,
+        parameters: bool = False,
+    ) -> PureCall:
+        """A definition for arrays like some; ``parameters`` come after the inputs."""
 
     def given_back(self, results: Any) -> Any:
         """Arrays of NumPy, one or a tuple, as those of the library."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from ilang.codegen.runtime.arguments import check_flag, check_is, shape_of
+from ilang.codegen.runtime.arguments import check_flag, check_is, placed, shape_of
 from ilang.codegen.runtime.concurrency import kept, lock_of_runs
+from ilang.codegen.runtime.dynamo import uncompiled
 from ilang.codegen.runtime.foreign import library_of
 from ilang.codegen.runtime.model import CONFIG_EXAMPLE, Model, check_named, options_of
 from ilang.codegen.runtime.session import Session
@@ -27,6 +28,7 @@ from ilang.core.record import record
 
 if TYPE_CHECKING:
     from ilang.codegen.project.checking import Check
+    from ilang.codegen.runtime.pure_call import PureCalls
     from ilang.core.build.program import Given
     from ilang.core.explain.explanation import Explanation
     from ilang.core.ir.graph import Graph
@@ -125,12 +127,22 @@ class Function:
         Raises:
             DataError: E0764 (there are parameters or state, which a session keeps), and what a session refuses.
         """
+        return uncompiled(self._called)(arrays, named, config, target)
+
+    def _called(
+        self, arrays: tuple[Any, ...], named: Mapping[str, Any], config: Config, target: str
+    ) -> Any:
+        """The results of a call."""
         check_target(target)
         if config is not None:
             check_named("configuration values", config, "E0750", CONFIG_EXAMPLE)
         library = library_of((*arrays, *named.values()))
         if library is not None:
-            library.check_untracked((*arrays, *named.values()))
+            if library.tracks((*arrays, *named.values())):
+                given = placed([each.name for each in self.model.inputs(self.name)], arrays, named)
+                known = library.call_pure(self, given, config)
+                options = {"out": None, "threads": 1, "target": target, "stream": None}
+                return library.call(known.component, known.arranged(given), options)
             plain = {name: library.plain(array) for name, array in named.items()}
             answer = self(*map(library.plain, arrays), config=config, target=target, **plain)
             return None if answer is None else library.given_back(answer)
@@ -144,6 +156,13 @@ class Function:
             if session.parameters or session.state:
                 raise _lasts(self.name, [*session.parameters, *session.state])
             return session(*arrays, **named)
+
+    @cached_property
+    def pure(self) -> PureCalls:
+        """This definition as components, which have gradients."""
+        from ilang.codegen.runtime.pure_call import PureCalls
+
+        return PureCalls(self.model, self.name)
 
     @ends_at_caller
     def session(

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from ilang.codegen.runtime.arguments import SUPPORTED
 from ilang.core.diagnostic import DataTypeError
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.component import Component
+    from ilang.codegen.runtime.function import Function
+    from ilang.codegen.runtime.pure_call import PureCall
 
 
 def call(component: Component, arrays: Sequence[Any], options: Mapping[str, Any]) -> Any:
@@ -42,8 +45,19 @@ def plain(array: Any) -> Any:
     return np.asarray(array) if isinstance(array, jax.Array) and not _is_on_gpu(array) else array
 
 
-def check_untracked(arrays: Sequence[Any]) -> None:
-    """Nothing is refused: what JAX differentiates is traced, and has no elements."""
+def tracks(arrays: Sequence[Any]) -> bool:
+    """No array is tracked: what JAX differentiates is traced, and has no elements."""
+    del arrays
+    return False
+
+
+def call_pure(
+    function: Function, arrays: Sequence[Any], config: Any = None, parameters: bool = False
+) -> PureCall:
+    """A definition for arrays like some; ``parameters`` come after the inputs. Raises: as that of PyTorch."""
+    known = function.pure.of([np.shape(each) for each in arrays], config, parameters)
+    dtypes = [np.dtype(jax.numpy.asarray(each).dtype) for each in arrays]
+    return known.of_types([SUPPORTED.get(dtype) or str(dtype) for dtype in dtypes])
 
 
 def given_back(results: Any) -> Any:

@@ -6,17 +6,19 @@ a gradient of its own.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from ilang.codegen.runtime.dynamo import uncompiled
 from ilang.core.diagnostic import DataError, DataTypeError
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.component import Component
+    from ilang.codegen.runtime.function import Function
+    from ilang.codegen.runtime.pure_call import PureCall
 
 DTYPES = {
     torch.float32: "f32",
@@ -36,14 +38,11 @@ def call(component: Component, arrays: Sequence[Any], options: Mapping[str, Any]
     Raises:
         Error: DataError E0703 (element type), E0716 (devices, ``out``), and those of a call.
     """
-    if "torch._dynamo" in sys.modules:  # torch.compile would otherwise look into what follows
-        return torch.compiler.disable(_call)(component, arrays, options)
-    return _call(component, arrays, options)
+    return uncompiled(_call)(component, arrays, options)
 
 
 def _call(component: Component, arrays: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    tracked = torch.is_grad_enabled() and any(map(is_tracked, arrays))
-    if not tracked:
+    if not tracks(arrays):
         return run(component, arrays, options)
     if options["out"] is not None:
         message = "out= has no gradient, and an input asks for one"
@@ -56,14 +55,21 @@ def is_tracked(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad
 
 
-def check_untracked(arrays: Sequence[Any]) -> None:
-    """Refuse tensors for which a gradient is wanted, where none is computed. Raises DataError E0716."""
-    if torch.is_grad_enabled() and any(map(is_tracked, arrays)):
-        message = (
-            "no gradient flows through a tensor function to PyTorch, and an input asks for one"
-        )
-        help_line = "x.detach() leaves it out; a routine (`cd`) trains a tensor function"
-        raise DataError("E0716", message, help=help_line)
+def tracks(arrays: Sequence[Any]) -> bool:
+    """Whether autograd wants the gradient of one of the arrays."""
+    return torch.is_grad_enabled() and any(map(is_tracked, arrays))
+
+
+def call_pure(
+    function: Function, arrays: Sequence[Any], config: Any = None, parameters: bool = False
+) -> PureCall:
+    """A definition for tensors like some; ``parameters`` come after the inputs.
+
+    Raises:
+        DataError: E0758 (an element type), E0764 (it keeps something). Error: shapes that do not fit.
+    """
+    known = function.pure.of([tuple(map(int, each.shape)) for each in arrays], config, parameters)
+    return known.of_types([DTYPES.get(each.dtype) or str(each.dtype) for each in arrays])
 
 
 def run(component: Component, arrays: Sequence[Any], options: Mapping[str, Any]) -> Any:

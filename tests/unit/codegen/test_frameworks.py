@@ -36,6 +36,16 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+DEFINITIONS = """
+use nn
+op f(x: f64, y: f64; by = 2) = tanh(x *. y) + by *. x *. [1; 2; 3]
+cd parts(x: f64, y: f64) { a = x *. y; b = a ++ "...|i => ...|"; return a, b }
+op unread(x: f64, y: f64) { _ = y; x *. x }
+op net(x) = linear(tanh(linear(x; 4)); 2)
+cd counted(x) { "n" =: n + 1; y = x *. n; return y }
+"""
+
+
 def codes(call: Callable[[], Any]) -> str:
     with pytest.raises(Error) as caught:
         call()
@@ -140,7 +150,84 @@ class TestTorch:
         assert torch.equal(library["f"](x), x * x)
         assert torch.equal(library["f"](x=x), x * x)
         assert all(torch.equal(each, x) for each in library["g"](x))
-        assert codes(lambda: library["f"](x.requires_grad_())) == "E0716"
+
+    @pytest.fixture
+    def definitions(self, tmp_path: Path) -> Any:
+        (tmp_path / "m.i").write_text(DEFINITIONS, "utf-8")
+        return load(tmp_path / "m.i")
+
+    @pytest.mark.parametrize("name", ["f", "parts", "unread"])
+    @pytest.mark.parametrize("kind", ["call", "function"])
+    def test_gradients_of_definitions(self, name: str, kind: str, definitions: Any) -> None:
+        import ilang.torch
+
+        torch, call = self.torch, definitions[name]
+        call = ilang.torch.function(call) if kind == "function" else call
+        x, y = (torch.from_numpy(NUMBERS[:2, n : n + 3].copy()).requires_grad_() for n in (0, 2))
+        assert torch.autograd.gradcheck(call, (x, y))
+        if name != "unread":
+            assert torch.autograd.gradgradcheck(call, (x, y))
+
+    @pytest.mark.filterwarnings("ignore:The .grad attribute")  # PyTorch's own look at a graph break
+    def test_definitions_by_name_and_with_configuration(self, definitions: Any) -> None:
+        torch = self.torch
+        x, y = (torch.from_numpy(NUMBERS[:2, n : n + 3].copy()).requires_grad_() for n in (0, 2))
+        expected = torch.tanh(x * y) + 5 * x * torch.tensor([1, 2, 3])
+        assert torch.allclose(definitions.f(y=y, x=x, config={"by": 5}), expected)
+        with torch.no_grad():
+            assert not definitions.f(x, y).requires_grad
+        compiled = torch.compile(lambda a: definitions.f(2 * a, y).sum(), backend="aot_eager")
+        compiled(x).backward()
+        again = x.detach().requires_grad_()
+        definitions.f(2 * again, y).sum().backward()
+        assert torch.allclose(x.grad, again.grad)
+
+    def test_definitions_in_a_compiled_graph(self, definitions: Any) -> None:
+        import ilang.torch
+
+        torch, function = self.torch, ilang.torch.function(definitions.f)
+        x, y = (torch.from_numpy(NUMBERS[:2, n : n + 3].copy()).requires_grad_() for n in (0, 2))
+        loss = torch.compile(
+            lambda a, b: (function(2 * a, b) ** 2).sum(), fullgraph=True, backend="aot_eager"
+        )
+        loss(x, y).backward()
+        for tensor, other in zip((x, y), (x, y), strict=True):
+            again = [each.detach().requires_grad_() for each in (x, y)]
+            (definitions.f(2 * again[0], again[1]) ** 2).sum().backward()
+            assert torch.allclose(tensor.grad, again[0 if other is x else 1].grad)
+
+    def test_a_network_as_a_module(self, definitions: Any) -> None:
+        import ilang.torch
+
+        torch = self.torch
+        x = torch.from_numpy(NUMBERS[:, :3].astype(np.float32))
+        net = ilang.torch.Network(definitions.net, x, seed=3)
+        session = definitions.session("net", shapes={"x": "4|3"}, seed=3)
+        np.testing.assert_allclose(net(x).detach().numpy(), session(x.numpy()), rtol=1e-6)
+        assert net.paths == {path.replace(".", "_"): path for path in session.parameters}
+        assert net(x[:2]).shape == (2, 2)
+        assert {*net.state_dict()} == {"linear_1_w", "linear_1_b", "linear_2_w", "linear_2_b"}
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
+        losses = []
+        for _ in range(50):
+            loss = ((net(x) - x[:, :2]) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        assert losses[-1] < losses[0] / 4
+
+    def test_definitions_that_are_refused(self, definitions: Any) -> None:
+        import ilang.torch
+
+        torch, library = self.torch, definitions
+        x = torch.from_numpy(NUMBERS[:, :3].astype(np.float32)).requires_grad_()
+        assert codes(lambda: library.net(x)) == "E0764"
+        assert codes(lambda: ilang.torch.Network(library.counted, x)) == "E0764"
+        assert codes(lambda: library.f(x, x.double())) == "E0758"
+        assert codes(lambda: library.f(x)) == "E0701"
+        assert codes(lambda: ilang.torch.function(library.f)(x.double(), x)) == "E0758"
+        assert codes(lambda: ilang.torch.Network(i("+ij~i"), x)) == "E0716"  # type: ignore[arg-type]
 
     def test_refusals(self) -> None:
         torch, f = self.torch, i("+ij~i")
@@ -221,6 +308,35 @@ class TestJax:
             i("softmax")(x)
         with pytest.raises(Error, match=r'function\(i\("softmax"\)\)'):
             ilang.jax.function(lib.softmax)  # type: ignore[arg-type]
+
+    def test_definitions(self, tmp_path: Path) -> None:
+        import ilang.jax
+
+        (tmp_path / "m.i").write_text(DEFINITIONS.replace(": f64", ""), "utf-8")
+        library, numpy = load(tmp_path / "m.i"), self.jax.numpy
+        x, y = (numpy.asarray(NUMBERS[:2, n : n + 3].astype(np.float32)) for n in (0, 2))
+        function = ilang.jax.function(library.f)
+
+        def plain(a: Any, b: Any) -> Any:
+            return numpy.tanh(a * b) + 2 * a * numpy.array([1.0, 2.0, 3.0])
+
+        def twice(of: Any) -> Any:
+            slope = self.jax.grad(lambda a, b: (of(a, b) ** 2).sum())
+            return self.jax.grad(lambda a, b: (slope(a, b) ** 3).sum())
+
+        np.testing.assert_allclose(self.jax.jit(function)(x, y), plain(x, y), rtol=1e-5)
+        for position in (0, 1):
+            slopes = [
+                self.jax.grad(lambda a, b, of=of: (of(a, b) ** 2).sum(), argnums=position)(x, y)
+                for of in (function, plain)
+            ]
+            np.testing.assert_allclose(slopes[0], slopes[1], rtol=1e-4)
+        np.testing.assert_allclose(twice(function)(x, y), twice(plain)(x, y), rtol=1e-3)
+        assert [each.shape for each in ilang.jax.function(library.parts)(x, y)] == [(2, 3), (2,)]
+        other = ilang.jax.function(library.f, config={"by": 5})(x, y) - plain(x, y)
+        np.testing.assert_allclose(other, 3 * x * numpy.array([1.0, 2.0, 3.0]), rtol=1e-4)
+        assert codes(lambda: ilang.jax.function(library.net)(x)) == "E0764"
+        assert codes(lambda: function(x, y.astype(int))) == "E0758"
 
     def test_traced_functions(self) -> None:
         import ilang.jax
