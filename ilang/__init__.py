@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     I: Component  # noqa: E741 - the language's name for it
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "CommandError",

@@ -125,7 +125,6 @@ class PureCalls:
         self._model = model
         self._name = name
         self._known: dict[object, PureCall] = {}
-        self._lock = RLock()
 
     def ends(self) -> tuple[int, int]:
         """The number of inputs, and of results."""
@@ -145,8 +144,7 @@ class PureCalls:
             check_named("configuration values", config, "E0750", CONFIG_EXAMPLE)
         key = *shapes, repr(sorted(config.items())) if config else "", parameters
         make = partial(self._made, shapes, config, parameters)
-        with self._lock:
-            return kept(self._known, key, make, KEPT)
+        return kept(self._known, key, make, KEPT)
 
     def _made(self, shapes: Sequence[tuple[int, ...]], config: Any, parameters: bool) -> PureCall:
         heads = self._model.inputs(self._name)
@@ -185,10 +183,10 @@ def _refuse_kept(solved: SolvedDefinition, parameters: bool) -> None:
     """Refuse a definition whose runs change what it keeps. Raises DataError E0764."""
     state = [each.path for each in solved.tensors("declared")]
     state += [each.path for each in solved.results if each.role in ("parameter", "merged")]
-    kept = state or ([] if parameters else [each.path for each in solved.tensors("parameter")])
-    if kept:
+    lasting = state or ([] if parameters else [each.path for each in solved.tensors("parameter")])
+    if lasting:
         reason = "changes what it keeps" if state else "has parameters"
-        message = f"no gradient flows to the inputs of {solved.name}, which {reason}: {kept[0]}"
+        message = f"no gradient flows to the inputs of {solved.name}, which {reason}: {lasting[0]}"
         help_line = (
             "leave the change out of it: PyTorch and JAX change parameters themselves"
             if state

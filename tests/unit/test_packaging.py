@@ -106,6 +106,18 @@ def test_a_wheel_has_every_file(wheel: Path) -> None:
     }
 
 
+def test_the_version_is_that_of_the_changelog() -> None:
+    """What is released has a section of its own; until then the version is one under development."""
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    unreleased, *released = re.findall(r"^## \[(.*?)\]", text, re.MULTILINE)
+    numbers = [tuple(map(int, each.split("."))) for each in released]
+    assert unreleased == "Unreleased"
+    assert numbers == sorted(numbers, reverse=True)
+    version = ilang.__version__.removesuffix(".dev0")
+    assert (version == released[0]) is (version == ilang.__version__)
+    assert numbers[0] <= tuple(map(int, version.split(".")))
+
+
 @pytest.mark.parametrize("tool", ["twine", "check_wheel_contents"])
 def test_tools_find_no_fault(tool: str, wheel: Path) -> None:
     pytest.importorskip(tool, reason=f"{tool} is not installed")
