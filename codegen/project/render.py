@@ -173,8 +173,9 @@ def fixed(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Shaped:
     given = [shapes.get(graph.input_name(n)) for n in range(len(graph.inputs))]
     offered = [None if shape is None else len(shape) for shape in given]
     alone = infer_ranks(graph, None)
+    assumed = any(each.assumed for each in alone.counted.values())
     for n, shape in enumerate(given):
-        rank = None if alone.assumed else alone.of[graph.inputs[n]]
+        rank = None if assumed else alone.rank(graph.inputs[n])
         if shape is not None and rank is not None and len(shape) != rank:
             name, span = graph.input_name(n), graph.nodes[graph.inputs[n]].span
             raise DataError(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.infer.ranks import Ranks, infer_ranks, input_ranks, undetermined
+from ilang.core.infer.counting import LengthEquations
+from ilang.core.infer.ranks import infer_ranks, input_ranks, undetermined
 from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, View
 from ilang.core.ir.operation import Einsum, Operation, Terminal
 from ilang.core.ir.rows import OPEN, Known, Origin, Var
@@ -23,10 +24,10 @@ class ArrayAxes:
         self.given: list[Known] = []
         self.flat = _flat_values(graph)
         inputs = [value for value in graph.inputs if isinstance(graph.nodes[value], Input)]
-        self.ranks: Ranks | None = None
+        self.ranks: LengthEquations | None = None
         if self.flat == set(range(len(graph.nodes))):
             self.ranks = infer_ranks(graph, ranks)
-            known_ranks = [self.ranks.of[value] for value in graph.inputs]
+            known_ranks = list(map(self.ranks.rank, graph.inputs))
         else:
             known_ranks = input_ranks(graph, ranks) if inputs else []
         self.rows = {
@@ -60,7 +61,7 @@ class ArrayAxes:
 
     def count(self, value: int, variable: str) -> int | None:
         """The number of axes that a row variable of a specification stands for, where ranks say it."""
-        return None if self.ranks is None else self.ranks.lengths[value, variable]
+        return None if self.ranks is None else self.ranks.counted[value, variable].length
 
 
 def _flat_values(graph: Graph) -> set[int]:

@@ -19,6 +19,7 @@ from ilang.core.diagnostic import Label, ShapeError
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.ir.rows import MEMORY_ORDER
+from ilang.core.ir.shaped import Counted
 from ilang.core.ir.spec import Axis, ShapeSpec, Spec
 from ilang.core.record import record
 from ilang.core.source import Span
@@ -80,16 +81,20 @@ class _Equation:
 
 
 class LengthEquations:
-    """The equations of the specifications of a graph; ``run`` solves them into ``lengths``."""
+    """The equations of the specifications of a graph; ``run`` solves them into what is ``counted``."""
 
     def __init__(self, graph: Graph, find: Callable[[int], int], known: Known) -> None:
         """``find`` gives the group of a value: values of one group have one rank, which goes into ``known``."""
         self.graph = graph
         self.find = find
         self.known = known
-        self.lengths: dict[Variable, int] = {}
-        self.reasons: dict[Variable, str] = {}
-        self.assumed: list[Variable] = []
+        self.counted: dict[Variable, Counted] = {}
+        """The row variables, in the order in which they are determined."""
+
+    def rank(self, value: int) -> int | None:
+        """The rank of a value, None where nothing fixes it."""
+        entry = self.known.get(self.find(value))
+        return None if entry is None else entry[0]
 
     def run(self) -> None:
         """Count every row variable.
@@ -102,22 +107,25 @@ class LengthEquations:
         while pending:
             glued = self._glued(pending)
             if glued is None:
-                chosen = self._open(pending[0])[0]
-                self.assumed.append(chosen)
-                self.reasons[chosen] = (
-                    "nothing says how many axes it stands for, and none are assumed"
-                )
+                because = "nothing says how many axes it stands for, and none are assumed"
+                self._count(self._open(pending[0])[0], 0, because, assumed=True)
             else:
                 chosen, other = glued
                 neighbour = variable_says(other[1])
-                self.reasons[chosen] = (
-                    f"{neighbour} stands next to it everywhere, and has its axes too"
+                self._count(
+                    chosen, 0, f"{neighbour} stands next to it everywhere, and has its axes too"
                 )
-            self.lengths[chosen] = 0
             pending = self._propagated(pending)
 
+    def _count(
+        self, variable: Variable, length: int, because: str, *, assumed: bool = False
+    ) -> None:
+        """Take down what a row variable stands for."""
+        span = self.graph.nodes[variable[0]].span
+        self.counted[variable] = Counted(variable_says(variable[1]), length, because, assumed, span)
+
     def _open(self, equation: _Equation) -> list[Variable]:
-        variables = dict.fromkeys(v for v in equation.variables if v not in self.lengths)
+        variables = dict.fromkeys(v for v in equation.variables if v not in self.counted)
         return list(variables)
 
     def _propagated(self, pending: list[_Equation]) -> list[_Equation]:
@@ -136,7 +144,8 @@ class LengthEquations:
     def _step(self, equation: _Equation) -> bool:
         """Whether an equation is settled."""
         opened = self._open(equation)
-        sure = equation.explicit + sum(self.lengths.get(v, 0) for v in equation.variables)
+        lengths = (self.counted[v].length for v in equation.variables if v in self.counted)
+        sure = equation.explicit + sum(lengths)
         group = self.find(equation.value)
         if group not in self.known:
             if opened:
@@ -155,10 +164,10 @@ class LengthEquations:
                 raise self._misfit(
                     equation, rank, sure + times * ((rank - sure) // times), more=False
                 )
-            self.lengths[opened[0]] = (rank - sure) // times
             text = equation.shape.span.text().strip()
             half = " on each side" if times > 1 else ""
-            self.reasons[opened[0]] = f"`{text}` has rank {rank}, {sure} without it{half}"
+            because = f"`{text}` has rank {rank}, {sure} without it{half}"
+            self._count(opened[0], (rank - sure) // times, because)
         return True
 
     def _result(self, equation: _Equation) -> ShapeSpec | None:

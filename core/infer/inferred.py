@@ -131,9 +131,10 @@ class Inferred:
         known = self._counted.get(value)
         if known is None:
             assert isinstance(node.logic, Einsum)
-            lengths = self.arrays.ranks.lengths
+            counted = self.arrays.ranks.counted
             known = self._counted[value] = [
-                flat(shape, lambda name: lengths[value, name]) for shape in node.logic.spec.shapes()
+                flat(shape, lambda name: counted[value, name].length)
+                for shape in node.logic.spec.shapes()
             ]
         return known
 

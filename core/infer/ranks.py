@@ -10,44 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.core.diagnostic import Label, ShapeError
-from ilang.core.infer.counting import Known, LengthEquations, Variable
+from ilang.core.infer.counting import Known, LengthEquations
 from ilang.core.infer.unionfind import UnionFind
 from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, OpenKernel, View
 from ilang.core.ir.operation import Einsum, Operation
-from ilang.core.record import record
 from ilang.core.source import Span
 
 
-@record
-class Ranks:
-    """The rank of every value, None where nothing fixes it; the length of every row variable, and what says it.
-
-    ``assumed`` are the row variables that nothing counts: they stand for no axes.
-    """
-
-    of: tuple[int | None, ...]
-    lengths: dict[Variable, int]
-    reasons: dict[Variable, str]
-    assumed: tuple[Variable, ...]
-
-
-def infer_ranks(graph: Graph, given: Sequence[int | None] | None) -> Ranks:
-    """Solve a graph; ``given`` are the ranks of the arrays, one per input, None for one that is not there.
+def infer_ranks(graph: Graph, given: Sequence[int | None] | None) -> LengthEquations:
+    """The ranks of a graph; ``given`` are those of its arrays, one per input, None for one that is not there.
 
     Raises:
         ShapeError: E0501 (a value is read with another rank than it has), E0502 (one input read with two ranks),
             E0503 (an array of another rank than the program reads), E0509 (row variables that nothing tells apart).
     """
     groups, known = _grouped(graph, given)
-    counting = LengthEquations(graph, groups.find, known)
-    counting.run()
-    ranks = (known.get(groups.find(value)) for value in range(len(graph.nodes)))
-    return Ranks(
-        tuple(None if entry is None else entry[0] for entry in ranks),
-        counting.lengths,
-        counting.reasons,
-        tuple(counting.assumed),
-    )
+    equations = LengthEquations(graph, groups.find, known)
+    equations.run()
+    return equations
 
 
 def input_ranks(graph: Graph, given: Sequence[int | None] | None) -> list[int | None]:

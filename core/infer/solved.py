@@ -20,7 +20,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING
 
 from ilang.core.calculus.affine import Within, inside
-from ilang.core.infer.counting import axis_says, variable_says
+from ilang.core.infer.counting import axis_says
 from ilang.core.infer.inferred import Inferred
 from ilang.core.infer.letters import Letters, named_axes
 from ilang.core.ir.graph import Assignment, Graph, Node, Read, View
@@ -221,14 +221,4 @@ class Solved:
         ranks = self.inferred.arrays.ranks
         if ranks is None:
             return ()
-        assumed = frozenset(ranks.assumed)
-        return tuple(
-            Counted(
-                variable_says(variable[1]),
-                length,
-                ranks.reasons[variable],
-                variable in assumed,
-                self.graph.nodes[variable[0]].span,
-            )
-            for variable, length in ranks.lengths.items()
-        )
+        return tuple(ranks.counted.values())

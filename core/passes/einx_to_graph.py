@@ -322,7 +322,7 @@ class _Expansion:
             if wanted is not None and wanted != given:
                 raise ShapeError("E0503", *_wrong_rank(told, "takes", wanted, given, each))
         program = einx_to_graph(told.program, ranks)
-        rank = infer_ranks(program, ranks).of[program.outputs[node.output]]
+        rank = infer_ranks(program, ranks).rank(program.outputs[node.output])
         if rank is not None and rank != len(marked):
             output = solved.outputs[node.output]
             raise MeaningError("E0226", *_wrong_rank(told, "gives", rank, len(marked), output))
@@ -359,7 +359,7 @@ class _Expansion:
             called=(),
             defined=(),
         )
-        return infer_ranks(so_far, self.given).of[value]
+        return infer_ranks(so_far, self.given).rank(value)
 
 
 def _wrong_rank(
