@@ -5,6 +5,8 @@ The cursor never looks past ``end``, and can note the tokens taken (``trace``), 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ilang.core.diagnostic import ModuleError, NotationError
 from ilang.core.limits import check_expressions
 from ilang.core.ops import SYMBOLS
@@ -87,6 +89,14 @@ HINTS = (
 """Spellings of other languages, longest first, and what the language has for it."""
 
 
+class Lexeme(NamedTuple):
+    """A token: its kind, its text, and where it ends."""
+
+    kind: str
+    text: str
+    end: int
+
+
 class Reader:
     """A position in a source.
 
@@ -94,7 +104,7 @@ class Reader:
     its parts count the expressions that they read together.
     """
 
-    __slots__ = ("end", "expressions", "pos", "source", "text", "trace", "unit", "whole")
+    __slots__ = ("ahead", "end", "expressions", "pos", "source", "text", "trace", "unit", "whole")
 
     def __init__(
         self,
@@ -114,6 +124,7 @@ class Reader:
         self.unit = unit
         self.whole = self
         self.expressions = 0
+        self.ahead: tuple[int, Lexeme] | None = None  # the token at a place, where it was looked at
 
     def part(self, start: int, end: int, unit: str) -> Reader:
         """A reader of a part of this one's text."""

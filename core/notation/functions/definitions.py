@@ -19,6 +19,7 @@ from ilang.core.notation.functions.tokens import (
     closing,
     finished,
     lexeme,
+    listed,
     sign,
     take,
     unexpected,
@@ -46,20 +47,15 @@ def read_head(reader: Reader) -> tuple[str, ast.Head]:
         NotationError: E0190, E0195. ModuleError: E0404, E0408, E0412.
     """
     start = reader.pos
-    kind = take(reader, lexeme(reader), right=True).text()
-    name = take(reader, lexeme(reader))
+    kind = take(reader, right=True).text()
+    name = take(reader)
     refuse_reserved(name.text(), name)
     if sign(reader) != "(":
         help_line = OP_HELP if kind == "op" else CD_HELP
         raise unexpected(reader, "E0190", f"`(` and the inputs of `{name.text()}`", help_line)
-    bracket = take(reader, lexeme(reader))
+    bracket = take(reader)
     named: dict[str, Span] = {}
-    tensors: list[ast.TensorParameter] = []
-    while sign(reader) not in (")", ";") or tensors:
-        tensors.append(_tensor(reader, named))
-        if sign(reader) != ",":
-            break
-        take(reader, lexeme(reader), right=True)
+    tensors = listed(reader, (")", ";"), lambda: _tensor(reader, named))
     configuration = _configuration(reader, named) if sign(reader) == ";" else None
     wanted = "`,`, `;` or `)`" if configuration is None else "`,` or `)`"
     if lexeme(reader).kind != "end" and sign(reader) != ")":
@@ -71,7 +67,7 @@ def read_head(reader: Reader) -> tuple[str, ast.Head]:
 def _named(reader: Reader, wanted: str, named: dict[str, Span]) -> Span:
     if not word(reader):
         raise unexpected(reader, "E0190", wanted, HEAD_HELP)
-    span = take(reader, lexeme(reader))
+    span = take(reader)
     name = span.text()
     if name in named:
         labels = (Label(span, "again here"), Label(named[name], "first here"))
@@ -90,7 +86,7 @@ def _tensor(reader: Reader, named: dict[str, Span]) -> ast.TensorParameter:
     stop = reader.pos
     dtype: str | None = None
     if sign(reader) == ":":
-        take(reader, lexeme(reader), right=True)
+        take(reader, right=True)
         dtype = _dtype(reader)
         stop = reader.pos
     shape: ast.ShapeNote | None = None
@@ -104,7 +100,7 @@ def _dtype(reader: Reader) -> str:
     name = word(reader)
     if not name:
         raise unexpected(reader, "E0190", "an element type", HEAD_HELP)
-    span = take(reader, lexeme(reader))
+    span = take(reader)
     if name not in TYPES:
         help_line = did_you_mean(name, TYPES, TYPES_HELP, "`{}`")
         raise ModuleError("E0412", f"`{name}` is not an element type", span, help_line)
@@ -123,7 +119,7 @@ def _shape(reader: Reader) -> ast.ShapeNote:
     shape = read_shape(reader.source, reader.span(start + 1, close))
     while lexeme(reader).end <= close:
         token = lexeme(reader)
-        take(reader, token, right=token.text == "," or token.kind == "label")
+        take(reader, right=token.text == "," or token.kind == "label")
     reader.skip()
     if reader.pos < close:  # `|]` is one lexeme, of which the bar belongs to the shape
         reader.take(close)
@@ -134,20 +130,18 @@ def _shape(reader: Reader) -> ast.ShapeNote:
 
 def _configuration(reader: Reader, named: dict[str, Span]) -> tuple[ast.Configured, ...]:
     """``; hid, out = 10``."""
-    take(reader, lexeme(reader), right=True)
-    configured: list[ast.Configured] = []
-    while sign(reader) != ")" or configured:
+    take(reader, right=True)
+
+    def configured() -> ast.Configured:
         span = _named(reader, "the name of a configuration value", named)
         stop, default = reader.pos, None
         if sign(reader) == "=":
-            take(reader, lexeme(reader), left=True, right=True)
+            take(reader, left=True, right=True)
             default = read_value(reader, Context(()))
             stop = reader.pos
-        configured.append(ast.Configured(span.text(), default, reader.span(span.start, stop)))
-        if sign(reader) != ",":
-            break
-        take(reader, lexeme(reader), right=True)
-    return tuple(configured)
+        return ast.Configured(span.text(), default, reader.span(span.start, stop))
+
+    return tuple(listed(reader, (")",), configured))
 
 
 def read_definition(
@@ -171,7 +165,7 @@ def read_definition(
         return ast.Function(head, block, reader.span(head.span.start))
     if sign(reader) != "=":
         raise unexpected(reader, "E0190", f"`=` or `{{` after the inputs of `{head.name}`", OP_HELP)
-    take(reader, lexeme(reader), left=True, right=True)
+    take(reader, left=True, right=True)
     if sign(reader) == "{":
         help_line = f"leave out the `=`: `op {head.name}(…) {{ … }}`"
         raise unexpected(reader, "E0190", "an expression", help_line)
@@ -190,7 +184,7 @@ def _primitive(reader: Reader, context: Context) -> ast.CustomOperation:
     help_line = 'it is written `prim ~logic:"." { v =: exp(v1) } grad { g1 =+ g * v }`'
     reader.skip()
     start = reader.pos
-    take(reader, lexeme(reader))
+    take(reader)
     if not at_label(reader, "logic"):
         raise unexpected(reader, "E0190", "`~logic` after `prim`", help_line)
     logic = read_logic(reader)
@@ -199,7 +193,7 @@ def _primitive(reader: Reader, context: Context) -> ast.CustomOperation:
     forward = read_statements(reader, context)
     backward = None
     if word(reader) == "grad":
-        take(reader, lexeme(reader), left=True)
+        take(reader, left=True)
         if sign(reader) != "{":
             raise unexpected(reader, "E0190", "`{` and the backward code", help_line)
         backward = read_statements(reader, context)

@@ -20,13 +20,13 @@ def read_unit(reader: Reader) -> Unit:
     """``'q' 2.0``."""
     token = lexeme(reader)
     start = reader.pos
-    span = take(reader, token, right=True)
+    span = take(reader, right=True)
     label = token.text[1:-1]
     if not label.strip():
         raise NotationError("E0191", "this label is empty", span, "for example `'q' 2.0`")
     negative = sign(reader) == "-"
     if negative:
-        take(reader, lexeme(reader))
+        take(reader)
     if lexeme(reader).kind != "number":
         help_line = f'a parameter stands in double quotes: `"{label}"`'
         raise unexpected(reader, "E0191", f"a number after the label '{label}'", help_line)
@@ -66,7 +66,7 @@ def _trace(reader: Reader, stop: int, left: bool) -> None:
     while lexeme(reader).end <= stop and reader.pos < stop:
         token = lexeme(reader)
         opens, closes = token.text in ("[", "[|"), token.text in ("]", "|]")
-        take(reader, token, left=closes or left, right=opens or token.text in (",", ";"))
+        take(reader, left=closes or left, right=opens or token.text in (",", ";"))
         left = False
 
 

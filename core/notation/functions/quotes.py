@@ -23,7 +23,7 @@ def read_spec(reader: Reader, help_line: str, right: bool) -> Spec:
     token = lexeme(reader)
     if token.kind != "string":
         raise unexpected(reader, "E0191", "a specification in quotes", help_line)
-    span = take(reader, token, left=True, right=right)
+    span = take(reader, left=True, right=right)
     return parse_spec(reader.source, reader.span(span.start + 1, span.end - 1))
 
 
@@ -34,7 +34,7 @@ def read_schedule(reader: Reader) -> Schedule:
     token = lexeme(reader)
     if token.kind != "string":
         raise unexpected(reader, "E0191", "a schedule in quotes", help_line)
-    span = take(reader, token)
+    span = take(reader)
     inner = Reader(reader.source, span.start + 1, span.end - 1, reader.text, None, "schedule")
     if inner.skip() != "|":
         raise unexpected(inner, "E0120", "`|`")
@@ -68,7 +68,7 @@ def read_logic(part: Reader) -> Logic:
     help_line = '`~logic:"."` goes element by element, `"@"` contracts, `"T"` transposes; or a specification'
     if token.kind != "string":
         raise unexpected(part, "E0197", "a logic in quotes", help_line)
-    span: Span = take(part, token)
+    span: Span = take(part)
     text = token.text[1:-1].strip()
     whole = part.span(start)
     if not text:

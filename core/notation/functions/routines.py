@@ -32,6 +32,7 @@ from ilang.core.notation.functions.tokens import (
     finished,
     lexeme,
     lexeme_at,
+    listed,
     sign,
     take,
     unexpected,
@@ -104,14 +105,9 @@ def _begins_with_call(part: Reader, context: Context, name: str) -> ast.Statemen
     if name in WORDS or (stop > 0 and lexeme_at(part, stop).kind != "end"):
         return None
     start = part.pos
-    reference = ast.Reference(name, take(part, lexeme(part)))
-    bracket = take(part, lexeme(part))
-    arguments: list[ast.Term] = []
-    while sign(part) not in (")", ";") or arguments:
-        arguments.append(read_term(part, context))
-        if sign(part) != ",":
-            break
-        take(part, lexeme(part), right=True)
+    reference = ast.Reference(name, take(part))
+    bracket = take(part)
+    arguments = listed(part, (")", ";"), lambda: read_term(part, context))
     settings = read_settings(part, context) if sign(part) == ";" else None
     closing(part, ")", bracket, "E0191", "`,`, `;` or `)`" if settings is None else "`,` or `)`")
     return ast.Routined(reference, tuple(arguments), settings, part.span(start))
@@ -120,7 +116,7 @@ def _begins_with_call(part: Reader, context: Context, name: str) -> ast.Statemen
 def _of_tensor(part: Reader, name: str) -> ast.Statement:
     """``forward(t)``, ``backprop(t)``, ``zero_grads(t)``."""
     start = part.pos
-    take(part, lexeme(part))
+    take(part)
     tensor = _tensor_in_parentheses(part, name)
     word = next(each for each in TENSOR_STATEMENTS if each == name)
     return ast.TensorStatement(word, tensor, part.span(start))
@@ -132,7 +128,7 @@ def _tensor_in_parentheses(part: Reader, name: str) -> ast.Reference:
     bracket = expect(part, "(", f"`(` after `{name}`", "E0197")
     if not word(part):
         raise unexpected(part, "E0197", "the name of a tensor", help_line)
-    span = take(part, lexeme(part))
+    span = take(part)
     if sign(part) != ")" and lexeme(part).kind != "end":
         raise unexpected(part, "E0197", "`)`", help_line)
     closing(part, ")", bracket, "E0197", "`)`")
@@ -143,14 +139,14 @@ def _for(part: Reader, context: Context) -> ast.ForEach:
     """``for p in params(t) { ... }``."""
     help_line = "it is written `for p in params(loss) { sgd(p; 0.1) }`"
     start = part.pos
-    take(part, lexeme(part), right=True)
+    take(part, right=True)
     if not word(part):
         raise unexpected(part, "E0197", "a name for each parameter", help_line)
-    variable = take(part, lexeme(part))
+    variable = take(part)
     for each in ("in", "params"):
         if lexeme(part).text != each:
             raise unexpected(part, "E0197", f"`{each}`", help_line)
-        take(part, lexeme(part), left=True, right=each == "in")
+        take(part, left=True, right=each == "in")
     tensor = _tensor_in_parentheses(part, "params")
     refuse_brace(part, help_line)
     inside = read_statements(part, context)
@@ -161,13 +157,13 @@ def _condition(part: Reader, context: Context) -> ast.Condition:
     """``if CONDITION { ... } else { ... }``."""
     help_line = "it is written `if momentum > 0 { ... } else { ... }`"
     start = part.pos
-    context.enter(take(part, lexeme(part), right=True))
+    context.enter(take(part, right=True))
     test = read_term(part, context)
     refuse_brace(part, help_line)
     then = read_statements(part, context)
     otherwise: tuple[ast.Statement, ...] = ()
     if lexeme(part).text == "else":
-        take(part, lexeme(part), left=True)
+        take(part, left=True)
         if lexeme(part).text == "if":
             part.skip()
             begins = len(part.trace or ())
@@ -190,11 +186,8 @@ def _space_before(part: Reader, number: int) -> None:
 def _returned(part: Reader, context: Context) -> ast.Returned:
     """``return a, b``."""
     start = part.pos
-    take(part, lexeme(part), right=True)
-    terms: list[ast.Term] = [_output(part, context)]
-    while sign(part) == ",":
-        take(part, lexeme(part), right=True)
-        terms.append(_output(part, context))
+    take(part, right=True)
+    terms = listed(part, (), lambda: _output(part, context))
     finished(part, "E0197", "give it a name above: `y = ...`, then `return y`")
     return ast.Returned(tuple(terms), part.span(start))
 
@@ -208,12 +201,12 @@ def _output(part: Reader, context: Context) -> ast.Term:
 def _commented(part: Reader, context: Context) -> ast.Commented:
     """``~~("text" tensor "text"; statements)``."""
     start = part.pos
-    take(part, lexeme(part))
+    take(part)
     help_line = 'a comment is `~~("sum of" a "and b"; c =: a + b)`'
     if sign(part) != "(":
         raise unexpected(part, "E0197", "`(` after `~~`", help_line)
     close = past_bracket(part, part.pos) - 1
-    bracket = take(part, lexeme(part))
+    bracket = take(part)
     if close < 0:
         message = "this parenthesis is never closed"
         raise NotationError("E0110", message, bracket, "close it with `)`")
@@ -222,7 +215,7 @@ def _commented(part: Reader, context: Context) -> ast.Commented:
     while sign(part) not in (";", ")"):
         token = lexeme(part)
         if token.kind == "string":
-            span = take(part, token, left=bool(says))
+            span = take(part, left=bool(says))
             says.append(ast.Text(token.text[1:-1], span))
         elif token.kind == "word":
             begins = len(part.trace or ())
@@ -234,7 +227,7 @@ def _commented(part: Reader, context: Context) -> ast.Commented:
             raise unexpected(part, "E0197", "a string, a tensor, or `;`", help_line)
     found_statements: tuple[ast.Statement, ...] = ()
     if sign(part) == ";":
-        take(part, lexeme(part), right=True)
+        take(part, right=True)
         refused: list[Error] = []
         parts = divided(part, close, by_lines=False)
         found_statements = tuple(collected(parts, lambda each: _statement(each, context), refused))

@@ -13,7 +13,7 @@ from ilang.core.ir.functions import Called, Operator, Reference, Single, Term
 from ilang.core.ir.primitives import ELEMENTWISE, PRIMITIVES
 from ilang.core.notation.functions import tokens
 from ilang.core.notation.functions.terms import read_operand, read_whole_term
-from ilang.core.notation.reader import Reader
+from ilang.core.notation.reader import Lexeme, Reader
 
 OPERATORS = get_args(Operator)
 PREFIXES = ("-", "?/", "not")
@@ -42,7 +42,7 @@ def _single(reader: Reader, context: tokens.Context) -> Single | None:
     prefix = tokens.lexeme(reader)
     if prefix.text in PREFIXES and prefix.kind in ("sign", "word"):
         apart = prefix.text == "not" or tokens.lexeme_at(reader, prefix.end).text == "?/"
-        tokens.refuse_joined(reader, prefix.text, tokens.take(reader, prefix, right=apart))
+        tokens.refuse_joined(reader, prefix.text, tokens.take(reader, right=apart))
         operand = read_operand(reader, context)
         if operand is None or tokens.lexeme(reader).kind != "end":
             return None
@@ -55,7 +55,7 @@ def _single(reader: Reader, context: tokens.Context) -> Single | None:
         return _alone(left, context, reader)
     if between.text not in OPERATORS or between.kind != "sign":
         return None
-    place = tokens.take(reader, between, left=True, right=True)
+    place = tokens.take(reader, left=True, right=True)
     tokens.refuse_joined(reader, between.text, place)
     right = read_operand(reader, context, signed=True)
     end = tokens.lexeme(reader)
@@ -77,7 +77,7 @@ def _alone(term: Term, context: tokens.Context, reader: Reader) -> Single:
     return Single(None, (term,), reader.span(term.span.start))
 
 
-def _no_power(reader: Reader, start: int, token: tokens.Lexeme) -> NotationError:
+def _no_power(reader: Reader, start: int, token: Lexeme) -> NotationError:
     span = reader.span(start, start + len(token.text))
     message = "`**` stands between the two operands of an assignment alone"
     return NotationError("E0199", message, span, "the pointwise power of an expression is `**.`")

@@ -9,6 +9,7 @@ each bracket and prefix.
 
 from __future__ import annotations
 
+from itertools import count
 from typing import cast
 
 from ilang.core.diagnostic import Error, NotationError, gathered
@@ -21,7 +22,7 @@ from ilang.core.notation.functions.blocks import ASSIGN, BINDS, KEEPS, binds, co
 from ilang.core.notation.functions.numbers import is_literal, number_of, read_literal, read_unit
 from ilang.core.notation.functions.quotes import at_label, read_schedule, read_spec
 from ilang.core.notation.index.lookahead import matches_form, past_bracket
-from ilang.core.notation.reader import BLANKS, QUOTED, TYPES, Reader
+from ilang.core.notation.reader import BLANKS, QUOTED, TYPES, Lexeme, Reader
 from ilang.core.record import replace
 from ilang.core.source import Span
 
@@ -57,7 +58,7 @@ def read_term(reader: Reader, context: tokens.Context, least: int = 0) -> ast.Te
         if (level == tokens.COMPARISON and compared) or (level == tokens.POWER and powered):
             raise _chained(reader, token, left)
         compared, powered = level == tokens.COMPARISON, level == tokens.POWER
-        place = tokens.take(reader, token, left=True, right=True)
+        place = tokens.take(reader, left=True, right=True)
         tokens.refuse_joined(reader, token.text, place)
         reader.count(place)
         if token.text in ("++", "*+"):
@@ -75,7 +76,7 @@ def read_term(reader: Reader, context: tokens.Context, least: int = 0) -> ast.Te
             left = ast.Binary(operator, left, right, ast.Mark(place), reader.span(start))
 
 
-def _chained(reader: Reader, token: tokens.Lexeme, left: ast.Term) -> NotationError:
+def _chained(reader: Reader, token: Lexeme, left: ast.Term) -> NotationError:
     """The error for a second comparison, or a second power."""
     span = reader.span(reader.pos, token.end)
     if token.text == "**.":
@@ -123,7 +124,7 @@ def _prefixed(reader: Reader, context: tokens.Context) -> ast.Term:
     follows = tokens.lexeme_at(reader, token.end)
     apart = operator == "not" or (operator.startswith("!") and follows.kind == "number")
     apart = apart or (operator == "-" and follows.text == "?/")
-    span = tokens.take(reader, token, right=apart)
+    span = tokens.take(reader, right=apart)
     tokens.refuse_joined(reader, token.text, span)
     context.enter(span)
     operand = read_term(reader, context, tokens.POWER if operator == "-" else tokens.CALL)
@@ -137,7 +138,7 @@ def _exponent(reader: Reader, context: tokens.Context) -> ast.Term:
     if token.text != "-":
         return _primary(reader, context)
     start = reader.pos
-    tokens.take(reader, token)
+    tokens.take(reader)
     return ast.Unary("-", _primary(reader, context), reader.span(start))
 
 
@@ -180,7 +181,7 @@ def _primary(reader: Reader, context: tokens.Context) -> ast.Term:
             return _bracketed(reader, context, token)
 
 
-def _bracketed(reader: Reader, context: tokens.Context, token: tokens.Lexeme) -> ast.Term:
+def _bracketed(reader: Reader, context: tokens.Context, token: Lexeme) -> ast.Term:
     if token.text == "(":
         return _parenthesis(reader, context)
     if token.text in ("[", "[|"):
@@ -205,25 +206,25 @@ def _no_operand(reader: Reader) -> NotationError:
     return tokens.unexpected(reader, "E0191", "an operand", usual=TERM_HELP)
 
 
-def _word(reader: Reader, context: tokens.Context, token: tokens.Lexeme) -> ast.Term:
+def _word(reader: Reader, context: tokens.Context, token: Lexeme) -> ast.Term:
     start = reader.pos
     text = token.text
     follows = tokens.lexeme_at(reader, token.end).text
     if text in tokens.CONSTANTS:
-        return ast.Number(text, tokens.CONSTANTS[text], True, tokens.take(reader, token))
+        return ast.Number(text, tokens.CONSTANTS[text], True, tokens.take(reader))
     if text == "repeat":
         return _repeat(reader, context)
     if text in QUOTED and follows in ("(", "."):
         return _call(reader, context, read_quoted(reader, context.definitions), start)
     if text in TYPES or text == "I":
-        span = tokens.take(reader, token)
+        span = tokens.take(reader)
         tree: Tree = Identity(span) if text == "I" else Conversion(text, span)
         return _call(reader, context, tree, start)
     if text in tokens.WORDS or text == "not":
         message = f"`{text}` is a word of the language, and an operand belongs here"
         span = reader.span(start, token.end)
         raise NotationError("E0191", message, span, tokens.WORDS_INSTEAD.get(text, TERM_HELP))
-    name = ast.Reference(context.slots.get(text, text), tokens.take(reader, token))
+    name = ast.Reference(context.slots.get(text, text), tokens.take(reader))
     return _call(reader, context, name, start) if follows == "(" else _part(reader, context, name)
 
 
@@ -232,7 +233,7 @@ def read_tensor(
 ) -> ast.Reference | ast.Access | ast.Declared:
     """A name, or a string that declares one, and perhaps a part of it; a word or a string stands at the cursor."""
     token = tokens.lexeme(reader)
-    span = tokens.take(reader, token)
+    span = tokens.take(reader)
     if token.kind == "string":
         return _part(reader, context, ast.Declared(token.text[1:-1], None, None, span))
     return _part(reader, context, ast.Reference(context.slots.get(token.text, token.text), span))
@@ -260,10 +261,10 @@ def _part(
     """A tensor, or a part of it: ``x.grad``."""
     if not reader.at(".") or tokens.lexeme(reader).text != ".":
         return tensor
-    dot = tokens.take(reader, tokens.lexeme(reader))
+    dot = tokens.take(reader)
     parts = [_part_name(reader, dot)]
     while reader.at("."):
-        dot = tokens.take(reader, tokens.lexeme(reader))
+        dot = tokens.take(reader)
         parts.append(_part_name(reader, dot))
     span = reader.span(tensor.span.start)
     if not context.code:
@@ -285,7 +286,7 @@ def _part_name(reader: Reader, dot: Span) -> str:
         help_line = "the parts are `.value`, `.grad`, `.merge` and `.grad.merge`"
         help_line = tokens.part_instead(token.text) or help_line
         raise NotationError("E0198", message, span, help_line)
-    return tokens.take(reader, token).text()
+    return tokens.take(reader).text()
 
 
 def _parenthesis(reader: Reader, context: tokens.Context) -> ast.Term:
@@ -296,7 +297,7 @@ def _parenthesis(reader: Reader, context: tokens.Context) -> ast.Term:
         return _call(reader, context, _program(reader, context, stop), start)
     if stop > 0 and is_literal(reader.text[start:stop]):
         return read_literal(reader, start)
-    bracket = tokens.take(reader, tokens.lexeme(reader))
+    bracket = tokens.take(reader)
     context.enter(bracket)
     term = read_term(reader, context)
     context.leave()
@@ -327,7 +328,7 @@ def _program(reader: Reader, context: tokens.Context, stop: int) -> Tree:
 def read_declared(reader: Reader, context: tokens.Context) -> ast.Declared:
     """A string, and what follows it."""
     start = reader.pos
-    span = tokens.take(reader, tokens.lexeme(reader))
+    span = tokens.take(reader)
     name = span.text()[1:-1]
     token = tokens.lexeme(reader)
     extents: tuple[ast.Term, ...] | None = None
@@ -336,7 +337,7 @@ def read_declared(reader: Reader, context: tokens.Context) -> ast.Declared:
         number = tokens.take_number(reader, left=True)
         extents, initial = ((number,), None) if number.whole else (None, number)
     elif token.kind == "word" and token.text not in tokens.WORDS and token.text != "not":
-        extents = (ast.Reference(token.text, tokens.take(reader, token, left=True)),)
+        extents = (ast.Reference(token.text, tokens.take(reader, left=True)),)
     elif token.text == "(":
         extents, initial = _extents(reader, context)
     elif token.text in ("[", "[|"):
@@ -350,12 +351,9 @@ def _extents(
     reader: Reader, context: tokens.Context
 ) -> tuple[tuple[ast.Term, ...] | None, ast.Number | None]:
     """``(2, hid)``, ``(2 *. hid)``, or one number that a parameter starts from: ``(-0.5)``."""
-    bracket = tokens.take(reader, tokens.lexeme(reader), left=True)
+    bracket = tokens.take(reader, left=True)
     context.enter(bracket)
-    terms = [read_term(reader, context)]
-    while tokens.sign(reader) == ",":
-        tokens.take(reader, tokens.lexeme(reader), right=True)
-        terms.append(read_term(reader, context))
+    terms = tokens.listed(reader, (), lambda: read_term(reader, context))
     context.leave()
     tokens.closing(reader, ")", bracket, "E0196", "`,` or `)`")
     for each in terms:
@@ -381,16 +379,14 @@ def _call(
     if tokens.sign(reader) != "(":
         help_line = "a component is applied to its arguments: `(+ij~i)(x)`"
         raise tokens.unexpected(reader, "E0191", "`(` and the arguments", help_line)
-    bracket = tokens.take(reader, tokens.lexeme(reader))
+    bracket = tokens.take(reader)
     context.enter(bracket)
     name = component.name if isinstance(component, ast.Reference) else ""
     text_at = -1 if name in context.definitions else TEXTS.get(name, -1)
-    arguments: list[ast.Term] = []
-    while tokens.sign(reader) not in (")", ";") or (arguments and _after_comma(reader)):
-        arguments.append(_argument(reader, context, len(arguments) == text_at))
-        if tokens.sign(reader) != ",":
-            break
-        tokens.take(reader, tokens.lexeme(reader), right=True)
+    number = count()
+    arguments = tokens.listed(
+        reader, (")", ";"), lambda: _argument(reader, context, next(number) == text_at)
+    )
     settings = read_settings(reader, context) if tokens.sign(reader) == ";" else None
     wanted = "`,`, `;` or `)`" if settings is None else "`,` or `)`"
     tokens.closing(reader, ")", bracket, "E0191", wanted)
@@ -399,37 +395,29 @@ def _call(
     return ast.Called(component, tuple(arguments), settings, reader.span(start))
 
 
-def _after_comma(reader: Reader) -> bool:
-    last = reader.pos - 1
-    while 0 <= last and reader.text[last] in BLANKS:
-        last -= 1
-    return 0 <= last and reader.text[last] == ","
-
-
 def _argument(reader: Reader, context: tokens.Context, is_text: bool) -> ast.Term:
     token = tokens.lexeme(reader)
     if is_text and token.kind == "string":
-        return ast.Text(token.text[1:-1], tokens.take(reader, token))
+        return ast.Text(token.text[1:-1], tokens.take(reader))
     return read_term(reader, context)
 
 
 def read_settings(reader: Reader, context: tokens.Context) -> tuple[ast.Setting, ...]:
     """``; 64, momentum = 0.9`` at the cursor."""
-    tokens.take(reader, tokens.lexeme(reader), right=True)
-    settings: list[ast.Setting] = []
-    while tokens.sign(reader) != ")" or settings:
-        start = reader.pos = reader.past(BLANKS, reader.pos)
-        token = tokens.lexeme(reader)
-        name: str | None = None
-        follows = tokens.lexeme_at(reader, token.end)
-        if token.kind == "word" and follows.text == "=":
-            name = tokens.take(reader, token).text()
-            tokens.take(reader, tokens.lexeme(reader), left=True, right=True)
-        settings.append(ast.Setting(name, read_value(reader, context), reader.span(start)))
-        if tokens.sign(reader) != ",":
-            break
-        tokens.take(reader, tokens.lexeme(reader), right=True)
-    return tuple(settings)
+    tokens.take(reader, right=True)
+    return tuple(tokens.listed(reader, (")",), lambda: _setting(reader, context)))
+
+
+def _setting(reader: Reader, context: tokens.Context) -> ast.Setting:
+    """``64``, ``momentum = 0.9``."""
+    token = tokens.lexeme(reader)
+    start = reader.pos
+    name: str | None = None
+    follows = tokens.lexeme_at(reader, token.end)
+    if token.kind == "word" and follows.text == "=":
+        name = tokens.take(reader).text()
+        tokens.take(reader, left=True, right=True)
+    return ast.Setting(name, read_value(reader, context), reader.span(start))
 
 
 def read_value(reader: Reader, context: tokens.Context) -> ast.Term:
@@ -441,14 +429,9 @@ def read_value(reader: Reader, context: tokens.Context) -> ast.Term:
     if stop > 0 and ";" in reader.text[start:stop]:
         message = "a list of numbers is divided by commas"
         raise NotationError("E0191", message, reader.span(start, stop), "for example `[64, 32]`")
-    bracket = tokens.take(reader, tokens.lexeme(reader))
+    bracket = tokens.take(reader)
     context.enter(bracket)
-    items: list[ast.Term] = []
-    while tokens.sign(reader) != "]" or items:
-        items.append(read_term(reader, context))
-        if tokens.sign(reader) != ",":
-            break
-        tokens.take(reader, tokens.lexeme(reader), right=True)
+    items = tokens.listed(reader, ("]",), lambda: read_term(reader, context))
     tokens.closing(reader, "]", bracket, "E0191", "`,` or `]`")
     context.leave()
     return ast.Listed(tuple(items), reader.span(start))
@@ -458,12 +441,12 @@ def _repeat(reader: Reader, context: tokens.Context) -> ast.Repeated:
     """``repeat(x; h in hids) { ... }``."""
     help_line = "it is written `repeat(x; h in hids) { layer(x; h) }`"
     start = reader.pos
-    tokens.take(reader, tokens.lexeme(reader))
+    tokens.take(reader)
     bracket = tokens.expect(reader, "(", "`(` after `repeat`", "E0191")
     carried = _name(reader, "the name of what each turn takes", help_line)
     begins: ast.Term = ast.Reference(carried.text(), carried)
     if tokens.sign(reader) == "=":
-        tokens.take(reader, tokens.lexeme(reader), left=True, right=True)
+        tokens.take(reader, left=True, right=True)
         begins = read_term(reader, context)
     tokens.expect(reader, ";", "`;` after what each turn takes", "E0191", right=True)
     variable = _name(reader, "a name for the number of each turn", help_line)
@@ -484,7 +467,7 @@ def _repeat(reader: Reader, context: tokens.Context) -> ast.Repeated:
 def _name(reader: Reader, wanted: str, help_line: str) -> Span:
     if not tokens.word(reader):
         raise tokens.unexpected(reader, "E0191", wanted, help_line)
-    return tokens.take(reader, tokens.lexeme(reader))
+    return tokens.take(reader)
 
 
 def read_block(reader: Reader, context: tokens.Context) -> ast.Body:
@@ -533,8 +516,8 @@ def read_binding(part: Reader, context: tokens.Context) -> ast.NameBinding:
     if not binds(part):
         message = "a statement above the last one binds a name, and this one does not"
         raise NotationError("E0132", message, part.span(start, part.end), BLOCK_HELP)
-    place = tokens.take(part, tokens.lexeme(part))
-    tokens.take(part, tokens.lexeme(part), left=True, right=True)
+    place = tokens.take(part)
+    tokens.take(part, left=True, right=True)
     term: ast.Term = read_whole_term(part, context)
     name = None if place.text() == DISCARD else place.text()
     return ast.NameBinding(name, term, ast.Mark(place), part.span(start))

@@ -9,12 +9,12 @@ A number begins with a digit, so that a dotted operator directly before one read
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Callable, Container, Sequence
+from typing import TypeVar
 
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.functions import DEEPEST, Number
-from ilang.core.notation.reader import BLANKS, LOOKALIKES, RESERVED, Reader
-from ilang.core.record import record
+from ilang.core.notation.reader import BLANKS, LOOKALIKES, RESERVED, Lexeme, Reader
 from ilang.core.source import Span
 
 SIGNS = (
@@ -106,19 +106,15 @@ ASSIGNED = {"+": "adds", "-": "subtracts", "*": "multiplies", "/": "divides"}
 """The words for assigning operators that others write the other way round, ``c += x``."""
 
 
-@record
-class Lexeme:
-    """The token at a place: its kind (a name of a group of ``LEXEME``, or "end" or "other") and its text."""
-
-    kind: str
-    text: str
-    end: int
+Item = TypeVar("Item")
 
 
 def lexeme(reader: Reader) -> Lexeme:
     """The token at the cursor, after blanks, which are passed over."""
     reader.skip()
-    return lexeme_at(reader, reader.pos)
+    if reader.ahead is None or reader.ahead[0] != reader.pos:
+        reader.ahead = reader.pos, lexeme_at(reader, reader.pos)
+    return reader.ahead[1]
 
 
 def lexeme_at(reader: Reader, start: int) -> Lexeme:
@@ -132,10 +128,20 @@ def lexeme_at(reader: Reader, start: int) -> Lexeme:
     return Lexeme(match.lastgroup, match.group(), match.end())
 
 
-def take(reader: Reader, token: Lexeme, left: bool = False, right: bool = False) -> Span:
-    """Take a lexeme that stands at the cursor."""
-    reader.skip()
-    return reader.take(token.end, left=left, right=right)
+def take(reader: Reader, left: bool = False, right: bool = False) -> Span:
+    """Take the token at the cursor."""
+    return reader.take(lexeme(reader).end, left=left, right=right)
+
+
+def listed(reader: Reader, ends: Sequence[str], read: Callable[[], Item]) -> list[Item]:
+    """What stands between commas at the cursor, up to a sign that ends it; the sign stays."""
+    items: list[Item] = []
+    while items or sign(reader) not in ends:
+        items.append(read())
+        if sign(reader) != ",":
+            break
+        take(reader, right=True)
+    return items
 
 
 def sign(reader: Reader) -> str:
@@ -157,7 +163,7 @@ def expect(
     token = lexeme(reader)
     if token.text != text or token.kind not in ("sign", "word"):
         raise unexpected(reader, code, wanted)
-    return take(reader, token, left, right)
+    return take(reader, left, right)
 
 
 def closing(reader: Reader, text: str, bracket: Span, code: str, wanted: str = "") -> Span:
@@ -269,7 +275,7 @@ def take_number(reader: Reader, left: bool = False) -> Number:
         help_line = "numbers are below 1.8e308, and whole ones have 18 digits at most"
         raise NotationError("E0116", message, reader.span(reader.pos, token.end), help_line)
     value = int(token.text) if whole else float(token.text)
-    return Number(token.text, value, whole, take(reader, token, left))
+    return Number(token.text, value, whole, take(reader, left))
 
 
 def refuse_joined(reader: Reader, text: str, span: Span) -> None:
