@@ -15,14 +15,14 @@ A function is an operator of the language by its name, of two operands or of one
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir import syntax
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, operations, pointwise
 from ilang.core.limits import check_expressions
 from ilang.core.notation.symbols import Symbols
-from ilang.core.ops import OPS, PRIMITIVES
+from ilang.core.ops import OPS, PRIMITIVES, Level
 from ilang.core.record import replace
 from ilang.core.source import Source, Span
 from ilang.core.suggestion import did_you_mean
@@ -30,6 +30,10 @@ from ilang.core.suggestion import did_you_mean
 ACCUMULATORS = {op.mode: op.symbol for op in OPS.values() if op.mode}
 """Operators that fold, by the names that modes have for them."""
 SYMBOLS = {op.name: op.symbol for op in OPS.values()}
+INFIX = {
+    row.sign: row for row in PRIMITIVES.values() if row.level in ("sum", "product") and row.sign
+}
+"""The operators between operands, by their signs."""
 TOKEN = re.compile(
     r"\s+|(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<sign>->|[-+*/(),;:\[\]])"
@@ -268,25 +272,19 @@ class _KernelReader(Symbols):
         if DEEPEST < self.depth:
             raise too_deep(self.peek()[2])
         self.depth += 1
-        scalar = self._chain(names, {"+": "add", "-": "sub"}, self._product)
+        scalar = self._operated(names, "sum")
         self.depth -= 1
         return scalar
 
-    def _product(self, names: Mapping[str, int]) -> Scalar:
-        return self._chain(names, {"*": "mul", "/": "div"}, self._factor)
-
-    def _chain(
-        self,
-        names: Mapping[str, int],
-        signs: Mapping[str, str],
-        part: Callable[[Mapping[str, int]], Scalar],
-    ) -> Scalar:
-        """Parts with operators of one precedence between them."""
-        scalar = part(names)
-        while self.peek()[0] == "sign" and self.peek()[1] in signs:
-            primitive = signs[self.peek()[1]]
+    def _operated(self, names: Mapping[str, int], least: Level) -> Scalar:
+        """Operands with operators between them that bind at least so tightly."""
+        scalar = self._factor(names)
+        while (row := INFIX.get(self.peek().text)) is not None and row.level in (least, "product"):
             self.at += 1
-            scalar = self._short(Apply(primitive, (scalar, part(names))), names)
+            right = (
+                self._factor(names) if row.level == "product" else self._operated(names, "product")
+            )
+            scalar = self._short(Apply(row.name, (scalar, right)), names)
         return scalar
 
     def _factor(self, names: Mapping[str, int]) -> Scalar:
