@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ilang.core.diagnostic import ModuleError, NotationError
+from ilang.core.diagnostic import NotationError
 from ilang.core.limits import check_expressions
 from ilang.core.ops import SYMBOLS
 from ilang.core.source import Source, Span
@@ -262,15 +262,3 @@ def is_head(text: str) -> bool:
 
 Token = tuple[int, int, bool, bool]
 """Start and end of a token, and whether tidy text has a space before and after it."""
-
-
-def refuse_reserved(name: str, span: Span) -> None:
-    """Refuse a word of the language where a name is given.
-
-    Raises:
-        ModuleError: E0404.
-    """
-    if name in RESERVED:
-        message = f"`{name}` is a word of the language and cannot name anything"
-        help_line = f"another name will do, such as `{name.lower()}_`"
-        raise ModuleError("E0404", message, span, help_line)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from ilang.core.diagnostic import Label, ModuleError
+from ilang.core.diagnostic import ModuleError
 from ilang.core.ir.syntax import NamedInput
+from ilang.core.notation.naming import refuse_again, refuse_reserved, refuse_type
 from ilang.core.notation.reader import (
     DIGITS,
     TYPES,
-    TYPES_HELP,
     WORD,
     WORD_START,
     Reader,
-    refuse_reserved,
 )
 from ilang.core.source import Span
 
@@ -28,11 +27,7 @@ def read_parameters(reader: Reader) -> tuple[NamedInput, ...]:
         return ()
     while True:
         span, parameter = _parameter(reader)
-        if parameter.name in names:
-            labels = (Label(span, "again here"), Label(names[parameter.name], "first here"))
-            message = f"two inputs are named `{parameter.name}`"
-            raise ModuleError("E0408", message, span, "give one of them another name", labels)
-        names[parameter.name] = span
+        refuse_again(parameter.name, span, names)
         parameters.append(parameter)
         c = reader.skip()
         if c not in (",", ")"):
@@ -64,12 +59,7 @@ def _parameter(reader: Reader) -> tuple[Span, NamedInput]:
         reader.take(reader.pos + 1, right=True)
         span = _word(reader, "an element type")
         dtype = span.text()
-        if dtype not in TYPES:
-            from ilang.core.suggestion import did_you_mean
-
-            help_line = did_you_mean(dtype, TYPES, TYPES_HELP, "`{}`")
-            message = f"`{dtype}` is not an element type"
-            raise ModuleError("E0412", message, span, help_line)
+        refuse_type(dtype, span)
     dims: tuple[str | int, ...] | None = None
     stop = reader.pos
     if reader.skip() == "[":

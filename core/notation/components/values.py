@@ -11,9 +11,13 @@ from itertools import chain
 
 from ilang.core.diagnostic import Label, ModuleError
 from ilang.core.ir.syntax import DISCARD, Name, Value
-from ilang.core.notation.reader import refuse_reserved
+from ilang.core.notation.naming import bound_again, refuse_reserved, too_early, unread
 from ilang.core.source import Span
 from ilang.core.suggestion import Guesses
+
+NAME_HELP = "a value has a name of its own"
+ABOVE_HELP = "a statement reads inputs, and the values of the statements above it"
+UNREAD_HELP = "leave the statement out; `_` stands for an output that is not needed"
 
 Spelled = Callable[[str], str | None]
 """The name of the value that an argument spells in another way, such as an array; None where it spells none."""
@@ -49,7 +53,7 @@ class BodyNames:
         self.refuse_definition(name, span)
         if name in self.values:
             kind = "an input" if name in self.inputs else "a value"
-            raise _bound_again(name, span, kind, self.values[name])
+            raise bound_again(name, span, kind, self.values[name], NAME_HELP)
         self.values[name] = span
         self.ready[name] = ready
 
@@ -63,7 +67,7 @@ class BodyNames:
             places = self.definitions if isinstance(self.definitions, Mapping) else {}
             first = places.get(name)
             if first is None or first.source.name == span.source.name:
-                raise _bound_again(name, span, "a definition", first)
+                raise bound_again(name, span, "a definition", first, NAME_HELP)
 
     def read(self, name: str, span: Span) -> Value | Name:
         """The meaning of a word among arguments.
@@ -74,7 +78,7 @@ class BodyNames:
         self.used.add(name)
         if name in self.values:
             if span.start < self.ready.get(name, 0):
-                raise self._too_early(name, span)
+                raise too_early(name, span, self.values[name], ABOVE_HELP)
             return Value(name, span)
         if name in self.definitions:
             return Name(name, span)
@@ -82,12 +86,6 @@ class BodyNames:
         known = chain(self.values, self.definitions)
         help_line = self.guesses.did_you_mean(name, known, self._nameable(name))
         raise ModuleError("E0401", message, span, help_line)
-
-    def _too_early(self, name: str, span: Span) -> ModuleError:
-        message = f"`{name}` is read before it is bound"
-        labels = (Label(span, "read here"), Label(self.values[name], "bound here"))
-        help_line = "a statement reads inputs, and the values of the statements above it"
-        return ModuleError("E0424", message, span, help_line, labels)
 
     def _nameable(self, name: str) -> str:
         if name == DISCARD:
@@ -97,7 +95,7 @@ class BodyNames:
     def unused(self, end: Span) -> list[ModuleError]:
         """The errors for inputs and values that nothing reads; ``end`` is where the body ends."""
         return [
-            _unused(name, span, end, name in self.inputs)
+            unread(name, span, end, name in self.inputs, UNREAD_HELP)
             for name, span in self.values.items()
             if name not in self.used
         ]
@@ -117,18 +115,3 @@ class BodyNames:
         help_line = self.guesses.did_you_mean(name, self.definitions, help_line)
         message = f"there is no definition named `{name}`"
         return ModuleError("E0401", message, span, help_line)
-
-
-def _bound_again(name: str, span: Span, kind: str, first: Span | None) -> ModuleError:
-    message = f"`{name}` names {kind} already"
-    labels = [Label(span, "again here"), *([Label(first, "first here")] if first else [])]
-    return ModuleError("E0423", message, span, "a value has a name of its own", labels)
-
-
-def _unused(name: str, span: Span, end: Span, is_input: bool) -> ModuleError:
-    labels = (Label(span, "named here"), Label(end, "not read up to here"))
-    if is_input:
-        help_line = "an input is read at least once: leave it out, or read it"
-        return ModuleError("E0422", f"nothing reads the input `{name}`", span, help_line, labels)
-    help_line = "leave the statement out; `_` stands for an output that is not needed"
-    return ModuleError("E0422", f"nothing reads the value `{name}`", span, help_line, labels)

@@ -21,6 +21,7 @@ from ilang.core.notation.lines import (
     logical_lines,
     without_comments,
 )
+from ilang.core.notation.naming import refuse_reserved
 from ilang.core.notation.reader import (
     BLANKS,
     LATER,
@@ -28,7 +29,6 @@ from ilang.core.notation.reader import (
     WORD_START,
     Reader,
     Token,
-    refuse_reserved,
 )
 from ilang.core.source import Source, Span
 

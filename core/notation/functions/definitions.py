@@ -6,7 +6,7 @@ Out: ``Function(Head("layer", (x,), (hid,)), Body((), Unary("?/", ...)))``
 
 from __future__ import annotations
 
-from ilang.core.diagnostic import Label, ModuleError, NotationError
+from ilang.core.diagnostic import NotationError
 from ilang.core.ir import functions as ast
 from ilang.core.notation.functions.annotations import read_shape
 from ilang.core.notation.functions.quotes import at_label, read_logic
@@ -25,9 +25,9 @@ from ilang.core.notation.functions.tokens import (
     unexpected,
     word,
 )
-from ilang.core.notation.reader import TYPES, TYPES_HELP, Reader, refuse_reserved
+from ilang.core.notation.naming import refuse_again, refuse_reserved, refuse_type
+from ilang.core.notation.reader import Reader
 from ilang.core.source import Span
-from ilang.core.suggestion import did_you_mean
 
 OP_HELP = "a tensor function is `op f(x; n = 2) = EXPRESSION`, or `op f(x; n = 2) { ... }`"
 CD_HELP = "a routine is `cd f(x; n = 2) { ... }`"
@@ -69,14 +69,8 @@ def _named(reader: Reader, wanted: str, named: dict[str, Span]) -> Span:
         raise unexpected(reader, "E0190", wanted, HEAD_HELP)
     span = take(reader)
     name = span.text()
-    if name in named:
-        labels = (Label(span, "again here"), Label(named[name], "first here"))
-        help_line = "give one of them another name"
-        raise ModuleError("E0408", f"two inputs are named `{name}`", span, help_line, labels)
-    if name in WORDS | PARTS:
-        message = f"`{name}` is a word of the language and cannot name anything"
-        raise ModuleError("E0404", message, span, f"another name will do, such as `{name}_`")
-    named[name] = span
+    refuse_again(name, span, named)
+    refuse_reserved(name, span, WORDS | PARTS)
     return span
 
 
@@ -101,9 +95,7 @@ def _dtype(reader: Reader) -> str:
     if not name:
         raise unexpected(reader, "E0190", "an element type", HEAD_HELP)
     span = take(reader)
-    if name not in TYPES:
-        help_line = did_you_mean(name, TYPES, TYPES_HELP, "`{}`")
-        raise ModuleError("E0412", f"`{name}` is not an element type", span, help_line)
+    refuse_type(name, span)
     return name
 
 

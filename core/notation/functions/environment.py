@@ -14,8 +14,13 @@ from ilang.core.ir.functions import Head
 from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.notation.components.arity import Wires
 from ilang.core.notation.functions.tokens import NO_NAMES
+from ilang.core.notation.naming import bound_again, reserved, too_early, unread
 from ilang.core.source import Span
 from ilang.core.suggestion import Guesses, nearest
+
+NAME_HELP = "each tensor and each configuration value has a name of its own"
+ABOVE_HELP = "a statement reads inputs, strings, and what the statements above it bind"
+UNREAD_HELP = "leave it out; a shape alone is constrained by `_ = ...`"
 
 Kind = Literal["input", "configuration", "value", "instance", "declared", "slot", "number"]
 KINDS = {
@@ -81,23 +86,17 @@ class DefinitionNames:
         name, span = entry.name, entry.span
         known = environment.get(name)
         if name in NO_NAMES:
-            message = f"`{name}` is a word of the language and cannot name anything"
-            help_line = f"another name will do, such as `{name.lower()}_`"
-            self.refused.append(ModuleError("E0404", message, span, help_line))
+            self.refused.append(reserved(name, span))
         elif known is not None:
-            self._again(name, span, KINDS[known[0].kind], known[0].span)
+            again = bound_again(name, span, KINDS[known[0].kind], known[0].span, NAME_HELP)
+            self.refused.append(again)
         elif name in self.file.taken and self.file.taken[name].source.name == span.source.name:
-            self._again(name, span, "a definition", self.file.taken[name])
+            again = bound_again(name, span, "a definition", self.file.taken[name], NAME_HELP)
+            self.refused.append(again)
         for each in known or ():  # one mistake is told once
             each.used = entry.used = True
         environment[name] = (entry,)
         self.entries.append(entry)
-
-    def _again(self, name: str, span: Span, kind: str, first: Span) -> None:
-        labels = (Label(span, "again here"), Label(first, "first here"))
-        help_line = "each tensor and each configuration value has a name of its own"
-        message = f"`{name}` names {kind} already"
-        self.refused.append(ModuleError("E0423", message, span, help_line, labels))
 
     def read(self, environment: Environment, name: str, span: Span) -> NameEntry | None:
         """The entry of a name, marked as read; None where it is unknown, or stands for a definition."""
@@ -109,10 +108,7 @@ class DefinitionNames:
     def unknown(self, environment: Environment, name: str, span: Span) -> None:
         """Note an unknown name."""
         if name in self.later:
-            labels = (Label(span, "read here"), Label(self.later[name], "bound here"))
-            message = f"`{name}` is read before it is bound"
-            help_line = "a statement reads inputs, strings, and what the statements above it bind"
-            self.refused.append(ModuleError("E0424", message, span, help_line, labels))
+            self.refused.append(too_early(name, span, self.later[name], ABOVE_HELP))
             return
         help_line = f'an input stands in the head, and a string declares a tensor: `"{name}"`'
         if name in _SLOTS:
@@ -144,15 +140,9 @@ class DefinitionNames:
     def unused(self, end: Span) -> None:
         """Note the inputs and values that nothing reads; ``end`` is where the definition ends."""
         for entry in self.entries:
-            if entry.used or entry.kind not in ("input", "value", "instance"):
-                continue
-            labels = (Label(entry.span, "named here"), Label(end, "not read up to here"))
-            kind = "input" if entry.kind == "input" else "value"
-            help_line = "an input is read at least once: leave it out, or read it"
-            if kind == "value":
-                help_line = "leave it out; a shape alone is constrained by `_ = ...`"
-            message = f"nothing reads the {kind} `{entry.name}`"
-            self.refused.append(ModuleError("E0422", message, entry.span, help_line, labels))
+            if not entry.used and entry.kind in ("input", "value", "instance"):
+                is_input = entry.kind == "input"
+                self.refused.append(unread(entry.name, entry.span, end, is_input, UNREAD_HELP))
 
 
 def _in_library(name: str) -> str | None:
