@@ -162,6 +162,10 @@ def _unknown_input(name: str, names: Mapping[str, int], span: Span) -> NotationE
 class _KernelReader(Symbols):
     """Symbols of a kernel, taken from the left."""
 
+    code = "E0180"
+    form = "expected {wanted} in the elementwise kernel before {shown}"
+    usual = EXAMPLE
+
     def __init__(self, source: Source, whole: Span) -> None:
         super().__init__(source, whole, TOKEN)
         self.depth = 0
@@ -183,13 +187,6 @@ class _KernelReader(Symbols):
         """Take a sign that has to stand here."""
         if not self.take(sign):
             raise self.unexpected(wanted)
-
-    def unexpected(self, wanted: str) -> NotationError:
-        """The error for whatever stands here."""
-        _, text, span = self.peek()
-        shown = f"`{text}`" if text else "the end"
-        message = f"expected {wanted} in the elementwise kernel before {shown}"
-        return NotationError("E0180", message, span, EXAMPLE)
 
     def end(self) -> None:
         """Nothing may follow."""

@@ -19,7 +19,17 @@ class Symbol(NamedTuple):
 
 
 class Symbols(ABC):
-    """The symbols of a part of a source; they are found when they are first looked at."""
+    """The symbols of a part of a source; they are found when they are first looked at.
+
+    ``code``, ``form`` and ``usual`` are the parts of the error for a symbol where another belongs: its code, what it
+    says was expected (``wanted``) beside what stands there (``shown``), and a usual spelling. ``text_end`` is what
+    the end of the text is called.
+    """
+
+    code: str
+    form: str
+    usual: str
+    text_end = "the end"
 
     def __init__(self, source: Source, whole: Span, pattern: re.Pattern[str]) -> None:
         """Symbols are groups of the pattern; blanks are none."""
@@ -34,6 +44,19 @@ class Symbols(ABC):
     @abstractmethod
     def strange(self, span: Span) -> NotationError:
         """The error for a character that begins no symbol."""
+
+    def unexpected(self, wanted: str) -> NotationError:
+        """The error for whatever stands here."""
+        _, text, span = self.peek()
+        shown = f"`{text}`" if text else self.text_end
+        return NotationError(
+            self.code, self.form.format(wanted=wanted, shown=shown), span, self.usual
+        )
+
+    def finish(self) -> None:
+        """Nothing may follow."""
+        if self.peek().kind != "end":
+            raise self.unexpected(self.text_end)
 
     def find(self, count: int | None = None) -> None:
         """Find so many symbols, or all of them."""

@@ -160,6 +160,12 @@ def wires_of(tree: syntax.Tree, known: Mapping[str, Wires]) -> Wires:
     return stack[0]
 
 
+def wires_if_known(tree: syntax.Tree, known: Mapping[str, Wires]) -> Wires | None:
+    """The wires of a tree, None where those of a name are not known."""
+    names = (node.name for node in syntax.postorder(tree) if isinstance(node, syntax.Name))
+    return wires_of(tree, known) if all(name in known for name in names) else None
+
+
 def _given(node: syntax.Application | syntax.Block, below: Sequence[Wires]) -> Wires:
     """The wires of an application or a block, given those of its parts: every input has a value."""
     giving = below[-1:] if isinstance(node, syntax.Application) else below[len(node.bindings) :]

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from ilang.core.diagnostic import Label, ModuleError, counted
 from ilang.core.ir.syntax import Application, Argument, Binding, Block, Name, Tree, postorder
-from ilang.core.notation.components.arity import Wires, wires_of
-from ilang.core.notation.components.printer import print_tree
+from ilang.core.notation.components.arity import Wires, wires_if_known
+from ilang.core.notation.components.printer import print_short
 
 
 def misapplied(body: Tree, known: Mapping[str, Wires]) -> list[ModuleError]:
@@ -28,11 +28,6 @@ def misapplied(body: Tree, known: Mapping[str, Wires]) -> list[ModuleError]:
                 refused += _misnamed(binding, known)
             refused += _with_inputs(node.outputs, known)
     return refused
-
-
-def _wires_if_known(tree: Tree, known: Mapping[str, Wires]) -> Wires | None:
-    used = (node.name for node in postorder(tree) if isinstance(node, Name))
-    return wires_of(tree, known) if all(name in known for name in used) else None
 
 
 def _with_inputs(arguments: Sequence[Argument], known: Mapping[str, Wires]) -> list[ModuleError]:
@@ -54,13 +49,13 @@ def _outputs(argument: Argument, known: Mapping[str, Wires]) -> int | None:
     if not isinstance(argument, Application | Name):
         return 1
     giver = argument.component if isinstance(argument, Application) else argument
-    wires = _wires_if_known(giver, known)
+    wires = wires_if_known(giver, known)
     return None if wires is None else wires.outputs
 
 
 def _misgiven(node: Application, known: Mapping[str, Wires]) -> list[ModuleError]:
     refused = _with_inputs(node.arguments, known)
-    component = _wires_if_known(node.component, known)
+    component = wires_if_known(node.component, known)
     counts = [_outputs(argument, known) for argument in node.arguments]
     certain = [count for count in counts if count is not None]
     given = sum(certain)
@@ -68,28 +63,23 @@ def _misgiven(node: Application, known: Mapping[str, Wires]) -> list[ModuleError
         return refused
     takes, values = counted(component.inputs, "input"), counted(given, "value")
     verb = "is" if given == 1 else "are"
-    message = f"{_shown(node.component)} takes {takes}, and {values} {verb} given"
+    message = f"{print_short(node.component)} takes {takes}, and {values} {verb} given"
     help_line = "an application gives a value to every input, in order"
     for argument, count in zip(node.arguments, certain, strict=True):
         if count != 1:
             many = counted(count, "value")
-            help_line = f"{_shown(argument)} stands for all of its outputs, {many}"
+            help_line = f"{print_short(argument)} stands for all of its outputs, {many}"
     return [ModuleError("E0420", message, node.span, help_line)]
 
 
 def _misnamed(binding: Binding, known: Mapping[str, Wires]) -> list[ModuleError]:
-    wires = _wires_if_known(binding.application, known)
+    wires = wires_if_known(binding.application, known)
     if wires is None or wires.outputs == len(binding.targets):
         return []
-    shown, count = _shown(binding.application.component), len(binding.targets)
+    shown, count = print_short(binding.application.component), len(binding.targets)
     outputs, verb = counted(wires.outputs, "output"), "is" if count == 1 else "are"
     message = f"{shown} has {outputs}, and {counted(count, 'name')} {verb} bound"
     span = binding.targets[0].span.to(binding.targets[-1].span)
     help_line = "name every output, in order; `_` stands for one that is not needed"
     labels = (Label(span, "names"), Label(binding.application.span, "outputs"))
     return [ModuleError("E0421", message, span, help_line, labels)]
-
-
-def _shown(tree: Tree) -> str:
-    text = print_tree(tree)
-    return f"`{text if len(text) <= 40 else text[:39] + '…'}`"

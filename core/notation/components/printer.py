@@ -61,6 +61,12 @@ def print_tree(tree: syntax.Tree, names: Container[str] | None = None) -> str:
     return "".join(pieces)
 
 
+def print_short(tree: syntax.Tree) -> str:
+    """The text of a program in a message, cut where it is long."""
+    text = print_tree(tree)
+    return f"`{text if len(text) <= 40 else text[:39] + '…'}`"
+
+
 def print_anywhere(tree: syntax.Tree) -> str:
     """The text of a program where any name may be defined."""
     return print_tree(tree, _Anything())

@@ -98,7 +98,7 @@ def _read(source: Source, whole: Span) -> Spec:
     if not reader.take("=>"):
         raise reader.unexpected("`;` or `=>`")
     result = reader.shape()
-    reader.end()
+    reader.finish()
     spec = Spec(tuple(operands), result, reader.named, whole.text(), whole)
     _check_names(spec)
     return spec
@@ -112,12 +112,16 @@ def parse_shape(source: Source) -> tuple[ShapeSpec, bool]:
     """
     reader = _EinsumReader(source, Span(source, 0, len(source.text)))
     shape = reader.shape()
-    reader.end()
+    reader.finish()
     return shape, reader.named
 
 
 class _EinsumReader(Symbols):
     """Symbols of a specification, taken from the left."""
+
+    code = "E0141"
+    form = "expected {wanted} in the einsum specification, found {shown}"
+    usual = "for example: `ij; jk => ik`, `...|i->o => ...|o`"
 
     def __init__(self, source: Source, whole: Span) -> None:
         self.named = NAMED.search(whole.text()) is not None
@@ -130,20 +134,6 @@ class _EinsumReader(Symbols):
             "axes are letters, digits and `_`; rows are divided by `|` and `->`, operands by `;`"
         )
         return NotationError("E0140", message, span, help_line)
-
-    def unexpected(self, wanted: str) -> NotationError:
-        """The error for whatever stands here."""
-        _, text, span = self.peek()
-        shown = f"`{text}`" if text else "the end"
-        message = f"expected {wanted} in the einsum specification, found {shown}"
-        return NotationError(
-            "E0141", message, span, "for example: `ij; jk => ik`, `...|i->o => ...|o`"
-        )
-
-    def end(self) -> None:
-        """Nothing may follow."""
-        if self.at < len(self.symbols):
-            raise self.unexpected("the end")
 
     def shape(self) -> ShapeSpec:
         """Up to three rows."""

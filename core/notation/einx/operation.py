@@ -66,7 +66,7 @@ def read_einx(source: Source, span: Span | None = None) -> Written:
     limits.check_expressions(1 + whole.text().count(","), whole, is_exact=False)
     reader = _EinxReader(source, whole)
     read = reader.operation()
-    reader.end()
+    reader.finish()
     sides = _alternatives(read, "->")
     if len(sides) > 2:
         message = "there is more than one `->`"
@@ -80,6 +80,10 @@ def read_einx(source: Source, span: Span | None = None) -> Written:
 class _EinxReader(Symbols):
     """Symbols of an operation, taken from the left."""
 
+    code = "E0161"
+    form = "expected {wanted}, found {shown}"
+    usual = HELP
+
     def __init__(self, source: Source, whole: Span) -> None:
         super().__init__(source, whole, TOKEN)
         self.depth = 0
@@ -87,20 +91,12 @@ class _EinxReader(Symbols):
         for one, other in pairwise(self.symbols):
             _check_apart(one, other)
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Nothing may follow."""
         token = self.peek()
-        if token.kind == "end":
-            return
-        if token.text in ")]":
+        if token.text and token.text in ")]":
             raise NotationError("E0162", f"this `{token.text}` was never opened", token.span, HELP)
-        raise self.unexpected("the end")
-
-    def unexpected(self, wanted: str) -> NotationError:
-        """The error for whatever stands here."""
-        token = self.peek()
-        present = f"`{token.text}`" if token.text else "the end"
-        return NotationError("E0161", f"expected {wanted}, found {present}", token.span, HELP)
+        super().finish()
 
     def strange(self, span: Span) -> NotationError:
         word, help_line = _word(span.source, span.start), HELP

@@ -39,6 +39,11 @@ def read_shape(source: Source, span: Span | None = None) -> ShapeNote:
 class _Shape(Symbols):
     """Symbols of a shape, taken from the left."""
 
+    code = "E0195"
+    form = "expected {wanted} before {shown}"
+    usual = HELP
+    text_end = "the end of the shape"
+
     def __init__(self, source: Source, whole: Span) -> None:
         super().__init__(source, whole, LEXEME)
         self.find()
@@ -61,8 +66,7 @@ class _Shape(Symbols):
             self.at += 1
             rows[kind] = row
             row = self.row()
-        if self.at < len(self.symbols):
-            raise self.unexpected("the end of the shape")
+        self.finish()
         rows["output"] = row
         batch, inner, output = (_placed(rows.get(kind), kind) for kind in ROWS)
         return ShapeNote((batch, inner, output), self.whole)
@@ -116,12 +120,6 @@ class _Shape(Symbols):
             message = f"the size {digits[:20]} is more than {LARGEST}"
             raise NotationError("E0195", message, span, "no array is as long")
         return AxisNote(int(digits), label, start.to(span))
-
-    def unexpected(self, wanted: str) -> NotationError:
-        """The error for whatever stands here."""
-        _, text, span = self.peek()
-        shown = f"`{text}`" if text else "the end of the shape"
-        return NotationError("E0195", f"expected {wanted} before {shown}", span, HELP)
 
 
 def _letters(symbol: Symbol) -> Iterator[Symbol]:

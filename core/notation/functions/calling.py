@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 from ilang.core.diagnostic import Error, Label, ModuleError, counted
 from ilang.core.ir.functions import Called, Head, Number, Reference, Setting, Term, Text
-from ilang.core.ir.syntax import Name, Tree, postorder
-from ilang.core.notation.components.arity import Wires, wires_of
-from ilang.core.notation.components.printer import print_tree
+from ilang.core.ir.syntax import Tree
+from ilang.core.notation.components.arity import Wires, wires_if_known
 from ilang.core.notation.functions.environment import File
 from ilang.core.source import Span
 from ilang.core.suggestion import did_you_mean
@@ -22,8 +21,7 @@ def wires_called(component: Reference | Tree, file: File) -> Wires | None:
     """The wires of a component that is called; None where they cannot be told, or where it is none."""
     if isinstance(component, Reference):
         return file.wires.get(component.name)
-    used = [node.name for node in postorder(component) if isinstance(node, Name)]
-    return wires_of(component, file.wires) if all(name in file.wires for name in used) else None
+    return wires_if_known(component, file.wires)
 
 
 def values_of(arguments: Sequence[Term], file: File) -> int | None:
@@ -125,9 +123,3 @@ def _wrong(message: str, span: Span, head: Head, help_line: str) -> Error:
 def _listed(names: Sequence[str]) -> str:
     listed = ", ".join(f"`{name}`" for name in names[:10])
     return f"its configuration is {listed}" if names else "it has no configuration"
-
-
-def shown_component(component: Reference | Tree) -> str:
-    """The name of a called component in messages."""
-    text = component.name if isinstance(component, Reference) else print_tree(component)
-    return f"`{text if len(text) <= 40 else text[:39] + '…'}`"

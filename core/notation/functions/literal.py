@@ -33,8 +33,7 @@ def parse_literal(source: Source, span: Span | None = None) -> Nested:
     reader = _LiteralReader(source, span or Span(source, 0, len(source.text)), TOKEN)
     reader.find()
     literal = reader.read()
-    if reader.at < len(reader.symbols):
-        raise reader.unexpected("the end")
+    reader.finish()
     return literal
 
 
@@ -51,14 +50,12 @@ class _Frame:
 class _LiteralReader(Symbols):
     """Symbols of a literal, read with a stack of open brackets."""
 
+    code = "E0148"
+    form = "expected {wanted} in the literal, found {shown}"
+    usual = EXAMPLES
+
     def strange(self, span: Span) -> NotationError:
         message = f"`{span.text()}` is no part of a tensor literal"
-        return NotationError("E0148", message, span, EXAMPLES)
-
-    def unexpected(self, wanted: str) -> NotationError:
-        """The error for whatever stands here."""
-        _, text, span = self.peek()
-        message = f"expected {wanted} in the literal, found {f'`{text}`' if text else 'the end'}"
         return NotationError("E0148", message, span, EXAMPLES)
 
     def read(self) -> Nested:

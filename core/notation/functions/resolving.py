@@ -16,10 +16,10 @@ from ilang.core.ir import functions as ast
 from ilang.core.ir.primitives import ALONG, PRIMITIVES
 from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import Name, Tree, postorder
+from ilang.core.notation.components.printer import print_short
 from ilang.core.notation.functions.calling import (
     misconfigured,
     misgiven,
-    shown_component,
     values_of,
     wires_called,
 )
@@ -253,7 +253,13 @@ class Terms:
                 self.refused.append(ModuleError("E0444", message, each.span, help_line))
 
     def _component(self, term: ast.Called, due: Due) -> None:
-        shown = shown_component(term.component)
+        component = term.component
+        tree = (
+            component
+            if not isinstance(component, ast.Reference)
+            else Name(component.name, component.span)
+        )
+        shown = print_short(tree)
         if term.settings is not None:
             message = f"{shown} is a component, and has no configuration"
             help_line = "tensor functions have configuration: `op f(x; n)`"
