@@ -134,7 +134,7 @@ def take(reader: Reader, left: bool = False, right: bool = False) -> Span:
 
 
 def listed(reader: Reader, ends: Sequence[str], read: Callable[[], Item]) -> list[Item]:
-    """What stands between commas at the cursor, up to a sign that ends it; the sign stays."""
+    """Items between commas at the cursor, up to a sign that ends them; the sign stays."""
     items: list[Item] = []
     while items or sign(reader) not in ends:
         items.append(read())
