@@ -4,8 +4,8 @@ A record is a class whose annotated fields become constructor arguments, equalit
 frozen dataclass does, at a small part of its import cost (sixty frozen dataclasses cost several times
 ``python -c pass``; see docs/decisions/0002-records.md).
 
-A field named ``span`` says where in the text a thing stands. The span takes no part in equality, hash or repr, which is
-what makes ``parse(print(tree)) == tree`` a statement about meaning.
+A field whose name ends in ``span`` says where in the text a thing stands. A place is no part of equality, hash or
+repr, which is what makes ``parse(print(tree)) == tree`` a statement about meaning.
 
 A record that is asked the same again and again keeps answers in slots beside its fields, which no copy has: its hash in
 ``_hash``, that of a method marked ``once`` in the method's name with an underscore. The class lists these slots after
@@ -30,7 +30,7 @@ def record(cls: type[T]) -> type[T]:
     """Turn an annotated class into a frozen record; class attributes are the defaults."""
     fields = tuple(cls.__annotations__)
     defaults = {name: cls.__dict__[name] for name in fields if name in cls.__dict__}
-    compared = tuple(name for name in fields if name != "span")
+    compared = tuple(name for name in fields if not name.endswith("span"))
     __init__ = _constructor(cls, fields, defaults)
     __hash__ = _hash(cls.__name__, compared, "_hash" in cls.__dict__.get("__slots__", ()))
 

@@ -63,5 +63,5 @@ def _operations(definition: Definition) -> Iterator[tuple[object, int]]:
             if isinstance(node, ast.Repeated) and isinstance(node.over, ast.Number):
                 turns = times * max(0, int(node.over.value))
             for name, part in vars(node).items():
-                if name != "span":
+                if not name.endswith("span"):
                     todo.append((part, turns if name == "body" else times))

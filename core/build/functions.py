@@ -253,7 +253,7 @@ class Functions(Configuration):
                     raise MeaningError(
                         "E0192",
                         f"`{term.operator}` contracts axes, and `{side.span.text()}` is a number",
-                        term.sign.span,
+                        term.sign_span,
                         f"element by element it is `{term.operator}.`",
                     )
             primitive = "mul" if term.operator == "*" else "div"

@@ -27,13 +27,6 @@ DEEPEST = 100
 """Brackets and prefixes nest no deeper, nor do calls of tensor functions in each other."""
 
 
-@record
-class Mark:
-    """A place of its own inside a node: that of an operator, or of a name."""
-
-    span: Span
-
-
 # -- shapes ----------------------------------------------------------------------------------------------------------
 
 
@@ -167,7 +160,7 @@ class Binary:
     operator: Infix
     left: Term
     right: Term
-    sign: Mark
+    sign_span: Span
     span: Span
 
 
@@ -234,8 +227,8 @@ class Repeated:
     variable: str
     over: Term
     body: Body
-    bound: Mark
-    place: Mark
+    carried_span: Span
+    name_span: Span
     span: Span
 
 
@@ -274,7 +267,7 @@ class NameBinding:
 
     name: str | None
     term: Term
-    place: Mark
+    name_span: Span
     span: Span
 
 
@@ -394,7 +387,7 @@ class Assigned:
     right: Single | Term
     logic: Logic | None
     schedule: Schedule | None
-    sign: Mark
+    sign_span: Span
     span: Span
 
 
@@ -417,7 +410,7 @@ class ForEach:
     variable: str
     tensor: Reference
     statements: tuple[Statement, ...]
-    place: Mark
+    name_span: Span
     span: Span
 
 
@@ -481,7 +474,7 @@ def nodes_within(node: object) -> Iterator[object]:
             todo.extend(reversed(each))
         elif type(each).__module__ == __name__:
             yield each
-            fields = [value for name, value in vars(each).items() if name != "span"]
+            fields = [value for name, value in vars(each).items() if not name.endswith("span")]
             todo.extend(reversed(fields))
 
 
@@ -506,7 +499,7 @@ def alike(one: object, other: object) -> bool:
                 return False
             stack.extend(zip(a, b, strict=True))
         elif type(a).__module__ == __name__:
-            fields = [name for name in vars(a) if name != "span"]
+            fields = [name for name in vars(a) if not name.endswith("span")]
             stack.extend((getattr(a, name), getattr(b, name)) for name in fields)
         elif isinstance(a, Component):
             if not same(a, cast("Tree", b)):

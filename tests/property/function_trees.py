@@ -19,7 +19,6 @@ from ilang.core.notation.reader import Reader
 from ilang.core.source import Source, Span
 
 NOWHERE = Span(Source("<random>", ""), 0, 0)
-MARK = ast.Mark(NOWHERE)
 TENSORS = ("x", "y", "w_1", "h", "delta", "e5", "op_", "_z")
 FUNCTIONS = ("f", "layer", "g2", "Norm", "exp", "max")
 COMPONENTS = (
@@ -119,12 +118,12 @@ class Trees:
         random = self.random
         left, right = self.term(size - 1), self.term(size - 1)
         if random.random() < 0.2:
-            return ast.Binary("**.", left, right, MARK, NOWHERE)
+            return ast.Binary("**.", left, right, NOWHERE, NOWHERE)
         if random.random() < 0.2:
             return ast.Binary(
-                random.choice(("*", "/")), reference(random), self.called(size), MARK, NOWHERE
+                random.choice(("*", "/")), reference(random), self.called(size), NOWHERE, NOWHERE
             )
-        return ast.Binary(random.choice(INFIX), left, right, MARK, NOWHERE)
+        return ast.Binary(random.choice(INFIX), left, right, NOWHERE, NOWHERE)
 
     def einsum(self, size: int) -> ast.Term:
         left = self.term(size - 1)
@@ -146,7 +145,7 @@ class Trees:
                 return ast.Declared(name, (reference(random),), None, NOWHERE)
             case 1:
                 inner = (
-                    ast.Binary("*.", reference(random), self.term(size - 1), MARK, NOWHERE),
+                    ast.Binary("*.", reference(random), self.term(size - 1), NOWHERE, NOWHERE),
                     reference(random),
                 )
                 return ast.Declared(name, inner, None, NOWHERE)
@@ -187,7 +186,7 @@ class Trees:
         carried = random.choice(TENSORS)
         start = ast.Reference(carried, NOWHERE) if random.random() < 0.7 else self.term(size - 1)
         return ast.Repeated(
-            carried, start, "n", self.value(size), self.body(size - 1), MARK, MARK, NOWHERE
+            carried, start, "n", self.value(size), self.body(size - 1), NOWHERE, NOWHERE, NOWHERE
         )
 
     def body(self, size: int) -> ast.Body:
@@ -205,7 +204,9 @@ class Trees:
         return ast.StateUpdate(target, self.term(size), NOWHERE)
 
     def bound(self, size: int) -> ast.NameBinding:
-        return ast.NameBinding(self.random.choice((None, *TENSORS)), self.term(size), MARK, NOWHERE)
+        return ast.NameBinding(
+            self.random.choice((None, *TENSORS)), self.term(size), NOWHERE, NOWHERE
+        )
 
     # -- statements --------------------------------------------------------------------------------------------------
 
@@ -231,7 +232,7 @@ class Trees:
                 )
             case 5:
                 inside = self.statements(size - 1)
-                return ast.ForEach("p", reference(random), inside, MARK, NOWHERE)
+                return ast.ForEach("p", reference(random), inside, NOWHERE, NOWHERE)
             case 6:
                 otherwise = self.statements(size - 1) if random.random() < 0.5 else ()
                 return ast.Condition(self.term(size), self.statements(size - 1), otherwise, NOWHERE)
@@ -250,7 +251,9 @@ class Trees:
         logic = random.choice((None, *kinds))
         target = random.choice((reference(random), ast.Declared("c", None, None, NOWHERE)))
         how = schedule(random) if random.random() < 0.3 else None
-        return ast.Assigned(target, accumulator, fresh, self.right(size), logic, how, MARK, NOWHERE)
+        return ast.Assigned(
+            target, accumulator, fresh, self.right(size), logic, how, NOWHERE, NOWHERE
+        )
 
     def right(self, size: int) -> ast.Single | ast.Term:
         random = self.random
@@ -266,7 +269,7 @@ class Trees:
                 return ast.Single("fma", tuple(self.term(size) for _ in range(3)), NOWHERE)
             case _:
                 return ast.Binary(
-                    random.choice(LONGER), self.term(size), self.term(size), MARK, NOWHERE
+                    random.choice(LONGER), self.term(size), self.term(size), NOWHERE, NOWHERE
                 )
 
     def operand(self, size: int) -> ast.Term:

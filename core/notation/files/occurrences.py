@@ -179,12 +179,12 @@ def _bindings(node: object) -> Iterator[tuple[str, Kind, Span]]:
     """The names that a node of a tensor function or a routine binds."""
     match node:
         case ast.NameBinding(name=str(name)):
-            yield name, "value", node.place.span
+            yield name, "value", node.name_span
         case ast.ForEach():
-            yield node.variable, "value", node.place.span
+            yield node.variable, "value", node.name_span
         case ast.Repeated():
-            yield node.carried, "value", node.bound.span
-            yield node.variable, "configuration", node.place.span
+            yield node.carried, "value", node.carried_span
+            yield node.variable, "configuration", node.name_span
         case ast.Declared():
             yield node.name, "parameter", _name_at(node.span, node.name, past=1)
         case _:

@@ -99,7 +99,7 @@ class _Definition(Terms):
         """Take note of every name that a statement binds."""
         for each in ast.nodes_within(node):
             if isinstance(each, ast.NameBinding) and each.name is not None:
-                self.names.later.setdefault(each.name, each.place.span)
+                self.names.later.setdefault(each.name, each.name_span)
 
     def _primitive_body(
         self, body: ast.CustomOperation, environment: Environment, count: int
@@ -138,14 +138,14 @@ class _Definition(Terms):
             case ast.Assigned():
                 self._assigned(each, environment)
             case ast.NameBinding():
-                entry = NameEntry(each.name or DISCARD, "value", each.place.span)
+                entry = NameEntry(each.name or DISCARD, "value", each.name_span)
                 self.bind(each.name, each.term, environment, entry)
             case ast.TensorStatement():
                 self.look(each.tensor, environment)
             case ast.ForEach():
                 self.look(each.tensor, environment)
                 inner = dict(environment)
-                self.names.bind(inner, NameEntry(each.variable, "value", each.place.span))
+                self.names.bind(inner, NameEntry(each.variable, "value", each.name_span))
                 self.statements(each.statements, inner)
             case ast.Condition():
                 self._condition(each, environment)
@@ -266,9 +266,9 @@ class _Definition(Terms):
         dropped = _dropped(each)
         if each.accumulator is None and dropped:
             message = f"`=:` overwrites, and this logic drops {dropped}"
-            labels = (Label(each.sign.span, "overwrites"), Label(logic.span, "drops"))
+            labels = (Label(each.sign_span, "overwrites"), Label(logic.span, "drops"))
             help_line = "an accumulator folds them: `=:+` sums, `=:@^` takes the largest"
-            self.refused.append(ModuleError("E0447", message, each.sign.span, help_line, labels))
+            self.refused.append(ModuleError("E0447", message, each.sign_span, help_line, labels))
 
 
 def _dropped(each: ast.Assigned) -> str:

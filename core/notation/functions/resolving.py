@@ -149,10 +149,10 @@ class Terms:
             if entries and entries[0].kind in ("configuration", "number"):
                 effect = "contracts axes" if term.operator == "*" else "divides along axes"
                 message = f"`{term.operator}` {effect}, and `{entries[0].name}` is a number"
-                labels = (Label(term.sign.span, ""), Label(entries[0].span, "named here"))
+                labels = (Label(term.sign_span, ""), Label(entries[0].span, "named here"))
                 help_line = f"write `{term.operator}.`"
                 self.refused.append(
-                    NotationError("E0192", message, term.sign.span, help_line, labels)
+                    NotationError("E0192", message, term.sign_span, help_line, labels)
                 )
 
     def operands_of(self, spec: Spec, count: int) -> None:
@@ -300,7 +300,7 @@ class Terms:
         inner = dict(environment)
         carried = NameEntry(term.carried, "value", term.start.span)
         inner[term.carried] = (carried,)
-        self.names.bind(inner, NameEntry(term.variable, "configuration", term.place.span))
+        self.names.bind(inner, NameEntry(term.variable, "configuration", term.name_span))
         self.body(term.body, inner)
         if not carried.used:
             message = f"nothing reads `{term.carried}`, what each turn hands to the next"
@@ -319,7 +319,7 @@ class Terms:
                 bound.name,
                 bound.term,
                 environment,
-                NameEntry(bound.name or "_", "value", bound.place.span),
+                NameEntry(bound.name or "_", "value", bound.name_span),
             )
         self.look(body.result, environment)
 

@@ -150,7 +150,7 @@ def _for(part: Reader, context: Context) -> ast.ForEach:
     tensor = _tensor_in_parentheses(part, "params")
     refuse_brace(part, help_line)
     inside = read_statements(part, context)
-    return ast.ForEach(variable.text(), tensor, inside, ast.Mark(variable), part.span(start))
+    return ast.ForEach(variable.text(), tensor, inside, variable, part.span(start))
 
 
 def _condition(part: Reader, context: Context) -> ast.Condition:
@@ -260,7 +260,7 @@ def _assigned(part: Reader, context: Context) -> ast.Assigned:
     logic, schedule = read_tail(part)
     finished(part, "E0197", usual=STATEMENT_HELP)
     span = part.span(start)
-    return ast.Assigned(target, accumulator, fresh, right, logic, schedule, ast.Mark(place), span)
+    return ast.Assigned(target, accumulator, fresh, right, logic, schedule, place, span)
 
 
 def _no_assignment(part: Reader, target: ast.Term) -> NotationError:

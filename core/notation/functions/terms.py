@@ -73,7 +73,7 @@ def read_term(reader: Reader, context: tokens.Context, least: int = 0) -> ast.Te
             )
             operator = cast("ast.Infix", token.text)
             refuse_number(operator, left, right, place)
-            left = ast.Binary(operator, left, right, ast.Mark(place), reader.span(start))
+            left = ast.Binary(operator, left, right, place, reader.span(start))
 
 
 def _chained(reader: Reader, token: Lexeme, left: ast.Term) -> NotationError:
@@ -458,9 +458,9 @@ def _repeat(reader: Reader, context: tokens.Context) -> ast.Repeated:
         raise tokens.unexpected(reader, "E0191", "`{` and what each turn computes", help_line)
     body = read_block(reader, context)
     context.leave()
-    marks = ast.Mark(carried), ast.Mark(variable)
+    span = reader.span(start)
     return ast.Repeated(
-        carried.text(), begins, variable.text(), over, body, *marks, reader.span(start)
+        carried.text(), begins, variable.text(), over, body, carried, variable, span
     )
 
 
@@ -520,4 +520,4 @@ def read_binding(part: Reader, context: tokens.Context) -> ast.NameBinding:
     tokens.take(part, left=True, right=True)
     term: ast.Term = read_whole_term(part, context)
     name = None if place.text() == DISCARD else place.text()
-    return ast.NameBinding(name, term, ast.Mark(place), part.span(start))
+    return ast.NameBinding(name, term, place, part.span(start))
