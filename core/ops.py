@@ -124,7 +124,7 @@ PRIMITIVES: dict[str, Primitive] = {
             formula="{:product} // {:power}", level="product", cost=8,
         ),
         Primitive(
-            "recip", 1, "float", "reciprocal", "quotient", function="recip", cost=2, power=-1.0,
+            "recip", 1, "float", "reciprocal", "quotient", numpy="reciprocal", function="recip", cost=2, power=-1.0,
             expansion=lambda p, x: p("div", 1, x),
             derivative=lambda p, g, z, x: (-(g * z * z),),
         ),

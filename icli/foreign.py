@@ -22,7 +22,16 @@ OPERATORS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "^",
     ast.Gt: ">>", ast.GtE: ">=", ast.Lt: "<<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
-UNARY = {"exp": "^", "log": "$", "ln": "$", "relu": ">", "neg": "-", "negative": "-"}
+UNARY = {
+    **{
+        name: op.symbol
+        for op in OPS.values()
+        if op.unary_left is op.unary_right is None and op.unary not in ("copy", "truth")
+        for name in (op.unary, PRIMITIVES[op.unary].numpy, PRIMITIVES[op.unary].function)
+        if name
+    },
+    "relu": ">",
+}
 REDUCTIONS = {
     **{op.numpy: op.symbol for op in REDUCING.values() if op.numpy},
     "amax": ">",
