@@ -286,6 +286,10 @@ OPS: dict[str, Op] = {
 ARGUMENTS = {">@": ">", "<@": "<"}
 """Operators that give the positions of what another reduces to, written before one input: ``>@ij~i`` is the argmax."""
 
+NAMED = {op.name: op.symbol for op in OPS.values()}
+"""The operators by name."""
+BETWEEN = {op.binary: op.symbol for op in OPS.values() if op.binary is not None}
+"""The operators between two inputs, by the primitives that they mean."""
 REDUCING = {op.binary: op for op in OPS.values() if op.binary and op.identity is not None}
 """The operators that reduce, by the primitives that combine two values."""
 COMMUTATIVE = frozenset(p.name for p in PRIMITIVES.values() if p.commutative)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ilang.core.ops import ARGUMENTS, OPS, PRIMITIVES, Op
+from ilang.core.ops import ARGUMENTS, NAMED, OPS, PRIMITIVES, Op
 
 Page = tuple[str, dict[str, object]]
 """A text, and the same as data."""
@@ -55,8 +55,7 @@ def word_page(word: str) -> Page | None:
     if key in NAMES:
         text = cheat_sheet(NAMES[key]) + f"\n\n{ARRAYS}\n"
         return text, {"word": SYSTEMS[NAMES[key]], "text": text}
-    by_name = {op.name: op.symbol for op in OPS.values()}
-    return _word(word) or (_sign(by_name[key]) if key in by_name else None)
+    return _word(word) or (_sign(NAMED[key]) if key in NAMED else None)
 
 
 ARRAYS = (

@@ -28,10 +28,9 @@ from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Sc
 from ilang.core.ir.schedule import Nest, schedule_text
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped
 from ilang.core.names import Names
-from ilang.core.ops import OPS, PRIMITIVES
+from ilang.core.ops import BETWEEN, OPS, PRIMITIVES
 from ilang.core.record import record, replace
 
-BINARY = {op.binary: op.symbol for op in OPS.values() if op.binary is not None}
 UNARY = {
     op.unary: op.symbol
     for op in OPS.values()
@@ -277,9 +276,9 @@ def _identifier(name: str) -> str:
 
 def _operator(scalar: Apply) -> tuple[str, tuple[Scalar, ...]]:
     """The operator that a scalar is of, and its operands."""
-    if len(scalar.arguments) == 2 and scalar.primitive in BINARY:
+    if len(scalar.arguments) == 2 and scalar.primitive in BETWEEN:
         is_unary = scalar.primitive in ("max", "min") and isinstance(scalar.arguments[0], Constant)
-        return BINARY[scalar.primitive], scalar.arguments[is_unary:]
+        return BETWEEN[scalar.primitive], scalar.arguments[is_unary:]
     if len(scalar.arguments) == 1 and scalar.primitive in UNARY:
         return UNARY[scalar.primitive], scalar.arguments
     power = PRIMITIVES[scalar.primitive].power
@@ -325,7 +324,7 @@ def _untyped(scalar: Scalar) -> Scalar:
         case Constant():
             return replace(scalar, dtype=None)
         case Apply():
-            is_written = scalar.primitive in BINARY
+            is_written = scalar.primitive in BETWEEN
             arguments = scalar.arguments if is_written else _operator(scalar)[1]
             is_power = len(scalar.arguments) < len(arguments)
             primitive = "pow" if is_power else scalar.primitive

@@ -18,7 +18,7 @@ from ilang.core.explain.story import StoryRow
 from ilang.core.ir import einx
 from ilang.core.ir.graph import Einx, Graph
 from ilang.core.ir.shaped import Shaped
-from ilang.core.ops import OPS
+from ilang.core.ops import BETWEEN, OPS
 from ilang.core.passes.einx.fusing import FusedOperation
 from ilang.core.passes.einx.orders import order_of_pieces
 from ilang.core.passes.einx_to_graph import operations
@@ -196,14 +196,13 @@ def _index_expression(form: einx.Form, solved: FusedOperation) -> str | None:
     if len(letters) > len(LETTERS):
         return None
     *given, output = patterns
-    symbols = {row.binary: symbol for symbol, row in OPS.items() if row.binary is not None}
     kept = set(output) <= set("".join(given))
     if op.kind == "id" and len(given) == 1 and set(output) == set(given[0]):
         return f"{given[0]}~{output}"
     if op.kind == "reduce" and op.means in OPS and kept and len(output) < len(given[0]):
         return f"{op.means}{given[0]}~{output}"
-    if op.kind == "elementwise" and len(given) == 2 and op.means in symbols and kept:
-        return f"{given[0]}{symbols[op.means]}{given[1]}~{output}"
+    if op.kind == "elementwise" and len(given) == 2 and op.means in BETWEEN and kept:
+        return f"{given[0]}{BETWEEN[op.means]}{given[1]}~{output}"
     if op.kind == "dot" and len(given) == 2 and kept:
         both = "".join(dict.fromkeys(given[0].strip(".") + given[1].strip(".")))
         return (

@@ -22,14 +22,13 @@ from ilang.core.ir import syntax
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, operations, pointwise
 from ilang.core.limits import check_expressions
 from ilang.core.notation.symbols import Symbols
-from ilang.core.ops import OPS, PRIMITIVES, Level
+from ilang.core.ops import NAMED, OPS, PRIMITIVES, Level
 from ilang.core.record import replace
 from ilang.core.source import Source, Span
 from ilang.core.suggestion import did_you_mean
 
 ACCUMULATORS = {op.mode: op.symbol for op in OPS.values() if op.mode}
 """Operators that fold, by the names that modes have for them."""
-SYMBOLS = {op.name: op.symbol for op in OPS.values()}
 INFIX = {
     row.sign: row for row in PRIMITIVES.values() if row.level in ("sum", "product") and row.sign
 }
@@ -112,7 +111,7 @@ def accumulator(name: object, span: Span | None = None) -> str:
         return symbol
     reason = (
         " is not associative, or has no neutral element"
-        if isinstance(name, str) and name in SYMBOLS
+        if isinstance(name, str) and name in NAMED
         else " is no accumulator"
     )
     known = ", ".join(ACCUMULATORS)
@@ -121,10 +120,10 @@ def accumulator(name: object, span: Span | None = None) -> str:
 
 def _applied(name: str, operands: Sequence[Scalar], span: Span) -> Scalar:
     """A function of operands. Raises NotationError E0181 (there is none of this name), E0183 (not of so many)."""
-    op = OPS.get(SYMBOLS.get(name, ""))
+    op = OPS.get(NAMED.get(name, ""))
     primitive = PRIMITIVES.get(name)
     if op is None and primitive is None:
-        known = [*SYMBOLS, *PRIMITIVES]
+        known = [*NAMED, *PRIMITIVES]
         help_line = did_you_mean(
             name, known, f"functions are {', '.join(dict.fromkeys(known))}", "`{}`"
         )

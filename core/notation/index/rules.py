@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir.syntax import Axis, Expression, Index, Linear, Lookup, Operand, Position
-from ilang.core.ops import ARGUMENTS, OPS
+from ilang.core.ops import ARGUMENTS, OPS, REDUCING
 from ilang.core.source import Span
 
 
@@ -196,7 +196,7 @@ def _writes_no_axis(looked: frozenset[str], written: set[str], span: Span) -> Me
 def _cannot_scatter(e: Expression) -> MeaningError:
     """The error of an operator that does not reduce where several values meet in one element."""
     message = f"elements that are looked up in the output may meet, and `{e.op}` cannot reduce"
-    able = " ".join(symbol for symbol, op in OPS.items() if op.identity is not None)
+    able = " ".join(op.symbol for op in REDUCING.values())
     return MeaningError("E0203", message, e.span, f"the operators that reduce are {able}")
 
 
@@ -235,7 +235,7 @@ def _cannot_reduce(e: Expression, dropped: tuple[Axis, ...]) -> MeaningError:
     """A reduction by an operator that has no neutral element."""
     letters = _distinct(dropped)
     message = f"{_axes(letters)} missing from the output, and `{e.op}` cannot reduce"
-    able = " ".join(symbol for symbol, op in OPS.items() if op.identity is not None)
+    able = " ".join(op.symbol for op in REDUCING.values())
     help_line = f"the operators that reduce are {able}"
     looked = e.looked_up()
     if e.op is not None and not looked & set(e.output.letters()):
