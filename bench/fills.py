@@ -21,9 +21,9 @@ from time import perf_counter
 import numpy as np
 
 from bench.workloads import PROGRAMS, QUICK, Array, arrays_of
-from ilang.codegen.runtime.arguments import SUPPORTED, outputs_of
-from ilang.codegen.runtime.load import Compiled, interface_of
-from ilang.codegen.runtime.memory import NO_SPACE, argument
+from ilang.codegen.call.arguments import SUPPORTED, outputs_of
+from ilang.codegen.call.load import Compiled, interface_of
+from ilang.codegen.call.memory import NO_SPACE, argument
 from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.ir.graph import Graph

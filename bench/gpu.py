@@ -166,8 +166,8 @@ def _place(options: argparse.Namespace, folder: Path) -> Place:
     if options.emulate:
         nvcc = f"{sys.executable} -m ilang.codegen.emulator.nvcc"
         return Place("cuda-emulated", nvcc, "native", folder, options.only, ends)
-    from ilang.codegen.runtime.compilers import find_compiler
-    from ilang.codegen.runtime.gpu import CUDA, capability
+    from ilang.codegen.compile.compilers import find_compiler
+    from ilang.codegen.device.gpu import CUDA, capability
 
     nvcc = " ".join(find_compiler(CUDA).command)
     return Place("cuda", nvcc, f"sm_{capability()}", folder, options.only, ends)

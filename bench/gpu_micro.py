@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ilang.codegen.device import gpu
 from ilang.codegen.emulator import program as emulator
-from ilang.codegen.runtime import gpu
 
 TEXT = Path(__file__).with_name("micro.cu")
 THREADS = 256

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from bench.workloads import BYTES, Workload
-from ilang.codegen.runtime.compilers import find_compiler
-from ilang.codegen.runtime.toolchain import OPENMP
+from ilang.codegen.compile.compilers import find_compiler
+from ilang.codegen.compile.toolchain import OPENMP
 
 SOURCE = Path(__file__).with_name("limits.c")
 FLAGS = (

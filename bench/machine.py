@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ilang.codegen.runtime.compilers import find_compiler
-from ilang.codegen.runtime.toolchain import library_recipe
+from ilang.codegen.compile.compilers import find_compiler
+from ilang.codegen.compile.toolchain import library_recipe
 
 VECTORS = ("avx512f", "avx2", "fma", "avx", "sse4_2", "asimd", "sve")
 """Features that decide how wide vectors are, as Linux lists them."""

@@ -23,8 +23,8 @@ from bench.drawn import contraction
 from bench.measure import QUICK_EFFORT, Effort, rounds
 from bench.suites import Task
 from ilang import i
-from ilang.codegen.runtime.arguments import outputs_of
-from ilang.codegen.runtime.load import Compiled, interface_of
+from ilang.codegen.call.arguments import outputs_of
+from ilang.codegen.call.load import Compiled, interface_of
 from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.calculus.affine import variables_of

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from bench.measure import OURS, QUIET, Effort, rounds
 from bench.references import TOLERANCE, mistake
 from bench.report import marked, threads_of
-from ilang.codegen.runtime import toolchain
+from ilang.codegen.compile import toolchain
 from ilang.core.record import record
 
 Array = npt.NDArray[Any]

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ilang.codegen.runtime.npy import Array, check_memory, load_npy, load_npz, map_npy
-from ilang.codegen.runtime.outputs import InputFile
+from ilang.codegen.system.npy import Array, check_memory, load_npy, load_npz, map_npy
+from ilang.codegen.system.outputs import InputFile
 from ilang.core.diagnostic import CommandError, DataError
 from ilang.core.dtype import FLOATS
 from ilang.icli.exchange import NUMPY, array_of_input, literal_array, read_text
@@ -88,7 +88,7 @@ def in_order(names: Sequence[str], operands: Sequence[str]) -> list[str]:
 
     Raises: CommandError E0807, E0829. DataError E0701, E0747.
     """
-    from ilang.codegen.runtime.arguments import placed
+    from ilang.codegen.call.arguments import placed
 
     given = [text for text in operands if not is_named(text)]
     named: dict[str, str] = {}

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING
 
-from ilang.codegen.runtime.given_shapes import batch_remark, rows_of_extents, text_of_rows
+from ilang.codegen.session.given_shapes import batch_remark, rows_of_extents, text_of_rows
 from ilang.core.diagnostic import Note, counted
 from ilang.core.ir.syntax import Module
 from ilang.core.machine import CPU
@@ -33,9 +33,9 @@ from ilang.icli.definitions import (
 from ilang.icli.lines import CALLS, split_words
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.function import Function
-    from ilang.codegen.runtime.npy import Array
-    from ilang.codegen.runtime.session import Session
+    from ilang.codegen.session.function import Function
+    from ilang.codegen.session.session import Session
+    from ilang.codegen.system.npy import Array
     from ilang.core.build.program import Given
 
 DEFINED = re.compile(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from ilang.codegen.runtime.checkpoint import write
+from ilang.codegen.session.checkpoint import write
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.checkpoint import Checkpoint
+    from ilang.codegen.session.checkpoint import Checkpoint
 
 
 class CheckpointWriter:

@@ -196,7 +196,7 @@ def _timed(session: ReplSession, text: str) -> tuple[Callable[[], object], Expla
 
 def _plot(session: ReplSession, rest: str) -> Reply:
     """A picture of an array, or of the last result; into a file where one is named."""
-    from ilang.codegen.runtime.outputs import write_output
+    from ilang.codegen.system.outputs import write_output
     from ilang.icli.plot import PICTURE, plot_svg, plot_text
 
     name, place, *more = [*split_words(rest or LAST), ""]
@@ -269,7 +269,7 @@ def _save_arrays(session: ReplSession, place: str, names: list[str]) -> Reply:
 
 
 def _save_definitions(session: ReplSession, rest: str) -> Reply:
-    from ilang.codegen.runtime.outputs import FileKind, write_output
+    from ilang.codegen.system.outputs import FileKind, write_output
     from ilang.core.notation.files.layout import format_module
     from ilang.core.source import Source
 
@@ -287,7 +287,7 @@ def _save_definitions(session: ReplSession, rest: str) -> Reply:
 
 def _has(session: ReplSession, path: str) -> bool:
     """Whether a file has definitions of names that a session has, and nothing else: no comment between them."""
-    from ilang.codegen.runtime.files import read_module
+    from ilang.codegen.system.files import read_module
     from ilang.core.notation.files.layout import format_module
     from ilang.core.source import Source
     from ilang.icli.calls import texts_of
@@ -303,7 +303,7 @@ def _has(session: ReplSession, path: str) -> bool:
 
 
 def _load(session: ReplSession, rest: str) -> Reply:
-    from ilang.codegen.runtime.files import read_module
+    from ilang.codegen.system.files import read_module
     from ilang.icli.calls import texts_of
 
     if not rest:

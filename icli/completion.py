@@ -125,7 +125,7 @@ def _codes(typed: str) -> list[CompletionItem]:
 
 def _definitions(path: str) -> list[str]:
     """The definitions of a file; none if it cannot be read."""
-    from ilang.codegen.runtime.files import read_module
+    from ilang.codegen.system.files import read_module
     from ilang.core.diagnostic import Error
     from ilang.icli.programs import is_file
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from ilang.codegen.runtime.outputs import FileKind, begins_with
+from ilang.codegen.system.outputs import FileKind, begins_with
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 """A column of 0 to 8 eighths."""

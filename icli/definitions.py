@@ -13,10 +13,10 @@ from ilang.icli.configuration import configuration
 from ilang.icli.programs import several
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.function import Config, Function
-    from ilang.codegen.runtime.npy import Array
-    from ilang.codegen.runtime.outputs import InputFile
-    from ilang.codegen.runtime.session import Session
+    from ilang.codegen.session.function import Config, Function
+    from ilang.codegen.session.session import Session
+    from ilang.codegen.system.npy import Array
+    from ilang.codegen.system.outputs import InputFile
     from ilang.core.build.program import Given
     from ilang.core.build.tensor import Rows
     from ilang.core.ir.functions import Head
@@ -52,8 +52,8 @@ def one_function(functions: Sequence[Function]) -> Function:
 
 def all_functions(module: Module, names: Sequence[str]) -> list[Function]:
     """Definitions by name."""
-    from ilang.codegen.runtime.function import Function
-    from ilang.codegen.runtime.model import Model
+    from ilang.codegen.session.function import Function
+    from ilang.codegen.session.model import Model
 
     model = Model(module)
     return [Function(model, each) for each in names]
@@ -92,8 +92,8 @@ def used_in(module: Module) -> set[str]:
 
 def files_read(program: Tree | Module) -> list[InputFile]:
     """The files that a program is read from and reads: its own, and those of ``file("w.npy")``."""
-    from ilang.codegen.runtime.model import beside
-    from ilang.codegen.runtime.outputs import InputFile
+    from ilang.codegen.session.model import beside
+    from ilang.codegen.system.outputs import InputFile
     from ilang.core.ir.functions import Declared, Text, nodes_within
 
     if not isinstance(program, Module):
@@ -135,7 +135,7 @@ def rows_given(name: str, shape: str, words: bool = False) -> Rows:
     Raises:
         CommandError: E0810 (no shape).
     """
-    from ilang.codegen.runtime.model import rows_of
+    from ilang.codegen.session.model import rows_of
 
     try:
         return rows_of(name, sizes_apart(shape), words)

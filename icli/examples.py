@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ilang.codegen.runtime.npy import Array
+from ilang.codegen.system.npy import Array
 from ilang.core.diagnostic import DataError, Error, Label, counted
 from ilang.core.record import record
 from ilang.core.source import Source, Span

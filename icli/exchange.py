@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ilang.codegen.runtime.files import open_regular, unreadable
-from ilang.codegen.runtime.npy import Array, check_memory, read_npy
-from ilang.codegen.runtime.outputs import FileKind
+from ilang.codegen.system.files import open_regular, unreadable
+from ilang.codegen.system.npy import Array, check_memory, read_npy
+from ilang.codegen.system.outputs import FileKind
 from ilang.core.diagnostic import CommandError, DataError
 from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.source import Source, Span

@@ -1,4 +1,4 @@
-"""Standard input read; ``codegen/runtime/files.py`` reads and writes files."""
+"""Standard input read; ``codegen/system/files.py`` reads and writes files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ilang.core.diagnostic import DataError
 
 def read_standard_input() -> bytes:
     """Everything on standard input."""
-    from ilang.codegen.runtime.files import LARGEST_PROGRAM, not_too_long, unreadable
+    from ilang.codegen.system.files import LARGEST_PROGRAM, not_too_long, unreadable
 
     if sys.stdin is None:
         raise DataError(

@@ -89,7 +89,7 @@ class NotebookCells:
 
     def show(self, page: Explanation) -> None:
         """Show a page as the notebook shows it."""
-        from ilang.codegen.runtime.notebook_pages import notebook_page
+        from ilang.codegen.components.notebook_pages import notebook_page
 
         display = self.shell.user_ns.get("display", print)
         display(notebook_page(page))
@@ -106,7 +106,7 @@ class NotebookCells:
 
     def _give_names(self, before: dict[str, Any]) -> None:
         """Bind what a cell has bound in the notebook."""
-        from ilang.codegen.runtime.library import library
+        from ilang.codegen.components.library import library
 
         names, session = self.shell.user_ns, self.session
         for name, array in session.arrays.items():

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from ilang.codegen.runtime.npy import Array
-from ilang.codegen.runtime.outputs import FileKind, begins_with
+from ilang.codegen.system.npy import Array
+from ilang.codegen.system.outputs import FileKind, begins_with
 from ilang.core.diagnostic import DataError
 from ilang.icli.curve import SVG, curve_svg, curve_text
 from ilang.icli.shapes import shape_text

@@ -16,7 +16,7 @@ from ilang.core.ir.syntax import Definition, Module, Name, Tree
 from ilang.core.record import record
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.component import Component
+    from ilang.codegen.components.component import Component
     from ilang.core.passes.syntax_to_graph import Definitions
 
 DEFINES = r"\s*(op|cd|use)[ \t]+[A-Za-z_]|\s*[A-Za-z_][A-Za-z0-9_]*\s*(\([^()~]*\)\s*)?=(?![=>])"
@@ -36,9 +36,9 @@ class Subject:
 
     def component(self) -> Component:
         """The component that runs the program."""
-        from ilang.codegen.runtime.component import Component
-        from ilang.codegen.runtime.library import library
-        from ilang.codegen.runtime.program import WrittenProgram
+        from ilang.codegen.components.component import Component
+        from ilang.codegen.components.library import library
+        from ilang.codegen.components.program import WrittenProgram
         from ilang.core.notation.components.arity import wires_of, wires_of_all
 
         if self.module is not None and isinstance(self.tree, Name):
@@ -76,7 +76,7 @@ def open_program(argument: str) -> Tree | Module:
 
         return _from_input(read_standard_input())
     if is_file(argument):
-        from ilang.codegen.runtime.files import read_module
+        from ilang.codegen.system.files import read_module
 
         return read_module(argument)
     from ilang.core.pipeline import text_program

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from ilang.codegen.runtime.mpi import FAILURE, MARK, launch, world
-from ilang.codegen.runtime.step import Processes
+from ilang.codegen.session.mpi import FAILURE, MARK, launch, world
+from ilang.codegen.session.step import Processes
 from ilang.core.diagnostic import plain
 from ilang.icli.failure import as_error
 from ilang.icli.screen import Screen

@@ -9,9 +9,9 @@ from typing import IO
 
 import numpy as np
 
-from ilang.codegen.runtime.checkpoint import RESULTS
-from ilang.codegen.runtime.npy import Array
-from ilang.codegen.runtime.outputs import ARRAY, FileKind, begins_with, write_output
+from ilang.codegen.session.checkpoint import RESULTS
+from ilang.codegen.system.npy import Array
+from ilang.codegen.system.outputs import ARRAY, FileKind, begins_with, write_output
 from ilang.core.diagnostic import CommandError
 from ilang.icli.command import Request, whole_number
 from ilang.icli.exchange import CSV, csv_text, json_text

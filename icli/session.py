@@ -59,7 +59,7 @@ from ilang.icli.replies import Reply, Seen, Shapes
 from ilang.icli.shapes import parse_shape
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.npy import Array
+    from ilang.codegen.system.npy import Array
     from ilang.core.explain.explanation import Explanation
     from ilang.icli.waiting import WaitingDefinition
 

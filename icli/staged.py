@@ -14,7 +14,7 @@ from ilang.icli.command import Request
 from ilang.icli.programs import all_shapes, open_program, subjects
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.function import Function
+    from ilang.codegen.session.function import Function
     from ilang.core.build.program import Given
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.shaped import Shaped

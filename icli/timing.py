@@ -16,7 +16,7 @@ import numpy as np
 from ilang.core.dtype import BYTES
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.component import Component
+    from ilang.codegen.components.component import Component
     from ilang.core.explain.explanation import Cost
 
 SECONDS = 0.3

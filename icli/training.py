@@ -12,14 +12,14 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ilang.codegen.runtime.outputs import FileKind, begins_with
+from ilang.codegen.system.outputs import FileKind, begins_with
 from ilang.core.diagnostic import DataError
 from ilang.core.record import entity, record
 from ilang.icli.checkpoints import CheckpointWriter
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.batches import Batches
-    from ilang.codegen.runtime.session import Session
+    from ilang.codegen.session.batches import Batches
+    from ilang.codegen.session.session import Session
 
 
 LOG = FileKind("a log of `i train`", begins_with(b'{"step": ', b'{"epoch": '), True)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from ilang.codegen.runtime.component import Component
-    from ilang.codegen.runtime.elementwise import ElementwiseKernel
-    from ilang.codegen.runtime.library import Library
+    from ilang.codegen.components.component import Component
+    from ilang.codegen.components.elementwise import ElementwiseKernel
+    from ilang.codegen.components.library import Library
     from ilang.core.diagnostic import (
         CommandError,
         DataError,
@@ -81,8 +81,8 @@ def i(text: str) -> Component:
     Raises:
         Error: NotationError, MeaningError, ModuleError: the text is wrong, and where.
     """
-    from ilang.codegen.runtime.component import from_text
-    from ilang.codegen.runtime.tracebacks import hide
+    from ilang.codegen.call.tracebacks import hide
+    from ilang.codegen.components.component import from_text
 
     try:
         return from_text(text)
@@ -97,9 +97,9 @@ def load(path: str | os.PathLike[str]) -> Library:
     Raises:
         Error: DataError (the file cannot be read), ModuleError, NotationError (it is wrong, and where).
     """
-    from ilang.codegen.runtime.files import path_text, read_module
-    from ilang.codegen.runtime.library import library
-    from ilang.codegen.runtime.tracebacks import hide
+    from ilang.codegen.call.tracebacks import hide
+    from ilang.codegen.components.library import library
+    from ilang.codegen.system.files import path_text, read_module
 
     try:
         return library(read_module(path_text(path)))
@@ -150,15 +150,15 @@ def einsum(  # noqa: PLR0913 - NumPy's keywords, and ours
         if arrays or not isinstance(spec, str):
             global _contract  # noqa: PLW0603 - an import in each call takes longer than the call
             if _contract is None:
-                from ilang.codegen.runtime.contract import contract as _contract
+                from ilang.codegen.components.contract import contract as _contract
 
             asked = optimize, dtype, order, casting
             return _contract((spec, *arrays), asked, out, target, threads)
-        from ilang.codegen.runtime.specifications import from_spec
+        from ilang.codegen.components.specifications import from_spec
 
         return from_spec(spec)
     except Exception as error:
-        from ilang.codegen.runtime.tracebacks import hide
+        from ilang.codegen.call.tracebacks import hide
 
         hide(error)
         raise
@@ -187,8 +187,8 @@ def elementwise(
     Raises:
         Error: NotationError E0180 to E0183, DataError E0716.
     """
-    from ilang.codegen.runtime.elementwise import kernel
-    from ilang.codegen.runtime.tracebacks import hide
+    from ilang.codegen.call.tracebacks import hide
+    from ilang.codegen.components.elementwise import kernel
 
     try:
         return kernel(order, outputs, inputs)
@@ -209,7 +209,7 @@ def __getattr__(name: str) -> Any:
 
         value = importlib.import_module("ilang.icli.notebook").load
     elif name == "Component":
-        from ilang.codegen.runtime.component import Component as value  # noqa: N813
+        from ilang.codegen.components.component import Component as value  # noqa: N813
     elif name.endswith(("Error", "Warning")) and name in __all__:
         from ilang.core import diagnostic
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from ilang import einx
-from ilang.codegen.runtime import einx as engine
+from ilang.codegen.components import einx as engine
 from ilang.core.diagnostic import DataError, DataTypeError, NotationError, ShapeError
 from ilang.core.notation.einx.einops import packed_axes, read_pattern, read_shape
 from ilang.core.source import Source, whole

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ilang.codegen.runtime import einx as engine
-from ilang.codegen.runtime.tracebacks import ends_at_caller, hide
+from ilang.codegen.call.tracebacks import ends_at_caller, hide
+from ilang.codegen.components import einx as engine
 from ilang.core.einx_ops import EINX_OPS
 from ilang.core.suggestion import nearest
 

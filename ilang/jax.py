@@ -17,11 +17,11 @@ from weakref import WeakKeyDictionary
 import jax
 import numpy as np
 
-from ilang.codegen.runtime.arguments import SUPPORTED, Output, check_is, unsupported
-from ilang.codegen.runtime.component import Component
-from ilang.codegen.runtime.function import Function
-from ilang.codegen.runtime.jax_arrays import call_pure
-from ilang.codegen.runtime.result_types import results_for
+from ilang.codegen.call.arguments import SUPPORTED, Output, check_is, unsupported
+from ilang.codegen.components.component import Component
+from ilang.codegen.frameworks.jax_arrays import call_pure
+from ilang.codegen.frameworks.result_types import results_for
+from ilang.codegen.session.function import Function
 
 __all__ = ["function"]
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ilang.codegen.runtime.pieces import PIECES, called
-from ilang.codegen.runtime.tracebacks import ends_at_caller, hide
+from ilang.codegen.call.tracebacks import ends_at_caller, hide
+from ilang.codegen.components.pieces import PIECES, called
 
 TYPE_CHECKING = False  # see ilang/__init__.py
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 import shlex
 import sys
 
-from ilang.codegen.runtime.compilers import find_compiler
-from ilang.codegen.runtime.gpu import CUDA, WHEELS
+from ilang.codegen.compile.compilers import find_compiler
+from ilang.codegen.device.gpu import CUDA, WHEELS
 from ilang.core.diagnostic import ToolError
 from ilang.core.record import replace
 

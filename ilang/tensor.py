@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from ilang.codegen.runtime.arguments import check_is, read_array, shown
-from ilang.codegen.runtime.contract import miscounted
-from ilang.codegen.runtime.routine import Routine
-from ilang.codegen.runtime.tensor import (
+from ilang.codegen.call.arguments import check_is, read_array, shown
+from ilang.codegen.components.contract import miscounted
+from ilang.codegen.components.routine import Routine
+from ilang.codegen.components.tensor import (
     Program,
     Tensor,
     matmul,

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ilang.codegen.runtime.arguments import SUPPORTED, check_is
-from ilang.codegen.runtime.component import Component
-from ilang.codegen.runtime.function import Function
-from ilang.codegen.runtime.pure_call import PureCall
-from ilang.codegen.runtime.result_types import results_for
-from ilang.codegen.runtime.torch_tensors import DTYPES, NUMPY, as_float, call_pure, run
+from ilang.codegen.call.arguments import SUPPORTED, check_is
+from ilang.codegen.components.component import Component
+from ilang.codegen.frameworks.result_types import results_for
+from ilang.codegen.frameworks.torch_tensors import DTYPES, NUMPY, as_float, call_pure, run
+from ilang.codegen.session.function import Function
+from ilang.codegen.session.pure_call import PureCall
 
 __all__ = ["Network", "function"]
 

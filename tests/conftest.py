@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 
-from ilang.codegen.runtime import toolchain
+from ilang.codegen.compile import toolchain
 from tests import shares
 from tests.property import native
 
@@ -72,7 +72,7 @@ def compiled_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr(toolchain, "FAST", (*QUICK, *toolchain.FAST[1:]))
     monkeypatch.setattr(toolchain, "SANITIZED", (*QUICK, *toolchain.SANITIZED[1:]))
-    monkeypatch.setattr("ilang.codegen.runtime.load._loaded", {})
+    monkeypatch.setattr("ilang.codegen.call.load._loaded", {})
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -20,7 +20,7 @@ from bench.gpu_rows import ATTENTION, IN_BF16, IN_TF32, GpuRow
 from bench.gpu_times import MOST_SECONDS, SAMPLES, Contestant, Prepare
 from bench.peers.on_torch import FUNCTIONS
 from bench.workloads import SEED, Array, Workload, arrays_of, scale_of
-from ilang.codegen.runtime.offload import device_of
+from ilang.codegen.device.offload import device_of
 
 functional: Any = torch.nn.functional
 

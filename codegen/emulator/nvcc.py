@@ -15,11 +15,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ilang.codegen.compile.compiler_process import failure, run_compiler
+from ilang.codegen.compile.compilers import find_compiler
 from ilang.codegen.emulator import recipes
 from ilang.codegen.emulator.translate import translate
-from ilang.codegen.runtime.compiler_process import failure, run_compiler
-from ilang.codegen.runtime.compilers import find_compiler
-from ilang.codegen.runtime.folders import temporary_folder, temporary_parent
+from ilang.codegen.system.folders import temporary_folder, temporary_parent
 from ilang.core.diagnostic import Error, ToolError
 from ilang.core.record import record
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from ilang.codegen.compile import cache
+from ilang.codegen.device.device import Device, LibraryRuntime
+from ilang.codegen.device.executable import DeviceSource, LibraryProgram
+from ilang.codegen.device.native import Native
 from ilang.codegen.emulator.recipes import identity, program_recipe
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.emulator.translate import translate
-from ilang.codegen.runtime import cache
-from ilang.codegen.runtime.device import Device, LibraryRuntime
-from ilang.codegen.runtime.executable import DeviceSource, LibraryProgram
-from ilang.codegen.runtime.native import Native
 from ilang.codegen.targets import cuda
 
 

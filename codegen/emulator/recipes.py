@@ -10,9 +10,9 @@ import functools
 from collections.abc import Iterator
 from pathlib import Path
 
-from ilang.codegen.runtime import cache
-from ilang.codegen.runtime.compilers import Language
-from ilang.codegen.runtime.toolchain import Recipe
+from ilang.codegen.compile import cache
+from ilang.codegen.compile.compilers import Language
+from ilang.codegen.compile.toolchain import Recipe
 
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"

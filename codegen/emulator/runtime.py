@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ilang.codegen.compile import cache
+from ilang.codegen.device.native import Native
 from ilang.codegen.emulator.findings import Finding, Traffic, read_findings, read_traffic
 from ilang.codegen.emulator.recipes import heading, runtime_object, runtime_recipe
-from ilang.codegen.runtime import cache
-from ilang.codegen.runtime.native import Native
 from ilang.core.diagnostic import InternalError
 
 DEFAULTS = {

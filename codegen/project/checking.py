@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ilang.codegen.runtime.arguments import check_is
+from ilang.codegen.call.arguments import check_is
 from ilang.core.diagnostic import DataError, ToolError
 from ilang.core.explain.page import signature
 from ilang.core.ir.shaped import Assignment, Shaped

@@ -13,11 +13,11 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ilang.codegen.call.arguments import NUMPY_TYPES
+from ilang.codegen.compile.toolchain import build_test
 from ilang.codegen.project.extents import ExportedFunction, extents_of
 from ilang.codegen.project.render import render
-from ilang.codegen.runtime.arguments import NUMPY_TYPES
-from ilang.codegen.runtime.folders import temporary_folder, temporary_parent
-from ilang.codegen.runtime.toolchain import build_test
+from ilang.codegen.system.folders import temporary_folder, temporary_parent
 from ilang.core.diagnostic import DataError, InternalError, ToolError
 from ilang.core.ir.shaped import Shaped
 from ilang.core.pipeline import lower

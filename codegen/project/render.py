@@ -27,7 +27,7 @@ from ilang.codegen.project.readme import readme
 from ilang.codegen.project.seal import is_edited, sealed
 from ilang.codegen.project.selftest import TEST_PARTS, own_names, selftest
 from ilang.codegen.project.steps import TestedSession
-from ilang.codegen.runtime.folders import ending_in_order
+from ilang.codegen.system.folders import ending_in_order
 from ilang.codegen.targets.c import emit_source
 from ilang.codegen.targets.c_entry import STATUS_WORDS
 from ilang.codegen.targets.c_header import beginning_of, emit_header

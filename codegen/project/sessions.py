@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ilang.codegen.call.arguments import NUMPY_TYPES
 from ilang.codegen.project.exported_names import exported_name, renamed, renamed_words
 from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.structs import Guest, groups
-from ilang.codegen.runtime.arguments import NUMPY_TYPES
-from ilang.codegen.runtime.function import Function
-from ilang.codegen.runtime.initial import initial_uniform, stored_values
-from ilang.codegen.runtime.model import DEFAULTS, Model, Options, rows_of
-from ilang.codegen.runtime.philox import hashed
-from ilang.codegen.runtime.solved import SolvedDefinition
+from ilang.codegen.session.function import Function
+from ilang.codegen.session.initial import initial_uniform, stored_values
+from ilang.codegen.session.model import DEFAULTS, Model, Options, rows_of
+from ilang.codegen.session.philox import hashed
+from ilang.codegen.session.solved import SolvedDefinition
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.session import (
     DEVICE_PARTS,
@@ -41,7 +41,7 @@ from ilang.core.record import record, replace
 from ilang.core.transform.stages import ArrayNames, RunStage, fixed_dims, run_of
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.arguments import Array
+    from ilang.codegen.call.arguments import Array
 
 ROLES = {
     "parameter": "parameter",

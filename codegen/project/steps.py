@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from ilang.codegen.call.arguments import NUMPY_TYPES
 from ilang.codegen.project.cases import (
     MOST_NOISE,
     Array,
@@ -24,8 +25,7 @@ from ilang.codegen.project.cases import (
     starts_of,
 )
 from ilang.codegen.project.extents import LARGEST_DOMAIN, ExportedFunction, extents_of
-from ilang.codegen.runtime.arguments import NUMPY_TYPES
-from ilang.codegen.runtime.philox import uniform
+from ilang.codegen.session.philox import uniform
 from ilang.codegen.targets.session import EmittedSession, KeptTensor, Uniform
 from ilang.core.diagnostic import DataError
 from ilang.core.ir.shaped import Assignment

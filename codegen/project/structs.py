@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ilang.codegen.runtime.sharing import matched
-from ilang.codegen.runtime.solved import SolvedDefinition
+from ilang.codegen.session.sharing import matched
+from ilang.codegen.session.solved import SolvedDefinition
 from ilang.core.diagnostic import DataError
 
 Guest = tuple[SolvedDefinition, Mapping[str, str]]

@@ -20,13 +20,13 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ilang.codegen.compile.compiler_process import first_lines, run_compiler
+from ilang.codegen.compile.compilers import C, find_compiler
 from ilang.codegen.project import wheel_calls
 from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.render import file_stem, write_functions
 from ilang.codegen.project.steps import TestedSession
 from ilang.codegen.project.wheel_module import module_text, python_names
-from ilang.codegen.runtime.compiler_process import first_lines, run_compiler
-from ilang.codegen.runtime.compilers import C, find_compiler
 from ilang.core.diagnostic import CommandError, ToolError
 
 NUMPY = "numpy>=1.26"

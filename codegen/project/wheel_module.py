@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from ilang.codegen.call.arguments import NUMPY_TYPES
 from ilang.codegen.project.comments import formulas_of
 from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.steps import TestedSession
-from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.targets.session import TITLES, EmittedSession, Struct
 from ilang.core.calculus.extent import ATOM, PLAIN, PRODUCT, SUM, Operator
 from ilang.core.ir.shaped import Shaped

@@ -37,7 +37,7 @@ def run(request: Request, screen: Screen) -> int:
     if request.has("--wheel") and request.one("--target") == "cuda":
         message = "--wheel is for functions in C, and --target is cuda"
         raise CommandError("E0830", message, help="leave one of them out")
-    from ilang.codegen.runtime.files import read_module
+    from ilang.codegen.system.files import read_module
 
     module = read_module(path)
     heads = heads_of(module)
@@ -144,7 +144,7 @@ def _with_sessions(
     from ilang.codegen.project.render import exported_component
     from ilang.codegen.project.sessions import exported, solved
     from ilang.codegen.project.steps import TestedSession
-    from ilang.codegen.runtime.model import Model
+    from ilang.codegen.session.model import Model
 
     target = request.one("--target") or "c"
     prefix = prefix_of(request.one("--prefix"), Path(module.source.name).stem)

@@ -33,7 +33,7 @@ from ilang.icli.shapes import named_shapes, parse_shape
 if TYPE_CHECKING:
     from ilang.codegen.project.checking import ScheduleCheck
     from ilang.codegen.project.emulation import CudaCheck
-    from ilang.codegen.runtime.function import Function
+    from ilang.codegen.session.function import Function
     from ilang.core.build.program import Given
     from ilang.core.passes.syntax_to_graph import Definitions
 

@@ -151,7 +151,7 @@ def _unscheduled(shaped: Shaped) -> Shaped:
 
 
 def _code(shaped: Shaped, target: str) -> str:
-    from ilang.codegen.runtime.target import source_of
+    from ilang.codegen.call.target import source_of
 
     return source_of(shaped, target)
 

@@ -12,7 +12,7 @@ FAILED = 3
 
 def run(request: Request, screen: Screen) -> int:
     """Print a line for each thing that was looked at, and below it what to do."""
-    from ilang.codegen.runtime.surroundings import NEEDED, findings
+    from ilang.codegen.compile.surroundings import NEEDED, findings
 
     is_text = not request.has("--json")
     checked = [("i", "ok", __version__, "")]

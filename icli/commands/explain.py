@@ -27,7 +27,7 @@ from ilang.icli.screen import Screen
 from ilang.icli.signs import Page, sign_page, word_page
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.function import Function
+    from ilang.codegen.session.function import Function
     from ilang.core.explain.explanation import Explanation
 
 Shapes = Sequence[tuple[int, ...]] | None
@@ -202,7 +202,7 @@ def _page(
 
 def _asked(page: Explanation, graph: Graph, shapes: Shapes) -> Explanation:
     """A page of a program for a GPU with the registers that nvcc takes, where it is."""
-    from ilang.codegen.runtime.registers import registers_of
+    from ilang.codegen.device.registers import registers_of
     from ilang.core.explain.occupancy import occupancy_rows
     from ilang.core.pipeline import infer, lower
     from ilang.core.record import replace

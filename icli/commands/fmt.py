@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from ilang.codegen.runtime.files import read_program_bytes, write_whole
+from ilang.codegen.system.files import read_program_bytes, write_whole
 from ilang.icli.command import Command, CommandOperand, Option, Request
 from ilang.icli.files import read_standard_input
 from ilang.icli.folders import program_files

@@ -102,7 +102,7 @@ def drawn(flow: FlowGraph, form: str, ascii_only: bool, width: int | None) -> st
 
 def _save(place: str, form: str, text: str) -> None:
     """Write a graph to a file, where no file of another kind is."""
-    from ilang.codegen.runtime.outputs import FileKind, begins_with, write_output
+    from ilang.codegen.system.outputs import FileKind, begins_with, write_output
 
     kind = FileKind(f"a graph as {form}", begins_with(STARTS[form]))
     write_output(place, kind, lambda out: out.write(text.encode()))

@@ -26,8 +26,8 @@ from ilang.icli.programs import Subject, one_subject, open_program
 from ilang.icli.screen import Screen
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.function import Function
-    from ilang.codegen.runtime.npy import Array
+    from ilang.codegen.session.function import Function
+    from ilang.codegen.system.npy import Array
     from ilang.core.ir.syntax import Module, Tree
 
 
@@ -82,7 +82,7 @@ def _function(
     function: Function, request: Request, operands: Sequence[str], target: str, screen: Screen
 ) -> list[tuple[str, Array]]:
     """The results of one run of a tensor function or a routine for arrays, by name."""
-    from ilang.codegen.runtime.given_shapes import batch_remark
+    from ilang.codegen.session.given_shapes import batch_remark
     from ilang.icli.arrays import arrays_of, in_order
     from ilang.icli.results import form_of
 
@@ -132,7 +132,7 @@ def _check_files(request: Request, program: Tree | Module, operands: Sequence[st
     place = request.one("-o")
     if place is None or place == "-":
         return
-    from ilang.codegen.runtime.outputs import InputFile, OutputFile, check_outputs
+    from ilang.codegen.system.outputs import InputFile, OutputFile, check_outputs
     from ilang.icli.arrays import files_of
     from ilang.icli.results import kind_of
 

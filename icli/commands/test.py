@@ -21,7 +21,7 @@ from ilang.icli.folders import program_files
 from ilang.icli.screen import Screen
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.npy import Array
+    from ilang.codegen.system.npy import Array
     from ilang.core.ir.syntax import Module
     from ilang.icli.examples import Example
 
@@ -57,7 +57,7 @@ def _file(path: str, request: Request, target: str) -> tuple[int, list[Error]]:
 
     Raises: Error (the file cannot be read or written, or has no definition to run).
     """
-    from ilang.codegen.runtime.files import read_module, write_whole
+    from ilang.codegen.system.files import read_module, write_whole
     from ilang.icli.examples import check, examples_of, located, updated
 
     module = read_module(path)

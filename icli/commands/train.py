@@ -28,16 +28,16 @@ from ilang.icli.programs import is_file, unknown_definition
 from ilang.icli.screen import Screen, is_terminal
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.batches import Batches
-    from ilang.codegen.runtime.npy import Array
-    from ilang.codegen.runtime.session import Session
-    from ilang.codegen.runtime.step import Processes
+    from ilang.codegen.session.batches import Batches
+    from ilang.codegen.session.session import Session
+    from ilang.codegen.session.step import Processes
+    from ilang.codegen.system.npy import Array
     from ilang.icli.training import Job, Report, Training
 
 
 def run(request: Request, screen: Screen) -> int:
     """Train; print the loss of every epoch and the curve, and leave a checkpoint."""
-    from ilang.codegen.runtime.files import read_module
+    from ilang.codegen.system.files import read_module
 
     path = request.operands[0]
     if not is_file(path):
@@ -51,7 +51,7 @@ def run(request: Request, screen: Screen) -> int:
     if settings.ranks == 1:
         return _train(module, head, settings, screen, None)
 
-    from ilang.codegen.runtime.mpi import is_rank
+    from ilang.codegen.session.mpi import is_rank
     from ilang.icli.ranks import as_rank, launched
 
     if not is_rank():
@@ -105,8 +105,8 @@ def _check_files(settings: _Settings, module: Module) -> None:
 
     Raises: DataError E0768.
     """
-    from ilang.codegen.runtime.checkpoint import CHECKPOINT
-    from ilang.codegen.runtime.outputs import InputFile, OutputFile, check_outputs, file_at
+    from ilang.codegen.session.checkpoint import CHECKPOINT
+    from ilang.codegen.system.outputs import InputFile, OutputFile, check_outputs, file_at
     from ilang.icli.curve import CURVE
     from ilang.icli.training import LOG
 
@@ -144,7 +144,7 @@ def _announce(
 
 def _tell_nothing_left(training: Training, settings: _Settings, screen: Screen) -> None:
     """Say that a checkpoint has every step that is asked for; only another file is written, and said to be."""
-    from ilang.codegen.runtime.outputs import file_at
+    from ilang.codegen.system.outputs import file_at
 
     resumed, place = settings.resumed or "", settings.place
     asked = settings.epochs * training.job.batches.count
@@ -164,7 +164,7 @@ def _tell(training: Training, settings: _Settings, screen: Screen) -> None:
 
     screen.write(curve_text([loss for _, loss in training.losses]))
     if settings.curve is not None:
-        from ilang.codegen.runtime.outputs import write_output
+        from ilang.codegen.system.outputs import write_output
 
         drawn = curve_svg(training.losses, training.held_back).encode()
         write_output(settings.curve, CURVE, lambda stream: stream.write(drawn))
@@ -287,7 +287,7 @@ def _data(text: str | None, head: Head) -> dict[str, Array]:
     Raises:
         CommandError: E0824. DataError: E0725 to E0729 (a file).
     """
-    from ilang.codegen.runtime.npy import load_npz, members
+    from ilang.codegen.system.npy import load_npz, members
 
     names = [each.name for each in head.tensors]
     usual = ",".join(f"{name}={name}.npy" for name in names)
@@ -324,7 +324,7 @@ def _data(text: str | None, head: Head) -> dict[str, Array]:
 
 def _array(place: str) -> Array:
     """An array in a file: ``a.npy``, ``a.npz:name``."""
-    from ilang.codegen.runtime.npy import load_npy, load_npz
+    from ilang.codegen.system.npy import load_npy, load_npz
 
     file, colon, key = place.rpartition(":")
     if colon and file.endswith(".npz"):
@@ -346,7 +346,7 @@ class _Sessions:
     def __init__(
         self, module: Module, head: Head, settings: _Settings, ranks: Processes | None
     ) -> None:
-        from ilang.codegen.runtime.model import Model
+        from ilang.codegen.session.model import Model
 
         self.model = Model(module)
         self.head = head
@@ -356,7 +356,7 @@ class _Sessions:
 
     def batches(self, data: Mapping[str, Array]) -> Batches:
         """The batches of arrays."""
-        from ilang.codegen.runtime.batches import Batches
+        from ilang.codegen.session.batches import Batches
 
         settings = self.settings
         return Batches(
@@ -365,9 +365,9 @@ class _Sessions:
 
     def of(self, data: Mapping[str, Array], held_back: bool = False) -> Session:
         """A session for batches of arrays; a configuration value ``training`` is 0 for data that is held back."""
-        from ilang.codegen.runtime.given_shapes import rows_of_extents, text_of_rows
-        from ilang.codegen.runtime.model import options_of
-        from ilang.codegen.runtime.session import Session
+        from ilang.codegen.session.given_shapes import rows_of_extents, text_of_rows
+        from ilang.codegen.session.model import options_of
+        from ilang.codegen.session.session import Session
 
         settings, rows = self.settings, self.settings.batch // self.share[1]
         shapes = {

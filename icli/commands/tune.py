@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any
 
-from ilang.codegen.runtime import tuning
+from ilang.codegen.components import tuning
 from ilang.core.ir.syntax import Module
 from ilang.core.source import Source
 from ilang.icli.command import JSON, SHAPE, Command, CommandOperand, Option, Request, whole_number
@@ -97,7 +97,7 @@ def _speed(times: tuning.Times) -> str:
 
 def _write(operand: str, source: Source, text: str) -> str:
     """Write a program into its file; what was done."""
-    from ilang.codegen.runtime.files import read_program_bytes, write_whole
+    from ilang.codegen.system.files import read_program_bytes, write_whole
 
     if not is_file(operand):
         return "there is no file to write it into"

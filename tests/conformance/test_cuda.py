@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from ilang import Error, I, i
-from ilang.codegen.runtime import gpu
-from ilang.codegen.runtime.compilers import find_compiler
+from ilang.codegen.compile.compilers import find_compiler
+from ilang.codegen.device import gpu
 from ilang.core.ir.kernel import Program
 from ilang.core.machine import GPU
 from ilang.core.pipeline import fit, infer, lower

@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from ilang.codegen.runtime import toolchain  # noqa: E402 - found through the line above
-from ilang.codegen.runtime.compilers import find_compiler  # noqa: E402
+from ilang.codegen.compile import toolchain  # noqa: E402 - found through the line above
+from ilang.codegen.compile.compilers import find_compiler  # noqa: E402
 from ilang.codegen.targets import mathlib  # noqa: E402
 
 LIBRARY = {"ln": "log"}

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from ilang.codegen.device.native import Native
 from ilang.codegen.emulator.program import load
 from ilang.codegen.emulator.runtime import emulator
-from ilang.codegen.runtime.native import Native
 from ilang.codegen.targets import cuda
 from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.ir.kernel import Program

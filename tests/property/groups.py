@@ -22,7 +22,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from ilang import Error, i
-from ilang.codegen.runtime.library import library
+from ilang.codegen.components.library import library
 from ilang.core.notation.files.module import parse_module
 from ilang.core.record import record
 from ilang.core.source import Source

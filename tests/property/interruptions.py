@@ -27,7 +27,7 @@ if str(ROOT) not in sys.path:
 
 import ilang  # noqa: E402 - found through the line above
 from ilang import Error, i  # noqa: E402 - as above
-from ilang.codegen.runtime.plan import CallPlan  # noqa: E402 - as above
+from ilang.codegen.call.plan import CallPlan  # noqa: E402 - as above
 from ilang.core.machine import CPU  # noqa: E402 - as above
 
 COMPUTED = 0.2

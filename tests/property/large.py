@@ -10,8 +10,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from ilang.codegen.runtime.model import Model, options_of
-from ilang.codegen.runtime.solved import SolvedDefinition
+from ilang.codegen.session.model import Model, options_of
+from ilang.codegen.session.solved import SolvedDefinition
 from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.ir.graph import Graph

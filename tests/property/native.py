@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ilang.codegen.runtime import cache, toolchain
-from ilang.codegen.runtime.compilers import find_compiler
+from ilang.codegen.compile import cache, toolchain
+from ilang.codegen.compile.compilers import find_compiler
 from ilang.codegen.targets import c, c_header
 from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.ir.kernel import Program

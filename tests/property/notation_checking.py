@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import ilang
-from ilang.codegen.runtime.arguments import SUPPORTED
+from ilang.codegen.call.arguments import SUPPORTED
 from ilang.core import pipeline
 from ilang.core.ir.kernel import Program as Kernels
 from ilang.core.ir.shaped import Shaped

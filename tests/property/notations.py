@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ilang
-from ilang.codegen.runtime.component import Component
-from ilang.codegen.runtime.contract import component_of
-from ilang.codegen.runtime.library import library
+from ilang.codegen.components.component import Component
+from ilang.codegen.components.contract import component_of
+from ilang.codegen.components.library import library
 from ilang.core.record import record, replace
 from tests.property import bodies, einx_programs, kernels, subscripts
 from tests.property.body_checking import module_of

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ilang.codegen.runtime.arguments import SUPPORTED
+from ilang.codegen.call.arguments import SUPPORTED
 from ilang.core import pipeline
 from ilang.core.diagnostic import Error, ScheduleError
 from ilang.core.explain.meaning import LoopLine, Meaning, meaning

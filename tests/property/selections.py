@@ -23,7 +23,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from ilang import elementwise
-from ilang.codegen.runtime.library import library
+from ilang.codegen.components.library import library
 from ilang.core.notation.files.module import parse_module
 from ilang.core.record import record, replace
 from ilang.core.source import Source

@@ -27,7 +27,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from ilang import i, load  # noqa: E402 - found through the line above
-from ilang.codegen.runtime.checkpoint import read  # noqa: E402 - as above
+from ilang.codegen.session.checkpoint import read  # noqa: E402 - as above
 
 COUNTER = """
 op one(x[1]) = x

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen.runtime.compilers import find_compiler
+from ilang.codegen.compile.compilers import find_compiler
 from ilang.codegen.targets import mathlib
 from ilang.core.diagnostic import ToolError
 from tests.property import accuracy, native

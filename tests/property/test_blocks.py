@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen.runtime.files import read_module
+from ilang.codegen.system.files import read_module
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.graph import Graph

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ilang.codegen.runtime.library import library
+from ilang.codegen.components.library import library
 from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.record import replace

@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 
 from ilang import i
+from ilang.codegen.compile.compilers import find_compiler
+from ilang.codegen.device.native import Native
 from ilang.codegen.emulator.program import load
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.project.cases import Case
 from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.render import write_project
-from ilang.codegen.runtime.compilers import find_compiler
-from ilang.codegen.runtime.files import read_module
-from ilang.codegen.runtime.native import Native
+from ilang.codegen.system.files import read_module
 from ilang.codegen.targets import cuda
 from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.ir.kernel import Program

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 
 from bench.workloads import PROGRAMS, QUICK, arrays_of
-from ilang.codegen.runtime.arguments import outputs_of
+from ilang.codegen.call.arguments import outputs_of
 from ilang.core import pipeline
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from bench import gpu_rows
+from ilang.codegen.device.native import Native
 from ilang.codegen.emulator.program import load
 from ilang.codegen.emulator.runtime import emulator
-from ilang.codegen.runtime.native import Native
 from ilang.codegen.targets import cuda
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.gpu import ThreadLoop

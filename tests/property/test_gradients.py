@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ilang.codegen.runtime.specialization import Specialization
+from ilang.codegen.call.specialization import Specialization
 from ilang.core import pipeline
 from ilang.core.diagnostic import MeaningError
 from ilang.core.reference import NUMPY_TYPES, evaluate

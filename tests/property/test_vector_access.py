@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ilang.codegen.device.native import Address, Native
 from ilang.codegen.emulator.program import emulated, load
 from ilang.codegen.emulator.runtime import emulator
-from ilang.codegen.runtime.native import Address, Native
 from ilang.codegen.targets import cuda
 from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.ir.gpu import ThreadLoop, VectorAccess

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ilang.codegen.runtime.function import Function
-from ilang.codegen.runtime.model import Model
+from ilang.codegen.session.function import Function
+from ilang.codegen.session.model import Model
 from ilang.core import pipeline
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Shaped

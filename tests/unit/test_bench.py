@@ -36,7 +36,7 @@ from bench import (
 from bench.__main__ import main
 from bench.limits import Limits
 from bench.workloads import FULL, QUICK, Array, Workload
-from ilang.codegen.runtime.library import library
+from ilang.codegen.components.library import library
 from ilang.core.notation.files.layout import format_module
 from ilang.core.notation.files.module import parse_module
 from ilang.core.pipeline import module_graph
@@ -454,7 +454,7 @@ def test_a_part_that_fails_on_a_gpu_is_told(
     with pytest.raises(SystemExit):
         gpu.main(["--parts", "none"])
     assert "no part is called none" in capsys.readouterr().err
-    monkeypatch.setattr("ilang.codegen.runtime.driver.DRIVERS", ("libnone.so",))
+    monkeypatch.setattr("ilang.codegen.device.driver.DRIVERS", ("libnone.so",))
     assert gpu.main(["--parts", "times"]) == 3
 
 

@@ -54,7 +54,7 @@ OUTSIDE_CHECKOUT = re.compile(r"\.\./(?:\.\./)*shared\b")
 # Where a word that gave way (docs/glossary.md) has another sense: what a stopped call jumps to.
 MAY_SAY = {
     "landing": (
-        "codegen/runtime/stopping.py",
+        "codegen/call/stopping.py",
         "codegen/targets/c_stop.py",
         "codegen/targets/headers/stop.h",
     )
@@ -231,7 +231,8 @@ def passes_but(*names: str) -> list[str]:
 # Inside of a layer: the folder, and what it never imports.
 INSIDE = {
     "codegen/targets/": (
-        *("ilang.codegen.project", "ilang.codegen.runtime"),
+        *(f"ilang.codegen.{folder}" for folder in ("call", "compile", "components", "device")),
+        *(f"ilang.codegen.{folder}" for folder in ("frameworks", "project", "session", "system")),
         *(f"ilang.core.{name}" for name in ("infer", "notation", "passes", "schedule")),
     ),
     "core/build/": tuple(

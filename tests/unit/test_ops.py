@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pytest
 
 from ilang import elementwise, i, load
-from ilang.codegen.runtime import toolchain
-from ilang.codegen.runtime.compilers import find_compiler
+from ilang.codegen.compile import toolchain
+from ilang.codegen.compile.compilers import find_compiler
 from ilang.codegen.targets import c_library
 from ilang.codegen.targets.cfamily import C_TYPES, Spelling
 from ilang.codegen.targets.library import linked

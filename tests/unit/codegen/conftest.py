@@ -14,7 +14,7 @@ FakeCompiler = Callable[[str], Path]
 def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache; the folder that its entries will be in."""
     monkeypatch.setenv("I_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("ilang.codegen.runtime.load._loaded", {})
+    monkeypatch.setattr("ilang.codegen.call.load._loaded", {})
     return tmp_path / "cache" / "compiled-1"
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ilang.codegen.runtime.load import Interface
+from ilang.codegen.call.load import Interface
 
 ADD = """
 #include <stdint.h>

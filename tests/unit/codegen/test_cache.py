@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ilang.codegen.runtime import cache, compilers
-from ilang.codegen.runtime.toolchain import Recipe, library_recipe
+from ilang.codegen.compile import cache, compilers
+from ilang.codegen.compile.toolchain import Recipe, library_recipe
 from ilang.core.diagnostic import ToolError
 from tests.unit.codegen.conftest import FakeCompiler
 
@@ -266,7 +266,7 @@ def test_the_writer_is_our_own_code(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for name in ("core/a.py", "codegen/b/c.h"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text("1")
-    monkeypatch.setattr(cache, "__file__", str(tmp_path / "codegen" / "runtime" / "cache.py"))
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "codegen" / "compile" / "cache.py"))
     seen = set()
     for content in ("1", "22"):
         (tmp_path / "codegen/b/c.h").write_text(content)
@@ -361,8 +361,8 @@ def test_a_failed_compilation_stores_nothing(
 
 BUILDS = """
 import sys
-from ilang.codegen.runtime import cache, toolchain
-from ilang.codegen.runtime.toolchain import Recipe, library_recipe
+from ilang.codegen.compile import cache, toolchain
+from ilang.codegen.compile.toolchain import Recipe, library_recipe
 for number in sys.argv[1:]:
     text = "int answer(void) { return %s; }" % number
     load = lambda path: __import__("ctypes").CDLL(path).answer() == int(number) or sys.exit(5)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ilang import Error, load
-from ilang.codegen.runtime import checkpoint
+from ilang.codegen.session import checkpoint
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
 

@@ -14,7 +14,7 @@ import pytest
 
 import ilang
 from ilang import Error, I, einsum, i, load, tensor
-from ilang.codegen.runtime.component import Component
+from ilang.codegen.components.component import Component
 
 ROOT = Path(__file__).resolve().parents[3]
 Array = npt.NDArray[Any]
@@ -675,7 +675,7 @@ def test_a_cached_program_is_not_written_again(monkeypatch: pytest.MonkeyPatch) 
     def lower(*_: object, **__: object) -> None:
         raise AssertionError("lowered again")
 
-    monkeypatch.setattr("ilang.codegen.runtime.load._loaded", {})
+    monkeypatch.setattr("ilang.codegen.call.load._loaded", {})
     monkeypatch.setattr("ilang.core.pipeline.lower", lower)
     np.testing.assert_array_equal(i("+ij~i")(x), expected)
     for text, array in (("+ij~j", x), ("+ij~i", x.astype(np.float64)), ("+ik~i", x)):

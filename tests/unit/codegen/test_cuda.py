@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from ilang import i
-from ilang.codegen.runtime.files import read_module
-from ilang.codegen.runtime.registers import is_mangled
+from ilang.codegen.device.registers import is_mangled
+from ilang.codegen.system.files import read_module
 from ilang.codegen.targets import cuda, cuda_header, cuda_library
 from ilang.codegen.targets.cuda_entry import TRY
 from ilang.codegen.targets.cuda_session import SessionsText

@@ -17,9 +17,10 @@ import numpy.typing as npt
 import pytest
 
 from ilang import Error, einsum, einx, elementwise, i, tensor
-from ilang.codegen.runtime import cache, dispatch
-from ilang.codegen.runtime.component import Component
-from ilang.codegen.runtime.plan import CallPlan
+from ilang.codegen.call import dispatch
+from ilang.codegen.call.plan import CallPlan
+from ilang.codegen.compile import cache
+from ilang.codegen.components.component import Component
 
 Array = npt.NDArray[Any]
 
@@ -257,8 +258,8 @@ def test_the_rank_tells_calls_apart() -> None:
 
 
 def test_a_call_that_may_take_long_is_not_made_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ilang.codegen.runtime.plan.LONG", 1)
-    monkeypatch.setattr("ilang.codegen.runtime.plan.BRIEF", 0)
+    monkeypatch.setattr("ilang.codegen.call.plan.LONG", 1)
+    monkeypatch.setattr("ilang.codegen.call.plan.BRIEF", 0)
     f, x = known(i(PLUS), ones(7, 7), ones(7, 7)), ones(7, 7)
     assert f._plans.table((x, x), None) is None
 
@@ -409,7 +410,7 @@ def test_the_text_compiles_without_a_warning(tmp_path: Path) -> None:
 CALLS = f"""
 import threading, numpy as np
 from ilang import i
-from ilang.codegen.runtime import dispatch
+from ilang.codegen.call import dispatch
 f, x = i("{PLUS}"), np.ones((7, 7), np.float32)
 for _ in range(dispatch.COUNTED * (dispatch.PAYS + 2)):
     assert f(x, x)[0, 0] == 2
@@ -442,7 +443,8 @@ def test_it_is_compiled_once_beside_calls(tmp_path: Path) -> None:
 
 
 FAILING = """
-from ilang.codegen.runtime import dispatch, toolchain
+from ilang.codegen.call import dispatch
+from ilang.codegen.compile import toolchain
 before = dispatch._source
 dispatch._source = lambda: ("no C" + before()[0], before()[1])
 """

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ilang.codegen.compile.compilers import find_compiler
 from ilang.codegen.project.exported_names import c_name, exported_name, prefix_of
-from ilang.codegen.runtime.compilers import find_compiler
 from ilang.core.diagnostic import Error
 from ilang.icli.main import main
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ilang import i
-from ilang.codegen.runtime.compilers import find_compiler
+from ilang.codegen.compile.compilers import find_compiler
 from ilang.core.passes.cpu.versions import MOST_COPIES
 
 SCHEDULES = {

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen.runtime import cache, folders
-from ilang.codegen.runtime.toolchain import library_recipe
+from ilang.codegen.compile import cache
+from ilang.codegen.compile.toolchain import library_recipe
+from ilang.codegen.system import folders
 from ilang.core.diagnostic import ToolError
 from tests.unit.codegen.conftest import FakeCompiler
 
@@ -176,8 +177,8 @@ def test_a_temporary_folder_that_others_can_rename_is_not_used(
 
 COMPILING = """
 import os, signal, sys
-from ilang.codegen.runtime import cache
-from ilang.codegen.runtime.toolchain import library_recipe
+from ilang.codegen.compile import cache
+from ilang.codegen.compile.toolchain import library_recipe
 if sys.argv[1] == "ignored":
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 cache.library("int answer(void) { return 42; }", library_recipe(), str)

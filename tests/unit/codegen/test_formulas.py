@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen.runtime.compilers import find_compiler
+from ilang.codegen.compile.compilers import find_compiler
 from ilang.codegen.targets.c_entry import FORMULAS
 from ilang.core.calculus.extent import Extent, number, parts, quotient, reach, scaled, size
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ilang import Error, einsum, einx, elementwise, i, lib, load
-from ilang.codegen.runtime import foreign
+from ilang.codegen.frameworks import foreign
 
 pytestmark = pytest.mark.usefixtures("shared_cache", "compiled_quickly")
 
@@ -60,7 +60,7 @@ def test_calls_import_no_library() -> None:
     text = """import sys, numpy
 from ilang import i
 i("+i~.")(numpy.ones(3))
-sys.exit(" ".join({"torch", "jax", "ilang.codegen.runtime.torch_tensors"} & set(sys.modules)) or 0)
+sys.exit(" ".join({"torch", "jax", "ilang.codegen.frameworks.torch_tensors"} & set(sys.modules)) or 0)
 """
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ilang import Error
-from ilang.codegen.runtime.load import Compiled, Interface
-from ilang.codegen.runtime.memory import NO_SPACE, argument
+from ilang.codegen.call.load import Compiled, Interface
+from ilang.codegen.call.memory import NO_SPACE, argument
 from ilang.codegen.targets.c import emit
 from ilang.core import pipeline
 from ilang.core.check import host as check

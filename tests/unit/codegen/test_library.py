@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen.runtime.compilers import find_compiler
+from ilang.codegen.compile.compilers import find_compiler
 from ilang.codegen.targets import c_library, cuda_library, library
 from ilang.codegen.targets.c_library import HEADERS, LONGEST
 from ilang.codegen.targets.identifiers import function_identifier, identifier

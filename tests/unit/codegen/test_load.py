@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ilang.codegen.runtime import concurrency, load, memory
-from ilang.codegen.runtime.concurrency import ForkSafeLock, interruptible, kept
-from ilang.codegen.runtime.load import Compiled, interface_of, open_library
-from ilang.codegen.runtime.toolchain import library_recipe
+from ilang.codegen.call import load, memory
+from ilang.codegen.call.load import Compiled, interface_of, open_library
+from ilang.codegen.compile.toolchain import library_recipe
+from ilang.codegen.system import concurrency
+from ilang.codegen.system.concurrency import ForkSafeLock, interruptible, kept
 from ilang.core.diagnostic import DataError, InternalError, ToolError
 from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, text_component
@@ -127,8 +128,8 @@ def test_what_a_call_counts(text: str, counted: float) -> None:
 def test_long_calls_give_the_same(
     brief: float, compiled: Compiled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ilang.codegen.runtime.plan.LONG", 1)
-    monkeypatch.setattr("ilang.codegen.runtime.plan.BRIEF", brief)
+    monkeypatch.setattr("ilang.codegen.call.plan.LONG", 1)
+    monkeypatch.setattr("ilang.codegen.call.plan.BRIEF", brief)
     a, b, c = vectors(50)
     compiled.call((a, b), (c,), (50,))
     np.testing.assert_array_equal(c, a + 1)

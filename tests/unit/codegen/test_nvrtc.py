@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from ilang import Error
-from ilang.codegen.runtime import cache, gpu, launched_program
-from ilang.codegen.runtime.compiler_process import run_compiler
-from ilang.codegen.runtime.compilers import find_compiler
-from ilang.codegen.runtime.executable import DeviceSource
-from ilang.codegen.runtime.launched_program import CompiledKernels
-from ilang.codegen.runtime.nvrtc import MARK
+from ilang.codegen.compile import cache
+from ilang.codegen.compile.compiler_process import run_compiler
+from ilang.codegen.compile.compilers import find_compiler
+from ilang.codegen.device import gpu, launched_program
+from ilang.codegen.device.executable import DeviceSource
+from ilang.codegen.device.launched_program import CompiledKernels
+from ilang.codegen.device.nvrtc import MARK
 from ilang.codegen.targets import cuda
 from ilang.codegen.targets.cuda_call import kernels_of
 from ilang.core.ir.host import Host

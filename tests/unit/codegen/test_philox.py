@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ilang.codegen.runtime.compilers import find_compiler
-from ilang.codegen.runtime.philox import bits, hashed, philox, uniform
+from ilang.codegen.compile.compilers import find_compiler
+from ilang.codegen.session.philox import bits, hashed, philox, uniform
 from ilang.codegen.targets import cuda_library, library
 from ilang.codegen.targets.library import linked
 

@@ -282,7 +282,7 @@ def test_ctrl_c_while_compiling(tmp_path: Path) -> None:
 os.environ["CC"] = {str(slow)!r}
 os.environ["I_CACHE_DIR"] = os.environ["TMPDIR"] = {str(tmp_path / "cache")!r}
 os.mkdir(os.environ["TMPDIR"], 0o700)
-from ilang.codegen.runtime import compiler_process
+from ilang.codegen.compile import compiler_process
 wait, waiting, compilers = compiler_process._ended, threading.Event(), []
 def told(child):
     waiting.set()
@@ -309,7 +309,7 @@ assert not [name for _, _, names in os.walk(os.environ["I_CACHE_DIR"]) for name 
 
 def test_signals_wait_for_the_end_of_a_block() -> None:
     code = """
-from ilang.codegen.runtime.concurrency import signals_held
+from ilang.codegen.system.concurrency import signals_held
 for trouble in (None, OSError("no process")):
     steps = []
     try:

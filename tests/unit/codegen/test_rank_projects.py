@@ -18,7 +18,7 @@ from ilang import load
 from ilang.codegen.project import steps
 from ilang.codegen.project.render import write_functions
 from ilang.codegen.project.sessions import exported, solved
-from ilang.codegen.runtime.model import rows_of
+from ilang.codegen.session.model import rows_of
 from ilang.core.machine import CPU
 from ilang.core.record import replace
 

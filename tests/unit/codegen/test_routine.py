@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from ilang import Error, i, tensor
-from ilang.codegen.runtime import routine
+from ilang.codegen.components import routine
 from ilang.core import pipeline
 
 Array = npt.NDArray[Any]

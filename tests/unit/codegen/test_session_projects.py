@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from ilang import load
+from ilang.codegen.call.arguments import NUMPY_TYPES
 from ilang.codegen.project.sessions import Exported, exported, solved
-from ilang.codegen.runtime.arguments import NUMPY_TYPES
-from ilang.codegen.runtime.model import rows_of
+from ilang.codegen.session.model import rows_of
 from ilang.codegen.targets.session import TITLES
 from ilang.icli.main import main
 

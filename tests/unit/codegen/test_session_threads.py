@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ilang import Error, load
-from ilang.codegen.runtime.checkpoint import read
+from ilang.codegen.session.checkpoint import read
 from tests.property.session_attacks import COUNTER, THREADS
 
 pytestmark = pytest.mark.usefixtures("shared_cache")

@@ -11,7 +11,7 @@ import pytest
 from ilang import load
 from ilang.codegen.project import steps
 from ilang.codegen.project.sessions import exported, solved
-from ilang.codegen.runtime.model import rows_of
+from ilang.codegen.session.model import rows_of
 from ilang.codegen.targets.session import EmittedSession
 from ilang.core.machine import CPU
 from ilang.core.record import replace

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ilang import i, load
-from ilang.codegen.runtime import toolchain
-from ilang.codegen.runtime.compilers import find_compiler
+from ilang.codegen.compile import toolchain
+from ilang.codegen.compile.compilers import find_compiler
 from ilang.codegen.targets import c
 from ilang.core.pipeline import (
     graph_of,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen.runtime import compiler_process, toolchain
-from ilang.codegen.runtime.compilers import find_compiler
-from ilang.codegen.runtime.toolchain import Recipe, build, library_recipe
+from ilang.codegen.compile import compiler_process, toolchain
+from ilang.codegen.compile.compilers import find_compiler
+from ilang.codegen.compile.toolchain import Recipe, build, library_recipe
 from ilang.core.diagnostic import ToolError
 from tests.unit.codegen.conftest import FakeCompiler
 

@@ -11,7 +11,7 @@ import pytest
 
 import ilang
 from ilang import Error, VersionsWarning, einsum, einx, elementwise, i
-from ilang.codegen.runtime.component import Component
+from ilang.codegen.components.component import Component
 
 Array = npt.NDArray[Any]
 

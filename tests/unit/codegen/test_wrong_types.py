@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ilang import Error, I, einsum, einx, elementwise, i, load, tensor
-from ilang.codegen.runtime.component import Component
+from ilang.codegen.components.component import Component
 from tests.shares import one_in
 
 pytestmark = pytest.mark.usefixtures("shared_cache", "compiled_quickly")

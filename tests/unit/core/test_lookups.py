@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from ilang import Error, i
-from ilang.codegen.runtime.specialization import Specialization
+from ilang.codegen.call.specialization import Specialization
 from ilang.core.calculus.affine import axis_index
 from ilang.core.check.graph import verify
 from ilang.core.ir.graph import Assignment, Axis, Graph, Input, Lookup, Read

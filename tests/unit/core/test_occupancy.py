@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from ilang.codegen.runtime.registers import registers_of
+from ilang.codegen.device.registers import registers_of
 from ilang.core.machine import GPU, MULTIPROCESSORS
 from ilang.core.occupancy import Resources, occupancy_of, resources_of
 from ilang.core.pipeline import explain, graph_of, infer, lower, text_component

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from ilang.codegen.device.device import DeviceArray
+from ilang.codegen.device.native import Native
 from ilang.codegen.emulator.program import emulated, load
 from ilang.codegen.emulator.runtime import Emulator, emulator
-from ilang.codegen.runtime.device import DeviceArray
-from ilang.codegen.runtime.native import Native
 
 HERE = Path(__file__).parent
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from ilang.codegen.device.native import Native
 from ilang.codegen.emulator.findings import Finding
 from ilang.codegen.emulator.runtime import Emulator
-from ilang.codegen.runtime.native import Native
 from tests.unit.emulator.conftest import HERE, on_device, program
 
 TEXT = (HERE / "bugs.cu").read_text("utf-8")

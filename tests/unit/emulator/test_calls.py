@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from ilang import i
+from ilang.codegen.compile import cache
+from ilang.codegen.device.native import Address, Native
 from ilang.codegen.emulator import recipes
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.emulator.translate import translate
-from ilang.codegen.runtime import cache
-from ilang.codegen.runtime.native import Address, Native
 from ilang.codegen.targets import cuda
 from ilang.codegen.targets.cuda_call import (
     ArgumentAddress,

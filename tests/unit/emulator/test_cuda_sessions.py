@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from ilang import load as module_of
+from ilang.codegen.device.native import Address, Native
 from ilang.codegen.emulator.program import load
 from ilang.codegen.project.sessions import exported, solved
-from ilang.codegen.runtime.model import rows_of
-from ilang.codegen.runtime.native import Address, Native
+from ilang.codegen.session.model import rows_of
 from ilang.core.machine import GPU
 from ilang.icli.main import main
 from tests.unit.codegen.test_session_projects import PROGRAMS, SGD, SHAPES, TOGETHER

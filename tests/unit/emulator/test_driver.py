@@ -13,17 +13,18 @@ import pytest
 
 import ilang
 from ilang import Error, i, tensor
+from ilang.codegen.compile import cache
+from ilang.codegen.compile.compilers import Compiler
+from ilang.codegen.device import driver, gpu, launched_program
+from ilang.codegen.device.device import DeviceArray
+from ilang.codegen.device.driver import Driver
+from ilang.codegen.device.executable import DeviceSource
+from ilang.codegen.device.launched_program import CompiledKernels, LaunchedProgram, kernels_in
+from ilang.codegen.device.native import Address
+from ilang.codegen.device.nvrtc import MARK
 from ilang.codegen.emulator import recipes
 from ilang.codegen.emulator.runtime import Emulator, emulator
 from ilang.codegen.emulator.translate import translate
-from ilang.codegen.runtime import cache, driver, gpu, launched_program
-from ilang.codegen.runtime.compilers import Compiler
-from ilang.codegen.runtime.device import DeviceArray
-from ilang.codegen.runtime.driver import Driver
-from ilang.codegen.runtime.executable import DeviceSource
-from ilang.codegen.runtime.launched_program import CompiledKernels, LaunchedProgram, kernels_in
-from ilang.codegen.runtime.native import Address
-from ilang.codegen.runtime.nvrtc import MARK
 from ilang.codegen.targets import cuda
 from tests.unit.emulator.conftest import program
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ilang.codegen.compile import cache
+from ilang.codegen.device.native import Native
 from ilang.codegen.emulator.program import emulated, load
 from ilang.codegen.emulator.recipes import identity, object_recipe, runtime_recipe
 from ilang.codegen.emulator.runtime import DEFAULTS, Emulator
 from ilang.codegen.emulator.translate import translate
-from ilang.codegen.runtime import cache
-from ilang.codegen.runtime.native import Native
 from ilang.core.diagnostic import DataError, ToolError
 from tests.property.growth import PROPORTIONAL, times_as_long
 from tests.unit.emulator.conftest import HERE, new_array, on_device, program

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ilang.codegen.device.device import DeviceArray
+from ilang.codegen.device.native import Native
 from ilang.codegen.emulator.runtime import Emulator
-from ilang.codegen.runtime.device import DeviceArray
-from ilang.codegen.runtime.native import Native
 from tests.unit.emulator.conftest import new_array, on_device
 
 RANDOM = np.random.default_rng(0)

@@ -19,16 +19,17 @@ import numpy as np
 import pytest
 
 from ilang import Error, elementwise, i, tensor
+from ilang.codegen.compile import cache
+from ilang.codegen.compile.compilers import find_compiler
+from ilang.codegen.device import driver as driver_module
+from ilang.codegen.device import gpu, offload
+from ilang.codegen.device.device import DeviceArray
+from ilang.codegen.device.native import Address
+from ilang.codegen.device.streams import STREAM_OF_THREAD
 from ilang.codegen.emulator.program import emulated, load
 from ilang.codegen.emulator.runtime import Emulator
 from ilang.codegen.project import emulation
 from ilang.codegen.project.cases import StoredOutput
-from ilang.codegen.runtime import cache, gpu, offload
-from ilang.codegen.runtime import driver as driver_module
-from ilang.codegen.runtime.compilers import find_compiler
-from ilang.codegen.runtime.device import DeviceArray
-from ilang.codegen.runtime.native import Address
-from ilang.codegen.runtime.streams import STREAM_OF_THREAD
 from ilang.codegen.targets import cuda
 from ilang.core.machine import GPU
 from ilang.core.pipeline import graph_of, infer, lower, text_component

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ilang.codegen.runtime.npy import load_npy, load_npz, map_npy
+from ilang.codegen.system.npy import load_npy, load_npz, map_npy
 from ilang.core.diagnostic import DataError, Error
 from ilang.icli.arrays import array_of, arrays_of
 from ilang.icli.results import save

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ilang.codegen.runtime.checkpoint import Checkpoint, read
+from ilang.codegen.session.checkpoint import Checkpoint, read
 from ilang.core.diagnostic import DataError
 from ilang.icli import checkpoints
 from ilang.icli.checkpoints import CheckpointWriter

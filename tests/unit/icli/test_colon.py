@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from ilang.codegen.runtime.npy import Array
+from ilang.codegen.system.npy import Array
 from ilang.core.diagnostic import Error
 from ilang.icli.plot import plot_svg, plot_text
 from ilang.icli.session import ReplSession

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from ilang.codegen.runtime.npy import Array, read_npy
+from ilang.codegen.system.npy import Array, read_npy
 from ilang.core.diagnostic import Error
 from ilang.icli.exchange import array_of_text, csv_text, json_text
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen.runtime.files import write_whole
+from ilang.codegen.system.files import write_whole
 from ilang.icli.programs import is_file
 from tests.unit.icli.front import i
 

@@ -14,7 +14,7 @@ import pytest
 
 import ilang
 from ilang import Error, einsum, einx, i, lib, load
-from ilang.codegen.runtime.function import Function
+from ilang.codegen.session.function import Function
 from ilang.core.diagnostic import InternalError
 from ilang.icli.notebook import NotebookCells
 
@@ -215,7 +215,7 @@ def test_tracebacks_end_at_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ]
     assert {n: own_frames(call) for n, call in enumerate(calls) if own_frames(call)} == {}
     monkeypatch.setenv("I_DEBUG", "1")
-    assert "codegen/runtime/component.py" in [
+    assert "codegen/components/component.py" in [
         name.removeprefix("ilang/") for name in own_frames(calls[0])
     ]
 
@@ -224,7 +224,7 @@ def test_bugs_of_ours_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> N
     def broken(*_: object) -> None:
         raise InternalError("E9901", "a bug")
 
-    monkeypatch.setattr("ilang.codegen.runtime.program.ComponentProgram.call", broken)
+    monkeypatch.setattr("ilang.codegen.components.program.ComponentProgram.call", broken)
     assert own_frames(lambda: i("+ij~i")(X))
 
 

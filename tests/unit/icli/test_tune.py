@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ilang.codegen.runtime import tuning
+from ilang.codegen.components import tuning
 from ilang.core.source import Source, Span
 from ilang.icli.commands.tune import EACH
 from ilang.icli.main import main

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from ilang import ShapeError
-from ilang.codegen.runtime.specialization import Specialization
+from ilang.codegen.call.specialization import Specialization
 from ilang.core import pipeline
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Slice, Stack

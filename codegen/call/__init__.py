@@ -1,0 +1,1 @@
+"""Calls of a program: its arguments, the compiled function, the plan of a call."""

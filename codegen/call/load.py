@@ -1,0 +1,239 @@
+"""From C text to running code: build through the cache, load, call.
+
+A call releases Python's lock. Programs run serially unless more threads are asked for; the library with OpenMP is
+built then. In a forked child every call is serial (an OpenMP runtime does not survive a fork; results are the same).
+
+``_cffi_backend`` is what cffi itself stands on. Function types are made here by hand, since cffi's own reader of C
+declarations costs more to import than all of this module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import _cffi_backend as backend
+
+from ilang.codegen.call.arguments import Output
+from ilang.codegen.call.memory import NO_SPACE, new_space
+from ilang.codegen.call.plan import CallPlan, Names
+from ilang.codegen.compile import cache
+from ilang.codegen.compile.toolchain import OPENMP, Recipe, library_recipe
+from ilang.codegen.system.concurrency import ForkSafeLock, kept
+from ilang.codegen.targets.identifiers import function_identifier
+from ilang.core.cost import of_assignments
+from ilang.core.ir.shaped import Shaped
+from ilang.core.machine import Machine
+from ilang.core.record import record
+
+if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
+
+
+MOST_SPACES = 4
+LARGEST_KEPT = 64 * 1024 * 1024
+"""Workspaces up to this many bytes are kept for the next call, a few per program."""
+
+_VOID_POINTER = backend.new_pointer_type(backend.new_void_type())
+_INT = backend.new_primitive_type("int")
+_SIZE_T = backend.new_primitive_type("size_t")
+_WORK = backend.new_function_type((_VOID_POINTER,), _SIZE_T, False)
+_SET_THREADS = backend.new_function_type((_INT,), backend.new_void_type(), False)
+_GET_THREADS = backend.new_function_type((), _INT, False)
+_PAUSE = backend.new_function_type((_INT,), _INT, False)
+_PAUSE_SOFT = 1
+_LET_STOP = backend.new_function_type((_VOID_POINTER,), backend.new_void_type(), False)
+NO_HANDLE: Final = backend.cast(_VOID_POINTER, 0)
+
+
+class LoadedLibrary:
+    """The functions of one loaded library."""
+
+    def __init__(self, path: str, name: str, arrays: int, threads: bool) -> None:
+        """Load ``path``, whose function ``name`` takes so many arrays. Raises OSError where that fails."""
+        flags = backend.RTLD_NOW | backend.RTLD_LOCAL
+        if threads:  # the threads of the OpenMP runtime outlive the program that woke them
+            flags |= getattr(backend, "RTLD_NODELETE", 0)
+        self._library = backend.load_library(path, flags)
+        kind = backend.new_function_type((_VOID_POINTER,) * (arrays + 2), _INT, False)
+        try:
+            self.function = self._library.load_function(kind, name)
+            self.work = self._library.load_function(_WORK, f"{name}_work")
+        except AttributeError as error:
+            raise OSError(str(error)) from None
+        self.set_threads, self.get_threads, self._pause = None, None, None
+        self._let_stop = None
+        if threads:
+            with contextlib.suppress(AttributeError):
+                self._let_stop = self._library.load_function(_LET_STOP, f"{name}_stop")
+            try:
+                self.set_threads = self._library.load_function(_SET_THREADS, "omp_set_num_threads")
+                self.get_threads = self._library.load_function(_GET_THREADS, "omp_get_max_threads")
+            except AttributeError:  # compiled without OpenMP: the compiler has none
+                pass
+            with contextlib.suppress(AttributeError):  # an OpenMP before version 5
+                self._pause = self._library.load_function(_PAUSE, "omp_pause_resource_all")
+
+    def let_stop(self, handle: Any) -> None:
+        """Say by what handle the parallel loops of the calling thread's calls can be stopped; None for by none."""
+        if self._let_stop is not None:
+            self._let_stop(NO_HANDLE if handle is None else handle)
+
+    def dismiss(self) -> None:
+        """End the threads that OpenMP keeps for the calling thread.
+
+        The kept threads of several callers are more than there are processors: then all of them go to sleep at once
+        where they would wait for the next loop, and waking one takes as long as a short call.
+        """
+        if self._pause is not None:
+            self._pause(_PAUSE_SOFT)
+
+
+MOST_LIBRARIES = 256
+
+_loaded: dict[tuple[str, Recipe], LoadedLibrary] = {}
+"""The libraries loaded last, by source and recipe: a program that is written again is there at once."""
+
+
+@record
+class Interface:
+    """The interface of a program to its calls, whatever its loops are.
+
+    ``arrays`` counts inputs and outputs, ``arguments`` has the numbers of the sizes that a caller gives, ``nests``
+    what an iteration of each expression counts, and the size numbers of its axes. No more than ``threads`` share a
+    loop.
+    """
+
+    name: str
+    arrays: int
+    arguments: tuple[int, ...]
+    nests: tuple[tuple[float, tuple[int, ...]], ...]
+    threads: int
+
+
+def interface_of(shaped: Shaped, machine: Machine) -> Interface:
+    """The interface of a program for a machine; nothing of it is decided by how the program is lowered."""
+    return Interface(
+        shaped.name,
+        len(shaped.inputs) + len(shaped.outputs),
+        tuple(n for n, size in enumerate(shaped.sizes) if size.is_argument()),
+        tuple((work.time, work.sizes) for work in of_assignments(shaped, machine).values()),
+        machine.threads.most,
+    )
+
+
+def open_library(
+    interface: Interface, text: Callable[[], str], source: str, recipe: Recipe
+) -> LoadedLibrary:
+    """The library of a program's C text, compiled if it is not in the cache.
+
+    ``source`` is what the text follows from, or the text itself.
+
+    Raises:
+        ToolError: whatever can go wrong with the compiler and its folders.
+    """
+
+    def load(path: str) -> LoadedLibrary:
+        return LoadedLibrary(
+            path, function_identifier(interface.name), interface.arrays, OPENMP in recipe.flags
+        )
+
+    def library() -> LoadedLibrary:
+        return cache.library_of(source, text, recipe, load)
+
+    return kept(_loaded, (source, recipe), library, MOST_LIBRARIES)
+
+
+class Compiled:
+    """A program, its C text written, built and loaded when first needed; safe to use from several threads."""
+
+    def __init__(
+        self, interface: Interface, text: Callable[[], str], source: str, *, sanitize: bool = False
+    ) -> None:
+        """Nothing is compiled yet.
+
+        Args:
+            interface: how it is called.
+            text: writes the C text; not called where the cache knows what that gave for ``source``.
+            source: everything that the text follows from.
+            sanitize: for tests: compiled with checks of every access.
+        """
+        self.interface = interface
+        self.spaces: list[Any] = []
+        self._text = text
+        self._source = source
+        self._sanitize = sanitize
+        self._lock = ForkSafeLock()
+        self._libraries: dict[bool, LoadedLibrary] = {}
+
+    def library(self, threads: bool) -> LoadedLibrary:
+        """The serial or the threaded library.
+
+        Raises:
+            ToolError: it cannot be built or loaded.
+        """
+        known = self._libraries.get(threads)
+        if known is None:
+            with self._lock.taken():
+                known = self._libraries.get(threads)
+                if known is None:
+                    recipe = library_recipe(threads, self._sanitize)
+                    known = open_library(self.interface, self._text, self._source, recipe)
+                    self._libraries[threads] = known
+        return known
+
+    def plan(
+        self, extents: Sequence[int], outputs: Sequence[Output] = (), names: Names = ((), ())
+    ) -> CallPlan:
+        """Everything about a call that depends on the extents only (one per size of the program).
+
+        ``outputs`` is for plans that make their own result arrays, ``names`` (of the inputs, of the outputs) for
+        whoever checks arrays against a plan.
+        """
+        return CallPlan(self, extents, outputs, names)
+
+    def call(
+        self,
+        arrays: Sequence[Array],
+        outs: Sequence[Array],
+        extents: Sequence[int],
+        threads: int = 1,
+    ) -> None:
+        """Run on contiguous, aligned arrays of the right types and shapes, which the caller has checked.
+
+        Raises:
+            DataError: E0709 (overlap), E0713 (no memory). ToolError: it cannot be built.
+        """
+        self.plan(extents).run(arrays, outs, threads)
+
+    def take_space(self, count: int) -> Any:
+        """A workspace of at least ``count`` bytes, aligned to a cache line.
+
+        Raises:
+            DataError: E0713 (no memory).
+        """
+        if not count:
+            return NO_SPACE
+        try:
+            space = self.spaces.pop()
+        except IndexError:
+            return new_space(count)
+        return space if count <= len(space) else new_space(count)
+
+    def give_back(self, space: Any) -> None:
+        """Keep a workspace for the next call, unless there are many, or it is very large."""
+        if space is not NO_SPACE and len(self.spaces) < MOST_SPACES and len(space) <= LARGEST_KEPT:
+            self.spaces.append(space)
+
+    def iterations(self, extents: Sequence[int]) -> int:
+        """The number of iterations of innermost loops of a call, at most; slow ones count more, those of tiles less."""
+        total = 0.0
+        for weight, nest in self.interface.nests:
+            product = weight
+            for size in nest:
+                product *= extents[size]
+            total += product
+        return int(total)

@@ -1,0 +1,114 @@
+"""A component for given element types and ranks: inferred, and compiled when first run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ilang.codegen.call.arguments import checked_outs, outputs_of, result_of
+from ilang.codegen.call.load import Compiled, interface_of
+from ilang.codegen.call.memory import too_large
+from ilang.codegen.call.plan import CallPlan
+from ilang.codegen.system.concurrency import ForkSafeLock, kept
+from ilang.core import pipeline
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.machine import CPU
+
+if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
+    import numpy.typing as npt
+
+    from ilang.codegen.device.device import Device
+    from ilang.codegen.device.offload import Offloaded
+
+    Array = npt.NDArray[Any]
+
+MOST_PLANS = 256
+"""Sizes that one specialization remembers."""
+
+
+class Specialization:
+    """One shaped program and its compiled form. Safe to use from several threads."""
+
+    __slots__ = ("_compiled", "_lock", "_offloaded", "_plans", "names", "shaped", "small")
+
+    def __init__(self, shaped: Shaped, small: frozenset[int] = frozenset()) -> None:
+        """Nothing is compiled yet; ``small`` sizes are those of the size class that it is for."""
+        self.shaped = shaped
+        self.small = small
+        self.names = (
+            [shaped.tensors[value].name for value in shaped.inputs],
+            [shaped.tensors[value].name for value in shaped.outputs],
+        )
+        self._compiled: Compiled | None = None
+        self._plans: dict[tuple[int, ...], CallPlan] = {}
+        self._offloaded: dict[Device, Offloaded] = {}
+        self._lock = ForkSafeLock()
+
+    def plan(self, extents: tuple[int, ...]) -> CallPlan:
+        """A call of the compiled program with these extents.
+
+        Raises:
+            ToolError: it cannot be compiled.
+        """
+        return kept(self._plans, extents, lambda: self._planned(extents), MOST_PLANS)
+
+    def _planned(self, extents: tuple[int, ...]) -> CallPlan:
+        if self._compiled is None:
+            with self._lock.taken():
+                if self._compiled is None:
+                    key = repr((self.shaped, sorted(self.small)))
+                    self._compiled = Compiled(interface_of(self.shaped, CPU), self._text, key)
+        return self._compiled.plan(extents, outputs_of(self.shaped, extents), self.names)
+
+    def on(self, device: Device) -> Offloaded:
+        """The program on a device, compiled at the first time.
+
+        Raises:
+            ToolError: it cannot be compiled.
+        """
+        from ilang.codegen.device.offload import Offloaded
+
+        known = self._offloaded.get(device)
+        if known is None:
+            with self._lock.taken():
+                known = self._offloaded.get(device)
+                if known is None:
+                    known = Offloaded(self.shaped, self.small, device)
+                    self._offloaded[device] = known
+        return known
+
+    def _text(self) -> str:
+        """The program as C: a function of what is inferred and the size class, and of nothing else."""
+        from ilang.codegen.targets import c
+
+        return c.emit(pipeline.lower(self.shaped, CPU, self.small), stoppable=True)
+
+    def evaluate(self, arrays: Sequence[Array], extents: Sequence[int], out: object) -> Any:
+        """The results by NumPy, written to ``out`` where there is one.
+
+        Raises:
+            DataError: E0713 (no memory), and those of ``checked_outs``.
+        """
+        from ilang.core.reference import evaluate
+
+        outputs = outputs_of(self.shaped, extents)
+        outs = [] if out is None else checked_outs(out, self.names, outputs, arrays)
+        try:
+            results = evaluate(self.shaped, arrays, extents)
+        except MemoryError:
+            most = max((self._iterations(node, extents) for node in self.shaped.nodes), default=0)
+            subject = f"an intermediate value of {most:,} elements, which NumPy stores whole"
+            raise too_large(subject) from None
+        results = [np.array(result, order="C", copy=True) for result in results]
+        for array, result in zip(outs, results, strict=False):
+            array[...] = result
+        return result_of(results, out)
+
+    @staticmethod
+    def _iterations(node: object, extents: Sequence[int]) -> int:
+        total = 1
+        for size in node.sizes if isinstance(node, Assignment) else ():
+            total *= extents[size]
+        return total

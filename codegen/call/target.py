@@ -1,0 +1,38 @@
+"""Targets on which programs run, and for which they are written as text: the names that calls take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ilang.core import pipeline
+from ilang.core.diagnostic import DataError
+
+if TYPE_CHECKING:
+    from ilang.core.ir.shaped import Shaped
+
+DEVICES = ("cuda", "cuda-emulated")
+TARGETS = ("c", "numpy", *DEVICES)
+"""The names of what runs a program; devices are those of ``offload.py``."""
+
+
+def check_target(target: object) -> None:
+    """Refuse what is no target. Raises DataError E0712."""
+    if type(target) is not str or target not in TARGETS:
+        from ilang.codegen.call.arguments import shown
+
+        listed = [f'"{name}"' for name in TARGETS]
+        known = f"{', '.join(listed[:-1])} and {listed[-1]}"
+        raise DataError("E0712", f"there is no target {shown(target)}", help=f"targets are {known}")
+
+
+def source_of(shaped: Shaped, target: object) -> str:
+    """A program as text for a target. Raises DataError E0712."""
+    from ilang.codegen.targets import c, cuda
+    from ilang.core.machine import GPU
+
+    if target == "c":
+        return c.emit(pipeline.lower(shaped))
+    if target == "cuda":
+        return cuda.emit(pipeline.lower(shaped, GPU))
+    help_line = 'source takes "c" or "cuda"'
+    raise DataError("E0712", f"there is no text for target {target!r}", help=help_line)

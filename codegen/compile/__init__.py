@@ -1,0 +1,1 @@
+"""Compilers, and the cache of what they compile."""

@@ -1,0 +1,1 @@
+"""Components and tensor programs: what users combine, call and ask about."""

@@ -1,0 +1,94 @@
+"""Components of the library ``std`` along the axes of a call, for ``ilang/lib.py``; each is kept for calls like it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from operator import index
+from typing import Any
+
+from ilang.codegen.call.arguments import shape_of
+from ilang.codegen.components import einx
+from ilang.codegen.components.component import Component, from_text
+from ilang.core.diagnostic import DataError
+from ilang.core.library.std import AXES, PLAIN
+
+PIECES = {**dict.fromkeys(PLAIN, ()), **AXES}
+"""The functions, and the axis that each goes along by default; () where it goes along none."""
+LETTERS = "abcdefghijklmnopqrstuvwxy"
+
+
+@cache
+def piece(name: str) -> Component:
+    """The component of a name, along its own axes."""
+    return from_text(name)
+
+
+@cache
+def along(name: str, rank: int, axes: tuple[int, ...], keeps: bool) -> Component:
+    """The component of a name along axes of an array of a rank; with ``keeps``, reduced axes stay with extent 1."""
+    given = [f"[a{n}]" if n in axes else f"a{n}" for n in range(rank)]
+    reduces = not piece(name).shapes((1,))[0]
+    left = [word for n, word in enumerate(given) if not (reduces and n in axes)]
+    left = (
+        ["1" if reduces and n in axes else word for n, word in enumerate(given)] if keeps else left
+    )
+    text = f"{' '.join(given)} -> {' '.join(left)}"
+    told: Component = einx.component(("vmap", piece(name)), text, {})
+    return told
+
+
+@cache
+def one_hot(rank: int, classes: int) -> Component:
+    """The component that gives rows of so many numbers, 1 at the numbers of an array of a rank."""
+    letters = LETTERS[:rank]
+    return from_text(f"{letters or '.'}==@(z:{classes})~{letters}z >> f32")
+
+
+def called(name: str, arrays: tuple[Any, ...], axis: Any, options: Mapping[str, Any]) -> Any:
+    """A function on arrays, along an axis, several, or those of the component.
+
+    Raises:
+        Error: DataError E0777 (axes), and what a call of a component refuses.
+    """
+    keeps = options.get("keepdims", False)
+    rest = {key: value for key, value in options.items() if key != "keepdims"}
+    if name == "one_hot":
+        classes = _whole(axis, "the number of classes", "lib.one_hot(x, 10)")
+        if classes < 1:
+            raise DataError("E0777", f"there are no {classes} classes", help="lib.one_hot(x, 10)")
+        return one_hot(len(shape_of("x", arrays[0])), classes)(*arrays, **rest)
+    if axis == PIECES[name] and not keeps:
+        return piece(name)(*arrays, **rest)
+    if name not in AXES or len(arrays) != 1:
+        message = f"{name} goes along no axis of a call"
+        raise DataError("E0777", message, help=f"leave the axis out: lib.{name}(x)")
+    rank = len(shape_of("x", arrays[0]))
+    return along(name, rank, _axes(name, axis, rank), bool(keeps))(*arrays, **rest)
+
+
+def _axes(name: str, axis: Any, rank: int) -> tuple[int, ...]:
+    """The axes that a call means, from the first, in order."""
+    given = range(rank) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
+    example = f"lib.{name}(x, axis=-1)"
+    numbers = [_whole(each, "an axis", example) for each in given]
+    for number in numbers:
+        if not -rank <= number < rank:
+            message = f"there is no axis {number}: the array has {rank}"
+            raise DataError("E0777", message, help=f"axes are from {-rank} to {rank - 1}")
+    axes = tuple(sorted({number % rank for number in numbers}))
+    if len(axes) < len(numbers):
+        raise DataError("E0777", f"one axis is named twice in {axis}", help="name each axis once")
+    if AXES[name] is not None and len(axes) != 1:
+        message = f"{name} goes along one axis, and {axis} is not one"
+        raise DataError("E0777", message, help=example)
+    return axes
+
+
+def _whole(value: Any, subject: str, example: str) -> int:
+    try:
+        return index(value)
+    except TypeError:
+        raise DataError(
+            "E0777", f"{subject} is a whole number, not {value!r}", help=example
+        ) from None

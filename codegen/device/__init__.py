@@ -1,0 +1,1 @@
+"""Devices of CUDA, and programs that run on them."""

@@ -1,0 +1,267 @@
+"""Programs on devices: arrays moved there and back, or taken and given where they are."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ilang.codegen.call.arguments import Output, checked_outs, contiguous, outputs_of, result_of
+from ilang.codegen.call.load import interface_of
+from ilang.codegen.call.memory import LARGEST_SPACE, too_large
+from ilang.codegen.call.plan import failure
+from ilang.codegen.device.device import Device, DeviceArray
+from ilang.codegen.device.executable import DeviceSource
+from ilang.codegen.device.native import Address, Located
+from ilang.codegen.device.streams import DEFAULT_STREAM, STREAM_OF_THREAD, named_stream
+from ilang.codegen.system.concurrency import ForkSafeLock, hears_signals, interruptible
+from ilang.codegen.targets.identifiers import function_identifier
+from ilang.core import pipeline
+from ilang.core.diagnostic import DataError, Error
+from ilang.core.ir.shaped import Shaped
+from ilang.core.machine import GPU
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+def device_of(target: str) -> Device:
+    """The device that a target means.
+
+    Raises:
+        ToolError: E0901 to E0909 (a compiler), E0923 (no GPU).
+    """
+    if target == "cuda":
+        from ilang.codegen.device.gpu import gpu
+
+        return gpu()
+    from ilang.codegen.emulator.program import emulated
+
+    return emulated()
+
+
+def located(name: str, value: Any, device: Device, stream: int | None) -> Located | None:
+    """The place of an array on a device, as it says itself or hands it over by DLPack; None for what is on none.
+
+    ``stream`` is where it will be read, if that is known.
+
+    Raises:
+        DataError: E0703 (element type), E0714 (elements that do not lie one after the other), E0767 (its stream).
+    """
+    if isinstance(value, np.ndarray):
+        return None
+    try:
+        interface = getattr(value, "__cuda_array_interface__", None)
+        if isinstance(interface, dict):
+            at = _of_interface(name, interface, value)
+        else:
+            handed = _handed(name, value, device, stream)
+            if handed is None:
+                return None
+            at = handed
+    except Error:
+        raise
+    except Exception:  # whatever the class of somebody else raises: it is no array of a device then
+        return None
+    if not at.is_plain():
+        raise DataError(
+            "E0714",
+            f"{name} is strided on its device: its elements do not lie one after the other",
+            help="copy it there first: x.contiguous() of torch, cupy.ascontiguousarray(x)",
+        )
+    return at
+
+
+def _handed(name: str, value: Any, device: Device, stream: int | None) -> Located | None:
+    """The array that is handed over by DLPack; None for what is not, or not of the device.
+
+    The owner of the array sees to it that it is written before anything further on the stream that is asked for.
+    """
+    from ilang.codegen.device.dlpack import CPU, CUDA, taken
+
+    at = taken(name, value, CPU if device.is_host else CUDA, stream or DEFAULT_STREAM)
+    return at if at is not None and (not device.is_host or device.holds(at.address)) else None
+
+
+def _of_interface(name: str, interface: dict[str, Any], owner: Any) -> Located:
+    """The place that ``__cuda_array_interface__`` says. Raises DataError (E0767): its stream."""
+    address, is_readonly = interface["data"]
+    shape = tuple(int(n) for n in interface["shape"])
+    stream = named_stream(name, interface.get("stream"))
+    dtype = np.dtype(interface["typestr"])
+    strides = interface.get("strides")
+    return Located(int(address or 0), shape, dtype, stream, owner, bool(is_readonly), strides)
+
+
+def separated(
+    names: Sequence[str], given: Sequence[Any], device: Device, stream: int | None = None
+) -> tuple[list[Any], dict[int, Located]]:
+    """Arrays for the checks of arguments, and by number those of them that are on the device.
+
+    ``stream`` is where they will be read, if that is known.
+
+    Raises:
+        DataError: E0714 (on another device, or strided), E0767 (its stream).
+    """
+    checked, device_arrays = list(given), {}
+    for n, value in enumerate(given):
+        name = names[n] if n < len(names) else f"array {n}"
+        at = located(name, value, device, stream)
+        if at is None:
+            continue
+        if 0 not in at.shape and not device.holds(at.address):
+            raise DataError(
+                "E0714",
+                f"{name} is {_place(value)}, and not in the memory of {device.name}",
+                help=f"programs run on {device.name}: copy the array there, or to NumPy",
+            )
+        device_arrays[n], checked[n] = at, at.stand_in()
+    return checked, device_arrays
+
+
+def _place(value: Any) -> str:
+    """The device of an array of CUDA in words, as far as its library says which."""
+    try:
+        return f"an array of device {value.__dlpack_device__()[1]} of CUDA"
+    except Exception:  # whatever the class of somebody else raises
+        return "an array of CUDA"
+
+
+class _OfThread(threading.local):
+    """Workspaces of one thread, by stream: those of streams that are another one in every thread."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.spaces: dict[int, DeviceArray] = {}
+
+
+class Offloaded:
+    """One shaped program on one device, compiled when it is made. Safe to use from several threads."""
+
+    def __init__(self, shaped: Shaped, small: Collection[int], device: Device) -> None:
+        """Compile and load the program.
+
+        Raises:
+            ToolError: it cannot be compiled.
+        """
+        self.shaped = shaped
+        self.device = device
+        name = function_identifier(shaped.name)
+        self._arguments = interface_of(shaped, GPU).arguments
+        self._names = (
+            [shaped.tensors[value].name for value in shaped.inputs],
+            [shaped.tensors[value].name for value in shaped.outputs],
+        )
+        source = repr(("cuda", name, shaped, sorted(small)))
+        lowered = functools.partial(pipeline.lower, shaped, GPU, small)
+        self._executable = device.load(DeviceSource(name, source, lowered))
+        self._spaces: dict[int, DeviceArray] = {}
+        self._of_thread = _OfThread()
+        self._lock = ForkSafeLock()
+
+    def call(
+        self,
+        arrays: Sequence[Any],
+        on_device: dict[int, Located],
+        extents: Sequence[int],
+        out: Any,
+        stream: int | None = None,
+    ) -> Any:
+        """Run on checked arrays, those of ``on_device`` where they are; all others are copied there.
+
+        Results are on the device where an input or ``out`` is, and are written on the ``stream``, or on that of the
+        first such input; they may not be there yet. All other results are copied back. The run waits for the work of
+        the streams of its arrays; work that they are given afterwards waits for the run.
+
+        Raises:
+            DataError: the outputs, and E0709, E0713. ToolError: E0922 (the device failed).
+        """
+        stop = self.device.stop
+        if stop is None or not hears_signals():
+            return self._call(arrays, on_device, extents, out, stream)
+        try:
+            return interruptible(lambda: self._call(arrays, on_device, extents, out, stream), stop)
+        except Error:
+            raise
+        except BaseException:
+            self.device.report()
+            raise
+
+    def _call(
+        self,
+        arrays: Sequence[Any],
+        on_device: dict[int, Located],
+        extents: Sequence[int],
+        out: Any,
+        asked: int | None,
+    ) -> Any:
+        """Run the program on the device; a signal is heard when it is over."""
+        device, outputs = self.device, outputs_of(self.shaped, extents)
+        outs, device_arrays = self._outs(out, outputs, arrays)
+        streams = [at.stream for at in (*on_device.values(), *device_arrays.values()) if at.stream]
+        stream = asked or (streams[0] if streams else DEFAULT_STREAM)
+        streams = [other for other in dict.fromkeys(streams) if other != stream]
+        for other in streams:
+            device.order(other, stream)
+        inputs = [
+            Address(on_device[n].address) if n in on_device else device.array(contiguous(a), stream)
+            for n, a in enumerate(arrays)
+        ]
+        results = [
+            device_arrays[n] if n in device_arrays else device.empty(shape, dtype, stream)
+            for n, (shape, dtype) in enumerate(outputs)
+        ]
+        self._run(inputs, results, extents, stream)
+        for other in streams:
+            device.order(stream, other)
+        if out is None and on_device:
+            return results[0] if len(results) == 1 else tuple(results)
+        given = [np.empty(shape, dtype) for shape, dtype in outputs] if out is None else outs
+        for n, (array, result) in enumerate(zip(given, results, strict=True)):
+            if n not in device_arrays:
+                device.read(result.address, array, stream)
+        return result_of(given, out)
+
+    def _outs(
+        self, out: Any, outputs: Sequence[Output], arrays: Sequence[Any]
+    ) -> tuple[list[Any], dict[int, Located]]:
+        """The arrays of ``out=``, and those of them that are on a device."""
+        if out is None:
+            return [], {}
+        given = list(out) if isinstance(out, tuple) else [out]
+        checked, device_arrays = separated(self._names[1], given, self.device)
+        for n, at in device_arrays.items():  # never touched, so that it takes no memory
+            checked[n] = np.empty(at.shape, at.dtype)
+            checked[n].flags.writeable = not at.is_readonly
+        checked_outs(tuple(checked), self._names, outputs, arrays)
+        return given, device_arrays
+
+    def _run(
+        self, inputs: Sequence[Any], results: Sequence[Any], extents: Sequence[int], stream: int
+    ) -> None:
+        sizes = np.array([extents[n] for n in self._arguments] or [0], np.int64)
+        count = self._executable.space(sizes)
+        if LARGEST_SPACE < count:
+            raise too_large("the workspace", count)
+        with self._lock.taken():  # kernels of two calls would meet in the workspace
+            space = self._space(count, stream)
+            status = self._executable.run(sizes, [*inputs, *results], space, stream)
+            if not status:  # a result that is no result is worse than a wait
+                status = self._executable.wait(sizes, space, stream)
+        if status < 0:
+            self.device.check(-status)
+        if status:
+            raise failure(status)
+
+    def _space(self, count: int, stream: int) -> DeviceArray | None:
+        """A workspace that calls on one stream share: they come one after the other."""
+        if not count:
+            return None
+        spaces = self._of_thread.spaces if stream == STREAM_OF_THREAD else self._spaces
+        known = spaces.get(stream)
+        if known is None or known.nbytes < count:
+            known = spaces[stream] = self.device.empty((count,), np.uint8, stream)
+        return known

@@ -1,0 +1,1 @@
+"""Calls with the arrays of other libraries."""

@@ -1,1 +1,0 @@
-"""Text to running code: components, their calls, and the compiled libraries behind these."""

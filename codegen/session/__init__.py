@@ -1,0 +1,1 @@
+"""Tensor functions and routines: definitions of a file, and sessions that run them."""

@@ -1,0 +1,537 @@
+"""Sessions: a tensor function or a routine with its parameters and its state, compiled once, run as often as wanted.
+
+    m = load("model.i")
+    s = m.session("step", shapes={"x": "64|784", "y": "64|10"}, config={"lr": 0.1}, seed=0)
+    loss = s(x=images, y=labels)
+    s.parameters["mlp.layer_1.w"]
+
+A run reads the arrays of a session and writes into others, which then take their place: nothing is copied, and a run
+that fails changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import reprlib
+import warnings
+from collections.abc import Mapping, Sequence
+from types import NoneType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ilang.codegen.call.arguments import (
+    NUMPY_TYPES,
+    SUPPORTED,
+    check_is,
+    check_threads,
+    contiguous,
+    rounded,
+    shape_of,
+    shown,
+    widened_array,
+)
+from ilang.codegen.call.memory import fitting
+from ilang.codegen.call.plan import OUT_OF_RANGE
+from ilang.codegen.call.target import check_target
+from ilang.codegen.call.tracebacks import ends_at_caller
+from ilang.codegen.session.checkpoint import DEFINITION, Checkpoint, read, write
+from ilang.codegen.session.given_shapes import rows_of_extents
+from ilang.codegen.session.initial import initial_values
+from ilang.codegen.session.settings import Settings
+from ilang.codegen.session.sharing import matched
+from ilang.codegen.session.solved import SolvedDefinition
+from ilang.codegen.session.step import BoundRun
+from ilang.codegen.session.stored import Arrays, fitted
+from ilang.codegen.system.concurrency import lock_of_runs, signals_held
+from ilang.codegen.system.files import path_text
+from ilang.core.build.values import Stored
+from ilang.core.definition import LastingTensor
+from ilang.core.diagnostic import (
+    DataError,
+    LossWarning,
+    MeaningError,
+    Note,
+    ShapeError,
+    counted,
+)
+from ilang.core.ir.assignments import sources
+from ilang.core.record import replace
+from ilang.core.suggestion import did_you_mean, nearest
+
+if TYPE_CHECKING:
+    import _thread
+
+    from ilang.codegen.call.arguments import Array
+    from ilang.codegen.session.model import Model, Options
+    from ilang.core.ir.shaped import Node
+
+STATE = "state."
+"""Stands before the paths of state in checkpoints."""
+KNOWN_LATER = ("parameters", "state", "config", "_inputs", "_solved")
+"""Attributes of a session whose shapes are known: before, its first run has to bring them."""
+LASTING = ("parameter", "state")
+"""The roles of results that take the place of what a run has read."""
+
+
+class Session:
+    """A definition with its arrays. A run takes arrays for its inputs by name, and gives what it returns.
+
+    ``lock`` is held by a run, and by whatever reads or replaces arrays; sessions that share parameters have one lock.
+    """
+
+    lock: _thread.RLock
+
+    def __init__(self, model: Model, options: Options, lock: _thread.RLock | None = None) -> None:
+        """Infer every shape; the first run compiles. ``lock`` is that of the session whose place this one will take.
+
+        Raises:
+            Error: whatever is wrong with the text, the shapes or the configuration.
+        """
+        check_target(options.target)
+        check_threads(options.threads)
+        self._model = model
+        self._options = options
+        self._bound: BoundRun | None = None
+        self.runs = 0
+        shared = options.parameters
+        self.lock = lock or (shared.lock if isinstance(shared, Session) else lock_of_runs())
+        try:
+            self._open(options)
+        except ShapeError as error:
+            if not error.guessed or len(options.shapes) == len(model.inputs(options.name)):
+                raise
+            self._waits = error
+        self._names = [each.name for each in model.inputs(options.name)]
+
+    if not TYPE_CHECKING:  # whoever checks types knows the attributes of a session
+
+        def __getattr__(self, name: str) -> Any:
+            """Refuse what a session has once its shapes are known. Raises: ShapeError E0520, AttributeError."""
+            waits = self.__dict__.get("_waits")
+            if waits is not None and name in KNOWN_LATER:
+                raise waits
+            raise AttributeError(f"a session has no {name}")
+
+    def _open(self, options: Options) -> None:
+        """Infer every shape, and have arrays of them."""
+        self._options = options
+        self._solved = SolvedDefinition(self._model, options)
+        solved = self._solved
+        self.config = Settings(solved.built, solved.config, solved.float, self.lock)
+        written = {role: {r.path for r in solved.results if r.role == role} for role in LASTING}
+        self.parameters, self.state = (
+            Arrays(solved.tensors(kind), noun, written[noun], self.lock)
+            for kind, noun in (("parameter", "parameter"), ("declared", "state"))
+        )
+        self._constants = solved.constants()
+        self._begin(options)
+        self._inputs = [tensor for _, tensor in solved.cells("input")]
+
+    def __repr__(self) -> str:
+        """The definition of the session, and the arrays that it keeps."""
+        if self.__dict__.get("_waits") is not None:
+            return f"<Session {self._options.name}: shapes come with the first run>"
+        kept = counted(len(self.parameters), "parameter")
+        return f"<Session {self._options.name}: {kept}, {counted(self.runs, 'run')}, {self._options.target}>"
+
+    def _begin(self, options: Options) -> None:
+        """Initial values, or those of another session."""
+        solved, given = self._solved, options.parameters
+        others: Mapping[str, str] = {}
+        if isinstance(given, Session):
+            others = matched(list(self.parameters), list(given.parameters))
+            for path, place in others.items():
+                self.parameters.share(path, given.parameters, place)
+        for cell, tensor in solved.cells("parameter"):
+            if tensor.path not in others:
+                with fitting(f"the values of {tensor.path}", tensor.space()):
+                    values = initial_values(solved, cell, tensor, options.seed)
+                self.parameters.put(tensor.path, values)
+        if isinstance(given, Mapping):
+            for path, values in given.items():
+                self.parameters[path] = values
+        elif not isinstance(given, Session | None):
+            message = f"parameters are those of a session, or arrays by path, not {shown(given)}"
+            raise DataError("E0756", message, help="parameters=s, or parameters={'w': array}")
+        self._clear()
+        self.parameters.replaced.clear()
+        self.state.replaced.clear()
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> Mapping[str, LastingTensor]:
+        """The inputs of a run: name, shape and element type."""
+        return {tensor.path: tensor for tensor in self._inputs}
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names in C of the results of a run: ``out``, or ``out0``, ``out1``, ..."""
+        returned = [each.path for each in self._solved.results if each.role == "return"]
+        return ("out",) if len(returned) == 1 else tuple(f"out{path}" for path in returned)
+
+    def check_loss(self) -> None:
+        """Refuse to go back from more than one number, as training must: ``backprop`` would add them up.
+
+        Raises:
+            MeaningError: E0288.
+        """
+        for count, span, written in self._solved.long_losses():
+            message = f"the loss has {count:,} elements, and training goes back from one"
+            help_line = f"give `backprop` one number: {written}"
+            raise MeaningError("E0288", message, span, help_line)
+
+    def loss_notes(self) -> list[Note]:
+        """Notes on losses of several elements, which a run adds up: once for each definition of a file."""
+        told, name = self._model.told, self._options.name
+        if name in told:
+            return []
+        told.add(name)
+        return [
+            Note(
+                "E0288",
+                f"the loss has {count:,} elements, and `backprop` adds them up",
+                span,
+                f"give `backprop` one number: {written}",
+            )
+            for count, span, written in self._solved.long_losses()
+        ]
+
+    @ends_at_caller
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
+        """Run once. Before the first run, ``fit`` takes shapes that are not known from the arrays.
+
+        Args:
+            arrays: inputs in the order of the head.
+            named: inputs by name.
+
+        Returns:
+            The results of the definition: an array, a tuple of several, None.
+
+        Raises:
+            DataError: E0742 (an input is missing), E0754 (an array of another shape), E0756 (no such input).
+        """
+        if named or len(arrays) != len(self._names):
+            arrays = self._in_order(arrays, named)
+        with self.lock:
+            returned = self._once(arrays)
+        if not returned:
+            return None
+        return returned[0] if len(returned) == 1 else tuple(returned)
+
+    def _once(self, arrays: Sequence[Any]) -> list[Array]:
+        """One run, as no other thread runs; what is returned."""
+        bound = self._bound
+        if bound is None or not bound.fits(arrays):
+            self._fit(arrays)
+            arrays = tuple(map(_input, self._inputs, arrays))
+            for note in self.loss_notes():
+                warnings.warn(str(note), LossWarning, stacklevel=4)
+            if self._bound is None:
+                lasting = self.parameters, self.state
+                self._bound = BoundRun(self._solved, lasting, self._fixed, self._options)
+            bound = self._bound
+        try:
+            fresh = bound.run(arrays)
+        except DataError as error:
+            raise self._placed(error, arrays) from None
+        if not bound.shared:
+            self._count(bound)
+            return fresh
+        with signals_held():
+            for path in reversed(bound.shared):
+                self.parameters.put(path, fresh.pop())
+            self._count(bound)
+        return fresh
+
+    def _count(self, bound: BoundRun) -> None:
+        """Let a run count: arrays that last change sides."""
+        # Nothing is called in here, so no signal is handled: a run counts as a whole, or not at all.
+        bound.last = bound.given
+        self.parameters.side ^= 1
+        self.state.side ^= 1
+        self.runs += 1
+
+    def fit(self, *arrays: Any, **named: Any) -> None:
+        """Let inputs whose shape was not given have that of their arrays.
+
+        Axis 0 of such an input is the batch and the others are output axes, but for the rows that the head writes. The
+        first run does this by itself; before it, parameters have the extents of what was inferred.
+
+        Raises:
+            Error: shapes that do not agree. DataError: E0742, E0756 (as for a run).
+        """
+        given = self._in_order(arrays, named)
+        with self.lock:
+            self._fit(given)
+
+    def _fit(self, arrays: Sequence[Any]) -> None:
+        options = self._options
+        if self._bound is not None or len(options.shapes) == len(self._names):
+            return
+        taken = {
+            each.name: rows_of_extents(shape_of(each.name, array), each.shape)
+            for each, array in zip(self._model.inputs(options.name), arrays, strict=True)
+            if each.name not in options.shapes
+        }
+        if not taken:
+            return
+        options = replace(options, shapes={**options.shapes, **taken})
+        if "_solved" in self.__dict__:
+            options = replace(options, config={**options.config, **self.config})
+            other = Session(self._model, options, self.lock)
+            if self.parameters.lends:
+                self._keep_lent(other)
+            other._take_values(self)
+        else:
+            other = Session(self._model, options, self.lock)
+        vars(self).update(vars(other), _waits=vars(other).get("_waits"))
+
+    def _keep_lent(self, other: Session) -> None:
+        """Leave parameters that further sessions share where they are, for a session of other inputs.
+
+        Raises:
+            DataError: E0754 (the inputs give them another shape).
+        """
+        for path, tensor in self.parameters.tensors.items():
+            now, asked = tensor.shape.memory(), other.parameters.tensors[path].shape.memory()
+            if now != asked:
+                message = f"{path} has shape {now} and is shared, and these inputs give it {asked}"
+                raise DataError(
+                    "E0754", message, help='give shapes first: session(..., {"x": "32|4"})'
+                )
+        other.parameters = self.parameters
+
+    def _take_values(self, before: Session) -> None:
+        """Have the parameters and the state that were replaced in a session of other shapes.
+
+        Raises:
+            DataError: E0754 (they have other extents here).
+        """
+        for now, old in ((self.parameters, before.parameters), (self.state, before.state)):
+            for path in old.replaced:
+                if not now.is_shared(path):
+                    now[path] = old.now(path)
+
+    def _in_order(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """An array for each input, in the order of the head."""
+        names = self._names
+        if len(named) == len(names) and not arrays:
+            try:
+                return tuple(map(named.__getitem__, names))
+            except KeyError:
+                pass  # what is wrong with it is told below
+        name = self._options.name
+        if len(names) < len(arrays):
+            message = f"{name} takes {counted(len(names), 'array')}, and {len(arrays)} are given"
+            raise DataError("E0756", message, help=f"its inputs are {', '.join(names) or 'none'}")
+        by_name = {**dict(zip(names, arrays, strict=False)), **named}
+        for number, each in enumerate(names[: len(arrays)]):
+            if each in named:
+                message = f"the input {each} of {name} is given by name, and in order as array {number + 1}"
+                raise DataError("E0756", message, help="give each input once")
+        for each in by_name:
+            if each not in names:
+                hint = did_you_mean(each, names, f"its inputs are {', '.join(names)}")
+                raise DataError("E0756", f"{name} has no input {each}", help=hint)
+        for each in names:
+            if each not in by_name:
+                message = f"the input {each} of {name} has no array"
+                help_line = f"arrays are given in order, or by name: {', '.join(names)}"
+                raise DataError("E0742", message, help=help_line)
+        return tuple(by_name[each] for each in names)
+
+    def _fixed(self, cell: Stored) -> Array:
+        """The array of configuration, or of a constant."""
+        return self.config.arrays[cell.name] if cell.kind == "setting" else self._constants[cell]
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def value(self, path: str) -> Array:
+        """A parameter, a gradient of the last run, state, or a tensor that the session keeps.
+
+        Raises:
+            DataError: E0757.
+        """
+        if not isinstance(path, str):
+            raise DataError("E0757", f"{reprlib.repr(path)} is no path", help='`s.value("w1")`')
+        if path in self.parameters.tensors:
+            return self.parameters[path]
+        if path in self.state.tensors:
+            return self.state[path]
+        with self.lock:
+            bound = self._bound
+            if bound is not None and path in bound.last:
+                bound.forget()
+                return bound.last[path]
+        paths = [
+            *self.parameters,
+            *self.state,
+            *(r.path for r in self._solved.results if r.role != "return"),
+        ]
+        if path in paths:
+            message = f"{path} has no values before the first run"
+            raise DataError("E0757", message, help="run the session once: s(...)")
+        guess = nearest(path, paths)
+        keep = f"session(…, keep=[{path!r}]) keeps a tensor of the text"
+        hint = f"did you mean {guess}? " if guess else ""
+        raise DataError("E0757", f"no run gives {path}", help=hint + keep)
+
+    def first_not_finite(
+        self, given: Mapping[str, Any], parameters: Mapping[str, Any], state: Mapping[str, Any]
+    ) -> Node | None:
+        """The first expression of a run that gives a NaN, or else an infinity, of operands that have none.
+
+        Args:
+            given: inputs by name.
+            parameters: their values when the run began.
+            state: the same.
+        """
+        shaped, values = self._evaluated(
+            {"input": given, "parameter": parameters, "declared": state}
+        )
+        for is_wrong in (np.isnan, np.isinf):
+            wrong = [bool(is_wrong(value).any()) for value in values]
+            nodes: tuple[Node, ...] = shaped.nodes
+            for number, node in enumerate(nodes):
+                if wrong[number] and not any(wrong[each] for each in sources(node)):
+                    return node
+        return None
+
+    def _placed(self, error: DataError, given: Sequence[Array]) -> DataError:
+        """An error of a run; of an element that is no index, with its place, which compiled code does not tell."""
+        if error.code != OUT_OF_RANGE or self._options.ranks is not None:
+            return error
+        kept = {path: self.parameters.now(path) for path in self.parameters}
+        state = {path: self.state.now(path) for path in self.state}
+        inputs = dict(zip(self._names, given, strict=True))
+        try:
+            self._evaluated({"input": inputs, "parameter": kept, "declared": state})
+        except DataError as placed:
+            return placed if placed.code == OUT_OF_RANGE else error
+        return error
+
+    def _evaluated(self, kept: Mapping[str, Mapping[str, Any]]) -> tuple[Any, Sequence[Array]]:
+        """A run by the evaluator, and the value of each node."""
+        from ilang.core.reference import values_of
+
+        solved = self._solved
+        arrays = []
+        for cell in solved.needed:
+            arrays_of_kind = kept.get(cell.kind)
+            path = solved.built.paths.get(cell, cell.name)
+            arrays.append(self._fixed(cell) if arrays_of_kind is None else arrays_of_kind[path])
+        shaped = solved.shaped()
+        return shaped, values_of(shaped, arrays, [size.fixed or 0 for size in shaped.sizes])
+
+    # -- checkpoints -------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str], notes: Mapping[str, str] | None = None) -> None:
+        """Write parameters and state into a file, whole or not at all: .npz where its name ends so, else safetensors.
+
+        Parameters are named by their paths, state by ``state.`` and its path. The notes tell also the definition, how
+        many runs there were, and the seed.
+
+        Raises:
+            DataError: E0725 (no path), E0731, E0732 (the file cannot be written), E0768 (another file is there).
+        """
+        with self.lock:  # until all is written: the run after the next one writes into these arrays
+            checkpoint = self._checkpoint(notes)
+            write(path_text(path), checkpoint.arrays, checkpoint.notes)
+
+    def snapshot(self, notes: Mapping[str, str]) -> Checkpoint:
+        """A checkpoint as ``save`` would write it now, in arrays of its own. Raises: DataError: E0716 (no notes)."""
+        check_is(notes, Mapping, "E0716", "notes are texts by name", 'notes={"at": "3"}')
+        with self.lock:
+            checkpoint = self._checkpoint(notes)
+            copies = {path: array.copy() for path, array in checkpoint.arrays.items()}
+            return Checkpoint(copies, checkpoint.notes)
+
+    def _checkpoint(self, notes: Mapping[str, str] | None) -> Checkpoint:
+        """The arrays of now, and notes on them."""
+        says, example = "notes are texts by name", 'notes={"at": "3"}'
+        check_is(notes, (Mapping, NoneType), "E0716", says, example)
+        options = self._options
+        arrays = {path: self.parameters.now(path) for path in self.parameters}
+        arrays |= {f"{STATE}{path}": self.state.now(path) for path in self.state}
+        standard = {DEFINITION: options.name, "runs": str(self.runs), "seed": str(options.seed)}
+        return Checkpoint(arrays, {**standard, **(notes or {})})
+
+    def load(self, path: str | os.PathLike[str]) -> Mapping[str, str]:
+        """Replace parameters and state by those of a file; its notes. Runs go on as those of the session that wrote it.
+
+        Paths are equal after one common prefix. State of a file that has none begins with zeros.
+
+        Raises:
+            DataError: E0725 to E0729, E0761 (the file), E0760 (a path is missing), E0754 (a shape), E0758 (a type).
+        """
+        name = path_text(path)
+        checkpoint = read(name)
+        state = {
+            path[len(STATE) :]: a for path, a in checkpoint.arrays.items() if path.startswith(STATE)
+        }
+        parameters = {
+            path: a for path, a in checkpoint.arrays.items() if not path.startswith(STATE)
+        }
+        chosen = [self._taken(self.parameters, parameters, name)]
+        if state and self.state:
+            chosen.append(self._taken(self.state, state, name))
+        runs = checkpoint.notes.get("runs", "")
+        with self.lock, signals_held():
+            for arrays, values in zip((self.parameters, self.state), chosen, strict=False):
+                for each, array in values.items():
+                    arrays.put(each, array)
+            if len(chosen) == 1:
+                self._clear()
+            self.runs = int(runs) if runs.isdecimal() else 0
+        return checkpoint.notes
+
+    @staticmethod
+    def _taken(arrays: Arrays, given: Mapping[str, Array], source: str) -> dict[str, Array]:
+        """The given arrays that take the place of others, each of the right shape and type."""
+        places = matched(list(arrays), list(given), source)
+        for path, place in places.items():
+            tensor, array = arrays.tensors[path], given[place]
+            if NUMPY_TYPES[tensor.dtype] != array.dtype:
+                given_dtype = SUPPORTED.get(array.dtype, array.dtype)
+                message = f"{path} is {tensor.dtype} in this session, and {given_dtype} in {source}"
+                raise DataError(
+                    "E0758",
+                    message,
+                    help=f"convert it: array.astype('{NUMPY_TYPES[tensor.dtype]}')",
+                )
+        return {
+            path: fitted(path, given[place], arrays.tensors[path]) for path, place in places.items()
+        }
+
+    def _clear(self) -> None:
+        """State begins with zeros."""
+        for path, tensor in self.state.tensors.items():
+            with fitting(f"the values of {path}", tensor.space()):
+                self.state.put(path, np.zeros(tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]))
+
+
+def _input(tensor: LastingTensor, values: Any) -> Array:
+    """An array for an input, as C reads it.
+
+    Raises:
+        DataError: E0754, E0758 (another element type).
+    """
+    array = widened_array(tensor.path, values)
+    dims = tensor.shape.memory()
+    if array.shape != dims:
+        raise DataError(
+            "E0754",
+            f"{tensor.path} has shape {dims} in this session, and the array given for it {array.shape}",
+            help="make a session for arrays of another shape",
+        )
+    given_dtype = SUPPORTED[array.dtype]
+    if given_dtype != tensor.dtype:
+        if not np.can_cast(array.dtype, NUMPY_TYPES[tensor.dtype], "same_kind"):
+            message = f"{tensor.path} is {tensor.dtype} in this session, and the array given for it {given_dtype}"
+            raise DataError(
+                "E0758", message, help=f"write its type in the head: `{tensor.path}: {given_dtype}`"
+            )
+        array = rounded(tensor.path, array, tensor.dtype)
+    return contiguous(array)

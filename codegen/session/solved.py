@@ -1,0 +1,44 @@
+"""A definition of a file for arrays: what its runs read, keep and give, and the arrays of its constants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ilang.codegen.call.arguments import NUMPY_TYPES
+from ilang.codegen.session.initial import stored_values
+from ilang.core.build.values import Measured, Stored
+from ilang.core.definition import TypedDefinition
+
+if TYPE_CHECKING:
+    from ilang.codegen.call.arguments import Array
+    from ilang.codegen.session.model import Model, Options
+
+
+class SolvedDefinition(TypedDefinition):
+    """A definition whose shapes are inferred, of a model with a configuration."""
+
+    def __init__(self, model: Model, options: Options, of_any_ranks: bool = False) -> None:
+        """Infer them; ``of_any_ranks`` for a program that as many ranks run as there are then.
+
+        Raises:
+            Error: whatever is wrong with the text, the shapes or the configuration.
+        """
+        super().__init__(options.name, model.built(options, of_any_ranks), model.module)
+        self.config = model.configuration(options)
+        self.float = NUMPY_TYPES[self.dtype]
+
+    def constants(self) -> dict[Stored, Array]:
+        """The arrays of constants."""
+        constants: dict[Stored, Array] = {}
+        for cell, _ in self.built.inputs:
+            if cell.kind != "constant":
+                continue
+            dims = self.dims(cell)
+            if isinstance(cell.initial, Measured):
+                extent = self.measured(cell)
+                constants[cell] = np.full(dims, extent, self.float)
+            else:
+                constants[cell] = np.ascontiguousarray(stored_values(cell, dims, self.float))
+        return constants

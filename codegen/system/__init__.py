@@ -1,0 +1,1 @@
+"""Files, folders, threads, signals: what is asked of the operating system."""
