@@ -138,9 +138,10 @@ CPU_PASSES = (
 """The passes of a processor over loops: vectors, threads, copies."""
 
 GPU_PASSES = (
-    _kernel_pass("gpu.launches", "kernels divided into launches"),
     _kernel_pass("gpu.fragments", "tiles of matrix units as fragments of warps"),
-    _gpu_pass("bind", "loops mapped to blocks and threads, private buffers to memory spaces"),
+    _gpu_pass(
+        "bind", "loops mapped to launches, blocks and threads, private buffers to memory spaces"
+    ),
     _gpu_pass("fma", "contraction to fused multiply-adds"),
     _gpu_pass("tightened", "loop bounds tightened from guards", "verify_tightened"),
     _gpu_pass("full_tiles", "full tiles split from boundary tiles"),
@@ -164,6 +165,7 @@ RENAMED = {
     "fills": "tiles",
     "interiors": "full_tiles",
     "iterations": "bind",
+    "launches": "bind",
     "merged": "fused",
     "operands": "registers",
     "packed": "tiles",

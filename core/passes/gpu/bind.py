@@ -1,4 +1,4 @@
-"""Map loops to the threads of a GPU, each iteration to one thread, and private buffers to its memory spaces.
+"""Map kernels to launches, loops to the threads of a GPU, one for each iteration, and private buffers to memory spaces.
 
 Example:
     in:   for i in 0..n_i                            out:  spread i j over the grid, blocks of 256
@@ -7,7 +7,8 @@ Example:
               for k in 0..n_k: acc += ...                      acc += ...
               out[i,j] = acc                                 out[i,j] = acc
 
-Nested loops at the top of a kernel are a chain. Loops of the chain with independent iterations are mapped to threads,
+What stands one after the other in a kernel becomes several launches (``launches.py``). Nested loops at the top of one
+are a chain. Loops of the chain with independent iterations are mapped to threads,
 even inside a loop that is not: a thread then runs the iterations of that loop in order. Everything else runs in one
 thread for each iteration, and a kernel without an independent loop has one thread. A kernel with loops for blocks or
 threads is mapped to blocks and their threads instead (``blocks.py``), if memory has room for its buffers, whose spaces
@@ -27,6 +28,7 @@ from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import Block, For, Kernel, Program, statements_within
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES
 from ilang.core.passes.gpu.blocks import Refusal, chain_of, is_for_blocks, kernel_to_blocks
+from ilang.core.passes.gpu.launches import with_launches
 from ilang.core.passes.gpu.spaces import Places, placed, with_spaces
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
@@ -37,6 +39,7 @@ MOST_PADDED = 1 << 24
 
 def kernel_to_bind(program: Program) -> Program:
     """The program with its loops bound, and a space for each private buffer that there is room for."""
+    program = with_launches(program)
     bound = [_bound(program, kernel) for kernel in program.kernels]
     kernels = zip(program.kernels, bound, strict=True)
     mapped = tuple(replace(kernel, body=(spread,)) for kernel, (spread, _) in kernels)

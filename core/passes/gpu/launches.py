@@ -18,7 +18,7 @@ from ilang.core.ir.scalar import Local, scalars_within
 from ilang.core.record import replace
 
 
-def kernel_to_launches(program: ir.Program) -> ir.Program:
+def with_launches(program: ir.Program) -> ir.Program:
     """The program with a kernel for each part."""
     parts = [tuple(_parts(kernel)) for kernel in program.kernels]
     first = [0, *accumulate(map(len, parts))]

@@ -17,7 +17,7 @@ from ilang.core.ir.kernel import Call, Program
 from ilang.core.lower.host import LONG
 from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.notation.files.module import parse_module
-from ilang.core.passes.gpu.launches import kernel_to_launches
+from ilang.core.passes.gpu.launches import with_launches
 from ilang.core.record import replace
 from ilang.core.source import Source
 from tests.property.large import training_step
@@ -114,7 +114,7 @@ def test_a_gpu_has_each_kernel_once(shape: tuple[int, ...]) -> None:
 def test_parts_of_a_kernel_are_called_together() -> None:
     program = program_of(TWO, (4, 5), (4, 5))
     (kernel,) = program.kernels
-    parts = kernel_to_launches(replace(program, kernels=(replace(kernel, body=kernel.body * 2),)))
+    parts = with_launches(replace(program, kernels=(replace(kernel, body=kernel.body * 2),)))
     assert [kernel.name for kernel in parts.kernels] == ["k0_0", "k0_1"]
     assert [(call.kernel, call.group) for call in parts.calls] == [(0, 0), (1, 0), (0, 1), (1, 1)]
     assert parts.calls[3].arrays == program.calls[1].arrays
