@@ -44,6 +44,7 @@ from ilang.core.names import Names
 from ilang.core.ops import SLOW
 from ilang.core.passes.cpu.accumulations import accumulations, innermost, short_sizes
 from ilang.core.passes.cpu.extremes import Extreme, extreme_buffers, extremes
+from ilang.core.passes.fixed_sizes import size_of_extent
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
 
@@ -71,7 +72,6 @@ class _Lanes:
         self.sizes = list(program.sizes)
         self.counts = list(program.counts)
         self.names = Names(frozenset(size.name for size in program.sizes))
-        self.constants = _constants(program.sizes)
         self.chunks = {
             whole: size
             for size, (whole, step) in reversed(program.parts().items())
@@ -253,7 +253,7 @@ class _Lanes:
         chunk = substituted(loop, {outer: index})
         assert isinstance(chunk, ir.For)
         ends = (remaining(inner, loop.size, self.chunk * axis_index(outer)), *chunk.within)
-        size, blocks = self._constant(self.chunk), loop.chunk
+        size, blocks = size_of_extent(self.sizes, self.chunk), loop.chunk
         chunk = replace(chunk, variable=inner, size=size, within=ends, chunk=None)
         if blocks is not None:
             blocks = replace(blocks, multiple=1)
@@ -269,18 +269,12 @@ class _Lanes:
         self.taken.add(chosen)
         return chosen
 
-    def _constant(self, extent: int) -> int:
-        if extent not in self.constants:
-            self.constants[extent] = len(self.sizes)
-            self.sizes.append(Size(self.names.fresh(f"c{extent}"), extent, ()))
-        return self.constants[extent]
-
     def _chunks(self, whole: int) -> int:
         if whole in self.chunks:
             return self.chunks[whole]
         size = self.sizes[whole]
         if size.fixed is not None:
-            return self._constant(-(-size.fixed // self.chunk))
+            return size_of_extent(self.sizes, -(-size.fixed // self.chunk))
         self.chunks[whole] = len(self.sizes)
         self.sizes.append(Size(self.names.fresh(f"{size.name}_{self.chunk}"), None, ()))
         self.counts.append((self.chunks[whole], parts(size_of(whole), self.chunk)))
@@ -316,14 +310,6 @@ class _Rows:
 def _of_any(load: Load, variable: VariableId) -> Load:
     """A load with the variable of its loop as that of any loop: two loops that read alike have equal ones."""
     return substituted(load, {variable: axis_index(ANY)})
-
-
-def _constants(sizes: Sequence[Size]) -> dict[int, int]:
-    constants: dict[int, int] = {}
-    for n, size in enumerate(sizes):
-        if size.fixed is not None and not size.places:
-            constants.setdefault(size.fixed, n)
-    return constants
 
 
 def _term(change: ir.Change) -> Scalar | None:

@@ -17,7 +17,7 @@ only the half in which it ends is cleared, since tiles skip a half without eleme
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from ilang.core.calculus.affine import Within, axis_index
 from ilang.core.ir import kernel as ir
@@ -26,8 +26,8 @@ from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Constant, Load
 from ilang.core.ir.shaped import Size
-from ilang.core.names import Names
 from ilang.core.passes.cpu.registers import reads_past
+from ilang.core.passes.fixed_sizes import size_of_extent
 from ilang.core.record import record, replace
 
 Path = tuple[tuple[ir.For | ir.If, int, bool], ...]
@@ -65,13 +65,11 @@ class Padding:
     def __init__(self, program: ir.Program) -> None:
         """For a program whose tiles are in registers."""
         read = [_read_past(program, kernel) for kernel in program.kernels]
-        self.program = _with_halves(program, set().union(*read))
-        buffers = list(program.buffers)
-        sizes = {size.fixed: n for n, size in reversed(list(enumerate(self.program.sizes)))}
+        buffers, sizes = list(program.buffers), list(program.sizes)
         self.zeros: list[Zeros] = []
         """The statements that clear buffers in each kernel, by the places before which they stand."""
         for kernel, numbers in zip(program.kernels, read, strict=True):
-            padder = _ZeroPadder(self.program, kernel.body, numbers, sizes)
+            padder = _ZeroPadder(program, kernel.body, numbers, sizes)
             self.zeros.append({})
             for number in sorted(numbers):
                 spot = padder.spot(number)
@@ -79,7 +77,7 @@ class Padding:
                     buffers[number] = replace(buffers[number], padded=False)
                 else:
                     self.zeros[-1].setdefault(spot, []).extend(padder.nests(number))
-        self.program = replace(self.program, buffers=tuple(buffers))
+        self.program = replace(program, buffers=tuple(buffers), sizes=tuple(sizes))
 
 
 def _read_past(program: ir.Program, kernel: ir.Kernel) -> set[BufferId]:
@@ -97,9 +95,9 @@ class _ZeroPadder:
         program: ir.Program,
         body: ir.Block,
         buffers: set[BufferId],
-        sizes: Mapping[int | None, int],
+        sizes: list[Size],
     ) -> None:
-        """For the buffers of a kernel that tiles read past the end; ``sizes`` are numbers by extent."""
+        """For the buffers of a kernel that tiles read past the end; ``sizes`` get those of zeros."""
         self.program = program
         self.sizes = sizes
         self.buffers = buffers
@@ -179,7 +177,7 @@ def _spot(path: Path) -> Spot:
 
 
 def _nest_of_zeros(
-    program: ir.Program, filling: _PackingStore, sizes: Mapping[int | None, int]
+    program: ir.Program, filling: _PackingStore, sizes: list[Size]
 ) -> ir.Statement | None:
     """The loops that clear what a store fills, lanes innermost; None where it fills whole rows.
 
@@ -200,11 +198,11 @@ def _nest_of_zeros(
     inner = next(
         (n for n in range(len(loops), 0, -1) if _opens(loops[n - 1][0], needed)), 0
     )  # the loops from here on have nothing to do with where a row ends
-    half = _half(program, lanes, sizes)
-    if half is None:
+    if extent % (2 * program.machine.vector_lanes("f32")):
         cleared = _nest(_zeros(program, filling, lanes.size, 0), loops[inner:])
-    else:
-        middle = program.sizes[half].fixed or 0
+    else:  # a tile reads one of the longest vectors at a time, or divisors of its row, half past it at most
+        middle = extent // 2
+        half = size_of_extent(sizes, middle)
         second, both = (
             _nest(_zeros(program, filling, half, first), loops[inner:]) for first in (middle, 0)
         )
@@ -238,28 +236,6 @@ def _opens(s: ir.For | ir.If, variables: Container[int]) -> bool:
 def _reaches(lanes: ir.For, lane: int) -> tuple[Within, ...]:
     """The conditions that a row has the lane of this number."""
     return tuple(end.at(lanes.variable, lane) for end in lanes.within)
-
-
-def _with_halves(program: ir.Program, read: set[BufferId]) -> ir.Program:
-    """The program with the size of half of each row of lanes of buffers that is cleared by halves."""
-    fixed = {size.fixed for size in program.sizes}
-    rows = {program.sizes[program.buffers[number].dims[-1]].fixed for number in read}
-    pair = _pair(program)
-    halves = {row // 2 for row in rows if row is not None and row % pair == 0} - fixed
-    names = Names(frozenset(size.name for size in program.sizes))
-    sizes = [Size(names.fresh(f"c{half}"), half, ()) for half in sorted(halves)]
-    return replace(program, sizes=(*program.sizes, *sizes)) if sizes else program
-
-
-def _pair(program: ir.Program) -> int:
-    """Lanes of two of the longest vectors: a tile reads one at a time, or divisors of its row, half past it at most."""
-    return 2 * program.machine.vector_lanes("f32")
-
-
-def _half(program: ir.Program, lanes: ir.For, sizes: Mapping[int | None, int]) -> int | None:
-    """The size number of half of the lanes of a row, where that is vectors of any length; else None."""
-    extent = program.sizes[lanes.size].fixed or 0
-    return None if extent % _pair(program) else sizes[extent // 2]
 
 
 def _mentions(s: ir.For | ir.If, variable: int) -> bool:

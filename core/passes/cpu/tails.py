@@ -15,9 +15,8 @@ from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.rewriting import parts_of, reads_of, substituted
 from ilang.core.ir.scalar import Apply, scalars_within
-from ilang.core.ir.shaped import Size
-from ilang.core.names import Names
 from ilang.core.ops import SLOW
+from ilang.core.passes.fixed_sizes import size_of_extent
 from ilang.core.record import replace
 
 
@@ -28,7 +27,6 @@ class ShortRows:
         """For a program before any of its rows is split."""
         self.program = program
         self.sizes = list(program.sizes)
-        self.names = Names(frozenset(size.name for size in program.sizes))
 
     def parts(self, loop: ir.For) -> tuple[ir.For, ...]:
         """A row as whole vectors and the last one; any other loop alone."""
@@ -46,8 +44,8 @@ class ShortRows:
         last = {loop.variable: axis_index(loop.variable) + (extent - lanes)}
         body = substituted(loop.body, last)
         return (
-            replace(loop, size=self._size(extent - extent % lanes)),
-            replace(loop, size=self._size(lanes), body=body, prefetch=None),
+            replace(loop, size=size_of_extent(self.sizes, extent - extent % lanes)),
+            replace(loop, size=size_of_extent(self.sizes, lanes), body=body, prefetch=None),
         )
 
     def _can_overlap(self, loop: ir.For) -> bool:
@@ -64,11 +62,3 @@ class ShortRows:
             return False
         scalars = (part for s in loop.body for each in parts_of(s) for part in scalars_within(each))
         return any(isinstance(part, Apply) and part.primitive in SLOW for part in scalars)
-
-    def _size(self, extent: int) -> int:
-        """The number of the size that has this extent."""
-        for number, size in enumerate(self.sizes):
-            if size.fixed == extent:
-                return number
-        self.sizes.append(Size(self.names.fresh(f"c{extent}"), extent, ()))
-        return len(self.sizes) - 1

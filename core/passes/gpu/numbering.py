@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import Buffer, Space
 from ilang.core.ir.shaped import Size
+from ilang.core.passes.fixed_sizes import size_of_extent
 
 
 class Numbering:
@@ -19,11 +20,7 @@ class Numbering:
 
     def size(self, extent: int) -> int:
         """The number of a size that is known, an earlier one where there is one."""
-        for number, size in enumerate(self.sizes):
-            if size.fixed == extent:
-                return number
-        self.sizes.append(Size(str(extent), extent, ()))
-        return len(self.sizes) - 1
+        return size_of_extent(self.sizes, extent)
 
     def variable(self, name: str, letter: str) -> VariableId:
         """The number of a loop variable with a name that no loop has: ``name``, then so many letters."""
