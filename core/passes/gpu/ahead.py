@@ -24,7 +24,7 @@ from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.rewriting import accesses, parts_of, substituted
 from ilang.core.ir.scalar import Apply, Convert, Load, Local, Position, Scalar, Select
 from ilang.core.matrix_unit import is_rounding, unrounded
-from ilang.core.passes.gpu.numbering import Numbering, buffer_name
+from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import record, replace
 
 
@@ -93,24 +93,15 @@ class Copies:
     def __init__(self, program: ir.Program) -> None:
         """For a program, before any of its kernels is entered."""
         self.program = program
-        self.buffers: list[ir.Buffer] = list(program.buffers)
-        self.numbering = Numbering(list(program.sizes), ())
+        self.numbering = Numbering(program)
+        self.buffers = self.numbering.buffers
         self.written: set[BufferId] = set()
 
     def enter(self, kernel: ir.Kernel) -> None:
         """Go on with a kernel."""
-        self.numbering = Numbering(self.numbering.sizes, kernel.names)
+        self.numbering.enter(kernel)
         inside = ir.statements_within(kernel.body)
         self.written = {self.program.owner(s.buffer) for s in inside if isinstance(s, ir.Store)}
-
-    def add(self, buffer: ir.Buffer) -> BufferId:
-        """The number of a new buffer."""
-        self.buffers.append(buffer)
-        return BufferId(len(self.buffers) - 1)
-
-    def named(self, name: str) -> str:
-        """A name that no buffer has."""
-        return buffer_name(self.buffers, name)
 
     def of(self, loop: ir.For, number: BufferId) -> dict[ir.Statement, CopySpread]:
         """The copies of a loop into a buffer, by statement; none if it is filled in any other way."""
@@ -134,8 +125,8 @@ class Copies:
         size = most.loops[0].size if len(most.loops) == 1 else self.numbering.size(most.count)
         dtype = unrounded(most.store.value).dtype
         assert dtype is not None
-        name = self.named(f"{buffer.name.removesuffix('_next')}_loaded")
-        held = self.add(ir.Buffer(name, dtype, (size,), "temporary", private=True, space="local"))
+        name = f"{buffer.name.removesuffix('_next')}_loaded"
+        held = self.numbering.private(name, dtype, (size,), "local")
         return {s: replace(copy, held=held, filled=filled) for s, copy in copies.items()}
 
     def _copy(self, spread: ThreadLoop) -> CopySpread | None:

@@ -40,10 +40,9 @@ def kernel_to_buffers(program: ir.Program) -> ir.Program:
         return program
     doubled = _DoubleBuffers(program)
     kernels = tuple(doubled.kernel(kernel) for kernel in program.kernels)
-    buffers = tuple(replace(buffer, double=False) for buffer in doubled.copies.buffers)
-    return replace(
-        program, kernels=kernels, buffers=buffers, sizes=tuple(doubled.copies.numbering.sizes)
-    )
+    whole = doubled.copies.numbering.program()
+    buffers = tuple(replace(buffer, double=False) for buffer in whole.buffers)
+    return replace(whole, kernels=kernels, buffers=buffers)
 
 
 class _DoubleBuffers:
@@ -68,8 +67,7 @@ class _DoubleBuffers:
         self.copies.enter(kernel)
         body, waiting = self._block(spread.body, ())
         assert not waiting, "what stands before a loop is in a block of threads"
-        names = tuple(self.copies.numbering.names)
-        return replace(kernel, body=(replace(spread, body=body),), names=names)
+        return self.copies.numbering.left(kernel, (replace(spread, body=body),))
 
     def _block(self, body: ir.Block, around: tuple[ir.For, ...]) -> tuple[ir.Block, list[Waiting]]:
         """A block inside loops that stand right in each other, and what stands before these."""
@@ -114,7 +112,7 @@ class _DoubleBuffers:
     def _other(self, number: BufferId) -> BufferId:
         """The buffer that alternates with one."""
         buffer = self.copies.buffers[number]
-        return self.copies.add(replace(buffer, name=self.copies.named(f"{buffer.name}_next")))
+        return self.copies.numbering.add(replace(buffer, name=f"{buffer.name}_next"))
 
 
 def _rotated(

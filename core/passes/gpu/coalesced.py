@@ -36,7 +36,7 @@ from ilang.core.ir.scalar import Load
 from ilang.core.ir.schedule import Role
 from ilang.core.machine import MULTIPROCESSORS
 from ilang.core.occupancy import resources_of
-from ilang.core.passes.gpu.numbering import Numbering, new_buffer
+from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import record, replace
 
 
@@ -54,45 +54,29 @@ class _Results:
         return (store,) if self.test is None else (replace(self.test, body=(store,)),)
 
 
-def kernel_to_coalesced(program: ir.Program) -> ir.Program:
-    """The program with stores coalesced through shared memory."""
-    coalescer = _StoreCoalescer(program)
-    kernels = tuple(coalescer.kernel(kernel) for kernel in program.kernels)
-    if len(coalescer.buffers) == len(program.buffers):
-        return program
-    return replace(
-        program,
-        kernels=kernels,
-        buffers=tuple(coalescer.buffers),
-        sizes=tuple(coalescer.numbering.sizes),
-    )
+def with_coalesced_stores(numbering: Numbering, kernel: ir.Kernel) -> ir.Kernel:
+    """A kernel with results that go through shared memory, where any do and a block has room for them."""
+    (spread,) = kernel.body
+    assert isinstance(spread, ThreadLoop)
+    if spread.over != "blocks":
+        return kernel
+    coalescer, first = _StoreCoalescer(numbering, kernel, spread), len(numbering.buffers)
+    body = coalescer.block(spread.body)
+    if len(numbering.buffers) == first:
+        return kernel
+    return replace(kernel, body=(replace(spread, body=body, blocks=coalescer.blocks),))
 
 
 class _StoreCoalescer:
-    """A program, its buffers, and the bytes that a block of a kernel shares, of so many at a time at least."""
+    """A kernel, and the bytes that a block of it shares, of so many at a time at least."""
 
-    def __init__(self, program: ir.Program) -> None:
-        self.program = program
-        self.buffers = list(program.buffers)
-        self.numbering = Numbering(list(program.sizes), ())
-        self.shared = 0
-        self.blocks = 1
-        self.first = len(self.buffers)
-
-    def kernel(self, kernel: ir.Kernel) -> ir.Kernel:
-        """A kernel with results that go through shared memory, where a block has room for them."""
-        (spread,) = kernel.body
-        assert isinstance(spread, ThreadLoop)
-        if spread.over != "blocks":
-            return kernel
+    def __init__(self, numbering: Numbering, kernel: ir.Kernel, spread: ThreadLoop) -> None:
+        self.program = numbering.program()
+        self.numbering = numbering
+        self.buffers = numbering.buffers
         self.shared = sum(map(self._bytes, named(kernel.body)))
         self.blocks = self._at_a_time(kernel, spread)
         self.first = len(self.buffers)
-        body = self._block(spread.body)
-        if body is spread.body:
-            return kernel
-        blocks = self.blocks if self.first < len(self.buffers) else spread.blocks
-        return replace(kernel, body=(replace(spread, body=body, blocks=blocks),))
 
     def _at_a_time(self, kernel: ir.Kernel, spread: ThreadLoop) -> int:
         """Two blocks where registers have room for them now, but need not have it for what more a thread takes.
@@ -116,14 +100,14 @@ class _StoreCoalescer:
         each = BYTES[buffer.dtype] * (2 if buffer.double else 1)
         return prod(dims) * each if buffer.space == "shared" else 0
 
-    def _block(self, body: ir.Block) -> ir.Block:
+    def block(self, body: ir.Block) -> ir.Block:
         """A block whose threads store side by side."""
         out: list[ir.Statement] = []
         for s in body:
             if isinstance(s, ThreadLoop):
                 out += self._stored(s)
             else:
-                out.append(ir.map_blocks(s, self._block) if isinstance(s, ir.For | ir.If) else s)
+                out.append(ir.map_blocks(s, self.block) if isinstance(s, ir.For | ir.If) else s)
         return unless_same(body, out)
 
     def _stored(self, spread: ThreadLoop) -> ir.Block:
@@ -181,7 +165,7 @@ class _StoreCoalescer:
         for earlier, buffer in enumerate(self.buffers[self.first :], self.first):
             if (buffer.dtype, buffer.dims) == (dtype, dims):
                 return BufferId(earlier)
-        number = new_buffer(self.buffers, name, dtype, dims, "shared")
+        number = self.numbering.private(name, dtype, dims, "shared")
         if room < self.shared + self._bytes(number):
             self.buffers.pop()
             return None

@@ -49,17 +49,11 @@ class Products:
 class Factors:
     """One kernel, the buffers of its program, and what a pass adds to them."""
 
-    def __init__(
-        self,
-        device: DeviceLimits,
-        kernel: ir.Kernel,
-        buffers: list[ir.Buffer],
-        numbering: Numbering,
-    ) -> None:
-        """For a kernel; buffers are changed in place."""
+    def __init__(self, device: DeviceLimits, kernel: ir.Kernel, numbering: Numbering) -> None:
+        """For a kernel that was entered; buffers are changed in place."""
         self.device = device
         self.kernel = kernel
-        self.buffers = buffers
+        self.buffers = numbering.buffers
         self.numbering = numbering
         self.whole: set[int] = set()
 

@@ -20,7 +20,6 @@ from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import VariableId
 from ilang.core.ir.rewriting import accesses, substituted
 from ilang.core.ir.schedule import UNIT_ROLES, Role
-from ilang.core.ir.shaped import Size
 from ilang.core.machine import MatrixUnit
 from ilang.core.matrix_unit import ROUNDINGS
 from ilang.core.passes.gpu.blocks import chain_of
@@ -33,12 +32,12 @@ def kernel_to_fragments(program: ir.Program) -> ir.Program:
     """The program whose matrix units have the lanes of warps."""
     if not any(_asks(kernel.body) for kernel in program.kernels):
         return program
-    sizes, buffers = list(program.sizes), list(program.buffers)
+    numbering = Numbering(program)
     kernels = tuple(
-        _Fragments(program, kernel, sizes, buffers).run() if _asks(kernel.body) else kernel
+        _Fragments(numbering, kernel).run() if _asks(kernel.body) else kernel
         for kernel in program.kernels
     )
-    return replace(program, kernels=kernels, sizes=tuple(sizes), buffers=tuple(buffers))
+    return replace(numbering.program(), kernels=kernels)
 
 
 def _asks(body: ir.Block) -> bool:
@@ -73,16 +72,15 @@ class _TileSide:
 class _Fragments:
     """One kernel, and what a pass adds to its program."""
 
-    def __init__(
-        self, program: ir.Program, kernel: ir.Kernel, sizes: list[Size], buffers: list[ir.Buffer]
-    ) -> None:
-        device = program.machine.device
+    def __init__(self, numbering: Numbering, kernel: ir.Kernel) -> None:
+        device = numbering.given.machine.device
         assert device is not None
+        numbering.enter(kernel)
         self.kernel = kernel
         self.device = device
-        self.buffers = buffers
-        self.numbering = Numbering(sizes, kernel.names)
-        self.factors = Factors(device, kernel, buffers, self.numbering)
+        self.buffers = numbering.buffers
+        self.numbering = numbering
+        self.factors = Factors(device, kernel, numbering)
         self.held: dict[int, tuple[int, int, MatrixUnit]] = {}
         self.variables: dict[str, VariableId] = {}
 
@@ -95,7 +93,7 @@ class _Fragments:
         body = self._block(body)
         for number, (rows, columns, unit) in self.held.items():
             self._split_dims(number, rows, columns, unit)
-        return replace(self.kernel, body=body, names=tuple(self.numbering.names))
+        return self.numbering.left(self.kernel, body)
 
     def _chains(self, body: ir.Block, count: int) -> Iterator[list[ir.For]]:
         """The nests of a block with so many loops of a unit."""

@@ -24,13 +24,13 @@ from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import MatrixProduct, ThreadLoop
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.rewriting import substituted, unless_same, with_body
+from ilang.core.ir.rewriting import substituted, unless_same
 from ilang.core.ir.scalar import Apply, Load, Scalar, scalars_within
 from ilang.core.ir.schedule import UNIT_ROLES
 from ilang.core.machine import MatrixUnit
 from ilang.core.matrix_unit import ROUNDINGS
 from ilang.core.passes.gpu.factors import converted
-from ilang.core.passes.gpu.numbering import Numbering, new_buffer
+from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import replace
 
 
@@ -38,10 +38,8 @@ def kernel_to_matrices(program: ir.Program) -> ir.Program:
     """The program with products of a matrix unit."""
     instructions = _MatrixInstructions(program)
     kernels = tuple(instructions.kernel(kernel) for kernel in program.kernels)
-    if all(a is b for a, b in zip(kernels, program.kernels, strict=True)):
-        return program
-    buffers, sizes = tuple(instructions.buffers), tuple(instructions.numbering.sizes)
-    return replace(program, kernels=kernels, buffers=buffers, sizes=sizes)
+    same = all(a is b for a, b in zip(kernels, program.kernels, strict=True))
+    return program if same else replace(instructions.numbering.program(), kernels=kernels)
 
 
 class _MatrixInstructions:
@@ -49,8 +47,7 @@ class _MatrixInstructions:
 
     def __init__(self, program: ir.Program) -> None:
         self.program = program
-        self.buffers = list(program.buffers)
-        self.numbering = Numbering(list(program.sizes), ())
+        self.numbering = Numbering(program)
         self.registers: dict[tuple[int, tuple[int, ...], str], BufferId] = {}
         self.pair: VariableId | None = None
 
@@ -58,10 +55,8 @@ class _MatrixInstructions:
         """A kernel with products; registers of each are others."""
         self.registers.clear()
         self.pair = None
-        self.numbering = Numbering(self.numbering.sizes, kernel.names)
-        changed = with_body(kernel, self._block(kernel.body, ()))
-        names = tuple(self.numbering.names)
-        return changed if names == kernel.names else replace(changed, names=names)
+        self.numbering.enter(kernel)
+        return self.numbering.left(kernel, self._block(kernel.body, ()))
 
     def _block(self, body: ir.Block, lanes: tuple[ir.For, ...]) -> ir.Block:
         """A block in loops that threads share, of which the last two count lanes."""
@@ -143,8 +138,8 @@ class _MatrixInstructions:
         (number,) = {part.buffer for part in scalars_within(read) if isinstance(part, Load)}
         key = number, sizes, dtype
         if key not in self.registers:
-            name = f"{self.buffers[number].name}_held"
-            self.registers[key] = new_buffer(self.buffers, name, dtype, sizes, "local")
+            name = f"{self.numbering.buffers[number].name}_held"
+            self.registers[key] = self.numbering.private(name, dtype, sizes, "local")
         return self.registers[key]
 
 

@@ -1,22 +1,39 @@
-"""Numbers of sizes, of loop variables and of buffers that a pass adds to a kernel."""
+"""Sizes, buffers and loop variables that a pass adds to a program."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.kernel import Buffer, Space
-from ilang.core.ir.shaped import Size
+from ilang.core.ir.kernel import Block, Buffer, Kernel, Program, Space
 from ilang.core.passes.fixed_sizes import size_of_extent
+from ilang.core.record import replace
 
 
 class Numbering:
-    """The numbers of the sizes of a program and of the loop variables of one of its kernels, to which a pass adds."""
+    """A program to which a pass adds sizes and buffers, and loop variables of one of its kernels at a time."""
 
-    def __init__(self, sizes: list[Size], names: Sequence[str]) -> None:
-        """Of the sizes of a program, which grow in place, and of the names of a kernel, which are copied."""
-        self.sizes = sizes
-        self.names = list(names)
+    def __init__(self, program: Program) -> None:
+        """For a program, before any of its kernels is entered."""
+        self.given = program
+        self.sizes = list(program.sizes)
+        self.buffers = list(program.buffers)
+        self.names: list[str] = []
+
+    def enter(self, kernel: Kernel) -> None:
+        """Go on with a kernel."""
+        self.names = list(kernel.names)
+
+    def left(self, kernel: Kernel, body: Block) -> Kernel:
+        """The kernel with another body, and with the variables that were added since."""
+        if body is kernel.body:
+            return kernel
+        return replace(kernel, body=body, names=tuple(self.names))
+
+    def program(self) -> Program:
+        """The program with what was added; itself where that is nothing."""
+        buffers, sizes = tuple(self.buffers), tuple(self.sizes)
+        if buffers == self.given.buffers and sizes == self.given.sizes:
+            return self.given
+        return replace(self.given, buffers=buffers, sizes=sizes)
 
     def size(self, extent: int) -> int:
         """The number of a size that is known, an earlier one where there is one."""
@@ -29,18 +46,14 @@ class Numbering:
         self.names.append(name)
         return VariableId(len(self.names) - 1)
 
+    def add(self, buffer: Buffer) -> BufferId:
+        """The number of a new buffer; where another one has its name, underscores follow that."""
+        name = buffer.name
+        while any(other.name == name for other in self.buffers):
+            name += "_"
+        self.buffers.append(replace(buffer, name=name))
+        return BufferId(len(self.buffers) - 1)
 
-def buffer_name(buffers: Sequence[Buffer], name: str) -> str:
-    """A name that no buffer has: ``name``, then so many underscores."""
-    while any(buffer.name == name for buffer in buffers):
-        name += "_"
-    return name
-
-
-def new_buffer(
-    buffers: list[Buffer], name: str, dtype: str, dims: tuple[int, ...], space: Space
-) -> BufferId:
-    """The number of a buffer of its own that a pass adds in some memory of a GPU."""
-    free = buffer_name(buffers, name)
-    buffers.append(Buffer(free, dtype, dims, "temporary", private=True, space=space))
-    return BufferId(len(buffers) - 1)
+    def private(self, name: str, dtype: str, dims: tuple[int, ...], space: Space) -> BufferId:
+        """The number of a new private buffer in some memory of a GPU."""
+        return self.add(Buffer(name, dtype, dims, "temporary", private=True, space=space))

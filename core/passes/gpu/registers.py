@@ -18,47 +18,28 @@ from collections.abc import Sequence
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import ThreadLoop
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import chosen_loads, parts_of, replaced_loads, unless_same
 from ilang.core.ir.scalar import Load
-from ilang.core.passes.gpu.numbering import new_buffer
+from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import replace
 
 
-def kernel_to_registers(program: ir.Program) -> ir.Program:
-    """The program with operands of shared memory held in registers."""
-    operands = _RegisterOperands(program)
-    kernels = tuple(operands.kernel(kernel) for kernel in program.kernels)
-    if len(operands.buffers) == len(program.buffers):
-        return program
-    return replace(program, kernels=kernels, buffers=tuple(operands.buffers))
+class RegisterOperands:
+    """The buffers that operands of one kernel are held in."""
 
+    def __init__(self, numbering: Numbering) -> None:
+        """For a kernel that was entered."""
+        self.numbering = numbering
+        self.registers: dict[tuple[int, tuple[int, ...]], BufferId] = {}
 
-class _RegisterOperands:
-    """A program, and the buffers that its operands are held in."""
-
-    def __init__(self, program: ir.Program) -> None:
-        self.program = program
-        self.buffers = list(program.buffers)
-        self.registers: dict[tuple[int, tuple[int, ...]], int] = {}
-
-    def kernel(self, kernel: ir.Kernel) -> ir.Kernel:
-        """A kernel with operands held in registers, which are its own."""
-        (spread,) = kernel.body
-        assert isinstance(spread, ThreadLoop)
-        self.registers.clear()
-        body = spread.body if spread.over == "grid" else self._block(spread.body)
-        return (
-            kernel if body is spread.body else replace(kernel, body=(replace(spread, body=body),))
-        )
-
-    def _block(self, body: ir.Block) -> ir.Block:
+    def body(self, body: ir.Block) -> ir.Block:
         """A block whose nests of unrolled loops read what they hold."""
         out: list[ir.Statement] = []
         for s in body:
             nest = _nest(s) if isinstance(s, ir.For) else []
             held = self._held(nest) if len(nest) > 1 else ()
-            out += held or (ir.map_blocks(s, self._block),)
+            out += held or (ir.map_blocks(s, self.body),)
         return unless_same(body, out)
 
     def _held(self, nest: Sequence[ir.For]) -> ir.Block:
@@ -69,7 +50,7 @@ class _RegisterOperands:
         before: list[ir.For] = []
         for load in dict.fromkeys(part for part in parts if isinstance(part, Load)):
             loops = [loop for loop in nest if _reads_along(load, loop)]
-            shared = self.program.buffers[load.buffer].space == "shared"
+            shared = self.numbering.buffers[load.buffer].space == "shared"
             if not shared or not loops or len(loops) == len(nest) or load in chosen:
                 continue
             if not _reads_along(replace(load, index=load.index[-1:]), loops[-1]):
@@ -92,11 +73,11 @@ class _RegisterOperands:
             rest = (replace(loop, body=rest),)
         return (*before, *rest)
 
-    def _buffer(self, load: Load, sizes: tuple[int, ...]) -> int:
+    def _buffer(self, load: Load, sizes: tuple[int, ...]) -> BufferId:
         key = load.buffer, sizes
         if key not in self.registers:
-            name = f"{self.buffers[load.buffer].name}_held"
-            self.registers[key] = new_buffer(self.buffers, name, load.dtype, sizes, "local")
+            name = f"{self.numbering.buffers[load.buffer].name}_held"
+            self.registers[key] = self.numbering.private(name, load.dtype, sizes, "local")
         return self.registers[key]
 
 

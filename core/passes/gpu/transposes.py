@@ -19,21 +19,11 @@ from math import gcd
 from ilang.core.calculus.affine import Affine, row_step
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import ThreadLoop
-from ilang.core.ir.kernel import Block, For, If, Kernel, Program, Statement, Store, map_statements
+from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, map_statements
 from ilang.core.ir.rewriting import parts_of, substituted
 from ilang.core.ir.scalar import Load
-from ilang.core.ir.shaped import Size
 from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import replace
-
-
-def kernel_to_transposes(program: Program) -> Program:
-    """The program with transposing copies without bank conflicts."""
-    sizes = list(program.sizes)
-    kernels = tuple(_CopyMapper(program, kernel, sizes).run() for kernel in program.kernels)
-    if all(a is b for a, b in zip(kernels, program.kernels, strict=True)):
-        return program
-    return replace(program, kernels=kernels, sizes=tuple(sizes))
 
 
 def sector_of(program: Program, spread: ThreadLoop, number: int) -> int:
@@ -79,20 +69,17 @@ def _only_store(body: Block) -> Store | None:
     return body[0] if len(body) == 1 and isinstance(body[0], Store) else None
 
 
-class _CopyMapper:
-    """Transposing copies of one kernel, mapped to threads, and its names."""
+class CopyMapper:
+    """Transposing copies of one kernel, mapped to threads."""
 
-    def __init__(self, program: Program, kernel: Kernel, sizes: list[Size]) -> None:
-        self.program = program
-        self.kernel = kernel
-        self.numbering = Numbering(sizes, kernel.names)
+    def __init__(self, numbering: Numbering) -> None:
+        """For a kernel that was entered."""
+        self.program = numbering.program()
+        self.numbering = numbering
 
-    def run(self) -> Kernel:
-        """The kernel with copies that are shared out sector by sector."""
-        body = map_statements(self.kernel.body, self._shared_out)
-        if body is self.kernel.body:
-            return self.kernel
-        return replace(self.kernel, body=body, names=tuple(self.numbering.names))
+    def body(self, body: Block) -> Block:
+        """The body of the kernel, its copies shared out sector by sector."""
+        return map_statements(body, self._shared_out)
 
     def _shared_out(self, s: Statement) -> Statement:
         """A spread whose last loop is split into sectors, around all others, and what is inside of one."""

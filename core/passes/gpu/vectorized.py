@@ -1,4 +1,4 @@
-"""Vectorize loads and stores, 16 bytes at a time, where arrays are aligned for that.
+"""Vectorize and coalesce loads and stores: 16 bytes at a time, where arrays are aligned for that.
 
 Example, of f32:
     in:   spread i and k in 0..16 over the threads      out:  if the rows of a are aligned
@@ -9,7 +9,9 @@ Example, of f32:
 
 The start of an array and the length of its rows are known at run time only, so the text tests them; the test is the
 same for all threads of a block. If there is a test for full tiles, both are one condition. Loops that do not copy to
-shared memory are vectorized as ``vector_access.py`` says.
+shared memory are vectorized as ``vector_access.py`` says. Before, copies that transpose are shared out without bank
+conflicts (``transposes.py``), and operands are held in registers (``registers.py``); results that no vector moves are
+stored through shared memory (``coalesced.py``).
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ from ilang.core.dtype import HELD_FLOATS
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.rewriting import accesses, chosen_loads, parts_of, substituted
+from ilang.core.ir.rewriting import accesses, chosen_loads, parts_of, substituted, unless_same
 from ilang.core.ir.scalar import Load, Local
-from ilang.core.ir.shaped import Size
+from ilang.core.passes.gpu.coalesced import with_coalesced_stores
 from ilang.core.passes.gpu.full_tiles import in_regions
 from ilang.core.passes.gpu.numbering import Numbering
+from ilang.core.passes.gpu.registers import RegisterOperands
+from ilang.core.passes.gpu.transposes import CopyMapper
 from ilang.core.passes.gpu.vector_access import with_vector_access
 from ilang.core.record import replace
 
@@ -33,34 +37,39 @@ Index = tuple[Affine, ...]
 
 
 def kernel_to_vectorized(program: ir.Program) -> ir.Program:
-    """The program with vectorized loads and stores."""
-    sizes = list(program.sizes)
-    kernels = tuple(_Vectorizer(program, kernel, sizes).run() for kernel in program.kernels)
-    moving = replace(program, kernels=kernels, sizes=tuple(sizes))
-    return replace(moving, kernels=tuple(with_vector_access(moving, each) for each in kernels))
+    """The program with vectorized and coalesced loads and stores."""
+    numbering = Numbering(program)
+    kernels = tuple(_vectorized(numbering, kernel) for kernel in program.kernels)
+    same = all(a is b for a, b in zip(kernels, program.kernels, strict=True))
+    return program if same else replace(numbering.program(), kernels=kernels)
+
+
+def _vectorized(numbering: Numbering, kernel: ir.Kernel) -> ir.Kernel:
+    """A kernel whose accesses are chosen; threads of a grid share nothing that others hold."""
+    (spread,) = kernel.body
+    assert isinstance(spread, ThreadLoop)
+    numbering.enter(kernel)
+    if spread.over != "grid":
+        for step in (CopyMapper, RegisterOperands, _Vectorizer):
+            body = step(numbering).body(spread.body)
+            spread = spread if body is spread.body else replace(spread, body=body)
+        kernel = numbering.left(kernel, unless_same(kernel.body, (spread,)))
+    moving = with_vector_access(numbering.program(), kernel)
+    return with_coalesced_stores(numbering, moving)
 
 
 class _Vectorizer:
     """Vectorized accesses of one kernel: its names, and the buffers that a region moves."""
 
-    def __init__(self, program: ir.Program, kernel: ir.Kernel, sizes: list[Size]) -> None:
-        self.program = program
-        self.kernel = kernel
-        self.numbering = Numbering(sizes, kernel.names)
+    def __init__(self, numbering: Numbering) -> None:
+        self.program = numbering.program()
+        self.numbering = numbering
 
-    def run(self) -> ir.Kernel:
-        """The kernel with loops that move vectors."""
-        (spread,) = self.kernel.body
-        assert isinstance(spread, ThreadLoop)
-        if spread.over == "grid":
-            return self.kernel
-        moving = ir.map_statements(spread.body, self._of_block)
-        body = in_regions(moving, self._region, self._branches)
-        if body == spread.body:
-            return self.kernel
-        return replace(
-            self.kernel, body=(replace(spread, body=body),), names=tuple(self.numbering.names)
-        )
+    def body(self, body: ir.Block) -> ir.Block:
+        """The body of the kernel's spread with loops that move vectors."""
+        moving = ir.map_statements(body, self._of_block)
+        regions = in_regions(moving, self._region, self._branches)
+        return body if regions == body else regions
 
     def _branches(self, s: ir.If) -> ir.If:
         """A condition of full tiles, that arrays are aligned among what it asks."""

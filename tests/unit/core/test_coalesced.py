@@ -8,7 +8,8 @@ from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import Program, Store, statements_within
 from ilang.core.machine import GPU, MULTIPROCESSORS
 from ilang.core.occupancy import resources_of
-from ilang.core.passes.gpu.coalesced import kernel_to_coalesced
+from ilang.core.passes.gpu.coalesced import with_coalesced_stores
+from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 
 PRODUCT = "ik*kj~ijk >> +ijk~ij"
@@ -66,7 +67,9 @@ def test_rows_of_what_is_held_have_banks_of_their_own() -> None:
 
 def test_nothing_is_done_twice() -> None:
     program = lowered(PRODUCT)
-    assert kernel_to_coalesced(program) == program
+    numbering = Numbering(program)
+    kernels = tuple(with_coalesced_stores(numbering, kernel) for kernel in program.kernels)
+    assert kernels == program.kernels
 
 
 @pytest.mark.parametrize(
