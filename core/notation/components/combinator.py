@@ -43,6 +43,7 @@ DEEPEST = 200
 """Open parentheses and ``~`` at one place, at most."""
 
 BINDING = {"|": 1, "&": 2, ">>": 3, "<<": 3, "~": 4, "(": 0}
+NUMBER = re.compile(r"-?[0-9]*(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?")
 QUOTES = "'\""
 KERNEL_HELP = 'a kernel is quoted: `elementwise("f: x[i,j], y[j] -> x * y")`'
 EINX_HELP = 'an operation is called on quoted axes: `einx.sum("a [b]")`'
@@ -460,8 +461,9 @@ def read_component(
 def read_number(reader: Reader) -> Tree:
     """A decimal constant: ``2``, ``-1``, ``0.125``, ``1e-5``."""
     start = reader.pos
-    stop = _past_number(reader)
-    text = reader.text[start:stop]
+    match = NUMBER.match(reader.text, start, reader.end)
+    assert match is not None
+    text, stop = match.group(), match.end()
     tail = reader.text[stop : stop + 1] if stop < reader.end else ""
     if tail == "." or text.endswith("."):
         message = f"`{text}.` is not a number" if tail else f"`{text}` is not a number"
@@ -475,23 +477,6 @@ def read_number(reader: Reader) -> Tree:
         help_line = "numbers are below 1.8e308, and those of type f32 below 3.4e38"
         raise NotationError("E0116", message, reader.span(start, stop), help_line)
     return Number(text, reader.take(stop))
-
-
-def _past_number(reader: Reader) -> int:
-    stop = reader.past(DIGITS, reader.pos + (reader.peek() == "-"))
-    if reader.text.startswith(".", stop, reader.end):
-        fraction = reader.past(DIGITS, stop + 1)
-        if fraction == stop + 1:
-            return stop
-        stop = fraction
-    if reader.text.startswith("e", stop, reader.end):
-        digits = stop + 1
-        if reader.text.startswith(("+", "-"), digits, reader.end):
-            digits += 1
-        exponent = reader.past(DIGITS, digits)
-        if exponent > digits:
-            return exponent
-    return stop
 
 
 def _unopened(reader: Reader) -> NotationError:

@@ -13,24 +13,43 @@ import re
 from collections.abc import Collection, Container
 
 from ilang.core.notation.lines import brackets
-from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, QUOTED, WORD, WORD_START, Reader
-from ilang.core.ops import ARGUMENTS
+from ilang.core.notation.reader import BLANKS, LETTERS, QUOTED, WORD, WORD_START, Reader
+from ilang.core.ops import ARGUMENTS, SYMBOLS
 
-AFFINE = LETTERS + DIGITS + "+-:" + BLANKS
-GUARDING = AFFINE + ",<>="
-LEADING_ZERO = re.compile(r"(?<![0-9])0+[1-9]")
+_B = rf"[{BLANKS}]*+"
+_AFFINE = rf"[a-z0-9+\-:{BLANKS}]"
+_WORD = rf"\({_B}[a-z][a-z0-9]*+{_B}\)"
+_NUMBER = rf"\({_B}-?[0-9]++(?:e[+-]*[0-9]++)?{_B}\)"
+_INDEX = rf"(?!{_WORD})\((?=[^)]*[0-9+-]){_AFFINE}*+\)"
+_GUARDS = rf"{_B}(?:\[[a-z0-9+\-:{BLANKS},<>=]*+\]{_B})?+"
+_LEAF = (
+    rf"(?>{_B}(?:\.{_GUARDS}|:[a-z]{_B}|@(?:\({_AFFINE}*+\)|[a-z]){_B}"
+    rf"|(?:[a-z]|0++(?![0-9])|[1-9][0-9]*+|{_INDEX})++(?![A-Za-z0-9_]){_GUARDS}))"
+)
+"""An input or an output: indices, of which a number has no leading zero, and guards, or a position, and blanks."""
+_PATTERN = rf"{_LEAF}(?:@{_LEAF}|(?!@))"
+_OPERATOR = f"(?>{'|'.join(map(re.escape, SYMBOLS))})"
+_ARGUED = rf"(?:{'|'.join(map(re.escape, ARGUMENTS))})(?={_B}[a-z0-9])"
+
+AFFINE = re.compile(rf"(?!{_NUMBER}){_INDEX}")
+INDEX = re.compile(_INDEX)
+LEAF = re.compile(_LEAF)
+PATTERN = re.compile(_PATTERN)
+ARGUED = re.compile(_ARGUED)
+FORM = re.compile(
+    rf"(?:(?>{_ARGUED}|{_OPERATOR}){_PATTERN}|{_PATTERN}(?:{_OPERATOR}{_PATTERN})?)~{_LEAF}"
+)
+"""``[op] pattern [op pattern] ~ pattern``."""
 
 
 def is_affine(reader: Reader, start: int) -> bool:
     """Whether the parenthesis at ``start`` is an affine group: ``(2i+k)``, and not ``(f | 2)`` or ``(-1)``."""
-    inside = _inside(reader, start)
-    return inside is not None and not (_is_number(inside.removeprefix("-")) or _is_word(inside))
+    return AFFINE.match(reader.text, start, reader.end) is not None
 
 
 def is_index(reader: Reader, start: int) -> bool:
     """Whether the parenthesis at ``start``, inside a pattern, is an index: an affine group, or one position."""
-    inside = _inside(reader, start)
-    return inside is not None and not _is_word(inside)
+    return INDEX.match(reader.text, start, reader.end) is not None
 
 
 def opens_expression(reader: Reader, start: int) -> bool:
@@ -44,48 +63,14 @@ def opens_expression(reader: Reader, start: int) -> bool:
     return not wired and matches_form(reader)
 
 
-def _inside(reader: Reader, start: int) -> str | None:
-    """The text in a parenthesis if an index may have it: a digit or a sign among letters; else None."""
-    stop = reader.past(AFFINE, start + 1)
-    if stop >= reader.end or reader.text[stop] != ")":
-        return None
-    inside = reader.text[start + 1 : stop].strip(BLANKS)
-    return inside if any(c in DIGITS + "+-" for c in inside) else None
-
-
-def _is_word(text: str) -> bool:
-    return text[:1] in LETTERS and all(c in WORD for c in text)
-
-
-def _is_number(text: str) -> bool:
-    mantissa, _, exponent = text.partition("e")
-    return mantissa.isdigit() and (text == mantissa or exponent.lstrip("+-").isdigit())
-
-
 def matches_form(reader: Reader) -> bool:
     """Whether ``[op] pattern [op pattern] ~ pattern`` stands at the cursor."""
-    at = reader.pos
-    symbol = reader.operator(at)
-    argued = opens_argument(reader, at)
-    at = past_pattern(reader, at + len(symbol) + argued)
-    if at < 0:
-        return False
-    if not symbol:
-        symbol = reader.operator(at)
-        if symbol:
-            at = past_pattern(reader, at + len(symbol))
-    if at < 0 or at >= reader.end or reader.text[at] != "~":
-        return False
-    return past_leaf(reader, at + 1) >= 0
+    return FORM.match(reader.text, reader.pos, reader.end) is not None
 
 
 def opens_argument(reader: Reader, start: int) -> bool:
     """Whether ``>@ij`` or ``<@ij`` stands there: letters or numbers follow, and not the group of a position."""
-    at = start + len(reader.operator(start))
-    if reader.text[start : at + 1] not in ARGUMENTS:
-        return False
-    first = reader.past(BLANKS, at + 1)
-    return first < reader.end and reader.text[first] in LETTERS + DIGITS
+    return ARGUED.match(reader.text, start, reader.end) is not None
 
 
 def begins_application(reader: Reader, definitions: Container[str]) -> int:
@@ -133,60 +118,14 @@ def past_bracket(reader: Reader, start: int) -> int:
 
 def past_pattern(reader: Reader, start: int) -> int:
     """Past the operand that begins after blanks, and the blanks that follow it; -1 if there is none."""
-    at = past_leaf(reader, start)
-    if at < 0 or not reader.text.startswith("@", at, reader.end):
-        return at
-    return past_leaf(reader, at + 1)
+    match = PATTERN.match(reader.text, start, reader.end)
+    return -1 if match is None else match.end()
 
 
 def past_leaf(reader: Reader, start: int) -> int:
     """Past the pattern, or position, that begins after blanks, and the blanks that follow it; -1 if there is none."""
-    start = reader.past(BLANKS, start)
-    if reader.text.startswith(".", start, reader.end):
-        return _past_guards(reader, start + 1)
-    if reader.text.startswith(":", start, reader.end):
-        return _past_axis(reader, start + 1)
-    if reader.text.startswith("@", start, reader.end):
-        return _past_position(reader, start + 1)
-    stop = start
-    while True:
-        at = reader.past(LETTERS + DIGITS, stop)
-        if LEADING_ZERO.search(reader.text, stop, at):
-            return -1
-        if reader.text.startswith("(", at, reader.end) and is_index(reader, at):
-            at = reader.text.index(")", at) + 1
-        if at == stop:
-            break
-        stop = at
-    if stop == start or (stop < reader.end and reader.text[stop] in WORD):
-        return -1
-    return _past_guards(reader, stop)
-
-
-def _past_position(reader: Reader, start: int) -> int:
-    """Past the axis, or the group, of a position, and blanks; -1 if there is none."""
-    stop = min(start + 1, reader.end)
-    if reader.text.startswith("(", start, reader.end):
-        stop = reader.past(AFFINE, stop)
-        if not reader.text.startswith(")", stop, reader.end):
-            return -1
-        return reader.past(BLANKS, stop + 1)
-    return _past_axis(reader, start)
-
-
-def _past_axis(reader: Reader, start: int) -> int:
-    """Past the axis that stands there, and blanks; -1 if there is none."""
-    stop = min(start + 1, reader.end)
-    return reader.past(BLANKS, stop) if reader.text[start:stop] in tuple(LETTERS) else -1
-
-
-def _past_guards(reader: Reader, start: int) -> int:
-    """Past blanks, and past guards if they follow."""
-    at = reader.past(BLANKS, start)
-    if not reader.text.startswith("[", at, reader.end):
-        return at
-    stop = reader.past(GUARDING, at + 1)
-    return reader.past(BLANKS, stop + 1) if reader.text.startswith("]", stop, reader.end) else at
+    match = LEAF.match(reader.text, start, reader.end)
+    return -1 if match is None else match.end()
 
 
 def opens_schedule(reader: Reader, named: bool = False) -> bool:
