@@ -25,6 +25,14 @@ def pages() -> dict[str, str]:
     return _cut((Path(__file__).parent / "errors.md").read_text("utf-8"))
 
 
+def heading_line(code: str) -> int:
+    """The line of ``errors.md``, from 1, on which the page of a code begins."""
+    from pathlib import Path
+
+    text = (Path(__file__).parent / "errors.md").read_text("utf-8")
+    return text[: text.find(f"\n## {code} ") + 1].count("\n") + 1
+
+
 def _cut(text: str) -> dict[str, str]:
     heads = list(re.finditer(HEADING, text))
     ends = [head.start() for head in heads[1:]] + [len(text)]

@@ -31,11 +31,10 @@ from ilang.core.diagnostic import (
 )
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import DISCARD, Module, Name, postorder
-from ilang.core.notation.lines import without_comments
+from ilang.core.notation.lines import BEGINS_FUNCTION, without_comments
 from ilang.core.notation.reader import (
     COMBINATORS,
     RESERVED,
-    TYPES,
 )
 from ilang.core.record import replace
 from ilang.core.source import Source
@@ -65,8 +64,6 @@ if TYPE_CHECKING:
 
     Results = list[tuple[str, Array]]
 
-OPERATION = re.compile(r"""einx\.$|\bop\s*=\s*["']$""")
-"""Before the name of an operation in einx notation."""
 ASKED = re.compile(r"\?\??\s*([^\s?/].*)|(\w+)\s*\?\??")
 """A question in the spelling of IPython."""
 SAID = {"help": ":help", "?": ":help", "exit": ":quit", "quit": ":quit"}
@@ -491,17 +488,18 @@ class ReplSession:
 
     def completions(self, word: str, before: str = "") -> list[str]:
         """The completions of a word, in a text that may have bound names ``before`` it."""
-        from ilang.core.einx_ops import EINX_OPS
+        from ilang.icli.candidates import candidates
         from ilang.icli.colon import COMMANDS
         from ilang.icli.highlight import values
 
         if word.startswith(":"):
-            words = [f":{name}" for name in COMMANDS]
-        elif OPERATION.search(before):
-            return [name for name in EINX_OPS if name.startswith(word)]
-        else:
-            words = [*sorted({*self.names(), *values(before)}), *TYPES, "einsum", "einx."]
-        return [known for known in (*words, "rand:") if known.startswith(word)]
+            return [f":{name}" for name in COMMANDS if f":{name}".startswith(word)]
+        line = before.rpartition("\n")[2]
+        known = list(candidates(line, BEGINS_FUNCTION.match(before.lstrip()) is not None))
+        words = [each.word for each in known]
+        if any(each.kind == "type" for each in known):  # where any name may stand
+            words = [*sorted({*self.names(), *values(before)}), *words, "rand:"]
+        return [each for each in dict.fromkeys(words) if each.startswith(word)]
 
     def _shown(self, name: str, array: Array) -> str:
         from ilang.icli.values import array_text

@@ -140,15 +140,15 @@ def signature(shaped: Shaped) -> str:
     """A component in one line: ``attention(q[m,d], k[n,d], v[n,d]) -> [m,d]``; f32 goes without saying."""
     takes = []
     for value in shaped.inputs:
-        dtype, dims = _type(shaped, value)
+        dtype, dims = tensor_type(shaped, value)
         takes.append(f"{shaped.tensors[value].name}{': ' if dtype else ''}{dtype}{dims}")
-    gives = ["".join(_type(shaped, value)) for value in shaped.outputs]
+    gives = ["".join(tensor_type(shaped, value)) for value in shaped.outputs]
     result = gives[0] if len(gives) == 1 else f"({', '.join(gives)})"
     name = "" if shaped.name == UNNAMED else shaped.name
     return f"{name}({', '.join(takes)}) -> {result}"
 
 
-def _type(shaped: Shaped, value: int) -> tuple[str, str]:
+def tensor_type(shaped: Shaped, value: int) -> tuple[str, str]:
     """The element type of a value, empty for f32, and its extents in brackets."""
     tensor = shaped.tensors[value]
     extents = ",".join(size_text(shaped.sizes[number]) for number in tensor.dims)

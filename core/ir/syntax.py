@@ -484,6 +484,10 @@ class Module:
     functions: tuple[Function, ...] = ()
     routines: tuple[Routine, ...] = ()
 
+    def functions_and_routines(self) -> tuple[Function | Routine, ...]:
+        """The definitions that begin with `op` or `cd`."""
+        return (*self.functions, *self.routines)
+
 
 def children(tree: Tree) -> tuple[Tree, ...]:
     """The direct subtrees of a tree, left to right; of an application the arguments first, as they are computed."""

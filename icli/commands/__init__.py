@@ -28,6 +28,7 @@ COMMANDS = {
     "tune": ("ilang.icli.commands.tune", "Time schedules, and print the fastest one"),
     "repl": ("ilang.icli.commands.repl", "Run programs line by line"),
     "fmt": ("ilang.icli.commands.fmt", "Format a file"),
+    "lsp": ("ilang.icli.commands.lsp", "Answer an editor as its language server"),
     "doctor": (
         "ilang.icli.commands.doctor",
         "Look at what programs need: compilers, OpenMP, the cache, a GPU",

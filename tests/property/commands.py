@@ -144,6 +144,7 @@ OPTIONS: dict[str, dict[str, Sequence[str]]] = {
         "--write": FLAG,
         "--json": FLAG,
     },
+    "lsp": {},
     "repl": {},
     "doctor": {"--json": FLAG},
     "completion": {},

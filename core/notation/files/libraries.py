@@ -41,6 +41,10 @@ class LibraryDefinition:
     words: frozenset[str]
     wired: bool
 
+    def text(self) -> str:
+        """The definition as it is written."""
+        return self.source.text[self.start : self.end]
+
 
 Part = tuple[str, bool]
 """The name of a definition of a library, and whether it is a component: one of each kind may have one name."""
@@ -81,7 +85,7 @@ def defined_in() -> dict[str, str]:
     """The definitions of all libraries, and the first library that has each."""
     known: dict[str, str] = {}
     for library in LIBRARIES:
-        for part in _parts(library):
+        for part in definitions_in(library):
             known.setdefault(part.name.text(), library)
     return known
 
@@ -142,7 +146,7 @@ def _all_parts(libraries: Sequence[str]) -> dict[Part, LibraryDefinition]:
     """The definitions of libraries; of a name that two have, that of the first of all libraries."""
     parts: dict[Part, LibraryDefinition] = {}
     for library in LIBRARIES:
-        for part in _parts(library) if library in libraries else ():
+        for part in definitions_in(library) if library in libraries else ():
             parts.setdefault((part.name.text(), part.wired), part)
     return parts
 
@@ -157,7 +161,7 @@ def _meant(parts: Mapping[Part, LibraryDefinition], name: str, wired: bool) -> P
 
 def piece_help(word: str, in_file: bool) -> str | None:
     """The help on an unknown word that is, or resembles, a component of the library; a file has to use it."""
-    public = [part.name.text() for part in _parts(STD) if part.wired]
+    public = [part.name.text() for part in definitions_in(STD) if part.wired]
     close = nearest(word, [name for name in public if name not in INNER])
     if close is None or (close == word and not in_file):
         return None
@@ -167,7 +171,7 @@ def piece_help(word: str, in_file: bool) -> str | None:
 def text_of_kind(library: str, wired: bool) -> str:
     """The text of a library, its components or its tensor functions blanked: a file has each name once."""
     text = text_of(library)
-    for part in _parts(library):
+    for part in definitions_in(library):
         if part.wired is not wired:
             blank = re.sub(r"[^\n]", " ", text[part.start : part.end])
             text = text[: part.start] + blank + text[part.end :]
@@ -175,7 +179,8 @@ def text_of_kind(library: str, wired: bool) -> str:
 
 
 @cache
-def _parts(library: str) -> list[LibraryDefinition]:
+def definitions_in(library: str) -> list[LibraryDefinition]:
+    """The definitions of a library, in order."""
     source = Source(f"{library}.i", text_of(library))
     text = without_comments(source.text)
     parts = []

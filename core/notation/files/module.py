@@ -230,7 +230,7 @@ def _wired(definitions: list[syntax.Definition], kinds: dict[str, str]) -> list[
     """The errors for components that use tensor functions or routines."""
     refused: list[Error] = []
     for definition in definitions if kinds else ():
-        for node in _uses(definition):
+        for node in uses_of(definition):
             if node.name not in kinds:
                 continue
             kind = "tensor function" if kinds[node.name] == "op" else "routine"
@@ -396,7 +396,7 @@ def _refuse_cycles(
     """Refuse definitions that need themselves, with the whole circle named."""
     uses: dict[str, tuple[syntax.Name, ...]] = {}
     for each in definitions:
-        uses[each.name if isinstance(each, syntax.Definition) else each.head.name] = _uses(each)
+        uses[each.name if isinstance(each, syntax.Definition) else each.head.name] = uses_of(each)
     done: set[str] = set()
     for root in uses:
         path: dict[str, None] = {}
@@ -426,7 +426,7 @@ def _cycle(circle: list[str], last: syntax.Name, names: dict[str, Span]) -> Modu
     return ModuleError("E0403", message, names[circle[0]], help_line, labels)
 
 
-def _uses(definition: syntax.Definition | Function | Routine) -> tuple[syntax.Name, ...]:
+def uses_of(definition: syntax.Definition | Function | Routine) -> tuple[syntax.Name, ...]:
     """The names a definition uses, each once; not what a tensor function or a routine binds itself."""
     uses: dict[str, syntax.Name] = {}
     if not isinstance(definition, syntax.Definition):
@@ -492,9 +492,9 @@ def no_component(module: syntax.Module, name: str | None = None) -> ModuleError:
 
 def exports(module: syntax.Module) -> tuple[syntax.Definition, ...]:
     """The definitions that nothing else uses: what a build makes."""
-    used = {name.name for definition in module.definitions for name in _uses(definition)}
+    used = {name.name for definition in module.definitions for name in uses_of(definition)}
     for function in module.functions:
-        used |= {name.name for name in _uses(function)}
+        used |= {name.name for name in uses_of(function)}
     for routine in module.routines:
-        used |= {name.name for name in _uses(routine)}
+        used |= {name.name for name in uses_of(routine)}
     return tuple(d for d in module.definitions if d.name not in used)

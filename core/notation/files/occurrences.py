@@ -87,8 +87,7 @@ class _Occurrences:
         }
         self.functions: Bound = {}
         self.heads: dict[str, ast.Head] = {}
-        self.called: tuple[ast.Function | ast.Routine, ...] = (*module.functions, *module.routines)
-        for definition in self.called:
+        for definition in module.functions_and_routines():
             head = definition.head
             kind: Kind = "op" if isinstance(definition, ast.Function) else "cd"
             self.functions[head.name] = kind, _name_at(head.span, head.name, past=len(kind))
@@ -97,7 +96,7 @@ class _Occurrences:
     def all(self) -> Iterator[NamedPlace]:
         for each in self.module.definitions:
             yield from self._component(each)
-        for definition in self.called:
+        for definition in self.module.functions_and_routines():
             yield from self._function(definition)
 
     def _component(self, definition: Definition) -> Iterator[NamedPlace]:

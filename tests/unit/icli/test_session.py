@@ -369,7 +369,10 @@ def test_completions(session: ReplSession) -> None:
     session.feed("scores = +ij~i")
     assert session.completions("sc") == ["scores"]
     assert session.completions(":lo") == [":loops", ":load"]
-    assert session.completions("r") == ["rand:"]
+    assert session.completions("r") == ["relu", "rand:"]
+    in_function = session.completions("re", "op f(x) = ")
+    assert in_function == ["repeat", "return", "recip", "recip_sqrt", "relu"]
+    assert session.completions("o", "use nn, ") == ["optim"]
     assert session.completions("logs", "f = einx.") == ["logsumexp"]
     assert session.completions("su", 'einx.reduce("a [b]", op="') == [
         "sum",
@@ -486,7 +489,7 @@ def test_names_that_are_being_typed_are_completed(named: ReplSession) -> None:
     before = "f(first[m,n], second) = {\n  third, _ = block(first, second); "
     assert named.completions("th", before) == ["third"]
     assert named.completions("fi", before) == ["first"]
-    assert named.completions("m", before) == []
+    assert named.completions("ma", before) == ["max", "matmul"]
     assert named.completions("ei", before) == ["einsum", "einx."]
 
 

@@ -1,0 +1,33 @@
+"""``i lsp``: the language server of editors."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from ilang.core.diagnostic import ToolError
+from ilang.icli.command import Command, Request
+from ilang.icli.screen import Screen
+
+
+def run(_request: Request, _screen: Screen) -> int:
+    """Answer an editor on standard input and output until it leaves.
+
+    Raises: ToolError E0925 (pygls, which speaks the protocol, is not installed).
+    """
+    if find_spec("pygls") is None:
+        message = "the language server needs pygls, which is not installed"
+        raise ToolError("E0925", message, help="pip install 'ilang[lsp]'")
+    from ilang.icli.server import serve
+
+    serve()
+    return 0
+
+
+COMMAND = Command(
+    "lsp",
+    "Answer an editor as its language server, on standard input and output.",
+    run,
+    (),
+    (),
+    "Editors start it for files `*.i`; docs/editors.md says how, for each of them.",
+)
