@@ -1,10 +1,28 @@
-"""Standard input read; ``codegen/system/files.py`` reads and writes files."""
+"""Standard input read, and the folder of what is kept; ``codegen/system/files.py`` reads and writes files."""
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import DataError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def state_folder() -> Path | None:
+    """The folder of what lasts between sessions, the history of the REPL and the lessons done; None without one."""
+    from pathlib import Path
+
+    try:
+        state = os.environ.get("XDG_STATE_HOME")
+        folder = (Path(state) if state else Path.home() / ".local" / "state") / "i"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, ValueError, RuntimeError):
+        return None
+    return folder
 
 
 def read_standard_input() -> bytes:

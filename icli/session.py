@@ -425,13 +425,14 @@ class ReplSession:
 
     def _shown_piece(self, name: str, subject: Subject) -> Reply | None:
         """The line on a component of a library by its name, where no array says what ranks it has; else None."""
-        if subject.module is None or name in self.texts or not name.isidentifier():
+        definitions = () if subject.module is None else subject.module.definitions
+        text = next((each.span.text() for each in definitions if each.name == name), None)
+        if text is None or name in self.texts:
             return None
         try:
             self._page(subject.graph)
         except ShapeError:
-            definition = next(each for each in subject.module.definitions if each.name == name)
-            return Reply((f"{definition.span.text()}   of `std`; apply it: `{name} rand:2x3`",))
+            return Reply((f"{text}   of `std`; apply it: `{name} rand:2x3`",))
         return None
 
     def explained(self, graph: Graph) -> Reply:

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import chain
-from pathlib import Path
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
@@ -25,6 +24,7 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
 from ilang.icli.entries import Entries, is_open
+from ilang.icli.files import state_folder
 from ilang.icli.fold import cells
 from ilang.icli.highlight import pieces, values
 from ilang.icli.palette import AXIS_COLORS, axis_color
@@ -91,13 +91,13 @@ def interact(session: ReplSession, screen: Screen) -> int:
 
 def history() -> History:
     """The lines of earlier sessions; trouble with the file is nobody's."""
+    folder = state_folder()
     try:
-        state = os.environ.get("XDG_STATE_HOME")
-        folder = (Path(state) if state else Path.home() / ".local" / "state") / "i"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder is None:
+            return InMemoryHistory()
         with (folder / "history").open("ab"):
             pass
-    except (OSError, ValueError, RuntimeError):
+    except OSError:
         return InMemoryHistory()
     return _LenientHistory(folder / "history")
 

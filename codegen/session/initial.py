@@ -32,7 +32,7 @@ def initial_values(solved: SolvedDefinition, cell: Stored, tensor: LastingTensor
     dims, dtype = tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]
     given = stored_values(cell, dims, dtype)
     if given is not None:
-        return np.ascontiguousarray(given)
+        return np.asarray(given, order="C")
     bound = initial_uniform(solved, cell)
     if bound is None:
         return np.zeros(dims, dtype)

@@ -40,5 +40,5 @@ class SolvedDefinition(TypedDefinition):
                 extent = self.measured(cell)
                 constants[cell] = np.full(dims, extent, self.float)
             else:
-                constants[cell] = np.ascontiguousarray(stored_values(cell, dims, self.float))
+                constants[cell] = np.asarray(stored_values(cell, dims, self.float), order="C")
         return constants

@@ -26,6 +26,7 @@ COMMANDS = {
     ),
     "diff": ("ilang.icli.commands.diff", "Compare two programs, or one under two schedules"),
     "tune": ("ilang.icli.commands.tune", "Time schedules, and print the fastest one"),
+    "learn": ("ilang.icli.commands.learn", "Learn the language in short lessons"),
     "repl": ("ilang.icli.commands.repl", "Run programs line by line"),
     "fmt": ("ilang.icli.commands.fmt", "Format a file"),
     "lsp": ("ilang.icli.commands.lsp", "Answer an editor as its language server"),

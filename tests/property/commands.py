@@ -145,6 +145,7 @@ OPTIONS: dict[str, dict[str, Sequence[str]]] = {
         "--json": FLAG,
     },
     "lsp": {},
+    "learn": {"--list": FLAG},
     "repl": {},
     "doctor": {"--json": FLAG},
     "completion": {},

@@ -37,6 +37,15 @@ def module(tmp_path: Path) -> Any:
     return load(path)
 
 
+def test_parameters_without_axes_have_none_in_numpy_either(tmp_path: Path) -> None:
+    text = 'cd f(x) { loss = sum("w" 0.5 *. x); backprop(loss); return w.grad }'
+    (tmp_path / "f.i").write_text(text, "utf-8")
+    for target in ("c", "numpy"):
+        one = load(tmp_path / "f.i").session("f", {"x": "3|"}, target=target)
+        assert one.parameters["w"].shape == ()
+        assert one(np.ones(3, np.float32)) == 3
+
+
 def arrays() -> tuple[Any, Any]:
     draw = np.random.default_rng(3)
     return draw.standard_normal((4, 3), np.float32), draw.standard_normal((4, 2), np.float32)

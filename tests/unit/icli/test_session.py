@@ -365,6 +365,13 @@ def test_odd_lines_are_answered(line: str) -> None:
     assert all(not isinstance(part, Error) or part.code < "E99" for part in reply.parts)
 
 
+def test_a_program_of_any_rank_beside_arrays_that_do_not_fit(session: ReplSession) -> None:
+    session.feed("x = [1, 2]")
+    session.feed("y = [3, 4]")
+    reply = session.feed("I")
+    assert "internal error" not in str(reply.parts[0])
+
+
 def test_completions(session: ReplSession) -> None:
     session.feed("scores = +ij~i")
     assert session.completions("sc") == ["scores"]
