@@ -21,7 +21,7 @@ QUOTES = ("einsum", "einx.", "elementwise")
 
 
 class OfferedWord(NamedTuple):
-    """A word, its kind (type function module keyword member), and what it is."""
+    """A word, its kind (type function module keyword member operator variable), and what it is."""
 
     word: str
     kind: str

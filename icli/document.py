@@ -37,6 +37,7 @@ from ilang.core.notation.files.occurrences import (
     outline,
 )
 from ilang.core.notation.lines import without_comments
+from ilang.core.ops import OPS
 from ilang.core.source import Source, Span
 from ilang.icli.candidates import OfferedWord, candidates, head_of
 from ilang.icli.failure import as_error
@@ -181,6 +182,8 @@ class Document:
                 if each.kind != "use" and each.name.start != start:
                     says = f"{head_of(each.span.text())}   {SAYS[each.kind]}"
                     yield OfferedWord(each.name.text(), "function", says)
+            if word is None and not in_function:
+                yield from (OfferedWord(op.symbol, "operator", op.name) for op in OPS.values())
         yield from words
 
     def _bound(self, inside: Outlined, start: int) -> Iterator[OfferedWord]:

@@ -126,13 +126,23 @@ class Meanings:
         if key is None:
             return None
         if key not in self.kept:
-            if name in self.functions:
-                self.kept[key] = self._function(name)
-            elif self.definitions.leaves(self.definitions[name].body) <= MOST_EXPRESSIONS:
-                self.kept[key] = self._component(name)
-            else:
+            if MOST_EXPRESSIONS < self._count(name):
                 return None
+            infer = self._function if name in self.functions else self._component
+            self.kept[key] = infer(name)
         return self.kept[key]
+
+    def _count(self, name: str) -> int:
+        """The number of expressions of a definition, with all that it uses inserted."""
+        if name in self.functions:
+            return self._least[name]
+        return self.definitions.leaves(self.definitions[name].body)
+
+    @cached_property
+    def _least(self) -> dict[str, int]:
+        from ilang.core.build.counting import least_expressions
+
+        return least_expressions(self.module.functions, self.module.routines)
 
     def _component(self, name: str) -> InferredDefinition:
         from ilang.core.explain.page import tensor_type
@@ -161,11 +171,13 @@ class Meanings:
     # -- pages ---------------------------------------------------------------------------------------------------------
 
     def page(self, name: str) -> str:
-        """The page of a definition, as ``f.explain()`` has it; of one of any rank, or that is wrong, its text."""
+        """The page of a definition, as ``f.explain()`` has it; of one of any rank, or too long, its text."""
         from ilang.core.machine import CPU
         from ilang.icli.definitions import page_of
 
         try:
+            if MOST_EXPRESSIONS < self._count(name):
+                return self._text(name)
             if name in self.functions:
                 from ilang.codegen.session.function import Function
 

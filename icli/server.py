@@ -53,6 +53,7 @@ COMPLETED = {
     "keyword": lsp.CompletionItemKind.Keyword,
     "member": lsp.CompletionItemKind.Field,
     "module": lsp.CompletionItemKind.Module,
+    "operator": lsp.CompletionItemKind.Operator,
     "type": lsp.CompletionItemKind.TypeParameter,
     "variable": lsp.CompletionItemKind.Variable,
 }
@@ -85,7 +86,7 @@ class OpenFile:
         return lsp.Range(*(lsp.Position(*self.positions.place(at)) for at in (start, end)))
 
     def of(self, span: Span) -> lsp.Range:
-        """The range of a span, of one character at least where that is drawn."""
+        """The range of a span."""
         return self.range(span.start, span.end)
 
     def location(self, span: Span) -> lsp.Location | None:

@@ -280,6 +280,7 @@ def test_what_may_be_typed(tmp_path: Path) -> None:
         inside = await words("softmax >> s")
         assert {"size", "rows", "softmax", "matmul", "f32", "einsum", "einx.", "x"} <= inside.keys()
         assert "exp" not in inside
+        assert {">=", "&&"} <= (await words("(I | 2) ")).keys()
         assert inside["layer"].detail == "op layer(x[b|n]; hid = 3, slope = 0.5)   tensor function"
         inside = await words("y *. s")
         assert {"x", "hid", "slope", "y", "w", "b", "exp", "linear", "repeat"} <= inside.keys()
@@ -493,6 +494,17 @@ def test_a_file_of_a_thousand_lines_is_inferred_once() -> None:
     )
     assert list(later.checks()) == [None] * 36
     assert len(later.kept) == 38  # q3, and fn3, which uses it
+
+
+def test_long_definitions_are_not_inferred() -> None:
+    text = "c0 = -i~i\nop a0(x) = x + 1\n"
+    text += "".join(f"c{n} = c{n - 1} >> c{n - 1}\n" for n in range(1, 14))
+    text += "".join(f"op a{n}(x) = a{n - 1}(a{n - 1}(x))\n" for n in range(1, 14))
+    meanings = Meanings(Document("a.i", text))
+    known = {name: meanings.inferred(name) is not None for name in ("c2", "c13", "a2", "a13")}
+    assert known == {"c2": True, "c13": False, "a2": True, "a13": False}
+    assert meanings.page("c13") == "c13 = c12 >> c12"
+    assert meanings.page("a13") == "op a13(x) = a12(a12(x))"
 
 
 def test_messages_that_are_none() -> None:
