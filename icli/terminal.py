@@ -45,6 +45,7 @@ STYLE = Style.from_dict(
         "command": "bold",
         "text": "ansigreen",
         "wire": "bold",
+        "keyword": "bold",
         "known": "bold",
         "auto-suggestion": "ansibrightblack",
         "bottom-toolbar": "noreverse ansibrightblack",
