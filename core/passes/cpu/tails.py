@@ -1,20 +1,23 @@
-"""Split loops of slow work into whole vectors, the last of which overlaps the one before it.
+"""Split loops of slow work, and of maxima, into whole vectors, the last of which overlaps the one before it.
 
 Example, of vectors of 16:
     in:   for j in 0..31: t[j] = exp(in0[j])
     out:  for j in 0..16: t[j] = exp(in0[j])
           for j in 0..16: t[j+15] = exp(in0[j+15])
 
-A tail of single elements would take as long as several vectors. An element that is computed twice gets the same value.
+A tail of single elements would take as long as several vectors. An element that is computed twice gets the same value:
+a maximum of rows that it has seen already does not change.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ilang.core.calculus.affine import axis_index
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.rewriting import parts_of, reads_of, substituted
-from ilang.core.ir.scalar import Apply, scalars_within
+from ilang.core.ir.rewriting import parts_of, substituted
+from ilang.core.ir.scalar import Apply, Load, Scalar, scalars_within
 from ilang.core.ops import SLOW
 from ilang.core.passes.fixed_sizes import size_of_extent
 from ilang.core.record import replace
@@ -30,16 +33,18 @@ class ShortRows:
 
     def parts(self, loop: ir.For) -> tuple[ir.For, ...]:
         """A row as whole vectors and the last one; any other loop alone."""
-        if not self._can_overlap(loop):
-            return (loop,)
         extent = self.program.sizes[loop.size].fixed or 0
+        several = any(isinstance(s, ir.For) for s in loop.body)
+        if not extent or not _is_plain(loop) or not self._can_overlap(loop, several):
+            return (loop,)
         stores = (store for store in loop.body if isinstance(store, ir.Store))
         types = {self.program.buffers[store.buffer].dtype for store in stores}
         machine = self.program.machine
         lanes = min(map(machine.vector_lanes, types))
-        tail = extent % min(map(machine.least_vector_lanes, types))
+        tail = extent % (lanes if several else min(map(machine.least_vector_lanes, types)))
         page = machine.memory.page_bytes // max(BYTES[each] for each in types)
-        if not tail or not lanes <= extent <= page:  # beside a longer row, its tail takes no time
+        # Beside a longer row a tail takes no time, nor does one of a single element beside several terms.
+        if tail < 1 + several or not lanes <= extent <= page:
             return (loop,)
         last = {loop.variable: axis_index(loop.variable) + (extent - lanes)}
         body = substituted(loop.body, last)
@@ -48,17 +53,45 @@ class ShortRows:
             replace(loop, size=size_of_extent(self.sizes, lanes), body=body, prefetch=None),
         )
 
-    def _can_overlap(self, loop: ir.For) -> bool:
-        """Whether a loop does slow work that may be done twice: it stores along memory, and reads nothing of that."""
-        if loop != ir.For(loop.variable, loop.size, loop.body, prefetch=loop.prefetch):
-            return False
+    def _can_overlap(self, loop: ir.For, several: bool) -> bool:
+        """Whether a loop does slow work, or reduces ``several`` terms, and may do it twice.
+
+        Such a loop stores along memory. Of what it stores it reads nothing, but for an element that becomes the larger
+        of itself and another, or the smaller.
+        """
+        body = [*ir.statements_within(loop.body)]
         stores = [s for s in loop.body if isinstance(s, ir.Store)]
-        if not stores or not all(isinstance(s, (ir.Define, ir.Store)) for s in loop.body):
-            return False
-        read = {self.program.owner(buffer) for s in loop.body for buffer, _ in reads_of(s)}
-        if not read.isdisjoint(self.program.owner(s.buffer) for s in stores):
+        if not stores or len(stores) < sum(isinstance(s, ir.Store) for s in body):
             return False
         if any(s.index[-1].coefficient(loop.variable) != 1 for s in stores if s.index):
             return False
-        scalars = (part for s in loop.body for each in parts_of(s) for part in scalars_within(each))
-        return any(isinstance(part, Apply) and part.primitive in SLOW for part in scalars)
+        stored = {self.program.owner(s.buffer) for s in stores}
+        slow = False
+        for s in body:
+            if not isinstance(s, ir.Define | ir.Change | ir.Store | ir.For) or not _is_plain(s):
+                return False
+            for part in _computed(s):
+                if isinstance(part, Load) and self.program.owner(part.buffer) in stored:
+                    return False
+                slow |= isinstance(part, Apply) and part.primitive in SLOW
+        return slow or several
+
+
+def _is_plain(s: ir.Statement) -> bool:
+    """Whether a statement is no loop, or one of which nothing but its iterations is said."""
+    if not isinstance(s, ir.For):
+        return True
+    manner = s.manner if isinstance(s.manner, ir.Unrolled) else None
+    return s == ir.For(s.variable, s.size, s.body, manner=manner, prefetch=s.prefetch)
+
+
+def _computed(s: ir.Statement) -> Iterator[Scalar]:
+    """The scalars of a statement, without an element that becomes the larger of itself and another, or the smaller."""
+    if not isinstance(s, ir.Store) or not isinstance(s.value, Apply):
+        return parts_of(s)
+    stored = Load(s.buffer, s.index, s.value.dtype or "")
+    left = [*s.value.arguments]
+    if s.value.primitive in ("max", "min") and stored in left:
+        left.remove(stored)
+        return (part for each in left for part in scalars_within(each))
+    return parts_of(s)

@@ -127,7 +127,7 @@ def in_cache(
 
     Several terms are summed before they meet it, and the accumulators are those of a strip, which stays in the cache.
     The first loops, as many as there are ``around``, stay outermost. None where the loops are of another kind, or where
-    terms of an extreme are left over.
+    terms of an extreme are left over, of few.
     """
     outputs = set(node.output_axes())
     if node.acc not in ("+", ">", "<") or node.scalar.dtype not in FLOATS or node.base is not None:
@@ -141,7 +141,7 @@ def in_cache(
         factors[order[-1]] = (machine.tiles.strip,)
         loops = [*loops[:around], Loop(order[-1]), *loops[around:-1], Loop(order[-1], 1)]
     terms = machine.tiles.strip_terms
-    if node.acc != "+" and (term is None or term % terms):
+    if node.acc != "+" and (term is None or (term % terms and term < 64 * terms)):
         return None  # the terms that are left over would take as long
     if term is None or term > terms:
         factors[order[-2]] = (terms,)

@@ -43,3 +43,20 @@ def test_values(extent: int, dtype: npt.DTypeLike) -> None:
     wide[0][:, :extent], wide[1][:extent] = x, y
     f = i("ij-j~ij >> ^ij~ij")
     np.testing.assert_array_equal(f(x, y), f(*wide)[:, :extent])
+
+
+def test_maxima_of_columns_overlap() -> None:
+    """A maximum that has seen a row already stays what it is; a sum would not."""
+    largest, total = i(">ij~j").loops((4099, 22)), i("+ij~j").loops((4099, 22))
+    assert "out_acc[j+6] = max(out_acc[j+6]," in largest
+    assert "+6]" not in total
+
+
+@pytest.mark.parametrize("extent", [17, 22, 31, 33, 47])
+@pytest.mark.parametrize("rows", [64, 67, 1001])
+def test_maxima_and_minima_of_columns(rows: int, extent: int) -> None:
+    random = np.random.default_rng(extent)
+    x = random.standard_normal((rows, extent)).astype(np.float32)
+    x[3, 5], x[rows - 1, extent - 1] = np.nan, -0.0
+    np.testing.assert_array_equal(i(">ij~j")(x), x.max(0))
+    np.testing.assert_array_equal(i("<ij~j")(x), x.min(0))
