@@ -12,35 +12,14 @@ from ilang.core import pipeline
 if TYPE_CHECKING:
     import os
     from pathlib import Path
-    from typing import Protocol
 
     from ilang.codegen.components.notebook_pages import ComponentExplanation
+    from ilang.codegen.components.program import ComponentProgram
+    from ilang.codegen.components.routine import TensorProgram
     from ilang.codegen.project.checking import Check
     from ilang.core.explain.why import Why
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.shaped import Shaped
-
-    class Describable(Protocol):
-        """A program of which descriptions speak; of one that ``is_solved``, shapes are known."""
-
-        is_solved: bool
-
-        def graph(self) -> Graph:
-            """The graph."""
-
-        def shaped(
-            self, shapes: Sequence[tuple[int, ...]] = (), dtypes: Sequence[object] | None = None
-        ) -> Shaped:
-            """The program with these types, or f32 where nothing is written, and with these shapes, if any."""
-
-        def write_project(
-            self, folder: Path, name: str | None, shapes: Mapping[str, tuple[int, ...]] | None
-        ) -> list[Path]:
-            """Write a project, in which the program is called ``name``, the extents of inputs in ``shapes`` fixed."""
-
-        def at(self, shapes: Sequence[object]) -> Describable:
-            """The program for inputs of these shapes, or of none."""
-
 
 INNER = frozenset(("gradient_for", "graph", "program", "shaped", "takes"))
 """Attributes that other modules of the compiler use: `dir` does not list them."""
@@ -51,7 +30,7 @@ class DescribedProgram:
 
     __slots__ = ()
 
-    program: Describable
+    program: ComponentProgram | TensorProgram
 
     def graph(self) -> Graph:
         """The graph, made at the first use."""
