@@ -345,6 +345,20 @@ def graph_texts(graph: Graph, machine: Machine = CPU) -> dict[str, str]:
     return shown
 
 
+def told_stages(
+    graph: Graph, shaped: Shaped, machine: Machine = CPU
+) -> Iterator[tuple[str, str, str]]:
+    """Every stage of an inferred program on its way down: its name, what the step to it does, its text."""
+    wiring, inference = FRONT[1], FRONT[-1]
+    yield wiring.stage, wiring.says, graph_text(graph)
+    yield inference.stage, inference.says, shapes_text(shaped)
+    program: Any = None
+    for step, value in steps_below(shaped, machine):
+        yield step.stage, step.says, step.show(value)
+        program = value
+    yield HOST.stage, HOST.says, HOST.show(host_of(program))
+
+
 def steps_below(
     shaped: Shaped, machine: Machine, small: Collection[int] = ()
 ) -> Iterator[tuple[Step, Any]]:

@@ -67,18 +67,31 @@ class DescribedProgram:
         return pipeline.loops_text(pipeline.lower(self.shaped(shapes, dtypes)))
 
     @ends_at_caller
-    def explain(self, *shapes: tuple[int, ...], verbose: bool = False) -> ComponentExplanation:
+    def explain(
+        self,
+        *shapes: tuple[int, ...],
+        verbose: bool = False,
+        html: str | os.PathLike[str] | None = None,
+    ) -> ComponentExplanation:
         """The explanation, as data; ``str`` gives its page. With shapes, one per input, extents are numbers.
 
         Args:
             shapes: of the inputs, or none.
             verbose: say also how every extent and type was found.
+            html: a file for the page that ``i explain --html`` writes.
+
+        Raises:
+            DataError: E0731, E0732, E0768 (the file cannot be written, or is of another kind).
         """
         from ilang.codegen.call.arguments import check_flag
         from ilang.codegen.components.notebook_pages import notebook_page
 
         check_flag("verbose", verbose)
         program, given = self.program.at(shapes), bool(shapes) or self.program.is_solved
+        if html is not None:
+            from ilang.codegen.components.html_page import write_html_page
+
+            write_html_page(html, program.graph(), program.shaped(shapes), given=given)
         page = pipeline.explain_shaped(
             program.graph(), program.shaped(shapes), verbose, given=given
         )

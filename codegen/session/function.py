@@ -27,6 +27,8 @@ from ilang.core.machine import CPU, Machine
 from ilang.core.record import record
 
 if TYPE_CHECKING:
+    import os
+
     from ilang.codegen.project.checking import Check
     from ilang.codegen.session.pure_call import PureCalls
     from ilang.core.build.program import Given
@@ -223,8 +225,9 @@ class Function:
         *,
         verbose: bool = False,
         machine: Machine = CPU,
+        html: str | os.PathLike[str] | None = None,
     ) -> DefinitionExplanation:
-        """The explanation of a run, as data; ``str`` gives a page.
+        """The explanation of a run, as data; ``str`` gives a page, and ``html`` names a file for that of a browser.
 
         Raises:
             Error: what is wrong with the text, the shapes or the configuration, and where.
@@ -233,6 +236,10 @@ class Function:
         says = "programs are explained for a machine"
         check_is(machine, Machine, "E0716", says, "leave it out for a processor")
         solved = self.definition(shapes, config)
+        if html is not None:
+            from ilang.codegen.components.html_page import write_html_page
+
+            write_html_page(html, solved.built.graph, solved.shaped(), given=True)
         program = pipeline.explain_shaped(
             solved.built.graph, solved.shaped(), verbose, given=True, machine=machine
         )

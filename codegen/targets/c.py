@@ -24,13 +24,13 @@ from ilang.codegen.targets.cfamily import (
     INDENT,
     LEFT_SMALL,
     InLane,
-    Spelling,
     comment,
     deferred_name,
     stored_name,
 )
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.library import PREFIX, linked, own, prefixed
+from ilang.codegen.targets.marked_lines import with_marks
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import DeferredPacking, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # what only some programs need is imported where it is used
     from ilang.codegen.targets.c_cut import Piece
     from ilang.codegen.targets.c_session import SessionsText
     from ilang.codegen.targets.c_tile import TileText
+    from ilang.core.explain.marks import LineMark
 
 INCLUDES = (
     "#include <math.h>",
@@ -59,6 +60,11 @@ def emit(program: ir.Program, stoppable: bool = False) -> str:
     body = _implementation(program, stoppable)
     includes = (*INCLUDES, *c_stop.INCLUDES) if stoppable else INCLUDES
     return "\n".join([*includes, "", *declarations(program), "", *body]) + "\n"
+
+
+def emit_marked(program: ir.Program) -> list[tuple[str, LineMark]]:
+    """The lines of ``emit``, each with what it is of."""
+    return with_marks(emit(program), list(_Emission(program, marking=True).lines()))
 
 
 def emit_source(
@@ -97,14 +103,18 @@ class _Emission:
     """The implementation of one program."""
 
     def __init__(
-        self, program: ir.Program, stoppable: bool = False, has_variants: bool = False
+        self,
+        program: ir.Program,
+        stoppable: bool = False,
+        has_variants: bool = False,
+        marking: bool = False,
     ) -> None:
         self.program = program
         self.stoppable = stoppable
         self.entry = Entry(host_of(program), signature(program), has_variants)
         self.name = function_identifier(program.name)
         self.kernels = [
-            KernelFunctions(program, kernel, f"{self.name}_{kernel.name}", stoppable)
+            KernelFunctions(program, kernel, f"{self.name}_{kernel.name}", stoppable, marking)
             for kernel in program.kernels
         ]
         self.tiles = [
@@ -134,8 +144,8 @@ class _Emission:
     def _tiles(self) -> Iterator[str]:
         if self.tiles:
             yield "#ifdef __GNUC__"
-            for text, _, _ in self.tiles:
-                yield from text.lines()
+            for text, tile, functions in self.tiles:
+                yield from functions.marked(text.lines(), tile, whole=True)
             without = [each for each in self.tiles if not each[0].condition()]
             yield from ["#else"] if without else []
             for text, tile, functions in without:
@@ -151,7 +161,7 @@ class _Emission:
         for loop, outline in outlined(kernel.body):
             loops = list(_nest(loop, outline.loops))
             yield from functions.head(outline, loops)
-            yield from self._range(loops, functions)
+            yield from functions.marked(self._range(loops, functions), loops[0])
             yield from ("}", "")
         assert kernel.outline is not None
         yield "/*"
@@ -165,7 +175,7 @@ class _Emission:
         self, body: Sequence[ir.Statement], functions: KernelFunctions, indent: str
     ) -> Iterator[str]:
         for s in body:
-            yield from self._statement(s, functions, indent)
+            yield from functions.marked(self._statement(s, functions, indent), s)
 
     def _deferred(
         self, loop: ir.For, deferred: DeferredPacking, functions: KernelFunctions, indent: str
@@ -343,7 +353,8 @@ class _Emission:
             yield f"{inside}{{"
             inside += INDENT
             head = f"for ({ends.declared(name)}; {name} < {ends.end}; ++{name}) {{"
-            yield from c_reciprocal.lines(loop, loop.version, head, spelling, inside)
+            lines = c_reciprocal.lines(loop, loop.version, head, spelling, inside)
+            yield from functions.marked(lines, loop, whole=True)
         yield from self._iterations(loop, ends, functions, inside)
         while inside != indent:
             inside = inside[: -len(INDENT)]
@@ -400,7 +411,7 @@ class _Emission:
             yield f"{deeper}SCALAR;"
         yield f"{deeper}for (int lane = 0; lane < {lanes}; ++lane) {{"
         yield f"{inside}const int64_t {name} = {name}_block + lane;"
-        yield from _in_lane(loop, spelling, inside)
+        yield from _in_lane(loop, functions, inside)
         yield f"{deeper}}}"
         yield f"{outer}}}"
         if loop.prefetch is not None:
@@ -409,7 +420,7 @@ class _Emission:
         yield LEFT_SMALL
         yield f"{indent}for (int lane = 0; lane < {size} - {whole}; ++lane) {{"
         yield f"{deeper}const int64_t {name} = {whole} + lane;"
-        yield from _in_lane(loop, spelling, deeper)
+        yield from _in_lane(loop, functions, deeper)
         yield f"{indent}}}"
 
 
@@ -429,11 +440,11 @@ def _nest(loop: ir.For, depth: int) -> Iterator[ir.For]:
         yield from _nest(inner, depth - 1)
 
 
-def _in_lane(loop: ir.For, spelling: Spelling, indent: str) -> Iterator[str]:
+def _in_lane(loop: ir.For, functions: KernelFunctions, indent: str) -> Iterator[str]:
     """The statements of an iteration of a loop in lanes, in the lane of its number."""
-    lane = InLane(spelling)
+    lane = InLane(functions.spelling)
     for s in loop.body:
         assert isinstance(s, (ir.Define, ir.Change, ir.Store)), (
             "a loop in lanes has no loops inside"
         )
-        yield from c_scalar.lines(s, lane, indent)
+        yield from functions.marked(c_scalar.lines(s, lane, indent), s)

@@ -13,6 +13,7 @@ from ilang.codegen.targets.c_entry import several_a_line
 from ilang.codegen.targets.c_stop import shared
 from ilang.codegen.targets.cfamily import INDENT, Spelling, deferred_name
 from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.marked_lines import marked
 from ilang.core.ir.cpu import Outline, ThreadEstimate
 from ilang.core.ir.kernel import For, Kernel, Program, Statement, blocks_of
 
@@ -33,14 +34,33 @@ class KernelFunctions:
     """The functions of one kernel: the text of their parameters and calls."""
 
     def __init__(
-        self, program: Program, kernel: Kernel, name: str, stoppable: bool = False
+        self,
+        program: Program,
+        kernel: Kernel,
+        name: str,
+        stoppable: bool = False,
+        marking: bool = False,
     ) -> None:
-        """For a kernel whose function is called ``name``; ``stoppable`` says that its threads are to be."""
+        """For a kernel whose function is called ``name``.
+
+        ``stoppable`` says that its threads are to be, ``marking`` that lines say what they are of.
+        """
         self.program = program
         self.kernel = kernel
         self.spelling = Spelling(program, kernel)
         self.name = name
         self.stoppable = stoppable
+        self.marks = None
+        if marking:
+            from ilang.core.explain.marks import StatementMarks
+
+            self.marks = StatementMarks(program, kernel)
+
+    def marked(self, lines: Iterator[str], s: Statement, whole: bool = False) -> Iterator[str]:
+        """Lines of a statement, or of it and the statements in it as a ``whole``, with marks where lines have some."""
+        if self.marks is None:
+            return lines
+        return marked(lines, self.marks.of_all((s,)) if whole else self.marks.of(s))
 
     def name_of(self, outline: Outline) -> str:
         """The name of a function."""

@@ -12,6 +12,7 @@ no memory and waits for nothing. Statuses of 0 and more are those of C (``c_entr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ilang.codegen.targets import cuda_call, cuda_header, cuda_library
 from ilang.codegen.targets.c_header import beginning_of
@@ -19,9 +20,13 @@ from ilang.codegen.targets.cuda_entry import TRY, Entry
 from ilang.codegen.targets.cuda_kernel import KernelText
 from ilang.codegen.targets.cuda_session import SessionsText
 from ilang.codegen.targets.library import PREFIX, linked, prefixed
+from ilang.codegen.targets.marked_lines import with_marks
 from ilang.core.ir.host import Host
 from ilang.core.ir.kernel import Program
 from ilang.core.pipeline import host_of
+
+if TYPE_CHECKING:
+    from ilang.core.explain.marks import LineMark
 
 INCLUDES = (
     "#include <cuda_runtime.h>",
@@ -49,6 +54,11 @@ WITHOUT_HEADERS = (
 def emit(program: Program) -> str:
     """A program as one self-contained CUDA text."""
     return emit_together([program])
+
+
+def emit_marked(program: Program) -> list[tuple[str, LineMark]]:
+    """The lines of ``emit``, each with what it is of."""
+    return with_marks(emit(program), list(_program(host_of(program), marking=True)))
 
 
 def emit_together(programs: Sequence[Program]) -> str:
@@ -95,12 +105,12 @@ def _implementation(
     yield from prefixed([*linked("\n".join(body), parts), *body], parts, prefix)
 
 
-def _program(host: Host) -> Iterator[str]:
+def _program(host: Host, marking: bool = False) -> Iterator[str]:
     """The kernels of a program, and what is around them."""
-    yield from _kernels(host)
+    yield from _kernels(host, marking)
     yield from Entry(host).lines()
 
 
-def _kernels(host: Host) -> Iterator[str]:
+def _kernels(host: Host, marking: bool = False) -> Iterator[str]:
     for launch in host.kernels():
-        yield from KernelText(host, launch).lines()
+        yield from KernelText(host, launch, marking).lines()

@@ -12,6 +12,7 @@ from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.cfamily import INDENT, Spelling, comment, product
 from ilang.codegen.targets.cuda_comment import kernel_comment
 from ilang.codegen.targets.identifiers import function_identifier, identifier
+from ilang.codegen.targets.marked_lines import marked
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import (
@@ -40,8 +41,8 @@ GRID = "blockIdx.x * blockDim.x + threadIdx.x"
 class KernelText:
     """The text of one kernel."""
 
-    def __init__(self, host: Host, launch: Launch) -> None:
-        """For a kernel of a host program, by its first launch."""
+    def __init__(self, host: Host, launch: Launch, marking: bool = False) -> None:
+        """For a kernel of a host program, by its first launch; ``marking`` has lines say what they are of."""
         self.program = host.program
         self.launch = launch
         self.kernel: ir.Kernel = host.program.kernels[launch.kernel]
@@ -55,6 +56,11 @@ class KernelText:
         self.outer = spread
         self.thread, self.threads = self._numbers()
         self.ends: set[tuple[str, str]] = set()
+        self.marks = None
+        if marking:
+            from ilang.core.explain.marks import StatementMarks
+
+            self.marks = StatementMarks(self.program, self.kernel)
 
     def _private(self, host: Host) -> tuple[int, ...]:
         """The buffers in scratch storage, in order."""
@@ -114,15 +120,23 @@ class KernelText:
 
     def _block(self, body: Sequence[ir.Statement], indent: str) -> Iterator[str]:
         for s in body:
-            yield from self._statement(s, indent, is_alone=len(body) == 1)
+            lines = self._statement(s, indent, is_alone=len(body) == 1)
+            yield from self._marked(lines, s)
+
+    def _marked(self, lines: Iterator[str], s: ir.Statement, whole: bool = False) -> Iterator[str]:
+        """Lines of a statement, or of it and the statements in it as a ``whole``, with marks where lines have some."""
+        if self.marks is None:
+            return lines
+        return marked(lines, self.marks.of_all((s,)) if whole else self.marks.of(s))
 
     def _statement(self, s: ir.Statement, indent: str, *, is_alone: bool) -> Iterator[str]:
         """A statement, which is the only one of its braces or has others beside it."""
         match s:
             case ir.For(manner=ir.Vectors(buffers)):
-                yield from cuda_vectors.unrolled(
+                lines = cuda_vectors.unrolled(
                     self.spelling, s, buffers, indent, braces=not is_alone
                 )
+                yield from self._marked(lines, s, whole=True)
             case ir.For():
                 yield from self._opened(s, indent)
                 yield from self._block(s.body, indent + INDENT)
@@ -260,7 +274,8 @@ class KernelText:
             ends.append(f"{inside}}}")
             inside, body = inside + INDENT, body[0].body
         variable = s.loops[-1].variable
-        yield from cuda_vectors.together(self.spelling, vectors, variable, body, inside)
+        lines = cuda_vectors.together(self.spelling, vectors, variable, body, inside)
+        yield from self._marked(lines, s, True)
         yield from reversed(ends)
 
     def _groups(

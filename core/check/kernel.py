@@ -59,7 +59,8 @@ def _calls(program: ir.Program) -> None:
         called, other = (program.buffers[number] for number in pair)
         extents = [[sizes[n] for n in buffer.dims] for buffer in (called, other)]
         places = {"owner": other.owner, "instead": other.instead}
-        same = replace(called, name=other.name, dims=other.dims, **places) == other
+        named = replace(called, name=other.name, tensor=other.tensor)
+        same = replace(named, dims=other.dims, **places) == other
         demand(same and extents[0] == extents[1], "one buffer is like another in its place")
         memory = [n if n is None else call.array(n) for n in (called.owner, called.instead)]
         demand(memory == [*places.values()], "a buffer has its memory from the same call's")

@@ -120,7 +120,7 @@ def _told_values(shaped: Shaped) -> dict[int, FlowNode]:
         formula = told[value].text if value in told else ""
         name = formulas.names[value]
         typed = f"{tensor.dtype}[{extents}]"
-        nodes[value] = FlowNode(value, kind, name, typed, formula, True, tensor.name)
+        nodes[value] = FlowNode(value, kind, name, typed, formula, True, tensor.origin())
     return nodes
 
 

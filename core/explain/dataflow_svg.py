@@ -1,7 +1,7 @@
 """A data-flow graph as a picture in SVG: kernels are frames, and each frame has a layout of its own.
 
 An edge from outside a frame ends at a port on its upper side, from which the layout inside leads it to its box; one to
-the outside leaves by a port on the lower side. ``data-value`` and ``data-name`` say which value a box is of.
+the outside leaves by a port on the lower side. ``data-gives`` is the tensor that a box is of.
 """
 
 from __future__ import annotations
@@ -152,9 +152,9 @@ class _Picture:
             self._corner(node),
             _size(self.flow, node),
         )
-        named = f' data-name="{escaped(each.tensor)}"' if each.tensor else ""
+        gives = f' data-gives="{escaped(each.tensor)}"' if each.tensor else ""
         classes = [each.kind, *([] if each.stored else ["unstored"])]
-        yield f'<g class="node" data-value="{each.value}"{named}>'
+        yield f'<g class="node"{gives}>'
         yield f"<title>{escaped(chr(10).join(label_of(each)))}</title>"
         size = f'width="{width:g}" height="{height:g}" rx="{9 if each.kind == "input" else 3}"'
         yield f'<rect class="{" ".join(classes)}" x="{x:g}" y="{y:g}" {size}/>'

@@ -13,6 +13,7 @@ from collections.abc import Container, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Within, variables_of
 from ilang.core.explain.expression import affine_terms, affine_text, size_text, written_names
+from ilang.core.explain.marks import LineMark
 from ilang.core.explain.piece import (
     ATOM,
     PRODUCT,
@@ -44,12 +45,15 @@ ASCII = {"Σ": "sum", "Π": "prod", "·": "*", "−": "-", "×": "x"}
 class Formula:
     """The value of an element: ``definition`` is the one of the file that it is of, or empty.
 
-    ``extents`` are those of the value.
+    ``extents`` are those of the value. The other fields are those of a line of loops.
     """
 
     definition: str
     text: str
     extents: tuple[str, ...]
+    gives: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    along: tuple[str, ...] = ()
 
 
 @record
@@ -96,6 +100,10 @@ class Formulas:
         self.along: dict[str, set[str]] = {}
         self.notes: dict[str, None] = {}
         self.letters: list[str] = []
+        self.read = dict[str, None]()
+        """The tensors that the formula at hand reads."""
+        self.folded = dict[str, None]()
+        """The extents that it reduces along."""
         self.local: frozenset[int] = frozenset()
         self.dropped = 0
         taken = {size.name for size in shaped.sizes}
@@ -253,7 +261,25 @@ class Formulas:
     def _told(self, value: int) -> Formula:
         tensor = self.shaped.tensors[value]
         extents = tuple(self._size(number) for number in tensor.dims)
-        return Formula(self._label(value), self._formula(value), extents)
+        text = self._formula(value)
+        return Formula(self._label(value), text, extents, *self._mark(value))
+
+    def _mark(self, value: int) -> LineMark:
+        """The mark of the text that was written last, which gives a value."""
+        gives, node = self._tensor_name(value), self.shaped.nodes[value]
+        reads = tuple(name for name in self.read if name != gives)
+        dims = self.shaped.tensors[value].dims
+        sizes = node.sizes if isinstance(node, Assignment) else dims
+        along = dict.fromkeys(self.shaped.sizes[number].name for number in sizes)
+        return LineMark(
+            (gives,), reads, (*along, *(each for each in self.folded if each not in along))
+        )
+
+    def _tensor_name(self, value: int) -> str:
+        """The name of a tensor in loops and in C: one that another stores anew has its name."""
+        while value in self.successor:
+            value = self.successor[value]
+        return self.shaped.tensors[value].origin()
 
     def _label(self, value: int) -> str:
         """The definition that a value is computed in: the program itself where others are used, but not for it."""
@@ -267,11 +293,14 @@ class Formulas:
 
     def _formula(self, value: int) -> str:
         node = self.shaped.nodes[value]
+        self.read = {}
         if isinstance(node, View):
+            self.read[self._tensor_name(node.value)] = None
             extents = ",".join(self._size(n) for n in self.shaped.tensors[value].dims)
             return f"{self.names[value]} = reshape({self._called(node.value)}, [{extents}])"
         item = self._item(value)
         self.along = {}
+        self.folded = {}
         place, assigned = self._place(item), self._assigned(item)
         text = f"{place} {assigned}{self._ranges(item)}"
         return text if len(text) <= CUT else f"{text[:CUT]} …"
@@ -335,6 +364,7 @@ class Formulas:
         letters = {self._one(env[axis]): axis for axis in node.reduced_axes()}
         guards = list[str]()
         for letter, axis in letters.items():
+            self.folded[self.shaped.sizes[node.sizes[axis]].name] = None
             extent = self._size(node.sizes[axis])
             if self.along.pop(letter, {letter}) != {extent}:
                 guards.append(f"{letter} in 0..{extent}")
@@ -407,6 +437,7 @@ class Formulas:
 
     def _element(self, value: int, index: Sequence[Affine], env: Mapping[int, Affine]) -> str:
         """``name[i,j]``; of a value that only an iteration of shared loops has, without their indices."""
+        self.read[self._tensor_name(value)] = None
         whole = [substituted_letters(part, env) for part in index]
         skipped = self.dropped if value in self.local else 0
         self._see(value, whole, skipped)

@@ -38,11 +38,18 @@ from ilang.core.record import record, replace
 
 @record
 class LoopLine:
-    """A line of the plain loops, ``depth`` loops deep, and the definitions of the file that it belongs to."""
+    """A line of loops, ``depth`` loops deep, and the definitions of the file that it belongs to.
+
+    ``gives`` are the tensors of which it computes elements and ``reads`` those that it reads, by their names in the
+    program; ``along`` the extents of the loop that it is, or of the loops that it counts in (``marks.py``).
+    """
 
     depth: int
     text: str
     definition: str
+    gives: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    along: tuple[str, ...] = ()
 
 
 @record
@@ -204,7 +211,7 @@ class _Meaning(Formulas):
         first = [
             v for v in views if isinstance(self.shaped.nodes[self.shaped.owner(ValueId(v))], Input)
         ]
-        yield from (LoopLine(0, self._formula(view), "") for view in first)
+        yield from (self._told_line(view, "") for view in first)
         values = [v for v in self._in_order() if v not in views]
         groups: list[tuple[list[Item], int]] = []
         mates = set[int]()
@@ -230,7 +237,7 @@ class _Meaning(Formulas):
         for items, depth in groups:
             if items[0].value in views:
                 told = items[0].value
-                yield LoopLine(0, self._formula(told), self._definitions(told))
+                yield self._told_line(told, self._definitions(told))
             else:
                 yield from self._group(items, depth, alone)
 
@@ -299,7 +306,7 @@ class _Meaning(Formulas):
         first = items[0]
         level = 0
         for axis in first.dims[:depth]:
-            yield LoopLine(level, self._for(first, axis), "")
+            yield self._for(level, first, axis)
             level += 1
         opened: list[str] = []
         inside: set[int] = set()
@@ -332,24 +339,35 @@ class _Meaning(Formulas):
         if node.base is not None:
             around = tuple(axis for axis in range(len(node.axes)))[depth:]
         for axis in dict.fromkeys(around):
-            yield LoopLine(level, self._for(item, axis), "")
+            yield self._for(level, item, axis)
             level += 1
         plain = not node.guards and node.base is None and node.text[:2] not in ARGUMENTS
         if not (alone and node.acc is not None and plain):
-            yield LoopLine(level, f"{self._place(item)} {self._assigned(item)}", definition)
+            self.read, self.folded = {}, {}
+            text = f"{self._place(item)} {self._assigned(item)}"
+            yield LoopLine(level, text, definition, *self._mark(item.value))
             return
         word = {"+": "sum", "*": "product", ">": "most", "<": "least"}.get(node.acc, "found")
         start = {"+": "0", "*": "1", ">": "−inf", "<": "inf", "&&": "true"}.get(node.acc, "false")
-        yield LoopLine(level, f"{word} = {start}", "")
+        gives = (self._tensor_name(item.value),)
+        yield LoopLine(level, f"{word} = {start}", "", gives)
         inside = level
         for axis in node.reduced_axes():
-            yield LoopLine(inside, self._for(item, axis), "")
+            yield self._for(inside, item, axis)
             inside += 1
-        value = self._value(item, folded=False)
-        yield LoopLine(inside, f"{word} {updated(node.acc, word, value)}", definition)
-        yield LoopLine(level, f"{self._place(item)} = {word}", "")
+        self.read, self.folded = {}, {}
+        text = f"{word} {updated(node.acc, word, self._value(item, folded=False))}"
+        yield LoopLine(inside, text, definition, *self._mark(item.value))
+        yield LoopLine(level, f"{self._place(item)} = {word}", "", gives)
 
-    def _for(self, item: Item, axis: int) -> str:
+    def _told_line(self, value: int, definition: str) -> LoopLine:
+        """The formula of a value as a line."""
+        text = self._formula(value)
+        return LoopLine(0, text, definition, *self._mark(value))
+
+    def _for(self, level: int, item: Item, axis: int) -> LoopLine:
         """The head of a loop; its range where that is not named after the axis."""
-        letter, size = item.letters[axis], self._size(self._node(item.value).sizes[axis])
-        return f"for {letter}" if size == letter else f"for {letter} in 0..{size}"
+        number = self._node(item.value).sizes[axis]
+        letter, size = item.letters[axis], self._size(number)
+        head = f"for {letter}" if size == letter else f"for {letter} in 0..{size}"
+        return LoopLine(level, head, "", along=(self.shaped.sizes[number].name,))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from ilang.core.calculus.affine import Affine
@@ -24,6 +24,7 @@ from ilang.core.dtype import FLOATS
 from ilang.core.explain.expression import affine_terms, affine_text, size_text
 from ilang.core.explain.formulas import DEEPEST, fresh_letter
 from ilang.core.explain.kernel import KernelLoops, called_again
+from ilang.core.explain.marks import StatementMarks
 from ilang.core.explain.meaning import LoopLine
 from ilang.core.explain.piece import ATOM, Piece, position_piece, scalar_piece
 from ilang.core.ir import kernel as ir
@@ -101,6 +102,7 @@ class _Simple(KernelLoops):
         super().__init__(program, kernel)
         self.named = names
         self.parts = parts
+        self.marks = StatementMarks(program, kernel)
         arrays = [program.buffers[n] for n in named(kernel.body)]
         self.scalars = {each.name for each in arrays if not each.dims}
         self.letters: dict[int, str] = {}
@@ -114,6 +116,7 @@ class _Simple(KernelLoops):
         """Letters in indices, by number."""
         self.values: dict[int, Scalar] = {}
         """The scalars in the place of variables that have no line."""
+        self.marks.inlined = self.values
         self.depth = Counter[int]()
         """The values that stand in each other in one of them."""
         self.stored: set[int] = set()
@@ -132,6 +135,10 @@ class _Simple(KernelLoops):
         self.packing = False
         self.inner = set[str]() if program.machine.device is None else self._inner()
         """The names of loops of a GPU's tiles that are parts of an axis."""
+
+    def _line(self, depth: int, text: str, s: ir.Statement, remark: str = "") -> LoopLine:
+        """A line of a statement."""
+        return LoopLine(depth, text, remark, *self.marks.of(s))
 
     def all(self) -> Iterator[LoopLine]:
         """Every line."""
@@ -175,11 +182,11 @@ class _Simple(KernelLoops):
                 case ThreadLoop():
                     yield from self._shares(s, depth)
                 case CombineThreads() | MatrixProduct():
-                    yield from (LoopLine(depth, line, "") for line in self._together(s))
+                    yield from (self._line(depth, line, s) for line in self._together(s))
                 case ir.Define() if s.variable in self.values or self._is_placed(s, after):
                     pass
                 case ir.Define() | ir.Change() | ir.Store():
-                    yield LoopLine(depth, self._step(s, ends), "")
+                    yield self._line(depth, self._step(s, ends), s)
                 case ir.HorizontalReduction() | Barrier() | SwapBuffers():
                     pass
         for _ in range(around, len(self.variables)):
@@ -268,7 +275,7 @@ class _Simple(KernelLoops):
         remarks += [f"vectorized, {s.lanes} lanes"] if 1 < s.lanes else []
         remarks += [packed] if packed else []
         if inner:
-            yield LoopLine(depth, head, ", ".join(remarks))
+            yield self._line(depth, head, s, ", ".join(remarks))
             yield from inner
 
     def _opened(self, loop: ir.For, body: ir.Block) -> str:
@@ -380,7 +387,7 @@ class _Simple(KernelLoops):
             return
         conditions = self._conditions(s.within)
         first, second = (list(self.shown(b, depth + 1, shared)) for b in (s.body, s.otherwise))
-        if first == second:
+        if _shown_texts(first) == _shown_texts(second):
             yield from self.shown(s.body, depth, shared)
             return
         yield LoopLine(depth, f"{'if' if first else 'unless'} {conditions}", "")
@@ -393,9 +400,9 @@ class _Simple(KernelLoops):
         extents = ",".join(self._end(size) for size in buffer.dims)
         lanes = f", {s.vector} lanes" if s.registers else ""
         start = self._scalar(s.start)
-        yield LoopLine(depth, f"{buffer.name}[{extents}] = {start}", f"in registers{lanes}")
+        yield self._line(depth, f"{buffer.name}[{extents}] = {start}", s, f"in registers{lanes}")
         for loop in s.blocks:
-            yield LoopLine(depth, f"for {self._opened(loop, loop.body)}", "")
+            yield self._line(depth, f"for {self._opened(loop, loop.body)}", loop)
             depth += 1
         yield from self.shown(s.edge, depth, shared)
         for loop in s.blocks:
@@ -413,7 +420,7 @@ class _Simple(KernelLoops):
             "threads": "threads share these",
         }[s.over]
         loops = " and ".join(self._opened(loop, s.body) for loop in s.loops)
-        yield LoopLine(depth, f"for {loops}", remark)
+        yield self._line(depth, f"for {loops}", s, remark)
         yield from self.shown(s.body, depth + 1)
         for loop in s.loops:
             self.letters.pop(loop.variable)
@@ -466,6 +473,11 @@ class _Simple(KernelLoops):
             self.words.append(f"{self.letters[variable]}{under}")
             terms.append((share.numerator, len(self.words) - 1))
         return replace(index.looking(self._in_letters), terms=tuple(terms))
+
+
+def _shown_texts(lines: Sequence[LoopLine]) -> list[tuple[int, str, str]]:
+    """Lines as the page has them."""
+    return [(each.depth, each.text, each.definition) for each in lines]
 
 
 def _is_a_test(s: ir.If | Select) -> bool:

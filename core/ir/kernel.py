@@ -56,7 +56,8 @@ class Buffer:
     reduction adds to or multiplies: a target may hold them unsigned, so that no step converts. The elements of an
     ``ordered`` one become the larger of themselves and another float, or the smaller: see ``Variable``. The results of
     parts are those of all where there is one part: a buffer of them, whose first dimension is the number of parts, has
-    no memory of its own then, and that of the buffer ``instead``.
+    no memory of its own then, and that of the buffer ``instead``. ``tensor`` is the tensor of the program, by its name,
+    of which it has elements, a copy, or what a reduction has so far.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Buffer:
     double: bool = False
     instead: BufferId | None = None
     ordered: Literal["", "max", "min"] = ""
+    tensor: str = ""
 
 
 @record
@@ -329,13 +331,14 @@ class Variable:
 
     A ``wrapping`` one is an integer that a reduction only adds to, or multiplies. An ``ordered`` one is a float that
     only becomes the larger of itself and another, or the smaller: a target may hold the integer that has its place in
-    the order of all floats, NaN beyond the others, and then there is nothing to test.
+    the order of all floats, NaN beyond the others, and then there is nothing to test. ``tensor`` is that of a buffer.
     """
 
     name: str
     lanes: int = 1
     wrapping: bool = False
     ordered: Literal["", "max", "min"] = ""
+    tensor: str = ""
 
 
 @record

@@ -48,12 +48,14 @@ class InputDimension:
 class Size:
     """An extent: ``fixed`` is its number, or None for a run-time size.
 
-    ``places`` are the input dimensions that have it, in order.
+    ``places`` are the input dimensions that have it, in order. The extent of a collapsed axis is the product of those
+    ``of`` these names.
     """
 
     name: str
     fixed: int | None
     places: tuple[InputDimension, ...]
+    of: tuple[str, ...] = ()
 
     def is_argument(self) -> bool:
         """Whether a caller gives this extent: it is not fixed, and arrays have it."""
@@ -140,7 +142,8 @@ class Tensor:
 
     Dimensions stand as they do in memory. ``order`` has, for each, the one of the text that it is; empty where all
     stand as they are written. ``definition`` is the definition whose result the value is, where another uses that;
-    ``part`` the one that it is computed in. The text of a ``named`` one has its name.
+    ``part`` the one that it is computed in. The text of a ``named`` one has its name. A tensor that a transform adds
+    may have the elements ``of`` another one, by its name.
     """
 
     name: str
@@ -150,6 +153,11 @@ class Tensor:
     definition: str = ""
     part: str = ""
     named: bool = False
+    of: str = ""
+
+    def origin(self) -> str:
+        """The name of the tensor of the program that it has the elements of."""
+        return self.of or self.name
 
 
 @record

@@ -166,21 +166,27 @@ class Loops:
         self.taken.add(chosen)
         return chosen
 
-    def _local(self, name: str, wrapping: bool = False) -> LocalId:
-        self.locals.append(kernel.Variable(self._named(name), wrapping=wrapping))
+    def _local(self, name: str, value: int, wrapping: bool = False) -> LocalId:
+        """A variable for a value, or for what leads to it."""
+        tensor = self.shaped.tensors[value].origin()
+        self.locals.append(kernel.Variable(self._named(name), wrapping=wrapping, tensor=tensor))
         return LocalId(len(self.locals) - 1)
 
-    def _accumulator(self, name: str, node: Assignment, dtype: str) -> LocalId:
+    def _accumulator(self, name: str, frame: Frame, dtype: str) -> LocalId:
         """A variable that a reduction accumulates in, in a type."""
-        return self._local(name, wraps(node, dtype))
+        return self._local(name, frame.value, wraps(frame.node, dtype))
 
-    def _scratch(self, name: str, dtype: str, dims: list[int], scope: Scope) -> BufferId:
+    def _scratch(
+        self, name: str, value: int, dtype: str, dims: list[int], scope: Scope
+    ) -> BufferId:
+        """A buffer for a value, or for what leads to it."""
         private = self._is_private(scope)
         chosen = self._named(name) if private else self.storage.unique.fresh(name)
         while not private and (chosen in self.taken or chosen in self.loop_names):
             chosen = self.storage.unique.fresh(name)
         self.taken.add(chosen)
-        return self.storage.scratch(chosen, dtype, tuple(dims), private)
+        tensor = self.shaped.tensors[value].origin()
+        return self.storage.scratch(chosen, dtype, tuple(dims), private, tensor)
 
     def _is_private(self, scope: Scope) -> bool:
         """Whether what a scope computes belongs to one iteration of a loop."""
@@ -234,7 +240,7 @@ class Loops:
         name = self.shaped.tensors[frame.value].name
 
         def define(part: Apply) -> Scalar:
-            local, dtype = self._local(f"{name}_{part.primitive}"), part.dtype or ""
+            local, dtype = self._local(f"{name}_{part.primitive}", frame.value), part.dtype or ""
             block.append(kernel.Define(local, dtype, part))
             return Local(local, dtype)
 

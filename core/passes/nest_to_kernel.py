@@ -313,9 +313,9 @@ class _Lowering(OnlineReductions):
     def _staged_place(self, frame: Frame, site: Scope) -> Place:
         tensor, kept = self.shaped.tensors[frame.value], self.plan.instances[frame.instance].kept
         if not kept:
-            return Place(self._local(tensor.name), None, ())
+            return Place(self._local(tensor.name, frame.value), None, ())
         dims = [self.storage.number(entry.extent) for entry in kept]
-        buffer = self._scratch(tensor.name, tensor.dtype, dims, site)
+        buffer = self._scratch(tensor.name, frame.value, tensor.dtype, dims, site)
         return Place(None, buffer, kept_dims(kept))
 
     def _copied(
@@ -334,9 +334,14 @@ class _Lowering(OnlineReductions):
             return replace(site.places[content], dims=copy.kept)
         name = f"{tensor.name}_copy"
         if copy.kept:
-            place = Place(None, self._scratch(name, tensor.dtype, copy.dims, site), copy.kept, True)
+            place = Place(
+                None,
+                self._scratch(name, read.value, tensor.dtype, copy.dims, site),
+                copy.kept,
+                True,
+            )
         else:
-            place = Place(self._local(name), None, (), True)
+            place = Place(self._local(name, read.value), None, (), True)
         frame = Frame(read.value, copy.node, copy.nest, place, reader.instance)
         frame.home.update(home)
 

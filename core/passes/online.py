@@ -145,11 +145,11 @@ class OnlineReductions(Reductions):
         places = []
         for called in (f"{name}_run", *(() if exact else (f"{name}_odd",))):
             if entries:
-                buffer = self._scratch(called, node.acc_dtype, dims, scope)
+                buffer = self._scratch(called, row.value, node.acc_dtype, dims, scope)
                 self.storage.accumulates(buffer, node)
                 places.append(Place(None, buffer, entries))
             else:
-                local = self._accumulator(called, node, node.acc_dtype)
+                local = self._accumulator(called, row, node.acc_dtype)
                 places.append(Place(local, None, ()))
         self.kept[instance] = RunningPlaces(places[0], node.acc_dtype, None if exact else places[1])
         if not entries:
@@ -208,14 +208,14 @@ class OnlineReductions(Reductions):
     def _snapshot(self, frame: Frame, site: Scope, rows: list[Loop], kept: RunningPlaces) -> Place:
         name = f"{self.shaped.tensors[frame.value].name}_old"
         if not rows:
-            place = Place(self._local(name), None, ())
+            place = Place(self._local(name, frame.value), None, ())
             assert place.local is not None
             held = self._held(frame, kept.place, kept.dtype)
             site.block.append(kernel.Define(place.local, kept.dtype, held))
             return place
         dims = self._dims(frame, rows)
         indices = tuple(((1, loop),) for loop in rows)
-        place = Place(None, self._scratch(name, kept.dtype, dims, site), indices)
+        place = Place(None, self._scratch(name, frame.value, kept.dtype, dims, site), indices)
 
         def copy(body: Block) -> None:
             body.append(self._changed(frame, place, self._held(frame, kept.place, kept.dtype)))
@@ -236,7 +236,7 @@ class OnlineReductions(Reductions):
         if shared:
             name = f"{self.shaped.tensors[frame.value].name}_factor"
             factors = replace(
-                before, buffer=self._scratch(name, WIDE, self._dims(frame, rows), site)
+                before, buffer=self._scratch(name, frame.value, WIDE, self._dims(frame, rows), site)
             )
         for loop in rows:
             scope = self._enter(frame, loop, scope)
@@ -244,7 +244,7 @@ class OnlineReductions(Reductions):
         new = self._held(frame, kept.place, kept.dtype)
         factor: Scalar = _factor(old, new)
         if len(shared) < len(links):
-            local = self._local("factor")
+            local = self._local("factor", frame.value)
             scope.block.append(kernel.Define(local, WIDE, factor))
             factor = Local(local, WIDE)
         if factors is not None:

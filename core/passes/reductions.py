@@ -98,7 +98,7 @@ class Reductions(Loops, ABC):
         The accumulator is the result, or that of a chunk, which has a ``use``.
         """
         dtype = frame.node.acc_dtype
-        local = self._accumulator("acc" if use is None else "part", frame.node, dtype)
+        local = self._accumulator("acc" if use is None else "part", frame, dtype)
         acc = Local(local, dtype)
         scope.block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
 
@@ -130,7 +130,9 @@ class Reductions(Loops, ABC):
         kept, dims = self._accumulators(frame, inner)
         sizes = [frame.node.sizes[axis] for axis in axes]
         blocks = self.storage.blocks(sizes, dims, name, chunks)
-        parts = self._scratch(f"{name}_parts", frame.node.acc_dtype, [blocks, *dims], scope)
+        parts = self._scratch(
+            f"{name}_parts", frame.value, frame.node.acc_dtype, [blocks, *dims], scope
+        )
         top, alone = scope, Scope(scope, None, scope.names)
         if chunks.around:
             staged, scope = dict(frame.staged), Scope(top, None, top.names)
@@ -176,7 +178,7 @@ class Reductions(Loops, ABC):
         """Add what all chunks have for an element, in a scope inside the loops over elements."""
         after, dtype = self._counting(scope), frame.node.acc_dtype
         assert after.variable is not None
-        local = self._accumulator("acc", frame.node, dtype)
+        local = self._accumulator("acc", frame, dtype)
         scope.block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
         buffer, kept = parts
         part = Load(buffer, (axis_index(after.variable), *self._kept_at(frame, kept)), dtype)
@@ -192,7 +194,7 @@ class Reductions(Loops, ABC):
         tensor = self._tensor(frame)
         counts = self._counts_of_parts(frame, parts)
         dims = [*counts, *tensor.dims]
-        buffer = self._scratch(f"{tensor.name}_parts", tensor.dtype, dims, scope)
+        buffer = self._scratch(f"{tensor.name}_parts", frame.value, tensor.dtype, dims, scope)
         whole = tuple(range(len(tensor.dims)))
         if parts.least:
             assert frame.place.buffer is not None
@@ -253,7 +255,7 @@ class Reductions(Loops, ABC):
         after = Frame(frame.value, node, plain, whole, frame.instance)
         for loop in elements:
             scope = self._enter(after, loop, scope)
-        local = self._accumulator("acc", node, node.acc_dtype)
+        local = self._accumulator("acc", frame, node.acc_dtype)
         acc = Local(local, node.acc_dtype)
         scope.block.append(kernel.Define(local, node.acc_dtype, start_of(node), mutable=True))
         assert held.buffer is not None
@@ -313,7 +315,7 @@ class Reductions(Loops, ABC):
         def inside(scope: Scope) -> Steps:
             if tile.elements:
                 return self._run_of_elements(frame, scope, tile, use)
-            held = Local(self._accumulator("run", frame.node, tile.dtype), tile.dtype)
+            held = Local(self._accumulator("run", frame, tile.dtype), tile.dtype)
             return self._in_variable(frame, scope, held, tile.core, use)
 
         yield from self._around(frame, scope, tile.outer, inside)
@@ -336,7 +338,7 @@ class Reductions(Loops, ABC):
         """The sums of a run: a buffer with an element for each iteration of the innermost loops."""
         elements = list(tile.elements)
         dims = [self._trip(frame, loop)[0] for loop in elements]
-        buffer = self._scratch("run", tile.dtype, dims, scope)
+        buffer = self._scratch("run", frame.value, tile.dtype, dims, scope)
 
         def held() -> Load:
             at = tuple(axis_index(frame.variable(loop)) for loop in elements)
@@ -395,7 +397,9 @@ class Reductions(Loops, ABC):
         node, buffer = frame.node, frame.place.buffer
         if use is not None or buffer is None:
             dims = [self._trip(frame, loop)[0] for loop in tile.elements]
-            buffer = self.storage.tile(self._named("tile"), tile.dtype, dims)
+            buffer = self.storage.tile(
+                self._named("tile"), tile.dtype, dims, self._tensor(frame).origin()
+            )
         self.storage.accumulates(buffer, node)
 
         def element() -> Load:
@@ -475,7 +479,7 @@ class Reductions(Loops, ABC):
         """Sum a few terms in a variable, by constant loops where all of them stay inside, before they are used."""
 
         def terms(scope: Scope) -> Steps:
-            held = Local(self._accumulator("part", frame.node, sums.dtype), sums.dtype)
+            held = Local(self._accumulator("part", frame, sums.dtype), sums.dtype)
             return self._in_variable(frame, scope, held, sums.core, use)
 
         def inside(scope: Scope) -> Steps:
@@ -504,7 +508,7 @@ class Reductions(Loops, ABC):
         inner, finished = self._inner(frame, loops), use or self._finish(frame)
         kept, dims = self._accumulators(frame, inner)
         name = "acc" if self._is_private(scope) else f"{self.shaped.tensors[frame.value].name}_acc"
-        buffer = self._scratch(name, dtype, dims, scope)
+        buffer = self._scratch(name, frame.value, dtype, dims, scope)
         self.storage.accumulates(buffer, node)
 
         def at() -> tuple[Affine, ...]:

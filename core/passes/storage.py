@@ -65,7 +65,12 @@ class Storage:
             owner = self.given.get(owner, owner)
             if owner != value:
                 view = kernel.Buffer(
-                    tensor.name, tensor.dtype, tensor.dims, "view", owner=self.whole(owner)
+                    tensor.name,
+                    tensor.dtype,
+                    tensor.dims,
+                    "view",
+                    owner=self.whole(owner),
+                    tensor=tensor.origin(),
                 )
                 self.of_value[value] = self._add(view)
                 return self.of_value[value]
@@ -75,21 +80,26 @@ class Storage:
             elif value in self.inputs:
                 role = "input"
             self.of_value[value] = self._add(
-                kernel.Buffer(tensor.name, tensor.dtype, tensor.dims, role)
+                kernel.Buffer(tensor.name, tensor.dtype, tensor.dims, role, tensor=tensor.origin())
             )
         return self.of_value[value]
 
-    def scratch(self, name: str, dtype: str, dims: tuple[int, ...], private: bool) -> BufferId:
-        """A buffer of one iteration of a loop (``private``), or one that stands beside all loops.
+    def scratch(
+        self, name: str, dtype: str, dims: tuple[int, ...], private: bool, tensor: str
+    ) -> BufferId:
+        """A buffer of one iteration of a loop (``private``), or one that stands beside all loops, for a tensor.
 
         A private name is the kernel's own affair; any other is one that ``unique`` gave.
         """
         padded = bool(dims) and dims[-1] >= len(self.shaped.sizes)
-        return self._add(kernel.Buffer(name, dtype, dims, "temporary", private, padded))
+        return self._add(
+            kernel.Buffer(name, dtype, dims, "temporary", private, padded, tensor=tensor)
+        )
 
-    def tile(self, name: str, dtype: str, dims: Sequence[int]) -> BufferId:
+    def tile(self, name: str, dtype: str, dims: Sequence[int], tensor: str) -> BufferId:
         """The elements of a register tile."""
-        return self._add(kernel.Buffer(name, dtype, tuple(dims), "tile", private=True))
+        tile = kernel.Buffer(name, dtype, tuple(dims), "tile", private=True, tensor=tensor)
+        return self._add(tile)
 
     def into_tile(self, number: BufferId) -> None:
         """Make a register tile of a private buffer."""

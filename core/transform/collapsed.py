@@ -311,7 +311,9 @@ class _AxisCollapse:
             known = None if None in extents else prod(extent or 0 for extent in extents)
             name = self.size_names.fresh(_name(self.sizes[size].name for size in sizes))
             self.of_sizes[sizes] = len(self.sizes)
-            self.sizes.append(Size(name, known, ()))
+            parts = [self.sizes[size] for size in sizes]
+            of = tuple(name for part in parts for name in part.of or (part.name,))
+            self.sizes.append(Size(name, known, (), of))
             if known is None:
                 size, whole = len(self.sizes) - 1, product(sizes)
                 rule = Derivation(size, whole, number(1), False, 0, None, node.span)
@@ -334,7 +336,7 @@ class _AxisCollapse:
         if (read.value, groups, dims) not in self.views:
             self.nodes.append(self._view(read.value, tensor.dims, groups, node))
             name = self.names.fresh(f"{tensor.name}_flat")
-            self.tensors.append(Tensor(name, tensor.dtype, dims))
+            self.tensors.append(Tensor(name, tensor.dtype, dims, of=tensor.origin()))
             self.views[read.value, groups, dims] = ValueId(len(self.nodes) - 1)
         return self.views[read.value, groups, dims]
 
@@ -370,7 +372,8 @@ class _AxisCollapse:
         if value not in self.shaped.outputs:
             self.tensors[value] = replace(tensor, dims=dims, order=())
             return
-        held = Tensor(self.names.fresh(f"{tensor.name}_flat"), tensor.dtype, dims)
+        name = self.names.fresh(f"{tensor.name}_flat")
+        held = Tensor(name, tensor.dtype, dims, of=tensor.origin())
         self.nodes.append(changed)
         self.tensors.append(held)
         self.stored[value] = ValueId(len(self.nodes) - 1)

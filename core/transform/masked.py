@@ -124,5 +124,6 @@ class _MaskedOperands:
             )
         )
         name = self.names.fresh(f"{tensor.name}_masked")
-        self.tensors.append(Tensor(name, tensor.dtype, tuple(node.sizes[axis] for axis in axes)))
+        dims = tuple(node.sizes[axis] for axis in axes)
+        self.tensors.append(Tensor(name, tensor.dtype, dims, of=tensor.origin()))
         return Read(ValueId(len(self.nodes) - 1), tuple(axis_index(axis) for axis in axes))

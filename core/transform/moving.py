@@ -242,10 +242,9 @@ class ViewMotion:
         whole = self._view_of(ValueId(-1), self._dims(tensor, node.target, splits, view), view)
         is_output = value in self.outputs
         other = self.names.fresh(f"{tensor.name}_{'parts' if is_output else 'view'}")
-        held = self._add(
-            split, Tensor(other if is_output else tensor.name, tensor.dtype, whole.sizes)
-        )
-        self.tensors[value] = tensor if is_output else replace(tensor, name=other)
+        name, of = other if is_output else tensor.name, tensor.origin()
+        held = self._add(split, Tensor(name, tensor.dtype, whole.sizes, of=of))
+        self.tensors[value] = tensor if is_output else replace(tensor, name=other, of=of)
         self._put(value, replace(whole, value=held, source=whole.target, target=whole.source))
         self.todo += [value, *(v for v in self.users[value] if isinstance(self.nodes[v], View))]
 
@@ -266,7 +265,8 @@ class ViewMotion:
         node = self._view_of(read.value, self._dims(tensor, read.index, splits, view), view)
         key = (read.value, node.source, node.sizes)
         if key not in self.views:
-            seen = Tensor(self.names.fresh(f"{tensor.name}_view"), tensor.dtype, node.sizes)
+            name = self.names.fresh(f"{tensor.name}_view")
+            seen = Tensor(name, tensor.dtype, node.sizes, of=tensor.origin())
             self.views[key] = self._add(node, seen)
         self.todo.append(self.views[key])
         return Read(self.views[key], index, guards)

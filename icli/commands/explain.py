@@ -42,6 +42,8 @@ WHY = "why"
 def run(request: Request, screen: Screen) -> int:
     """Print the page of each component that the operand holds."""
     argument = request.operands[0]
+    if request.has("--html"):
+        return _write_page(argument, request)
     if is_code(argument) and not is_file(argument):
         text, data = answer(argument)
         screen.write_json(data) if screen.json else screen.write(text)
@@ -85,6 +87,21 @@ def run(request: Request, screen: Screen) -> int:
         shown += 1
 
     all_of(shaped, lambda each: show(*each))
+    return 0
+
+
+def _write_page(argument: str, request: Request) -> int:
+    """Write the page on the one program of an operand for a browser."""
+    from ilang.codegen.components.html_page import write_html_page
+    from ilang.icli.staged import one_program
+
+    for other in ("--json", "--emit", "--loops", "--schedule", "--why", "--verbose", "--ascii"):
+        if request.has(other):
+            message = f"--html has a page of everything, and {other} says how to print a part"
+            raise CommandError("E0830", message, help=f"leave {other} out, or --html")
+    program, target = one_program(argument, request), request.one("--target") or "c"
+    place, given = request.one("--html") or "", request.has("--shape")
+    write_html_page(place, program.graph(), program.shaped(), target, given)
     return 0
 
 
@@ -268,6 +285,11 @@ COMMAND = Command(
         SHAPE,
         CONFIG,
         Option(("--target",), "TARGET", "The machine to compile for", tuple(MACHINES)),
+        Option(
+            ("--html",),
+            "FILE",
+            "Write a page for a browser: formulas, data flow, loops and code side by side, and every stage",
+        ),
         Option(("--loops",), None, "Print how the program runs: its loops, tiles and vectors"),
         Option(
             ("--emit",),

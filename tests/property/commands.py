@@ -45,6 +45,7 @@ OPTIONS: dict[str, dict[str, Sequence[str]]] = {
         "--why": FLAG,
         "--ascii": FLAG,
         "--width": ("40", "0", "many"),
+        "--html": ("page.html", "x.npy", "no/page.html"),
         "--json": FLAG,
     },
     "run": {
@@ -156,6 +157,7 @@ TOGETHER: dict[str, Sequence[Sequence[str]]] = {
     "explain": (
         ["--json", "--verbose"],
         ["--loops", "--ascii"],
+        ["--html", "page.html", "--target", "cuda"],
         *(
             ["--target", target, *more]
             for target, machine in MACHINES.items()

@@ -182,7 +182,7 @@ class _LoopFuser:
             f"{self.program.buffers[s.buffer].name}_element", self.taken, self.buffer_names
         )
         self.taken.add(name)
-        self.locals.append(ir.Variable(name))
+        self.locals.append(ir.Variable(name, tensor=self.program.buffers[s.buffer].tensor))
         number = LocalId(len(self.locals) - 1)
         self.constant.add(number)
         return number

@@ -228,7 +228,7 @@ class _Lanes:
         (*_, last) = loop.body
         if isinstance(last, ir.For):
             return [replace(loop, body=tuple(self._summed(last, sums, lanes)))]
-        parts = {c.variable: self._partial(lanes) for c in sums}
+        parts = {c.variable: self._partial(c.variable, lanes) for c in sums}
         body = tuple(
             ir.Change(parts[s.variable], _sum(parts[s.variable], _term(s), "f32"))
             if isinstance(s, ir.Change) and s.variable in parts
@@ -259,9 +259,10 @@ class _Lanes:
             blocks = replace(blocks, multiple=1)
         return [ir.For(outer, self._chunks(loop.size), (*start, chunk, *end), chunk=blocks)]
 
-    def _partial(self, lanes: int) -> LocalId:
-        """A new variable with lanes."""
-        self.locals.append(ir.Variable(self._fresh("partial"), lanes))
+    def _partial(self, local: LocalId, lanes: int) -> LocalId:
+        """A new variable with lanes, for parts of a sum."""
+        tensor = self.locals[local].tensor
+        self.locals.append(ir.Variable(self._fresh("partial"), lanes, tensor=tensor))
         return LocalId(len(self.locals) - 1)
 
     def _fresh(self, name: str) -> str:

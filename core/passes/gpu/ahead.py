@@ -126,7 +126,7 @@ class Copies:
         dtype = unrounded(most.store.value).dtype
         assert dtype is not None
         name = f"{buffer.name.removesuffix('_next')}_loaded"
-        held = self.numbering.private(name, dtype, (size,), "local")
+        held = self.numbering.private(name, dtype, (size,), "local", buffer.tensor)
         return {s: replace(copy, held=held, filled=filled) for s, copy in copies.items()}
 
     def _copy(self, spread: ThreadLoop) -> CopySpread | None:

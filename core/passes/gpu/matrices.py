@@ -138,8 +138,9 @@ class _MatrixInstructions:
         (number,) = {part.buffer for part in scalars_within(read) if isinstance(part, Load)}
         key = number, sizes, dtype
         if key not in self.registers:
+            tensor = self.numbering.buffers[number].tensor
             name = f"{self.numbering.buffers[number].name}_held"
-            self.registers[key] = self.numbering.private(name, dtype, sizes, "local")
+            self.registers[key] = self.numbering.private(name, dtype, sizes, "local", tensor)
         return self.registers[key]
 
 

@@ -54,6 +54,9 @@ class Numbering:
         self.buffers.append(replace(buffer, name=name))
         return BufferId(len(self.buffers) - 1)
 
-    def private(self, name: str, dtype: str, dims: tuple[int, ...], space: Space) -> BufferId:
-        """The number of a new private buffer in some memory of a GPU."""
-        return self.add(Buffer(name, dtype, dims, "temporary", private=True, space=space))
+    def private(
+        self, name: str, dtype: str, dims: tuple[int, ...], space: Space, tensor: str = ""
+    ) -> BufferId:
+        """The number of a new private buffer in some memory of a GPU, for a tensor or for several."""
+        added = Buffer(name, dtype, dims, "temporary", private=True, space=space, tensor=tensor)
+        return self.add(added)

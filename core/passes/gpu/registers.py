@@ -76,8 +76,9 @@ class RegisterOperands:
     def _buffer(self, load: Load, sizes: tuple[int, ...]) -> BufferId:
         key = load.buffer, sizes
         if key not in self.registers:
+            tensor = self.numbering.buffers[load.buffer].tensor
             name = f"{self.numbering.buffers[load.buffer].name}_held"
-            self.registers[key] = self.numbering.private(name, load.dtype, sizes, "local")
+            self.registers[key] = self.numbering.private(name, load.dtype, sizes, "local", tensor)
         return self.registers[key]
 
 

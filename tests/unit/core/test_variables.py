@@ -25,13 +25,16 @@ def variables_of(text: str) -> list[Variable]:
 
 
 def test_integers_that_are_added_or_multiplied_wrap() -> None:
-    assert variables_of("i32 >> +ij~i") == [Variable("acc", lanes=16, wrapping=True)]
-    assert variables_of("i64 >> *ij~i") == [Variable("acc", lanes=16, wrapping=True)]
-    assert variables_of("i32 >> >ij~i") == [Variable("acc", lanes=32)]
+    assert variables_of("i32 >> +ij~i") == [Variable("acc", lanes=16, wrapping=True, tensor="out")]
+    assert variables_of("i64 >> *ij~i") == [Variable("acc", lanes=16, wrapping=True, tensor="out")]
+    assert variables_of("i32 >> >ij~i") == [Variable("acc", lanes=32, tensor="out")]
 
 
 def test_a_sum_of_f32_has_lanes_in_chunks() -> None:
-    assert variables_of("f32 >> +ij~i") == [Variable("acc"), Variable("partial", lanes=16)]
+    assert variables_of("f32 >> +ij~i") == [
+        Variable("acc", tensor="out"),
+        Variable("partial", lanes=16, tensor="out"),
+    ]
 
 
 def test_what_is_known_of_variables_is_printed() -> None:
