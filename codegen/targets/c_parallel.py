@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.c_entry import several_a_line
-from ilang.codegen.targets.c_stop import shared
 from ilang.codegen.targets.cfamily import INDENT, Spelling, deferred_name
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.marked_lines import marked
@@ -125,26 +124,19 @@ class KernelFunctions:
 
     def call(self, outline: Outline, estimate: ThreadEstimate, indent: str) -> Iterator[str]:
         """Parallel loops where they stand: by one thread, or by several."""
-        name, inside = self.name_of(outline), indent + INDENT
-        words = [argument for _, argument in self.parameters(outline)]
-        extra = [argument for _, argument in self.extra(outline)]
-        alone = ["0", "iterations", *words, *extra]
-        parts = ["share(iterations, thread())", "share(iterations, thread() + 1)", *words, *extra]
-        arguments = {"scratch": "scratch + (size_t)thread() * scratch_bytes", "team": "1"}
-        parts = [arguments.get(word, word) for word in parts]
-        yield f"{indent}{{"
-        yield f"{inside}const int64_t iterations = {self._iterations(estimate)};"
-        yield f"{inside}const int sharing = {self._shares(estimate, 'iterations')};"
-        yield f"{inside}if (sharing < 2) {{"
-        yield several_a_line(f"{inside}{INDENT}{name}(", alone, ");")
-        yield f"{inside}}} else {{"
-        if self.stoppable:
-            yield from shared(name, parts, inside + INDENT)
-        else:
-            yield f"{inside}{INDENT}IN_PARALLEL(sharing)"
-            yield several_a_line(f"{inside}{INDENT}{name}(", parts, ");")
-        yield f"{inside}}}"
-        yield f"{indent}}}"
+        parameters = (*self.parameters(outline), *self.extra(outline))
+        of_thread = {"scratch": "scratch + worker * scratch_bytes", "team": "inside"}
+        arguments = [of_thread.get(argument, argument) for _, argument in parameters]
+        count, work, better = (
+            self._iterations(estimate),
+            self._time(estimate),
+            self._better(estimate),
+        )
+        if estimate.uneven:
+            work, better = f"{better} ? 0 : {work}" if better != "0" else work, "0"
+        macro = "SHARE_STOPPABLE" if self.stoppable else "SHARE_LOOP"
+        words = [count, work, better, self.name_of(outline), "from", "until", *arguments]
+        yield several_a_line(f"{indent}{macro}(", words, ");")
 
     def opened(self, loops: Sequence[For], indent: str) -> Iterator[str]:
         """The head of several loops that are one."""
@@ -173,14 +165,16 @@ class KernelFunctions:
     def _iterations(self, estimate: ThreadEstimate) -> str:
         return " * ".join(map(self.spelling.end, estimate.loops))
 
-    def _shares(self, estimate: ThreadEstimate, iterations: str) -> str:
-        """The number of threads that are to share loops: a test of their work, and of the largest loop inside."""
-        better = "0"
-        if estimate.inside is not None:
-            better = f"1 < {self._shares(estimate.inside, self._iterations(estimate.inside))}"
-        if estimate.uneven:
-            return f"({better} ? 1 : shares(team, {iterations}, {self._time(estimate)}, 0))"
-        return f"shares(team, {iterations}, {self._time(estimate)}, {better})"
+    def _better(self, estimate: ThreadEstimate) -> str:
+        """Whether the largest loop inside is to be shared: a test of its work, and of the loops inside of that."""
+        inside = estimate.inside
+        if inside is None:
+            return "0"
+        given = f"{self._iterations(inside)}, {self._time(inside)}"
+        better = self._better(inside)
+        if inside.uneven:
+            return f"!({better}) && 1 < shares(team, {given}, 0)"
+        return f"1 < shares(team, {given}, {better})"
 
     def _time(self, estimate: ThreadEstimate) -> str:
         """The time of all iterations, as a product of doubles."""

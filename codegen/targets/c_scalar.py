@@ -39,12 +39,16 @@ def lines(s: Simple, spelling: Spelling, indent: str) -> Iterator[str]:
 def _horizontal(s: HorizontalReduction, spelling: Spelling, indent: str) -> Iterator[str]:
     """Combine lanes pairwise: half of them take the other half, until one is left.
 
-    Each half of a sum has a text of its own: its number of lanes is then known, which is less to compile and faster.
-    The largest and the smallest of floats have functions of the library, that of integers a loop.
+    Each half has a text of its own: its number of lanes is then known, which is less to compile and faster. A sum
+    of floats is a macro. The largest and the smallest of floats have functions of the library, that of integers a
+    loop.
     """
     name = spelling.name(s.variable)
     if s.primitive in ("max", "min") and s.dtype in FLOATS and s.lanes % 8 == 0:
         yield f"{indent}{name}[0] = {s.primitive}_lanes_{s.dtype}({name}, {s.lanes});"
+        return
+    if s.primitive == "add" and s.dtype in FLOATS:
+        yield f"{indent}SUM_LANES_{s.lanes}({name});"
         return
     halves = [str(s.lanes >> n) for n in range(1, s.lanes.bit_length())]
     looped = not PRIMITIVES[s.primitive].c

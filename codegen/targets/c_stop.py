@@ -11,7 +11,7 @@ A thread that is stopped jumps to its landing, within the parallel region, and e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 INCLUDES = ("#ifdef _OPENMP", "#include <setjmp.h>", "#endif")
 
@@ -22,14 +22,3 @@ def hooks(name: str) -> Iterator[str]:
     yield f"void {name}_stop(void *call);"
     yield f"void {name}_stop(void *call)"
     yield from ("{", "    running_stop = call;", "}", "#endif", "")
-
-
-def shared(function: str, arguments: Sequence[str], indent: str) -> Iterator[str]:
-    """The threads of a parallel loop, each with its part."""
-    yield "#ifdef _OPENMP"
-    yield f"{indent}call_stop *const here_stop = running_stop;"
-    yield f"{indent}if (here_stop != NULL) here_stop->pause(here_stop);"
-    yield "#pragma omp parallel num_threads(sharing)"
-    yield f"{indent}PART_STOP(here_stop, {function}, {', '.join(arguments)});"
-    yield f"{indent}if (here_stop != NULL) here_stop->resume(here_stop);"
-    yield "#endif"

@@ -20,6 +20,8 @@ RESERVED = frozenset(
     RETURN_v3 RETURN_v4 RETURN_NEWEST MOST_THREADS
     MOST_SCRATCH ENOUGH INLINED MOST_BLOCKS BLOCK_WORK BLOCK_TERMS BLOCK_ELEMENTS LINE MAX_LANES MIN_LANES CHOSEN_LANES
     LEAVES call_stop IN_REGISTER HAS_VECTORS IN_PARALLEL DO_PRAGMA
+    SHARE_BY SHARE_LOOP SHARE_STOPPABLE ADD_HALF SUM_LANES_2 SUM_LANES_4 SUM_LANES_8 SUM_LANES_16 SUM_LANES_32
+    SUM_LANES_64
     running_stop ALIGNED PREFETCH SCALAR STRAIGHT FUSED MOST_DIVIDED quad quad_anywhere SHUFFLED VECTOR HELD
     stored_array LONGEST_NAME STATE_NAMES json_reader json_entry COPIED_BYTES MOST_SENT PART_OF_MESSAGE BYTES_BEFORE
     TYPE_OF_LETTER begun_sum NCCL_TYPE HALF_VECTORS
@@ -51,7 +53,7 @@ LOCAL = frozenset(
     row first_row first_lane rows_at_once parts_at_once stride step given sums partials loaded loaded0 loaded1 loaded2
     loaded3 stored filling fills sums_so_far partial_count sizes work plan bytes scratch scratch_bytes arrays lengths
     status total array team sharing iterations first last at arguments aligned base Index outside infinite stream own
-    workers memory done thread threads blocks
+    workers memory done thread threads blocks from until worker inside here_stop part_stop
     """.split()  # noqa: SIM905 - as above
 )
 """Variables of our functions, which arrays and axes stand beside."""

@@ -5,6 +5,16 @@
 #include "numbers.h"
 #include "vectors.h"
 
+/* lanes added pairwise, half of them to the other half, until the first one has the sum of all */
+#define ADD_HALF(x, half) \
+    for (int lane = 0; lane < half; ++lane) x[lane] += x[lane + half]
+#define SUM_LANES_2(x) ADD_HALF(x, 1)
+#define SUM_LANES_4(x) ADD_HALF(x, 2); SUM_LANES_2(x)
+#define SUM_LANES_8(x) ADD_HALF(x, 4); SUM_LANES_4(x)
+#define SUM_LANES_16(x) ADD_HALF(x, 8); SUM_LANES_8(x)
+#define SUM_LANES_32(x) ADD_HALF(x, 16); SUM_LANES_16(x)
+#define SUM_LANES_64(x) ADD_HALF(x, 32); SUM_LANES_32(x)
+
 /* the largest of an even number of vectors of 16 bytes, as max_f32 has it */
 static inline float max_lanes_f32(const float *lanes, int count)
 {

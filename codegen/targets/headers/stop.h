@@ -37,4 +37,16 @@ static _Thread_local call_stop *running_stop;
 
 #endif
 
+/* as SHARE_LOOP, where each thread that shares a loop can be stopped */
+#ifdef _OPENMP
+#define SHARE_STOPPABLE(count, work, better, function, ...) \
+    do { \
+        call_stop *const here_stop = running_stop; \
+        SHARE_BY(count, work, better, function(__VA_ARGS__), if (here_stop != NULL) here_stop->pause(here_stop), \
+            PART_STOP(here_stop, function, __VA_ARGS__), if (here_stop != NULL) here_stop->resume(here_stop)); \
+    } while (0)
+#else
+#define SHARE_STOPPABLE SHARE_LOOP
+#endif
+
 #endif

@@ -65,6 +65,38 @@ static inline int64_t share(int64_t iterations, int number)
     return iterations < 1024 * count || number == count ? at : at / 16 * 16;
 }
 
+/*
+ * a loop as a call: all its iterations from 0 to until - 1 by this thread, or by several threads the part of each;
+ * worker is the number of the thread, and inside how many may share loops of the function
+ */
+#define SHARE_BY(count, work, better, alone, before, part, after) \
+    do { \
+        const int64_t iterations = count; \
+        const int sharing = shares(team, iterations, work, better); \
+        if (sharing < 2) { \
+            const int64_t from = 0, until = iterations; \
+            const size_t worker = 0; \
+            const int inside = team; \
+            (void)worker, (void)inside; \
+            alone; \
+        } else { \
+            before; \
+            IN_PARALLEL(sharing) \
+            { \
+                const int64_t from = share(iterations, thread()), until = share(iterations, thread() + 1); \
+                const size_t worker = (size_t)thread(); \
+                const int inside = 1; \
+                (void)worker, (void)inside; \
+                part; \
+            } \
+            after; \
+        } \
+    } while (0)
+
+/* the same by a function of from, until and others */
+#define SHARE_LOOP(count, work, better, function, ...) \
+    SHARE_BY(count, work, better, function(__VA_ARGS__), (void)0, function(__VA_ARGS__), (void)0)
+
 /* how many blocks a reduction is computed in, from the number of its terms */
 static inline int64_t blocks(double terms)
 {

@@ -31,6 +31,10 @@ CHECKS = {
         need(shares(1, 100, 1e9, 0) == 1 && shares(4, 100, ENOUGH - 1.0, 0) == 1);
         need(shares(4, 100, ENOUGH, 0) == 4 && shares(4, 3, 1e9, 0) == 3 && shares(4, 6, 1e9, 1) == 1);
         need(share(100, 0) == 0 && share(100, 1) == 100);
+        const int team = 1;
+        SHARE_LOOP(7, 0, 0, counted, (int)(from + until) + inside + (int)worker);
+        need(wrong == 8);
+        wrong = 0;
         need(blocks(0) == 1 && blocks(BLOCK_WORK) == 2 && blocks(1e300) == MOST_BLOCKS);
         need(blocks_of(0, 0) == 1 && blocks_of(1e300, 1) == MOST_BLOCKS && blocks_of(BLOCK_WORK, 3) == 2);
         need(blocks_of(15.0 * BLOCK_WORK, BLOCK_WORK) == 1 && blocks_of(16.0 * BLOCK_WORK, BLOCK_WORK) == 2);
@@ -54,6 +58,10 @@ CHECKS = {
         need(wrong == 3);
         wrong = 0;
 #endif
+        const int team = 1;
+        SHARE_STOPPABLE(7, 0, 0, counted, (int)(from + until) + inside + (int)worker);
+        need(wrong == 8);
+        wrong = 0;
     """,
     "workspace": """
         size_t bytes = 0, total = 0;
@@ -177,8 +185,11 @@ CHECKS = {
         need(mixed[0] == 1 && mixed[1] == 3);
     """,
     "lanes": """
-        float lanes[32];
+        float lanes[64];
         double wide[8];
+        for (int n = 0; n < 64; ++n) lanes[n] = 1.0f;
+        SUM_LANES_64(lanes);
+        need(lanes[0] == 64);
         for (int n = 0; n < 32; ++n) lanes[n] = (float)(n * 7 % 32);
         for (int n = 0; n < 8; ++n) wide[n] = n * 3 % 8;
         for (int count = 8; count <= 32; count *= 2) {
