@@ -121,7 +121,7 @@ def einsum(  # noqa: PLR0913 - NumPy's keywords, and ours
     order: str = "K",
     casting: str = "safe",
     target: str = "c",
-    threads: int = 1,
+    threads: int | str | None = None,
 ) -> Any:
     """An einsum: ``einsum("ij; jk => ik")`` is a component, ``einsum("ij; jk => ik", x, y)`` its result.
 
@@ -141,7 +141,7 @@ def einsum(  # noqa: PLR0913 - NumPy's keywords, and ours
         casting: which casts may be made, to ``dtype`` and to ``out``: "no", "equiv", "safe", "same_kind", "unsafe".
             ``dtype``, ``order`` and ``casting`` are of NumPy's spelling.
         target: "c", "numpy", "cuda", "cuda-emulated".
-        threads: how many cores to use at most.
+        threads: how many cores to use at most, or "auto"; by default ``$I_THREADS``, else 1.
 
     Raises:
         Error: NotationError (the specification), ShapeError (it does not fit), DataError.

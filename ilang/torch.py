@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ilang.codegen.call.arguments import SUPPORTED, check_is
+from ilang.codegen.call.threads import THREADS
 from ilang.codegen.components.component import Component
 from ilang.codegen.frameworks.result_types import results_for
 from ilang.codegen.frameworks.torch_tensors import DTYPES, NUMPY, as_float, call_pure, run
@@ -29,7 +30,7 @@ __all__ = ["Network", "function"]
 
 _serial = count()
 """Numbers of operators: PyTorch wants another name for each."""
-OPTIONS = {"out": None, "threads": 1, "target": "c", "stream": None}
+OPTIONS = {"out": None, "threads": THREADS, "target": "c", "stream": None}
 """The options of a call."""
 
 

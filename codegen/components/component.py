@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from ilang.codegen.call.threads import THREADS
 from ilang.codegen.call.tracebacks import ends_at_caller, hide
 from ilang.codegen.components.described import DescribedProgram
 from ilang.codegen.components.program import ComponentProgram, WrittenProgram
@@ -78,7 +79,7 @@ class Component(DescribedProgram):
         self,
         *arrays: TensorInput,
         out: Any = None,
-        threads: int | str = 1,
+        threads: int | str = THREADS,
         target: str = "c",
         stream: Any = None,
         **named: Any,
@@ -88,7 +89,7 @@ class Component(DescribedProgram):
         self,
         *arrays: Any,
         out: tuple[Any, ...],
-        threads: int | str = 1,
+        threads: int | str = THREADS,
         target: str = "c",
         stream: Any = None,
         **named: Any,
@@ -98,7 +99,7 @@ class Component(DescribedProgram):
         self,
         *arrays: Any,
         out: Any = None,
-        threads: int | str = 1,
+        threads: int | str = THREADS,
         target: str = "c",
         stream: Any = None,
         **named: Any,
@@ -107,7 +108,7 @@ class Component(DescribedProgram):
         self,
         *arrays: Any,
         out: Any = None,
-        threads: int | str = 1,
+        threads: int | str = THREADS,
         target: str = "c",
         stream: Any = None,
         **named: Any,
@@ -118,7 +119,8 @@ class Component(DescribedProgram):
             arrays: one per input: float32, float64, int32, int64 or bool; strided and read-only ones are fine.
             named: the arrays of inputs by their names, after those that are given in order.
             out: an array for the result, or a tuple of arrays; nothing is then allocated for results.
-            threads: how many cores to use at most, "auto" for all where the work is enough; never changes a result.
+            threads: how many cores to use at most, "auto" for all where the work is enough; never
+                changes a result. Default: ``$I_THREADS``, else 1.
             target: "c" compiles, "numpy" evaluates with NumPy, slowly: the reference. "cuda" runs on the GPU,
                 "cuda-emulated" emulates one: arrays with ``__cuda_array_interface__`` or DLPack are then taken where
                 they are, and results stay there where there is such an array; others are copied there and back.

@@ -28,6 +28,7 @@ from ilang.codegen.call.arguments import (
 )
 from ilang.codegen.call.dispatch import LIKE, CallPlans
 from ilang.codegen.call.target import DEVICES, check_target
+from ilang.codegen.call.threads import THREADS
 from ilang.codegen.components.arrangement import Arrangement, arrangement
 from ilang.codegen.components.component import Component
 from ilang.codegen.components.program import WrittenProgram
@@ -93,7 +94,7 @@ def contract(
     asked: tuple[Any, ...] = (),
     out: Array = None,
     target: str = "c",
-    threads: int = 1,
+    threads: int | str | None = None,
 ) -> Array:
     """The result of an einsum of arrays.
 
@@ -102,13 +103,14 @@ def contract(
         asked: the fields of ``Asked``, in order.
         out: an array for the result.
         target: as for components.
-        threads: as for components.
+        threads: as for components; None for their default.
 
     Raises:
         NotationError: E0140 to E0147, E0152 (the specification), E0150 (another number of arrays). ShapeError: it does
             not fit the arrays. DataError: E0701 to E0716, E0719 (the order is none), E0748 (what is asked), E0749 (a
             cast).
     """
+    threads = THREADS if threads is None else threads
     known = _answered(given, asked, target, threads) if out is None else None
     if known is not None:
         return known
@@ -147,7 +149,7 @@ def _is_foreign(operands: Sequence[Any]) -> bool:
     return on_gpu or library_of(operands) is not None
 
 
-def _answered(given: Sequence[Any], asked: tuple[Any, ...], target: str, threads: int) -> Any:
+def _answered(given: Sequence[Any], asked: tuple[Any, ...], target: str, threads: int | str) -> Any:
     """The result of a call like an earlier one; None where there was none."""
     arrays = given[1:]
     try:
@@ -290,7 +292,7 @@ def _view(spec: str, arrays: Sequence[Array], wanted: Asked, target: str) -> Run
     return None if arranged is None else partial(_viewed, arranged)
 
 
-def _viewed(arranged: Arrangement, array: Array, target: str, threads: int) -> Array:
+def _viewed(arranged: Arrangement, array: Array, target: str, threads: int | str) -> Array:
     del target  # a view computes nothing
     check_threads(threads)
     return arranged.of(array)
@@ -302,7 +304,7 @@ def _computed(
     is_fortran: bool,
     *arrays: Array,
     target: str,
-    threads: int,
+    threads: int | str,
 ) -> Any:
     """The result of a component: of truth values, truth values; of rank 0, a number."""
     result = component(*arrays, target=target, threads=threads)
@@ -316,7 +318,7 @@ def _into(
     kind: np.dtype[Any],
     component: Component,
     arrays: Sequence[Array],
-    how: tuple[str, str, int],
+    how: tuple[str, str, int | str],
 ) -> Any:
     """The result in an array that is given; computed beside it first, where it cannot be written as it is."""
     casting, target, threads = how

@@ -20,6 +20,7 @@ from ilang.codegen.call.arguments import (
 )
 from ilang.codegen.call.dispatch import RunnableProgram
 from ilang.codegen.call.specialization import Specialization
+from ilang.codegen.call.threads import THREADS
 from ilang.codegen.components.described import DescribedProgram
 from ilang.codegen.system.concurrency import kept
 from ilang.core import pipeline
@@ -171,7 +172,7 @@ class Routine(DescribedProgram):
         self,
         *arrays: Any,
         out: Any = None,
-        threads: int = 1,
+        threads: int | str = THREADS,
         target: str = "c",
         stream: Any = None,
         **named: Any,

@@ -13,6 +13,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.call.arguments import check_is
+from ilang.codegen.call.threads import THREADS
 from ilang.codegen.components.described import DescribedProgram
 from ilang.codegen.components.routine import LeafInput, Routine, TensorProgram
 from ilang.core import pipeline
@@ -294,7 +295,12 @@ class Program(DescribedProgram):
         return self._whole
 
     def __call__(
-        self, *arrays: Any, out: Any = None, threads: int = 1, target: str = "c", **named: Any
+        self,
+        *arrays: Any,
+        out: Any = None,
+        threads: int | str = THREADS,
+        target: str = "c",
+        **named: Any,
     ) -> Any:
         """The elements of the solved tensors, each in memory order; see ``Routine``."""
         routine = self._whole or self._solved()

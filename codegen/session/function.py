@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.call.arguments import check_flag, check_is, placed, shape_of
 from ilang.codegen.call.target import check_target
+from ilang.codegen.call.threads import THREADS
 from ilang.codegen.call.tracebacks import ends_at_caller
 from ilang.codegen.frameworks.dynamo import uncompiled
 from ilang.codegen.frameworks.foreign import library_of
@@ -143,7 +144,7 @@ class Function:
             if library.tracks((*arrays, *named.values())):
                 given = placed([each.name for each in self.model.inputs(self.name)], arrays, named)
                 known = library.call_pure(self, given, config)
-                options = {"out": None, "threads": 1, "target": target, "stream": None}
+                options = {"out": None, "threads": THREADS, "target": target, "stream": None}
                 return library.call(known.component, known.arranged(given), options)
             plain = {name: library.plain(array) for name, array in named.items()}
             answer = self(*map(library.plain, arrays), config=config, target=target, **plain)

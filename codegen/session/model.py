@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.call.arguments import check_is, shown, widened_array
+from ilang.codegen.call.threads import THREADS
 from ilang.codegen.session.philox import LARGEST_SEED
 from ilang.codegen.system.npy import load_npy
 from ilang.core import pipeline
@@ -47,7 +48,7 @@ DEFAULTS: dict[str, Any] = {
     "keep": (),
     "seed": 0,
     "target": "c",
-    "threads": 1,
+    "threads": THREADS,
     "parameters": None,
     "ranks": None,
 }

@@ -1,6 +1,7 @@
 """Components: combined lazily, called with arrays that are checked, the same from every target."""
 
 import copy
+import os
 import pickle
 import subprocess
 import sys
@@ -966,3 +967,41 @@ def test_exact_types(tmp_path: Path) -> None:
     assert_type((f & "I")(x, out=out), tuple[NDArray[Any], ...])
     (tmp_path / "m.i").write_text("sums = +ij~i\n", "utf-8")
     assert_type(ilang.load(tmp_path / "m.i").sums(x), NDArray[Any])
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [("", "[1, 1, 1] 1"), ("2", "[2, 2, 2] 2"), ("auto", "[1, 1, 1] auto"), ("no", "E0711")],
+)
+def test_the_environment_says_how_many_threads(asked: str, expected: str) -> None:
+    """Where a call does not: those of components, of einsum, of sessions; a short call has one where it is "auto"."""
+    text = """
+import numpy as np
+from ilang import Error, einsum, i, load
+from ilang.codegen.session.model import DEFAULTS
+from ilang.codegen.call.plan import CallPlan
+seen, run = [], CallPlan.run
+
+def told(plan, arrays, outs, threads=1):
+    seen.append(threads)
+    return run(plan, arrays, outs, threads)
+
+CallPlan.run = told
+try:
+    i("+ij~i")(np.ones((3, 4)))
+    einsum("ij->j", np.ones((3, 4)))
+    einsum("ij;jk=>ik", np.ones((3, 4)), np.ones((4, 2)))
+    i("+ij~i")(np.ones((3, 4)), threads=3)
+    assert seen.pop() == 3
+    print(seen, DEFAULTS["threads"])
+except Error as error:
+    print(error.code)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        env={**os.environ, "I_THREADS": asked},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout.strip(), done.stderr) == (expected, "")
