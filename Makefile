@@ -130,7 +130,7 @@ editors: $(READY)
 	$(BIN)/python -m ilang.icli.editors docs/editors
 
 # Links to all that has pages, or is linked from one, so that relative links lead where they do in the repository.
-SITE = README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs samples core codegen icli bench tests
+SITE = README.md mkdocs.yml CHANGELOG.md CONTRIBUTING.md LICENSE docs samples core codegen icli bench tests
 
 site: $(READY)
 	@$(BIN)/python -c 'import material' 2>/dev/null || $(BIN)/python -m pip install --quiet --editable '.[site]'
