@@ -17,7 +17,7 @@ from ilang.core.notation.files.pieces import named_pieces
 pytestmark = pytest.mark.usefixtures("shared_cache", "compiled_quickly")
 
 X = np.random.default_rng(4).standard_normal((3, 4, 5))
-TARGETS = ("c", "numpy", "cuda-emulated")
+TARGETS = ("c", "numpy", pytest.param("cuda-emulated", marks=pytest.mark.deep))
 
 
 def softmax(x: Any, axis: int = -1) -> Any:

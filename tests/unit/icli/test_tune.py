@@ -44,6 +44,7 @@ def test_nothing_to_tune() -> None:
         assert (done.returncode, done.stdout[:15]) == (0, "nothing to tune")
 
 
+@pytest.mark.deep
 def test_other_orders_of_loops_are_timed() -> None:
     words = ("--shape", "30x40x50", "--time", "3")
     done = i("tune", "+abc~b", *words)
