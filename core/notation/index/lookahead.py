@@ -27,19 +27,15 @@ _LEAF = (
     rf"|(?:[a-z]|0++(?![0-9])|[1-9][0-9]*+|{_INDEX})++(?![A-Za-z0-9_]){_GUARDS}))"
 )
 """An input or an output: indices, of which a number has no leading zero, and guards, or a position, and blanks."""
-_PATTERN = rf"{_LEAF}(?:@{_LEAF}|(?!@))"
 _OPERATOR = f"(?>{'|'.join(map(re.escape, SYMBOLS))})"
 _ARGUED = rf"(?:{'|'.join(map(re.escape, ARGUMENTS))})(?={_B}[a-z0-9])"
 
 AFFINE = re.compile(rf"(?!{_NUMBER}){_INDEX}")
 INDEX = re.compile(_INDEX)
 LEAF = re.compile(_LEAF)
-PATTERN = re.compile(_PATTERN)
 ARGUED = re.compile(_ARGUED)
-FORM = re.compile(
-    rf"(?:(?>{_ARGUED}|{_OPERATOR}){_PATTERN}|{_PATTERN}(?:{_OPERATOR}{_PATTERN})?)~{_LEAF}"
-)
-"""``[op] pattern [op pattern] ~ pattern``."""
+OPERATOR = re.compile(_OPERATOR)
+FIRST = re.compile(rf"(?>{_ARGUED}|{_OPERATOR})")
 
 
 def is_affine(reader: Reader, start: int) -> bool:
@@ -65,7 +61,27 @@ def opens_expression(reader: Reader, start: int) -> bool:
 
 def matches_form(reader: Reader) -> bool:
     """Whether ``[op] pattern [op pattern] ~ pattern`` stands at the cursor."""
-    return FORM.match(reader.text, reader.pos, reader.end) is not None
+    unary = _past(FIRST, reader, reader.pos)
+    if unary >= 0 and _ends_form(reader, past_pattern(reader, unary)):
+        return True
+    left = past_pattern(reader, reader.pos)
+    if left < 0:
+        return False
+    right = _past(OPERATOR, reader, left)
+    binary = right >= 0 and _ends_form(reader, past_pattern(reader, right))
+    return binary or _ends_form(reader, left)
+
+
+def _ends_form(reader: Reader, start: int) -> bool:
+    """Whether ``~ pattern`` stands at a position; not where that is -1."""
+    tilde = start >= 0 and reader.text.startswith("~", start, reader.end)
+    return tilde and past_leaf(reader, start + 1) >= 0
+
+
+def _past(pattern: re.Pattern[str], reader: Reader, start: int) -> int:
+    """Past what matches at a position; -1 if nothing does."""
+    match = pattern.match(reader.text, start, reader.end)
+    return -1 if match is None else match.end()
 
 
 def opens_argument(reader: Reader, start: int) -> bool:
@@ -118,14 +134,14 @@ def past_bracket(reader: Reader, start: int) -> int:
 
 def past_pattern(reader: Reader, start: int) -> int:
     """Past the operand that begins after blanks, and the blanks that follow it; -1 if there is none."""
-    match = PATTERN.match(reader.text, start, reader.end)
-    return -1 if match is None else match.end()
+    stop = past_leaf(reader, start)
+    looks_up = stop >= 0 and reader.text.startswith("@", stop, reader.end)
+    return past_leaf(reader, stop + 1) if looks_up else stop
 
 
 def past_leaf(reader: Reader, start: int) -> int:
     """Past the pattern, or position, that begins after blanks, and the blanks that follow it; -1 if there is none."""
-    match = LEAF.match(reader.text, start, reader.end)
-    return -1 if match is None else match.end()
+    return _past(LEAF, reader, start)
 
 
 def opens_schedule(reader: Reader, named: bool = False) -> bool:
