@@ -31,9 +31,9 @@ ALONE = (".npy", ".csv")
 MOST_DIGITS = 100
 
 
-def kind_of(place: str) -> FileKind:
-    """The kind of a file of results, by the end of its name."""
-    return next((kind for ending, kind in KINDS.items() if place.endswith(ending)), RESULTS)
+def kind_of(place: str) -> FileKind | None:
+    """The kind of a file of results, by the end of its name; None if ``form_of`` refuses it."""
+    return next((kind for ending, kind in KINDS.items() if place.endswith(ending)), None)
 
 
 def form_of(request: Request, outputs: int) -> str:

@@ -188,7 +188,8 @@ def _paged(screen: Screen) -> Iterator[None]:
     with screen.held() as texts:
         yield
     text = encodable("".join(texts), sys.stdout)
-    if text.count("\n") < os.get_terminal_size(sys.stdout.fileno()).lines:
+    lines = os.get_terminal_size(sys.stdout.fileno()).lines
+    if lines == 0 or text.count("\n") < lines:  # 0: a terminal that does not know its size
         screen.write_exact(text)
         screen.close()
         return

@@ -38,12 +38,15 @@ _HEAD = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta name="generator" content="ilang">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>{style}</style>
 </head>
 <body>
 <header><h1><code>{title}</code></h1>"""
+_START = _HEAD.partition('<meta name="viewport"')[0].encode()
+"""The beginning of every page; a file with another beginning is not replaced."""
 
 
 def html_page(graph: Graph, shaped: Shaped, target: str = "c", given: bool = False) -> str:
@@ -82,7 +85,7 @@ def write_html_page(
     from ilang.codegen.system.outputs import FileKind, begins_with, write_output
 
     text = html_page(graph, shaped, target, given).encode()
-    kind = FileKind("a page of HTML", begins_with(b"<!DOCTYPE html>"))
+    kind = FileKind("a page of `i explain`", begins_with(_START))
     write_output(path_text(path), kind, lambda out: out.write(text))
 
 

@@ -43,7 +43,7 @@ def distribution(text: str) -> tuple[str, str]:
         CommandError: E0832 (not written so, or no name of a package).
     """
     name, _, version = text.partition("==")
-    good = re.sub(r"\W+", "_", name.strip().lower()).strip("_") or "model"
+    good = re.sub(r"[^a-z0-9]+", "_", name.strip().lower()).strip("_") or "model"
     good = f"model_{good}" if good[0].isdigit() or _is_taken(good) else good
     if not re.fullmatch(VERSION, version or "1"):
         message = f"{version} is no version of a Python package"
@@ -73,8 +73,13 @@ def write_wheel(
     ``named`` is the name and the version of the distribution.
 
     Raises:
-        DataError: E0718. ToolError: E0901 to E0909 (the compiler), E0912 (it cannot be written), E0914 (no make).
+        DataError: E0718.
+        ToolError: E0901 to E0909 (the compiler), E0911 (``out`` is no folder), E0912 (it cannot be written), E0914 (no
+            make).
     """
+    if os.path.lexists(out) and not out.is_dir():
+        help_line = "name another folder, or move it away"
+        raise ToolError("E0911", f"{out} exists and is no folder", help=help_line)
     package = named[0].replace("-", "_")
     stages = [id(function) for each in sessions for function in each.functions]
     alone = {_title(each, prefix): each for each in functions if id(each) not in stages}

@@ -43,7 +43,7 @@ def run(request: Request, screen: Screen) -> int:
     """Print the page of each component that the operand holds."""
     argument = request.operands[0]
     if request.has("--html"):
-        return _write_page(argument, request)
+        return _write_page(argument, request, screen)
     if is_code(argument) and not is_file(argument):
         text, data = answer(argument)
         screen.write_json(data) if screen.json else screen.write(text)
@@ -90,9 +90,9 @@ def run(request: Request, screen: Screen) -> int:
     return 0
 
 
-def _write_page(argument: str, request: Request) -> int:
+def _write_page(argument: str, request: Request, screen: Screen) -> int:
     """Write the page on the one program of an operand for a browser."""
-    from ilang.codegen.components.html_page import write_html_page
+    from ilang.codegen.components.html_page import html_page, write_html_page
     from ilang.icli.staged import one_program
 
     for other in ("--json", "--emit", "--loops", "--schedule", "--why", "--verbose", "--ascii"):
@@ -101,7 +101,11 @@ def _write_page(argument: str, request: Request) -> int:
             raise CommandError("E0830", message, help=f"leave {other} out, or --html")
     program, target = one_program(argument, request), request.one("--target") or "c"
     place, given = request.one("--html") or "", request.has("--shape")
-    write_html_page(place, program.graph(), program.shaped(), target, given)
+    if place == "-":
+        page = html_page(program.graph(), program.shaped(), target, given)
+        screen.write_bytes(page.encode())
+    else:
+        write_html_page(place, program.graph(), program.shaped(), target, given)
     return 0
 
 

@@ -138,7 +138,8 @@ def _check_files(request: Request, program: Tree | Module, operands: Sequence[st
 
     loaded = [InputFile("--load", each) for each in request.all("--load")]
     inputs = [*definitions.files_read(program), *files_of(operands), *loaded]
-    check_outputs([OutputFile("-o", place, kind_of(place))], inputs)
+    kind = kind_of(place)
+    check_outputs([OutputFile("-o", place, kind)] if kind else [], inputs)
 
 
 COMMAND = Command(

@@ -161,9 +161,11 @@ def test_a_component_writes_it(tmp_path: Path) -> None:
     for _ in range(2):
         i("+ij~i").explain((4, 3), html=place)
     assert "i = 4" in place.read_text("utf-8")
-    place.write_text("notes")
-    with pytest.raises(DataError, match="E0768"):
-        i("+ij~i").explain(html=place)
+    for other in ("notes", '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'):
+        place.write_text(other)
+        with pytest.raises(DataError, match="E0768"):
+            i("+ij~i").explain(html=place)
+        assert place.read_text() == other
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed")

@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 
 from ilang import load
-from ilang.codegen.project.wheel import distribution
+from ilang.codegen.project.wheel import distribution, write_wheel
 from ilang.codegen.project.wheel_module import python_names
-from ilang.core.diagnostic import CommandError
+from ilang.core.diagnostic import CommandError, ToolError
 from tests.unit.codegen.test_session_projects import PROGRAMS
 from tests.unit.icli.front import i
 
@@ -294,6 +294,7 @@ class TestSessions:
         ("json", "json cannot be", "--wheel model_json==1"),
         ("numpy==2", "numpy cannot be", "--wheel model_numpy==2"),
         ("my model", "my model cannot be", "--wheel my_model==1"),
+        ("zoë==2", "zoë cannot be", "--wheel zo==2"),
         ("digits==one", "one is no version", "--wheel digits==1.0"),
         ("digits=1", "digits=1 cannot be", "--wheel digits_1==1"),
     ],
@@ -304,6 +305,14 @@ def test_names_that_are_refused(text: str, message: str, help_line: str) -> None
     assert caught.value.code == "E0832"
     assert message in caught.value.message
     assert help_line in (caught.value.help or "")
+
+
+def test_a_file_where_the_folder_belongs_is_kept(tmp_path: Path) -> None:
+    place = tmp_path / "dist"
+    place.write_text("notes")
+    with pytest.raises(ToolError, match="E0911"):
+        write_wheel([], place, "", ("digits", "1"))
+    assert place.read_text() == "notes"
 
 
 def test_names_that_are_taken() -> None:

@@ -108,6 +108,19 @@ def test_no_output_replaces_a_file_of_another_kind(here: Path) -> None:
     refused(here, "run", "+ij~i", "x.npy", "-o", "note.npy")
 
 
+def test_an_end_that_says_no_form_is_refused_as_such(here: Path) -> None:
+    before = contents(here)
+    for place in ("note.txt", "new.txt"):
+        assert "error[E0812]" in i("run", "+ij~i", "x.npy", "-o", place, cwd=here).stderr
+    assert contents(here) == before
+
+
+def test_a_page_goes_to_standard_output(tmp_path: Path) -> None:
+    done = i("explain", "+ij~i", "--html", "-", cwd=tmp_path)
+    assert done.stdout.startswith("<!DOCTYPE html>"), done.stderr
+    assert not contents(tmp_path)
+
+
 def test_an_output_replaces_one_of_its_kind(here: Path) -> None:
     own = ("--save", "old.npz", "--log", "log", "--curve", "curve.svg")
     (here / "empty").write_bytes(b"")

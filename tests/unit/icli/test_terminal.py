@@ -32,10 +32,10 @@ SECONDS = 300
 class Terminal:
     """A process on a terminal of its own, which answers where its cursor is."""
 
-    def __init__(self, *tokens: str, home: Path, columns: int = 80) -> None:
+    def __init__(self, *tokens: str, home: Path, columns: int = 80, rows: int = 24) -> None:
         self.pid, self.end = pty.fork()
         if self.pid == 0:
-            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
             more = {"HOME": str(home), "XDG_STATE_HOME": "", "TERM": "xterm-256color"}
             os.execve(sys.executable, [sys.executable, "-c", ENTRY, *tokens], environment(**more))
         self.seen = b""
@@ -231,6 +231,20 @@ def test_long_answers_go_through_a_pager(tmp_path: Path, monkeypatch: pytest.Mon
     terminal.until(b"shapes are those of the arrays at hand")
     terminal.prompt()
     terminal.send(b"\x04")
+    assert terminal.status() == 0
+
+
+def test_a_terminal_without_a_size_has_no_pager(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAGER", "echo PAGED; cat")
+    terminal = Terminal("repl", home=tmp_path, columns=0, rows=0)
+    terminal.prompt()
+    terminal.send(b":shape\r")
+    assert b"PAGED" not in terminal.until(b"shapes are those of the arrays at hand")
+    terminal.prompt()
+    terminal.send(b":quit\r")
+    assert "PAGED" not in terminal.rest()
     assert terminal.status() == 0
 
 
