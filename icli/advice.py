@@ -125,7 +125,7 @@ def _how_to_bind(session: ReplSession, name: str) -> str:
         return f"did you mean `{guess}`?"
     bound = list(session.arrays)[:MOST_NAMES]
     listed = f"there {'are' if 1 < len(bound) else 'is'} {', '.join(bound)}; " if bound else ""
-    free = name if name not in session.texts else "x"
+    free = name if name.isascii() and name.isidentifier() and name not in session.texts else "x"
     return f"{listed}bind one: `{free} = rand:2x3`, `{free} = [[1,2],[3,4]]` or `{free} = file.npy`"
 
 

@@ -87,6 +87,7 @@ PROGRAMS = {
     "bmm": "bik*bkj~bijk >> +bijk~bij",
     "linear": "bi*oi~boi >> +boi~bo",
     "outer": "i*j~ij",
+    "tensordot": "ik*kj~ijk >> +ijk~ij",
     "kron": "ij*kl~ijkl",
     "transpose": "ij~ji",
     "t": "ij~ji",
@@ -148,6 +149,7 @@ MOVES = {
     **dict.fromkeys(
         ("where", "if"), f"it is written `{_KERNEL.format('c[i], x[i], y[i] -> where(c, x, y)')}`"
     ),
+    "std": 'it is written `einx.std("[...]")`',
     "reduce": "a reduction names what it folds with and what it keeps: `+ij~i`",
     "zeros": "a constant is a number, such as `0`; an array is data: `i run PROGRAM rand:2x3`",
     "ones": "a constant is a number, such as `1`; an array is data: `i run PROGRAM rand:2x3`",

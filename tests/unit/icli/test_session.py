@@ -146,6 +146,7 @@ def test_an_unknown_array_is_called_unknown(session: ReplSession, line: str, at:
     said = str(reply.parts[0])
     assert f"there is no array named `zz`\n --> <repl>:1:{at}\n" in said
     assert "there are x, w; bind one: `zz = rand:2x3`" in said
+    assert "bind one: `x = rand:2x3`" in str(session.feed("i~i é").parts[0])
 
 
 def test_an_unknown_array_may_be_misspelled(session: ReplSession) -> None:
