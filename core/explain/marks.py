@@ -10,6 +10,7 @@ Example, ``t1[i,j] = x[i,j] - top``, in a loop over i of m and one over j of n:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from ilang.core.ir import kernel as ir
@@ -37,8 +38,11 @@ class StatementMarks:
         self.program = program
         self.kernel = kernel
         self.inlined: Mapping[int, Scalar] = {}
-        self.products = {size.name: size.of for size in program.sizes if size.of}
-        self.along = self._extents()
+
+    @cached_property
+    def along(self) -> dict[int, int]:
+        """The size that each loop goes along, or along a part of."""
+        return self._sizes()
 
     def of(self, s: ir.Statement) -> LineMark:
         """The mark of a statement: of a loop its extent, of others what they read and write."""
@@ -74,8 +78,8 @@ class StatementMarks:
 
     def _names(self, variables: Iterable[int]) -> tuple[str, ...]:
         """The extents that loops go along; of a collapsed axis those that it is the product of."""
-        names = (self.along.get(v, "") for v in variables)
-        return _distinct(each for name in names for each in self.products.get(name, (name,)))
+        sizes = (self.program.sizes[self.along[v]] for v in variables if v in self.along)
+        return _distinct(name for size in sizes for name in size.of or (size.name,))
 
     def of_all(self, body: Sequence[ir.Statement]) -> LineMark:
         """The mark of statements together, at any depth."""
@@ -83,21 +87,23 @@ class StatementMarks:
         gives, reads, along = (_distinct(name for m in marks for name in m[n]) for n in range(3))
         return LineMark(gives, tuple(r for r in reads if r not in gives), along)
 
-    def _extents(self) -> dict[int, str]:
-        """The extent that each loop goes along, or along a part of.
+    def _sizes(self) -> dict[int, int]:
+        """The size that each loop goes along, or along a part of.
 
         The size of a loop tells, or what its end is left of; else the dimensions in whose indices it counts. The
         dimensions of memory between steps are known from the loops that fill it.
         """
         program, parts = self.program, self.program.parts()
-        dims = {
-            (number, d): program.sizes[size].name
-            for number, buffer in enumerate(program.buffers)
-            if not buffer.private
-            for d, size in enumerate(buffer.dims)
+        arrays = {
+            number: program.buffers[number].dims
+            for number, _ in accesses(self.kernel.body)
+            if not program.buffers[number].private
         }
-        whole = {size for buffer in program.buffers if not buffer.private for size in buffer.dims}
-        along: dict[int, str] = {}
+        dims = {
+            (number, d): size for number, sizes in arrays.items() for d, size in enumerate(sizes)
+        }
+        whole = {size for sizes in arrays.values() for size in sizes}
+        along: dict[int, int] = {}
         for s in ir.statements_within(self.kernel.body):
             for loop in _loops_of(s):
                 part = loop.part()
@@ -105,7 +111,7 @@ class StatementMarks:
                 if size not in whole and part is not None:
                     size = part[1]
                 if size in whole:
-                    along[loop.variable] = program.sizes[size].name
+                    along[loop.variable] = size
         indices = [
             ((buffer, d), at.axes())
             for buffer, index in accesses(self.kernel.body)

@@ -33,7 +33,7 @@ from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import Asked, MicroTile, Role, TilePartials
 from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
 from ilang.core.machine import CPU, Machine
-from ilang.core.record import record, replace
+from ilang.core.record import once, record, replace
 from ilang.core.source import Span
 
 S = TypeVar("S")
@@ -386,6 +386,8 @@ class Program:
     each runs once, in order.
     """
 
+    __slots__ = ("__dict__", "_parts")
+
     name: str
     sizes: tuple[Size, ...]
     buffers: tuple[Buffer, ...]
@@ -399,6 +401,7 @@ class Program:
     reaches: tuple[Reach, ...] = ()
     calls: tuple[Call, ...] = ()
 
+    @once
     def parts(self) -> dict[int, tuple[int, int]]:
         """The sizes that count parts of others: of which, and how long one is."""
         parts = {size: part_of(value) for size, value in self.counts}

@@ -5,10 +5,20 @@ from __future__ import annotations
 from ilang.core.ir.shaped import Size
 
 
-def size_of_extent(sizes: list[Size], extent: int) -> int:
-    """The number of a size that is known, the first one that there is; a list without any gets it."""
-    for number, size in enumerate(sizes):
-        if size.fixed == extent:
-            return number
-    sizes.append(Size(str(extent), extent, ()))
-    return len(sizes) - 1
+class FixedSizes:
+    """The sizes of a program that are known, by extent."""
+
+    def __init__(self, sizes: list[Size]) -> None:
+        """For the sizes of a program, which new ones are added to."""
+        self.sizes = sizes
+        self.numbers: dict[int, int] = {}
+        for number, size in enumerate(sizes):
+            if size.fixed is not None:
+                self.numbers.setdefault(size.fixed, number)
+
+    def number(self, extent: int) -> int:
+        """The number of the first size that has an extent; where none has, that of a new one."""
+        if extent not in self.numbers:
+            self.numbers[extent] = len(self.sizes)
+            self.sizes.append(Size(str(extent), extent, ()))
+        return self.numbers[extent]

@@ -44,7 +44,7 @@ from ilang.core.names import Names
 from ilang.core.ops import SLOW
 from ilang.core.passes.cpu.accumulations import accumulations, innermost, short_sizes
 from ilang.core.passes.cpu.extremes import Extreme, extreme_buffers, extremes
-from ilang.core.passes.fixed_sizes import size_of_extent
+from ilang.core.passes.fixed_sizes import FixedSizes
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
 
@@ -70,6 +70,7 @@ class _Lanes:
         self.chunk = TERMS * program.machine.sum_lanes
         self.short = short_sizes(program)
         self.sizes = list(program.sizes)
+        self.fixed = FixedSizes(self.sizes)
         self.counts = list(program.counts)
         self.names = Names(frozenset(size.name for size in program.sizes))
         self.chunks = {
@@ -253,7 +254,7 @@ class _Lanes:
         chunk = substituted(loop, {outer: index})
         assert isinstance(chunk, ir.For)
         ends = (remaining(inner, loop.size, self.chunk * axis_index(outer)), *chunk.within)
-        size, blocks = size_of_extent(self.sizes, self.chunk), loop.chunk
+        size, blocks = self.fixed.number(self.chunk), loop.chunk
         chunk = replace(chunk, variable=inner, size=size, within=ends, chunk=None)
         if blocks is not None:
             blocks = replace(blocks, multiple=1)
@@ -275,7 +276,7 @@ class _Lanes:
             return self.chunks[whole]
         size = self.sizes[whole]
         if size.fixed is not None:
-            return size_of_extent(self.sizes, -(-size.fixed // self.chunk))
+            return self.fixed.number(-(-size.fixed // self.chunk))
         self.chunks[whole] = len(self.sizes)
         self.sizes.append(Size(self.names.fresh(f"{size.name}_{self.chunk}"), None, ()))
         self.counts.append((self.chunks[whole], parts(size_of(whole), self.chunk)))

@@ -25,9 +25,8 @@ from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Constant, Load
-from ilang.core.ir.shaped import Size
 from ilang.core.passes.cpu.registers import reads_past
-from ilang.core.passes.fixed_sizes import size_of_extent
+from ilang.core.passes.fixed_sizes import FixedSizes
 from ilang.core.record import record, replace
 
 Path = tuple[tuple[ir.For | ir.If, int, bool], ...]
@@ -66,10 +65,11 @@ class Padding:
         """For a program whose tiles are in registers."""
         read = [_read_past(program, kernel) for kernel in program.kernels]
         buffers, sizes = list(program.buffers), list(program.sizes)
+        fixed = FixedSizes(sizes)
         self.zeros: list[Zeros] = []
         """The statements that clear buffers in each kernel, by the places before which they stand."""
         for kernel, numbers in zip(program.kernels, read, strict=True):
-            padder = _ZeroPadder(program, kernel.body, numbers, sizes)
+            padder = _ZeroPadder(program, kernel.body, numbers, fixed)
             self.zeros.append({})
             for number in sorted(numbers):
                 spot = padder.spot(number)
@@ -95,11 +95,11 @@ class _ZeroPadder:
         program: ir.Program,
         body: ir.Block,
         buffers: set[BufferId],
-        sizes: list[Size],
+        fixed: FixedSizes,
     ) -> None:
-        """For the buffers of a kernel that tiles read past the end; ``sizes`` get those of zeros."""
+        """For the buffers of a kernel that tiles read past the end; ``fixed`` gets the sizes of zeros."""
         self.program = program
-        self.sizes = sizes
+        self.fixed = fixed
         self.buffers = buffers
         self.stores: dict[BufferId, list[tuple[ir.Store, Path]]] = {
             number: [] for number in buffers
@@ -139,7 +139,7 @@ class _ZeroPadder:
         """The loops that clear a buffer that is cleared at one spot."""
         for filling in self.fillings[buffer]:
             assert filling is not None
-            nest = _nest_of_zeros(self.program, filling, self.sizes)
+            nest = _nest_of_zeros(self.program, filling, self.fixed)
             if nest is not None:
                 yield nest
 
@@ -177,7 +177,7 @@ def _spot(path: Path) -> Spot:
 
 
 def _nest_of_zeros(
-    program: ir.Program, filling: _PackingStore, sizes: list[Size]
+    program: ir.Program, filling: _PackingStore, fixed: FixedSizes
 ) -> ir.Statement | None:
     """The loops that clear what a store fills, lanes innermost; None where it fills whole rows.
 
@@ -202,7 +202,7 @@ def _nest_of_zeros(
         cleared = _nest(_zeros(program, filling, lanes.size, 0), loops[inner:])
     else:  # a tile reads one of the longest vectors at a time, or divisors of its row, half past it at most
         middle = extent // 2
-        half = size_of_extent(sizes, middle)
+        half = fixed.number(middle)
         second, both = (
             _nest(_zeros(program, filling, half, first), loops[inner:]) for first in (middle, 0)
         )

@@ -19,7 +19,7 @@ from ilang.core.ir import kernel as ir
 from ilang.core.ir.rewriting import parts_of, substituted
 from ilang.core.ir.scalar import Apply, Load, Scalar, scalars_within
 from ilang.core.ops import SLOW
-from ilang.core.passes.fixed_sizes import size_of_extent
+from ilang.core.passes.fixed_sizes import FixedSizes
 from ilang.core.record import replace
 
 
@@ -30,6 +30,7 @@ class ShortRows:
         """For a program before any of its rows is split."""
         self.program = program
         self.sizes = list(program.sizes)
+        self.fixed = FixedSizes(self.sizes)
 
     def parts(self, loop: ir.For) -> tuple[ir.For, ...]:
         """A row as whole vectors and the last one; any other loop alone."""
@@ -49,8 +50,8 @@ class ShortRows:
         last = {loop.variable: axis_index(loop.variable) + (extent - lanes)}
         body = substituted(loop.body, last)
         return (
-            replace(loop, size=size_of_extent(self.sizes, extent - extent % lanes)),
-            replace(loop, size=size_of_extent(self.sizes, lanes), body=body, prefetch=None),
+            replace(loop, size=self.fixed.number(extent - extent % lanes)),
+            replace(loop, size=self.fixed.number(lanes), body=body, prefetch=None),
         )
 
     def _can_overlap(self, loop: ir.For, several: bool) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import Block, Buffer, Kernel, Program, Space
-from ilang.core.passes.fixed_sizes import size_of_extent
+from ilang.core.passes.fixed_sizes import FixedSizes
 from ilang.core.record import replace
 
 
@@ -15,6 +15,7 @@ class Numbering:
         """For a program, before any of its kernels is entered."""
         self.given = program
         self.sizes = list(program.sizes)
+        self.fixed = FixedSizes(self.sizes)
         self.buffers = list(program.buffers)
         self.names: list[str] = []
 
@@ -37,7 +38,7 @@ class Numbering:
 
     def size(self, extent: int) -> int:
         """The number of a size that is known, an earlier one where there is one."""
-        return size_of_extent(self.sizes, extent)
+        return self.fixed.number(extent)
 
     def variable(self, name: str, letter: str) -> VariableId:
         """The number of a loop variable with a name that no loop has: ``name``, then so many letters."""
