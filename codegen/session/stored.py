@@ -102,8 +102,10 @@ class Arrays(MutableMapping[str, "Array"]):
 
     def now(self, path: str) -> Array:
         """The array of a path that there is."""
-        other = self._shared.get(path)
-        return self._sides[self.side][path] if other is None else other[0].now(other[1])
+        other = self._shared.get(
+            path
+        )  # what no stage reads or writes may be on the other side alone
+        return self.side_of(self.side, path) if other is None else other[0].now(other[1])
 
     def put(self, path: str, array: Array) -> None:
         """Another array of its shape and type takes the place of that of a path."""

@@ -46,6 +46,27 @@ def test_parameters_without_axes_have_none_in_numpy_either(tmp_path: Path) -> No
         assert one(np.ones(3, np.float32)) == 3
 
 
+@pytest.mark.parametrize("target", ["c", "numpy"])
+def test_parameters_that_only_the_first_run_reads_stay(target: str, tmp_path: Path) -> None:
+    """State that is set once rests on them, so no later run binds them; a caller may read them after each."""
+    text = """cd step(x: f64) {
+      h = "w" * x + "b" 2 ++ "...|a => ...|a"
+      "c" =:@- h
+      loss = ("v" * x + "d" 4 ++ "...|a => ...|a") **. 2 ++ "...|... => 0"
+      backprop(loss)
+      return loss
+    }"""
+    (tmp_path / "f.i").write_text(text, "utf-8")
+    one = load(tmp_path / "f.i").session("step", {"x": "2|3"}, seed=1, target=target)
+    before = np.array(one.parameters["w"])
+    for _ in range(4):
+        one(np.ones((2, 3)))
+        np.testing.assert_array_equal(one.parameters["w"], before)
+    one.parameters["w"] = 2 * before
+    one(np.ones((2, 3)))
+    np.testing.assert_array_equal(one.parameters["w"], 2 * before)
+
+
 def arrays() -> tuple[Any, Any]:
     draw = np.random.default_rng(3)
     return draw.standard_normal((4, 3), np.float32), draw.standard_normal((4, 2), np.float32)
