@@ -146,16 +146,22 @@ def past_leaf(reader: Reader, start: int) -> int:
 
 def opens_schedule(reader: Reader, named: bool = False) -> bool:
     """Whether a schedule begins after the blanks at the cursor; the cursor stays. ``named``: axes may be words."""
-    bar = reader.past(BLANKS, reader.pos)
-    if not reader.text.startswith("|", bar, reader.end):
-        return False
-    at = reader.past(BLANKS, bar + 1)
-    if at >= reader.end:
+    at = past_bar(reader)
+    if at < 0:
         return False
     if reader.text[at] == "|":
         return not _is_unary_or(reader, at)
     stop = axis_end(reader, at, named)
     return stop > at and has_colon(reader, stop)
+
+
+def past_bar(reader: Reader) -> int:
+    """Past the ``|`` after the blanks at the cursor, and the blanks that follow; -1 if none or nothing stands there."""
+    bar = reader.past(BLANKS, reader.pos)
+    if not reader.text.startswith("|", bar, reader.end):
+        return -1
+    at = reader.past(BLANKS, bar + 1)
+    return at if at < reader.end else -1
 
 
 def axis_end(reader: Reader, at: int, named: bool) -> int:

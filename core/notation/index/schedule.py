@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from ilang.core.diagnostic import Label, NotationError
 from ilang.core.ir.syntax import LoopPart, Schedule, Site, Split, Start, WrittenRole
-from ilang.core.notation.index.lookahead import axis_end, has_colon
+from ilang.core.notation.index.lookahead import axis_end, has_colon, past_bar
 from ilang.core.notation.index.schedule_rules import FACTOR_DIGITS, factor_out_of_range
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, Reader
 from ilang.core.source import Span
@@ -141,11 +141,8 @@ def _loop(reader: Reader, left: bool, named: bool) -> LoopPart:
 
 def _opens_roles(reader: Reader, named: bool) -> bool:
     """Whether ``| loop:`` or ``| digit:`` follows; the cursor stays."""
-    bar = reader.past(BLANKS, reader.pos)
-    if not reader.text.startswith("|", bar, reader.end):
-        return False
-    at = reader.past(BLANKS, bar + 1)
-    if at >= reader.end:
+    at = past_bar(reader)
+    if at < 0:
         return False
     stop = axis_end(reader, at, named)
     if stop > at:
