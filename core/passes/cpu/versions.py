@@ -75,7 +75,7 @@ class _LoopVersions:
             yield replace(loop, version=division)
             return
         parts = self.rows.parts(loop)
-        if len(parts) > 1:
+        if len(self.program.sizes) < len(self.rows.sizes):
             self.program = replace(self.program, sizes=tuple(self.rows.sizes))
         for part in parts:
             pieces = cut(self.program, part)
