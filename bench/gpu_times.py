@@ -305,7 +305,8 @@ def _copied(target: str, row: gpu_rows.GpuRow, arrays: dict[str, Any], copies: i
     def call(origin: Any) -> Callable[[], Any]:
         if torch is None:
             return lambda: device.check(native.call("copy", out, origin, size))
-        return lambda: device.check(native.call("copy", out, Address(origin.data_ptr()), size))
+        address = torch.tensor_of(origin).data_ptr()
+        return lambda: device.check(native.call("copy", out, Address(address), size))
 
     calls = tuple(map(call, given))
 
@@ -327,7 +328,8 @@ def _ours(target: str, row: gpu_rows.GpuRow, arrays: dict[str, Any], copies: int
     else:
         outs = tuple(map(torch.empty, row.workload.outputs))
         given = [[torch.ours(array) for array in arrays.values()] for _ in range(copies)]
-        here, wait, stream = [each.clone for each in outs], torch.wait, torch.stream
+        here = [partial(_cloned, torch, each) for each in outs]
+        wait, stream = torch.wait, torch.stream
     out = outs if len(outs) > 1 else outs[0]
 
     def call(inputs: Sequence[Any]) -> Callable[[], Any]:
@@ -341,6 +343,11 @@ def _ours(target: str, row: gpu_rows.GpuRow, arrays: dict[str, Any], copies: int
 
     recorded = None if torch is None else torch.recorded(calls)
     return Contestant(calls, wait, result, recorded)
+
+
+def _cloned(torch: Any, array: Any) -> Any:
+    """A copy of an array of the device as a tensor."""
+    return torch.tensor_of(array).clone()
 
 
 def _no_stream() -> None:

@@ -64,18 +64,21 @@ class Torch:
         return _given(self.place, workload.program, shapes, row.gradient)
 
     def ours(self, tensor: Any) -> Any:
-        """A copy of a tensor in the memory of the device, where our programs read and write it."""
+        """A copy of a tensor in the memory of the device, where our programs read and write it.
+
+        It is a tensor on a GPU. Emulated, it is an array of the device: a tensor would be one of the CPU.
+        """
         if not self.is_emulated:
             return tensor.clone()
-        return torch.from_dlpack(device_of(self.target).array(array_of(tensor)))
+        return device_of(self.target).array(array_of(tensor))
 
     def empty(self, shape: tuple[int, ...]) -> Any:
         """An array of the device that nobody has written: all of it is NaN."""
         return self.ours(torch.full(shape, float("nan"), device=self.place))
 
     def tensor_of(self, array: Any) -> Any:
-        """An array of ours on the device as a tensor that shares its memory."""
-        return torch.from_dlpack(array)
+        """An array on the device as a tensor that shares its memory."""
+        return array if isinstance(array, torch.Tensor) else torch.from_dlpack(array)
 
     def stream(self) -> int | None:
         """The handle of the current stream; None for the legacy one."""
