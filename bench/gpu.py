@@ -349,7 +349,9 @@ def conformance(place: Place) -> Iterator[Row]:
     words = ["-m", "pytest", "-q", *chosen, "tests/conformance/test_cuda.py"]
     plain = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     status, said, _ = _run([sys.executable, *words], ROOT, place, **plain)
-    yield Row("conformance", "index cases", status == 0, _last(said))
+    wrong = [line[1:].strip() for line in said.splitlines() if line.startswith("E ")]
+    says = "; ".join(wrong[:3])[:1000] if status else _last(said)
+    yield Row("conformance", "index cases", status == 0, says or _last(said))
 
 
 def micro(place: Place) -> Iterator[Row]:

@@ -1,8 +1,9 @@
 """What instructions, caches and launches of a GPU take: what the models of docs/cuda.md count by, measured.
 
-``bench/micro.cu`` has a function for each; the clock follows from products and sums of f32 alone, of which a
-multiprocessor begins 128 in a cycle. Whether loads of 16 bytes cost four cycles a warp, or as many as their distinct
-bytes ask for, says which layout of threads a product should have.
+``bench/micro.cu`` has a function for each. The clock is that of a kernel which waits for a number of cycles; emulated,
+where there are none, it follows from products and sums of f32, of which a multiprocessor begins 128 in a cycle. Whether
+loads of 16 bytes cost four cycles a warp, or as many as their distinct bytes ask for, says which layout of threads a
+product should have.
 """
 
 from __future__ import annotations
@@ -30,8 +31,12 @@ PER_CYCLE = 128
 
 Micro = tuple[str, str, int]
 """A function of ``micro.cu``, what it measures, and how often an iteration of a thread does that."""
-CLOCK: Micro = ("multiply_alone", "FFMA alone", FMAS)
+CYCLES = 1000
+"""Cycles of an iteration of what waits."""
+WAITING = "wait_for_cycles"
+ALONE = "multiply_alone"
 MICROS: tuple[Micro, ...] = (
+    (ALONE, "FFMA alone", FMAS),
     *((f"multiply_{n}", f"FFMA with {n} loads for {FMAS}", FMAS) for n in (1, 2, 4)),
     *((f"load_{lanes}", f"LDS.128 by {lanes} lanes", 2) for lanes in ("1x32", "2x16", "4x8")),
     ("add_f64", "DADD", 8),
@@ -64,10 +69,13 @@ def run(target: str, takes: Callable[[str], bool], is_over: Callable[[], bool]) 
 
     wanted, clock = [micro for micro in MICROS if takes(micro[1])], 0.0
     if wanted and not is_over():
-        function, name, each = CLOCK
+        if native.has(WAITING):
+            function, cycles = WAITING, float(iterations * CYCLES)
+        else:
+            function, cycles = ALONE, instructions(FMAS) * WARP / PER_CYCLE
         is_right, seconds = seconds_of(function, iterations)
-        clock = instructions(each) * WARP / PER_CYCLE / seconds if seconds else 0.0
-        yield name, is_right, f"{clock / 1e9:.3f} GHz if a cycle begins {PER_CYCLE} of them"
+        clock = cycles / seconds if seconds else 0.0
+        yield "clock", is_right, f"{clock / 1e9:.3f} GHz"
     for function, name, each in wanted:
         if is_over():
             yield name, None, "not reached"

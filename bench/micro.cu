@@ -11,14 +11,14 @@ namespace {
 template <int Lanes>
 __global__ void load_shared(int iterations, int step, unsigned *out)
 {
-    __shared__ uint4 tile[2][8 * 32];
-    for (int n = threadIdx.x; n < 2 * 8 * 32; n += THREADS) tile[n / 256][n % 256] = make_uint4(n, n + 1, n + 2, n + 3);
+    __shared__ uint4 tile[2][16 * 32];
+    for (int n = threadIdx.x; n < 2 * 16 * 32; n += THREADS) tile[n / 512][n % 512] = make_uint4(n, n + 1, n + 2, n + 3);
     __syncthreads();
     const int lane = threadIdx.x % 32;
     uint4 found = make_uint4(0, 0, 0, 0);
 #pragma unroll 8
     for (int n = 0; n < iterations; ++n) {
-        const int row = (n * step & 7) * 32;
+        const int row = (n * step & 15) * 32; /* of more rows than iterations are unrolled: no load is invariant */
         const uint4 a = tile[0][row + lane / Lanes], b = tile[1][row + lane % Lanes];
         found.x ^= a.x ^ b.x;
         found.y ^= a.y ^ b.y;
@@ -32,8 +32,8 @@ __global__ void load_shared(int iterations, int step, unsigned *out)
 template <int Loads>
 __global__ void multiply(int iterations, int step, float *out)
 {
-    __shared__ float4 tile[8 * 32];
-    for (int n = threadIdx.x; n < 8 * 32; n += THREADS) tile[n] = make_float4(1, 0, 1, 0);
+    __shared__ float4 tile[Loads + 1][8 * 32]; /* of each load its own: no two loads are the same */
+    for (int n = threadIdx.x; n < (Loads + 1) * 8 * 32; n += THREADS) tile[n / 256][n % 256] = make_float4(1, 0, 1, n);
     __syncthreads();
     float sums[32], factors[4 * (Loads + 1)];
     for (int n = 0; n < 32; ++n) sums[n] = 0;
@@ -42,7 +42,7 @@ __global__ void multiply(int iterations, int step, float *out)
     for (int n = 0; n < iterations; ++n) {
 #pragma unroll
         for (int load = 0; load < Loads; ++load) {
-            const float4 loaded = tile[((n + load) * step & 7) * 32 + threadIdx.x % 32];
+            const float4 loaded = tile[load][(n * step & 7) * 32 + threadIdx.x % 32];
             factors[4 * load] = loaded.x;
             factors[4 * load + 1] = loaded.y;
             factors[4 * load + 2] = loaded.z;
@@ -94,6 +94,16 @@ __global__ void read_cached(int iterations, int count, const uint4 *from, unsign
     out[blockIdx.x * THREADS + threadIdx.x] = found;
 }
 
+#ifdef __NVCC__
+/* wait for so many times 1,000 cycles */
+__global__ void wait_for(int iterations, int step, int *out)
+{
+    const long long begin = clock64();
+    while (clock64() - begin < 1000LL * iterations * step) {}
+    out[blockIdx.x * THREADS + threadIdx.x] = step;
+}
+#endif
+
 __global__ void nothing() {}
 
 /* the second of two runs of a launch, on a stream that is waited for */
@@ -134,6 +144,9 @@ int timed_kernel(void (*kernel)(int, int, T *), int blocks, int iterations, doub
     extern "C" int name(int blocks, int iterations, double *seconds) \
     { return timed_kernel(kernel, blocks, iterations, seconds); }
 
+#ifdef __NVCC__
+MICRO(wait_for_cycles, wait_for)
+#endif
 MICRO(load_1x32, load_shared<32>)
 MICRO(load_2x16, load_shared<16>)
 MICRO(load_4x8, load_shared<8>)
