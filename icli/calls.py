@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from ilang.codegen.session.given_shapes import batch_remark, rows_of_extents, text_of_rows
 from ilang.core.diagnostic import Note, counted
 from ilang.core.ir.syntax import Module
-from ilang.core.machine import CPU
 from ilang.core.record import record
 from ilang.core.source import Source
 from ilang.icli.configuration import configuration
@@ -27,10 +26,9 @@ from ilang.icli.definitions import (
     head_of,
     heads_of,
     named_results,
-    page_of,
-    stage_text,
 )
 from ilang.icli.lines import CALLS, split_words
+from ilang.icli.staged import DefinitionAtShapes
 
 if TYPE_CHECKING:
     from ilang.codegen.session.function import Function
@@ -63,23 +61,6 @@ class RunRequest:
     def dtypes(self) -> list[str | None]:
         """The element type that the head writes for each input, or None."""
         return [each.dtype for each in head_of(self.function).tensors]
-
-
-@record
-class SeenFunction:
-    """The subject of a command: a definition at shapes."""
-
-    function: Function
-    shapes: Mapping[str, str]
-    config: Mapping[str, Given]
-
-    def page(self) -> str:
-        """The page on the definition."""
-        return page_of(self.function, self.shapes, self.config, CPU, False)
-
-    def stage(self, stage: str) -> str:
-        """The text of the definition at one stage of its way down."""
-        return stage_text(self.function, self.shapes, self.config, stage, "c")
 
 
 class Calls:
@@ -147,20 +128,20 @@ class Calls:
         (function,) = all_functions(parse_module(Source(self.module.source.name, text)), [name])
         return RunRequest(function, tuple(words), {})
 
-    def seen(self, call: RunRequest, arrays: Sequence[Array]) -> SeenFunction:
+    def seen(self, call: RunRequest, arrays: Sequence[Array]) -> DefinitionAtShapes:
         """A call's definition at the shapes of its arrays."""
-        return SeenFunction(call.function, self._shapes(call.function, arrays), call.config)
+        return DefinitionAtShapes(call.function, self._shapes(call.function, arrays), call.config)
 
-    def alone(self, name: str, arrays: Mapping[str, Array]) -> SeenFunction:
+    def alone(self, name: str, arrays: Mapping[str, Array]) -> DefinitionAtShapes:
         """A definition at the shapes that were given, or that arrays of its inputs' names have, where all are known."""
         function = self.function(name)
         names = [each.name for each in head_of(function).tensors]
         given = {each: self.rows[each] for each in names if each in self.rows}
         if len(given) == len(names):
-            return SeenFunction(function, given, {})
+            return DefinitionAtShapes(function, given, {})
         known = [arrays[each] for each in names if each in arrays]
         shapes = self._shapes(function, known) if len(known) == len(names) else {}
-        return SeenFunction(function, shapes, {})
+        return DefinitionAtShapes(function, shapes, {})
 
     def run(
         self, call: RunRequest, arrays: Sequence[Array]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from ilang.core.diagnostic import CommandError, Error
 from ilang.core.record import record
 from ilang.core.suggestion import did_you_mean, nearest
-from ilang.icli.calls import SeenFunction
 from ilang.icli.lines import LAST, split_words
-from ilang.icli.replies import Reply, Seen
+from ilang.icli.replies import Reply
 from ilang.icli.shapes import parse_shape, shape_text, written_shapes
+from ilang.icli.staged import WRITTEN, ComponentAtShapes, ProgramAtShapes
 
 if TYPE_CHECKING:
     from ilang.core.explain.explanation import Explanation
@@ -128,7 +128,7 @@ def _rows(name: str, shape: str) -> str:
     return sizes_apart(shape)
 
 
-def _last(session: ReplSession, rest: str) -> Seen | SeenFunction:
+def _last(session: ReplSession, rest: str) -> ProgramAtShapes:
     """The subject of a command: the program that follows it, or the last one.
 
     Raises: CommandError E0819 if there is neither.
@@ -140,7 +140,7 @@ def _last(session: ReplSession, rest: str) -> Seen | SeenFunction:
     return session.last
 
 
-def _named_program(session: ReplSession, text: str) -> Seen | SeenFunction:
+def _named_program(session: ReplSession, text: str) -> ProgramAtShapes:
     """The program that follows a command, at the shapes of its arrays, or of the arrays at hand."""
     calls = session.calls
     if text in calls.heads:
@@ -150,14 +150,14 @@ def _named_program(session: ReplSession, text: str) -> Seen | SeenFunction:
         return calls.seen(call, session.given(call))
     subject, words = session.read(text)
     if words is None:
-        return Seen(subject.graph, session.shapes_at_hand(subject.graph)[0])
+        return ComponentAtShapes(subject.graph, session.shapes_at_hand(subject.graph)[0])
     arrays = session.values(subject.written_dtypes(), words)
-    return Seen(subject.graph, tuple(array.shape for array in arrays))
+    return ComponentAtShapes(subject.graph, tuple(array.shape for array in arrays))
 
 
 def _stage(stage: str) -> Callable[[ReplSession, str], Reply]:
     def show(session: ReplSession, rest: str) -> Reply:
-        return Reply((_last(session, rest).stage(stage),))
+        return Reply((_last(session, rest).text(stage),))
 
     return show
 
@@ -340,7 +340,7 @@ COMMANDS: dict[str, Colon] = {
     "c": Colon(PROGRAM, f"the C {OF}", _stage("c")),
     "shapes": Colon(PROGRAM, f"the tensors and extents {OF}", _stage("shapes")),
     "graph": Colon(PROGRAM, f"the assignments {OF}", _stage("graph")),
-    "schedule": Colon(PROGRAM, f"the schedule {OF}", _stage("nests")),
+    "schedule": Colon(PROGRAM, f"the schedule {OF}", _stage(WRITTEN)),
     "time": Colon("PROGRAM ARRAYS", "how long it runs, and its share of this machine", _time),
     "shape": Colon("[32x64,64x16 | x=32|1 | off]", "the shapes of programs, and of inputs of an op or cd", _shape),
     "names": Colon("", "every array and definition", _names),

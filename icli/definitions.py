@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ilang.core.build.program import Given
     from ilang.core.build.tensor import Rows
     from ilang.core.ir.functions import Head
-    from ilang.core.machine import Machine
 
 
 def functions_of(program: Tree | Module, name: str | None) -> list[Function]:
@@ -177,56 +176,9 @@ def given_to(function: Function, shapes: Mapping[str, str]) -> dict[str, str]:
     return {name: shape for name, shape in shapes.items() if name in names}
 
 
-ROWS = "Rows: batch|input->output; ? is one axis, ... any number. Loops and work with:"
-
-
-def page_of(
-    function: Function, shapes: Mapping[str, str], config: Config, machine: Machine, verbose: bool
-) -> str:
-    """The page on a definition: without shapes what its text says, ``verbose`` of every value; else everything."""
-    if not shapes and head_of(function).tensors:
-        inputs = " ".join(f"--shape {each.name}=..." for each in head_of(function).tensors)
-        rows = function.shape_so_far(shapes, config)
-        page = rows.listing() if verbose else str(rows)
-        return f"{signature(function)}\n\n{page}\n\n{ROWS}\n  {inputs}\n"
-    explanation = function.explain(shapes, config, machine=machine)
-    return f"{signature(function)}\n\n{explanation}"
-
-
 def signature(function: Function) -> str:
     """The head of a definition as it is written."""
     return " ".join(head_of(function).span.text().split())
-
-
-def stage_text(
-    function: Function, shapes: Mapping[str, str], config: Config, stage: str, target: str
-) -> str:
-    """The text of a run at one stage of its way down to a target."""
-    from ilang.core import pipeline
-    from ilang.core.machine import MACHINES
-
-    machine = MACHINES[target]
-    if stage in (
-        "graph",
-        "expanded",
-    ):  # functions are written without notations that leave ranks open
-        return pipeline.graph_text(function.graph(shapes, config))
-    definition = function.definition(shapes, config)
-    if stage == "extents":
-        return pipeline.extents_text(definition.solved)
-    if stage == "shapes":
-        return pipeline.shapes_text(definition.typed())
-    shaped = definition.shaped()
-    if stage == pipeline.GRADIENTS.stage:
-        return pipeline.GRADIENTS.show(shaped)
-    if stage == "why":
-        return str(pipeline.why(shaped, machine))
-    if stage not in MACHINES:
-        return pipeline.shaped_stage_text(shaped, stage, machine)
-    from ilang.codegen.targets import c, cuda
-
-    program = pipeline.lower(shaped, machine)
-    return cuda.emit(program) if target == "cuda" else c.emit(program)
 
 
 def checked_line(function: Function, shapes: Mapping[str, str], config: Config) -> str:

@@ -25,8 +25,9 @@ from ilang.icli.entries import Entries
 from ilang.icli.files import state_folder
 from ilang.icli.lessons import Lesson
 from ilang.icli.programs import defined
-from ilang.icli.replies import Reply, Seen
+from ilang.icli.replies import Reply
 from ilang.icli.session import ReplSession
+from ilang.icli.staged import ComponentAtShapes
 from ilang.icli.values import DTYPES, array_text
 
 if TYPE_CHECKING:
@@ -261,13 +262,13 @@ def _inputs(session: ReplSession, name: str | None) -> int:
 def _graph(session: ReplSession, name: str | None) -> Graph:
     if name is not None:
         return defined(session.module, name).graph
-    assert isinstance(session.last, Seen)
-    return session.last.graph
+    assert isinstance(session.last, ComponentAtShapes)
+    return session.last.wired
 
 
 def _stage(session: ReplSession, name: str | None, stage: str) -> str:
     """A program at a stage of its way down, for open extents."""
-    return Seen(_graph(session, name), None).stage(stage)
+    return ComponentAtShapes(_graph(session, name), None).text(stage)
 
 
 def _agree(given: Results, wanted: Results) -> bool:

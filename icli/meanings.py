@@ -172,8 +172,7 @@ class Meanings:
 
     def page(self, name: str) -> str:
         """The page of a definition, as ``f.explain()`` has it; of one of any rank, or too long, its text."""
-        from ilang.core.machine import CPU
-        from ilang.icli.definitions import page_of
+        from ilang.icli.staged import DefinitionAtShapes
 
         try:
             if MOST_EXPRESSIONS < self._count(name):
@@ -181,7 +180,7 @@ class Meanings:
             if name in self.functions:
                 from ilang.codegen.session.function import Function
 
-                return page_of(Function(self.model, name), {}, {}, CPU, verbose=False)
+                return DefinitionAtShapes(Function(self.model, name), {}, {}).page()
             from ilang.core.pipeline import module_graph
 
             return explained(module_graph(self.module, name, self.definitions))

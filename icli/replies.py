@@ -6,35 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import Error
-from ilang.core.ir.graph import Graph
 from ilang.core.record import record
 
 if TYPE_CHECKING:
     from ilang.core.explain.explanation import Explanation
     from ilang.icli.screen import Screen
     from ilang.icli.session import ReplSession
-
-Shapes = tuple[tuple[int, ...], ...]
-
-
-@record
-class Seen:
-    """The subject of a command: a component, at shapes or at none."""
-
-    graph: Graph
-    shapes: Shapes | None
-
-    def page(self) -> Explanation:
-        """The explanation of the component."""
-        from ilang.core.pipeline import explain
-
-        return explain(self.graph, self.shapes)
-
-    def stage(self, stage: str) -> str:
-        """The text of the component at one stage of its way down."""
-        from ilang.icli.commands.explain import emitted
-
-        return emitted(self.graph, self.shapes, stage)
 
 
 @record

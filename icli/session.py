@@ -38,7 +38,7 @@ from ilang.core.notation.reader import (
 )
 from ilang.core.record import replace
 from ilang.core.source import Source
-from ilang.icli.calls import Calls, RunRequest, SeenFunction, defined_name
+from ilang.icli.calls import Calls, RunRequest, defined_name
 from ilang.icli.definitions import checked_line
 from ilang.icli.failure import as_error
 from ilang.icli.lines import (
@@ -54,8 +54,9 @@ from ilang.icli.lines import (
 )
 from ilang.icli.literal import is_array, looks_literal
 from ilang.icli.programs import Subject, defined, expressed
-from ilang.icli.replies import Reply, Seen, Shapes
+from ilang.icli.replies import Reply
 from ilang.icli.shapes import parse_shape
+from ilang.icli.staged import ComponentAtShapes, ProgramAtShapes, Shapes
 
 if TYPE_CHECKING:
     from ilang.codegen.system.npy import Array
@@ -87,7 +88,7 @@ class ReplSession:
         self.module = self._module({})
         self.calls = Calls(self.module)
         self.shapes: Shapes | None = None
-        self.last: Seen | SeenFunction | None = None
+        self.last: ProgramAtShapes | None = None
         self.waiting: dict[str, WaitingDefinition] = {}
         self._before: list[tuple[dict[str, Array], dict[str, str]]] = []
 
@@ -409,7 +410,7 @@ class ReplSession:
         arrays = self.values(subject.written_dtypes(), words)
         answer: Any = subject.component()(*arrays, threads="auto")
         answers = answer if isinstance(answer, tuple) else (answer,)
-        self.last = Seen(subject.graph, tuple(array.shape for array in arrays))
+        self.last = ComponentAtShapes(subject.graph, tuple(array.shape for array in arrays))
         names = subject.graph.output_names(subject.graph.outputs)
         return list(zip(names, answers, strict=True))
 
@@ -451,7 +452,7 @@ class ReplSession:
             from ilang.icli.commands.check import describe
 
             return Reply((describe(graph, is_part=True)[0],))
-        shapes = self.last.shapes if isinstance(self.last, Seen) else None
+        shapes = self.last.shapes if isinstance(self.last, ComponentAtShapes) else None
         return Reply(("   ".join((signature(infer(graph, shapes=shapes)), *origin)),))
 
     def _page(self, graph: Graph) -> tuple[Explanation, tuple[str, ...]]:
@@ -465,7 +466,7 @@ class ReplSession:
             if shapes is None:
                 raise
             shapes, origin, page = None, "", explain(graph, None)
-        self.last = Seen(graph, shapes)
+        self.last = ComponentAtShapes(graph, shapes)
         return page, (f"at the shapes of {origin}",) if origin else ()
 
     def shapes_at_hand(self, graph: Graph) -> tuple[Shapes | None, str]:

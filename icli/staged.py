@@ -1,86 +1,230 @@
-"""Programs of every kind on their way down: a component, or a tensor function or routine for shapes.
+"""Programs of every kind on their way down: a component, or a tensor function or routine, at shapes or at none.
 
-``i graph`` and ``i diff`` ask the same of both: the graph, and what is inferred of it.
+What is asked of a program (its graph, what is inferred of it, its page, its text at a stage) is asked of both alike: by
+``i explain``, ``i graph`` and ``i diff``, by the REPL and by editors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ilang.core.ir.syntax import Module
+from ilang.core.ir.graph import Graph
+from ilang.core.ir.syntax import Module, Tree
+from ilang.core.machine import CPU, MACHINES, Machine
 from ilang.core.record import record
-from ilang.icli.command import Request
-from ilang.icli.programs import all_shapes, open_program, subjects
+from ilang.icli.programs import all_shapes, open_program, several, subjects
 
 if TYPE_CHECKING:
-    from ilang.codegen.session.function import Function
+    from ilang.codegen.session.function import DefinitionExplanation, Function
     from ilang.core.build.program import Given
-    from ilang.core.ir.graph import Graph
+    from ilang.core.explain.explanation import Explanation
     from ilang.core.ir.shaped import Shaped
+    from ilang.icli.command import Request
+
+Shapes = tuple[tuple[int, ...], ...]
+WRITTEN = "nests"
+"""The stage that ``--schedule`` prints: every expression with its schedule, as it could be pasted back."""
+WHY = "why"
+"""The stage that ``--why`` prints: what was compared where prices chose a schedule."""
+ROWS = "Rows: batch|input->output; ? is one axis, ... any number. Loops and work with:"
 
 
 @record
-class StagedProgram:
-    """A program to look at: its graph, and what is inferred of it.
+class ComponentAtShapes:
+    """A component for inputs of some shapes, or of any; ``wired`` is its graph."""
 
-    A tensor function or a routine that has inputs without shapes is ``open``: it has a graph alone.
-    """
+    wired: Graph
+    shapes: Shapes | None
 
-    name: str
-    graph: Callable[[], Graph]
-    shaped: Callable[[], Shaped]
-    open: bool = False
+    @property
+    def name(self) -> str:
+        """The name of the component."""
+        return self.wired.name
+
+    def is_open(self) -> bool:
+        """Whether it has a graph alone: never, since shapes of a component may stay open."""
+        return False
+
+    def graph(self) -> Graph:
+        """The graph."""
+        return self.wired
+
+    def shaped(self) -> Shaped:
+        """Everything that is inferred."""
+        from ilang.core.pipeline import infer
+
+        return infer(self.wired, shapes=self.shapes)
+
+    def title(self) -> str:
+        """The line above one of several pages: what the component takes and gives."""
+        from ilang.core.explain.page import signature
+
+        return signature(self.shaped())
+
+    def explanation(self, verbose: bool = False, machine: Machine = CPU) -> Explanation:
+        """The explanation, as data."""
+        from ilang.core.pipeline import explain
+
+        return explain(self.wired, self.shapes, verbose, machine)
+
+    def page(self, verbose: bool = False, machine: Machine = CPU) -> Explanation:
+        """The page: the explanation itself, which is printed for a terminal; ``verbose`` with what nvcc says of it."""
+        page = self.explanation(verbose, machine)
+        if not (verbose and page.occupancy):
+            return page
+        from ilang.codegen.device.registers import registers_of
+        from ilang.core.explain.occupancy import occupancy_rows
+        from ilang.core.pipeline import lower
+        from ilang.core.record import replace
+
+        program = lower(self.shaped(), MACHINES["cuda"])
+        return replace(page, occupancy=occupancy_rows(program, registers_of(program)))
+
+    def text(self, stage: str, target: str = "c") -> str:
+        """The text at one stage of the way down to a target."""
+        from ilang.core import pipeline
+
+        if stage == WRITTEN:
+            from ilang.core.explain.page import schedule_text
+
+            return schedule_text(self.explanation(machine=MACHINES[target]))
+        if stage in ("graph", "expanded", "extents"):
+            return pipeline.stage_text(self.wired, stage, self.shapes)
+        return _shaped_text(self.shaped(), stage, target)
+
+    def data(self, machine: Machine) -> dict[str, object]:
+        """The explanation as a JSON-ready object."""
+        from ilang.core.explain.page import page_data
+
+        return {"name": self.name, **page_data(self.explanation(True, machine))}
 
 
-def staged_programs(argument: str, request: Request) -> list[StagedProgram]:
-    """The programs of an operand that ``--def`` means, for the shapes and the configuration of the options.
+@record
+class DefinitionAtShapes:
+    """A tensor function or a routine for inputs of some shapes, by name, or of any, and with some configuration."""
+
+    function: Function
+    shapes: Mapping[str, str]
+    config: Mapping[str, Given]
+
+    @property
+    def name(self) -> str:
+        """The name of the definition."""
+        return self.function.name
+
+    def is_open(self) -> bool:
+        """Whether it has a graph alone: it has inputs, and none of them has a shape."""
+        from ilang.icli.definitions import head_of
+
+        return bool(head_of(self.function).tensors) and not self.shapes
+
+    def graph(self) -> Graph:
+        """The graph of a run, gradients still inputs that stand for them."""
+        return self.function.graph(self.shapes, self.config)
+
+    def shaped(self) -> Shaped:
+        """The program of a run, typed, gradients attached."""
+        return self.function.shaped(self.shapes, self.config)
+
+    def title(self) -> str:
+        """The line above one of several pages: none, since a page begins with the head."""
+        return ""
+
+    def explanation(self, machine: Machine = CPU) -> DefinitionExplanation:
+        """The explanation of a run, as data."""
+        return self.function.explain(self.shapes, self.config, machine=machine)
+
+    def page(self, verbose: bool = False, machine: Machine = CPU) -> str:
+        """The page: without shapes what the text says, ``verbose`` of every value; else everything."""
+        from ilang.icli.definitions import head_of, signature
+
+        head = signature(self.function)
+        if not self.is_open():
+            return f"{head}\n\n{self.explanation(machine)}"
+        inputs = " ".join(f"--shape {each.name}=..." for each in head_of(self.function).tensors)
+        rows = self.function.shape_so_far(self.shapes, self.config)
+        page = rows.listing() if verbose else str(rows)
+        return f"{head}\n\n{page}\n\n{ROWS}\n  {inputs}\n"
+
+    def text(self, stage: str, target: str = "c") -> str:
+        """The text of a run at one stage of the way down to a target."""
+        from ilang.core import pipeline
+
+        if stage in ("graph", "expanded"):  # functions have no notations that leave ranks open
+            return pipeline.graph_text(self.graph())
+        definition = self.function.definition(self.shapes, self.config)
+        if stage == "extents":
+            return pipeline.extents_text(definition.solved)
+        if stage == "shapes":
+            return pipeline.shapes_text(definition.typed())
+        return _shaped_text(definition.shaped(), "schedule" if stage == WRITTEN else stage, target)
+
+    def data(self, machine: Machine) -> dict[str, object]:
+        """The explanation as a JSON-ready object: without shapes the rows that are known so far."""
+        from ilang.core.explain.page import as_data, page_data
+
+        if self.is_open():
+            return {"name": self.name, "rows": as_data(self.function.shape_so_far({}, self.config))}
+        page = self.explanation(machine)
+        lasting = {"parameters": as_data(page.parameters), "state": as_data(page.state)}
+        return {"name": self.name, **lasting, "program": page_data(page.program)}
+
+
+ProgramAtShapes = ComponentAtShapes | DefinitionAtShapes
+
+
+def _shaped_text(shaped: Shaped, stage: str, target: str) -> str:
+    """An inferred program as text at one of the stages from there on, code included."""
+    from ilang.core import pipeline
+
+    machine = MACHINES[target]
+    if stage == WHY:
+        return str(pipeline.why(shaped, machine))
+    if stage == pipeline.GRADIENTS.stage:
+        return pipeline.GRADIENTS.show(shaped)
+    if stage in MACHINES:
+        from ilang.codegen.call.target import source_of
+
+        return source_of(shaped, target)
+    return pipeline.shaped_stage_text(shaped, stage, machine)
+
+
+def programs_of(program: Tree | Module, request: Request) -> list[ProgramAtShapes]:
+    """The programs that ``--def`` means, for the shapes and the configuration of the options.
 
     Raises: Error (what is wrong with the program, or with an option).
     """
-    program, name = open_program(argument), request.one("--def")
+    name = request.one("--def")
     if isinstance(program, Module):
         from ilang.icli.definitions import functions_of
 
         functions = functions_of(program, name)
         if functions:
-            from ilang.icli.definitions import config_of, head_of, shapes_of
-
-            shapes = shapes_of(request.all("--shape"), functions)
-            values = config_of(request.all("--config"), [head_of(each) for each in functions])
-            return [_definition(each, shapes, values) for each in functions]
+            return [*_definitions(functions, request)]
     graphs = [each.graph for each in subjects(program, () if name is None else (name,))]
-    return [_component(*each) for each in all_shapes(graphs, request.all("--shape"))]
+    return [ComponentAtShapes(*each) for each in all_shapes(graphs, request.all("--shape"))]
 
 
-def one_program(argument: str, request: Request) -> StagedProgram:
+def _definitions(functions: list[Function], request: Request) -> list[DefinitionAtShapes]:
+    from ilang.icli.definitions import config_of, given_to, head_of, settings_of, shapes_of
+
+    shapes = shapes_of(request.all("--shape"), functions)
+    values = config_of(request.all("--config"), [head_of(each) for each in functions])
+    return [
+        DefinitionAtShapes(each, given_to(each, shapes), settings_of(head_of(each), values))
+        for each in functions
+    ]
+
+
+def staged_programs(argument: str, request: Request) -> list[ProgramAtShapes]:
+    """The programs of an operand that ``--def`` means. Raises: Error, as ``programs_of`` does."""
+    return programs_of(open_program(argument), request)
+
+
+def one_program(argument: str, request: Request) -> ProgramAtShapes:
     """The only program of an operand. Raises: CommandError E0818 (there are several), and what else is wrong."""
     first, *others = staged_programs(argument, request)
     if others:
-        from ilang.icli.programs import several
-
         raise several([each.name for each in (first, *others)])
     return first
-
-
-def _component(graph: Graph, shapes: tuple[tuple[int, ...], ...] | None) -> StagedProgram:
-    def shaped() -> Shaped:
-        from ilang.core.pipeline import infer
-
-        return infer(graph, shapes=shapes)
-
-    return StagedProgram(graph.name, lambda: graph, shaped)
-
-
-def _definition(
-    function: Function, shapes: Mapping[str, str], values: Mapping[str, Given]
-) -> StagedProgram:
-    from ilang.icli.definitions import given_to, head_of, settings_of
-
-    given, config = given_to(function, shapes), settings_of(head_of(function), values)
-    return StagedProgram(
-        function.name,
-        lambda: function.graph(given, config),
-        lambda: function.shaped(given, config),
-        bool(head_of(function).tensors) and not given,
-    )

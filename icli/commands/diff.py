@@ -13,7 +13,7 @@ from ilang.core.record import replace
 from ilang.core.steps import RENAMED
 from ilang.icli.command import CONFIG, JSON, SHAPE, Command, CommandOperand, Option, Request
 from ilang.icli.screen import Screen
-from ilang.icli.staged import StagedProgram, staged_programs
+from ilang.icli.staged import WRITTEN, ProgramAtShapes, staged_programs
 
 if TYPE_CHECKING:
     from ilang.core.explain.explanation import Explanation
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 SAME, DIFFERENT, TROUBLE = 0, 1, 2
 """The statuses, those of ``diff``."""
-PARTS = {"formula": "formula", "work": "work", "nests": "schedule"}
-"""The parts that are compared beside stages; ``nests`` is the schedule as ``i explain --schedule`` prints it."""
+PARTS = {"formula": "formula", "work": "work", WRITTEN: "schedule"}
+"""The parts that are compared beside stages; one is the schedule as ``i explain --schedule`` prints it."""
 EMITTED = ("formula", "work", *(s for s in STAGES if s not in ("expanded", "extents")), *MACHINES)
 Difference = tuple[str, str, list[str]]
 """A part that differs: the definition, the stage, and lines as ``diff -u`` writes them."""
@@ -33,7 +33,7 @@ OF_B = {"--to-def": "--def", "--to-shape": "--shape", "--to-target": "--target"}
 def run(request: Request, screen: Screen) -> int:
     """Print what differs; 0 where nothing does."""
     try:
-        stage = "nests" if request.has("--schedule") else request.one("--emit")
+        stage = WRITTEN if request.has("--schedule") else request.one("--emit")
         differences = tuple(_differences(*_sides(request), stage))
     except Error as error:
         screen.complain(error)
@@ -58,7 +58,7 @@ class _Side:
         self.target = request.one("--target") or "c"
         self.unscheduled = unscheduled
 
-    def texts(self, program: StagedProgram, name: str, stage: str | None) -> dict[str, str]:
+    def texts(self, program: ProgramAtShapes, name: str, stage: str | None) -> dict[str, str]:
         """The texts that are compared of a program under a name: that of a stage, or of each part."""
         from ilang.core import pipeline
 

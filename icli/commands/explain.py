@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, Error
-from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Module, Tree
-from ilang.core.machine import MACHINES, Machine
+from ilang.core.machine import MACHINES
 from ilang.core.pipeline import GRADIENTS, STAGES, stages_of
 from ilang.core.steps import RENAMED
 from ilang.icli.codes import answer, is_code
@@ -22,21 +20,23 @@ from ilang.icli.command import (
     Request,
     whole_number,
 )
-from ilang.icli.programs import all_of, all_shapes, is_file, open_program, subjects
+from ilang.icli.programs import all_of, is_file, open_program
 from ilang.icli.screen import Screen
 from ilang.icli.signs import Page, sign_page, word_page
+from ilang.icli.staged import (
+    WHY,
+    WRITTEN,
+    ComponentAtShapes,
+    DefinitionAtShapes,
+    ProgramAtShapes,
+    one_program,
+    programs_of,
+)
 
 if TYPE_CHECKING:
-    from ilang.codegen.session.function import Function
     from ilang.core.explain.explanation import Explanation
 
-Shapes = Sequence[tuple[int, ...]] | None
-
 EMITTED = (*STAGES, GRADIENTS.stage, *MACHINES)
-WRITTEN = "nests"
-"""The stage that ``--schedule`` prints: every expression with its schedule, as it could be pasted back."""
-WHY = "why"
-"""The stage that ``--why`` prints: what was compared where prices chose a schedule."""
 
 
 def run(request: Request, screen: Screen) -> int:
@@ -54,46 +54,38 @@ def run(request: Request, screen: Screen) -> int:
         text, data = program
         screen.write_json(data) if screen.json else screen.write(text)
         return 0
-    name = request.one("--def")
-    if isinstance(program, Module):
-        from ilang.icli.definitions import functions_of
-
-        functions = functions_of(program, name)
-        if functions:
-            return _definitions(functions, request, screen)
-    graphs = [each.graph for each in subjects(program, () if name is None else (name,))]
-    shaped = all_shapes(graphs, request.all("--shape"))
-    stage = _stage(request, WRITTEN)
-    target = _target(request.one("--target"), stage)
-    titled = isinstance(program, Module) and len(graphs) > 1
+    programs = programs_of(program, request)
+    stage = _stage(request)
+    target = _target(request.one("--target"), stage, programs[0])
     if screen.json:
-        answers = all_of(shaped, lambda each: _object(*each, stage, target))
-        screen.write_json({"definitions": answers} if titled else answers[0])
+        answers = all_of(programs, lambda each: _data(each, stage, target))
+        screen.write_json({"definitions": answers} if len(answers) > 1 else answers[0])
         return 0
     shown = 0
 
-    def show(graph: Graph, shapes: Shapes) -> None:
+    def show(program: ProgramAtShapes) -> None:
         nonlocal shown
-        title = f"{_title(graph, shapes)}\n\n" if titled else ""
-        page = _page(graph, shapes, stage, target, request.has("--verbose"))
+        title = program.title() if len(programs) > 1 else ""
+        page = (
+            program.page(request.has("--verbose"), MACHINES[target])
+            if stage is None
+            else program.text(stage, target).rstrip("\n") + "\n"
+        )
         screen.write("\n\n" if shown else "")
-        if isinstance(page, str):
-            screen.write(title + page.rstrip("\n") + "\n")
-        elif request.has("--verbose"):
-            screen.write(title)
-            screen.listing(page)
+        if isinstance(page, str) or request.has("--verbose"):
+            screen.write(f"{title}\n\n" if title else "")
+            screen.write(page) if isinstance(page, str) else screen.listing(page)
         else:
             _show_first(page, request, screen)
         shown += 1
 
-    all_of(shaped, lambda each: show(*each))
+    all_of(programs, show)
     return 0
 
 
 def _write_page(argument: str, request: Request, screen: Screen) -> int:
     """Write the page on the one program of an operand for a browser."""
     from ilang.codegen.components.html_page import html_page, write_html_page
-    from ilang.icli.staged import one_program
 
     for other in ("--json", "--emit", "--loops", "--schedule", "--why", "--verbose", "--ascii"):
         if request.has(other):
@@ -137,65 +129,27 @@ def _show_first(page: Explanation, request: Request, screen: Screen) -> None:
     screen.write_page(shown(page, width, request.has("--ascii")))
 
 
-def _definitions(functions: Sequence[Function], request: Request, screen: Screen) -> int:
-    """Print what is told of tensor functions and routines."""
-    from ilang.core.explain.page import as_data, page_data
-    from ilang.icli.definitions import (
-        config_of,
-        given_to,
-        head_of,
-        page_of,
-        settings_of,
-        shapes_of,
-        stage_text,
-    )
-
-    shapes = shapes_of(request.all("--shape"), functions)
-    values = config_of(request.all("--config"), [head_of(each) for each in functions])
-    stage = _stage(request, "schedule")
-    target = _target(request.one("--target"), None if stage == GRADIENTS.stage else stage)
-
-    def answer_of(function: Function) -> dict[str, object]:
-        given, config = given_to(function, shapes), settings_of(head_of(function), values)
-        if stage is not None:
-            text = stage_text(function, given, config, stage, target)
-            return {"name": function.name, "emit": stage, "text": text}
-        if not given and head_of(function).tensors:
-            return {"name": function.name, "rows": as_data(function.shape_so_far({}, config))}
-        page = function.explain(given, config, machine=MACHINES[target])
-        lasting = {"parameters": as_data(page.parameters), "state": as_data(page.state)}
-        return {"name": function.name, **lasting, "program": page_data(page.program)}
-
-    def shown(function: Function) -> str:
-        given, config = given_to(function, shapes), settings_of(head_of(function), values)
-        if stage is not None:
-            return stage_text(function, given, config, stage, target).rstrip("\n") + "\n"
-        return page_of(function, given, config, MACHINES[target], request.has("--verbose"))
-
-    if screen.json:
-        answers = all_of(functions, answer_of)
-        screen.write_json({"definitions": answers} if len(functions) > 1 else answers[0])
-        return 0
-    screen.write("\n\n".join(all_of(functions, shown)))
-    return 0
-
-
-def _stage(request: Request, written: str) -> str | None:
-    """The stage that is asked for, if one is; ``written`` is that of ``--schedule``."""
+def _stage(request: Request) -> str | None:
+    """The stage that is asked for, if one is."""
     if request.has("--why"):
         return WHY
-    return written if request.has("--schedule") else request.one("--emit")
+    return WRITTEN if request.has("--schedule") else request.one("--emit")
 
 
-def _target(written: str | None, stage: str | None) -> str:
+def _target(written: str | None, stage: str | None, program: ProgramAtShapes) -> str:
     """The target that is meant: the one that is named, or the first one that has the stage.
 
     Raises: CommandError E0804 if the target that is named has no such stage.
     """
-    names = [name for name, machine in MACHINES.items() if _has(name, machine, stage)]
-    if not names:
+    if stage == GRADIENTS.stage and isinstance(program, ComponentAtShapes):
         message = f"{stage} is a stage of tensor functions and routines, `op` and `cd`"
         raise CommandError("E0804", message, help="`i grad` prints the gradient of a component")
+    everywhere = (None, WRITTEN, WHY, GRADIENTS.stage)
+    names = [
+        name
+        for name, machine in MACHINES.items()
+        if stage in (*everywhere, name, *stages_of(machine))
+    ]
     if written is None or written in names:
         return written or names[0]
     raise CommandError(
@@ -205,73 +159,19 @@ def _target(written: str | None, stage: str | None) -> str:
     )
 
 
-def _has(target: str, machine: Machine, stage: str | None) -> bool:
-    return stage in (None, WRITTEN, WHY, target, *stages_of(machine))
-
-
-def _page(
-    graph: Graph, shapes: Shapes, stage: str | None, target: str, verbose: bool
-) -> str | Explanation:
-    """The page on one component: everything, or its text at one stage of its way down."""
-    from ilang.core.pipeline import explain
-
-    if stage is not None:
-        return emitted(graph, shapes, stage, target)
-    page = explain(graph, shapes, verbose, MACHINES[target])
-    return _asked(page, graph, shapes) if verbose and page.occupancy else page
-
-
-def _asked(page: Explanation, graph: Graph, shapes: Shapes) -> Explanation:
-    """A page of a program for a GPU with the registers that nvcc takes, where it is."""
-    from ilang.codegen.device.registers import registers_of
-    from ilang.core.explain.occupancy import occupancy_rows
-    from ilang.core.pipeline import infer, lower
-    from ilang.core.record import replace
-
-    program = lower(infer(graph, shapes=shapes), MACHINES["cuda"])
-    return replace(page, occupancy=occupancy_rows(program, registers_of(program)))
-
-
-def _title(graph: Graph, shapes: Shapes) -> str:
-    """The line above one of several pages."""
-    from ilang.core.explain.page import signature
-    from ilang.core.pipeline import infer
-
-    return signature(infer(graph, shapes=shapes))
-
-
-def _object(graph: Graph, shapes: Shapes, stage: str | None, target: str) -> dict[str, object]:
-    """The answer for one component as a JSON-ready object."""
-    from ilang.core.explain.page import as_data, page_data
-    from ilang.core.pipeline import explain, infer, why
-
+def _data(program: ProgramAtShapes, stage: str | None, target: str) -> dict[str, object]:
+    """The answer for one program as a JSON-ready object."""
+    if stage is None:
+        return program.data(MACHINES[target])
     if stage == WHY:
-        reasons = as_data(why(infer(graph, shapes=shapes), MACHINES[target]))
+        from ilang.core.explain.page import as_data
+        from ilang.core.pipeline import why
+
+        reasons = as_data(why(program.shaped(), MACHINES[target]))
         assert isinstance(reasons, dict)
-        return {"name": graph.name, **reasons}
-    if stage is not None:
-        return {"name": graph.name, "emit": stage, "text": emitted(graph, shapes, stage, target)}
-    page = explain(graph, shapes, verbose=True, machine=MACHINES[target])
-    return {"name": graph.name, **page_data(page)}
-
-
-def emitted(graph: Graph, shapes: Shapes, stage: str, target: str = "c") -> str:
-    """The text of a component at one stage of its way down to a target."""
-    from ilang.core import pipeline
-
-    machine = MACHINES[target]
-    if stage == WRITTEN:
-        from ilang.core.explain.page import schedule_text
-
-        return schedule_text(pipeline.explain(graph, shapes, machine=machine))
-    if stage == WHY:
-        return str(pipeline.why(pipeline.infer(graph, shapes=shapes), machine))
-    if stage in STAGES:
-        return pipeline.stage_text(graph, stage, shapes, machine)
-    from ilang.codegen.targets import c, cuda
-
-    program = pipeline.lower(pipeline.infer(graph, shapes=shapes), machine)
-    return cuda.emit(program) if target == "cuda" else c.emit(program)
+        return {"name": program.name, **reasons}
+    shown = "schedule" if stage == WRITTEN and isinstance(program, DefinitionAtShapes) else stage
+    return {"name": program.name, "emit": shown, "text": program.text(stage, target)}
 
 
 COMMAND = Command(

@@ -10,7 +10,7 @@ from ilang.core.machine import MACHINES
 from ilang.icli.command import CONFIG, JSON, SHAPE, Command, CommandOperand, Option, Request
 from ilang.icli.programs import all_of
 from ilang.icli.screen import Screen
-from ilang.icli.staged import StagedProgram, one_program, staged_programs
+from ilang.icli.staged import ProgramAtShapes, one_program, staged_programs
 
 if TYPE_CHECKING:
     from ilang.core.explain.dataflow import FlowGraph
@@ -72,12 +72,12 @@ def _form(request: Request, place: str | None) -> str:
     return form
 
 
-def _flow(program: StagedProgram, request: Request) -> FlowGraph:
+def _flow(program: ProgramAtShapes, request: Request) -> FlowGraph:
     """The graph of a program at the stage that is asked for: else as far down as shapes are known."""
     from ilang.core.explain import dataflow
     from ilang.core.pipeline import schedule
 
-    stage = request.one("--emit") or ("graph" if program.open else "schedule")
+    stage = request.one("--emit") or ("graph" if program.is_open() else "schedule")
     if stage == "graph":
         return dataflow.flow_of_graph(program.graph())
     if stage == "shapes":
