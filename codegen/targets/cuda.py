@@ -47,6 +47,7 @@ WITHOUT_HEADERS = (
     "#define INT64_MIN (-9223372036854775807L - 1)",
     "#define INT64_C(value) value##L",
     "#define INFINITY __int_as_float(0x7f800000)",
+    "#define NAN __int_as_float(0x7fc00000)",
 )
 """Declarations that kernels take from headers, for a compiler that has none."""
 

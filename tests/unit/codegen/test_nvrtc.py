@@ -23,6 +23,7 @@ from ilang.core.ir.kernel import Program
 from ilang.core.machine import GPU
 from ilang.core.pipeline import graph_of, host_of, infer, lower, text_component
 from ilang.core.record import replace
+from tests.conformance.test_index import BINARY, UNARY
 from tests.golden.test_golden import graph_in
 from tests.property.test_cuda import GOLDEN, SCHEDULED
 from tests.shares import share
@@ -103,6 +104,26 @@ def test_machine_code_and_the_host_program_are_kept(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(launched_program, "text_of", None)
     monkeypatch.setattr(gpu, "text_of", None)
     assert compiled(lowered, "transpose") == first
+
+
+@needs_nvrtc
+def test_every_operator_compiles(tmp_path: Path) -> None:
+    """In both types of floats, without the headers that a compiler for the host has."""
+    texts = ["i^i~i", *(f"i{op}i~i" for op in BINARY), *(f"{op}i~i" for op in UNARY)]
+    graphs = [graph_of(text_component(text), f"f{n}") for n, text in enumerate(texts)]
+    hosts = [
+        host_of(
+            lower(replace(infer(graph, [dtype] * len(graph.inputs)), name=graph.name + dtype), GPU)
+        )
+        for graph in graphs
+        for dtype in ("f32", "f64")
+    ]
+    names = [name for host in hosts for name in kernels_of(host) if not name.endswith("<int64_t>")]
+    text = f"{MARK}{json.dumps({'kernels': names})}\n{cuda.emit_kernels(hosts)}"
+    (tmp_path / "all.cu").write_text(text, "ascii")
+    flags = [*gpu.gpu_recipe(90, kernels=True).flags, "--Ofast-compile=max"]
+    command = [*find_compiler(gpu.CUDA).command, *flags, "all.cu", "-o", "all.so"]
+    assert run_compiler(command, tmp_path, gpu.CUDA) == (0, "")
 
 
 @needs_nvrtc
