@@ -19,14 +19,7 @@ from ilang.codegen.call.memory import LARGEST_SPACE
 from ilang.codegen.device.driver import Driver
 from ilang.codegen.device.nvrtc import MARK
 from ilang.codegen.targets import cuda
-from ilang.codegen.targets.cuda_call import (
-    DeviceCall,
-    Fill,
-    NumberArgument,
-    Value,
-    call_of,
-    kernels_of,
-)
+from ilang.codegen.targets.cuda_call import NUMBER, WORKSPACE, DeviceCall, call_of, kernels_of
 from ilang.core.diagnostic import ToolError
 from ilang.core.ir.host import Host
 from ilang.core.ir.kernel import Program
@@ -102,22 +95,17 @@ class LaunchedProgram:
         status = call.status(addresses, work)
         if status:
             return status
-        base = call.base(work)
-
-        def number(value: Value) -> int:
-            if isinstance(value, NumberArgument):
-                return value.value
-            return value.offset + (base if value.argument is None else addresses[value.argument])
-
-        for each in call.operations:
-            if isinstance(each, Fill):
-                status = self._driver.clear(number(each.place), each.count, stream)
-            else:
-                kernel, values = self._kernels[each.kernel], list(map(number, each.values))
-                status = self._driver.start(kernel, each.grid, each.block, values, stream)
+        bases = {**dict(enumerate(addresses)), WORKSPACE: call.base(work), NUMBER: 0}
+        begin, count = call.marks
+        if count:
+            status = self._driver.clear(bases[WORKSPACE] + begin, count, stream)
+        for each in () if status else call.starts:
+            values = [bases[base] + offset for base, offset in each.values]
+            kernel = self._kernels[each.kernel]
+            status = self._driver.start(kernel, each.grid, each.block, values, stream)
             if status:
-                return -status
-        return 0
+                break
+        return -status
 
     def wait(self, sizes: Any, space: Any, stream: int) -> int:
         """Wait for what it looks up; the status."""

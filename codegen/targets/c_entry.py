@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from ilang.codegen.targets import c_variants
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, product
 from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
 from ilang.core.calculus.extent import ATOM, CHOICE, PRODUCT, QUOTIENT, SUM, Operator, joined
-from ilang.core.ir.host import Finite, Host, Launch, Ranges, Step
+from ilang.core.ir.host import Condition, Host, Launch, Look, Step
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Bound, Derivation, Reach
@@ -43,7 +43,7 @@ NO_STATUS = '"no such status"'
 
 def statuses(program: Program) -> dict[int, str]:
     """The statuses that the function of a program returns: no 4 where it reads no indices from arrays."""
-    reads = host_of(program).ranges
+    reads = host_of(program).outside() is not None
     return {code: text for code, text in STATUS.items() if code != 4 or reads}
 
 
@@ -84,7 +84,7 @@ def _chunks(terms: str, elements: str, *_: str) -> str:
 
 FORMULAS: dict[str, Operator] = {
     "+": Operator(joined, SUM, (SUM,)),
-    "*": Operator(lambda *words: " * ".join(words), PRODUCT, (PRODUCT,)),
+    "*": Operator(lambda *words: product(words), PRODUCT, (PRODUCT,)),
     "scaled": Operator(_scaled, PRODUCT, (PRODUCT,)),
     "terms": Operator(
         lambda *words: " * ".join(f"(double){word}" for word in words), PRODUCT, (ATOM,)
@@ -186,46 +186,55 @@ class Entry:
         yield from self._checks()
         for position, argument in enumerate(table):
             yield f"{INDENT}if (!{self._measure(argument.buffer, f'&plan->bytes[{position}]')}) return 0;"
-        if not layout.is_empty():
+        if layout.temporaries or layout.scratch:
             yield f"{INDENT}size_t bytes = 0;"
         for number in layout.temporaries:
             yield f"{INDENT}plan->at_{self._array(number)} = plan->total;"
-            yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !{self._added('bytes')}) return 0;"
-        yield from self._scratch()
-        if self._is_empty():
+            added = self._added("&plan->total", "bytes")
+            yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !{added}) return 0;"
+        if layout.marks:
+            yield f"{INDENT}plan->marks = plan->total;"
+            yield f"{INDENT}if (!{self._added('&plan->total', self._marks_bytes())}) return 0;"
+        if layout.scratch:
+            yield from self._scratch()
+        if layout.is_empty():
             yield f"{INDENT}return 1;"
         else:
-            yield f"{INDENT}return {self._added('1')}; /* one line more, to align the first */"
+            line = self._added("&plan->total", "1")
+            yield f"{INDENT}return {line}; /* one line more, to align the first */"
         yield "}"
         yield ""
 
-    def _is_empty(self) -> bool:
-        """Whether nothing stands in the workspace."""
-        return self.host.layout.is_empty()
+    def _marks_bytes(self) -> str:
+        """The bytes of all marks."""
+        return product((str(self.host.layout.marks), "sizeof(int)"))
 
     def _manner(self) -> str:
         """The specifiers of the functions that are as long as the program."""
         return "STRAIGHT " if self.host.is_long else ""
 
     def _fields(self) -> Iterator[str]:
-        """The fields of a layout that every program has."""
+        """The last fields of a layout."""
         yield f"{INDENT}size_t scratch, scratch_bytes, total;"
 
-    def _added(self, bytes_: str) -> str:
-        """A C call that adds to the bytes of the workspace, false if they do not fit."""
-        return f"add(&plan->total, {bytes_})"
+    def _added(self, total: str, bytes_: str) -> str:
+        """A C call that adds to a number of bytes, false if they do not fit."""
+        return f"add({total}, {bytes_})"
 
     def _scratch(self) -> Iterator[str]:
         """Room for the private buffers of the kernel that needs most, once per thread."""
-        if not self.host.layout.scratch:
-            return
         yield f"{INDENT}plan->scratch = plan->total;"
         yield f"{INDENT}size_t scratch;"
         for private in self.host.layout.scratch:
             yield f"{INDENT}scratch = 0;"
             for number in private:
-                yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !add(&scratch, bytes)) return 0;"
+                added = self._added("&scratch", "bytes")
+                yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !{added}) return 0;"
             yield f"{INDENT}if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;"
+        yield from self._copies_of_scratch()
+
+    def _copies_of_scratch(self) -> Iterator[str]:
+        """Room for as many threads as there are."""
         yield f"{INDENT}for (int t = 0; t < scratches(plan->scratch_bytes); ++t) {{"
         yield f"{INDENT}{INDENT}if (!add(&plan->total, plan->scratch_bytes)) return 0;"
         yield f"{INDENT}}}"
@@ -337,18 +346,15 @@ class Entry:
             yield from self._checked_arrays("work, plan.total")
         for step in host.sizes:
             yield from self._step(step)
-        if not self._is_empty():
+        if not host.layout.is_empty():
             yield f"{INDENT}char *const base = start_in(work);"
         for temporary in host.layout.temporaries:
             c_type, name = self.spelling.element_kind(temporary), self._array(temporary)
             place = f"({c_type} *)(void *)(base + plan.at_{name})"
             yield f"{INDENT}{c_type} *{name} = {self._placed(temporary, place)};"
         yield from self._begun()
-        for ranges, finite, launch in host.calls():
-            yield from self._ranges(ranges) if ranges else ()
-            for mark, each in finite:
-                yield from self._looked(mark, each)
-            yield self._launch(launch)
+        for each in host.operations:
+            yield from self._look(each) if isinstance(each, Look) else self._launch(each)
         yield f"{INDENT}return 0;"
         yield "}"
         yield ""
@@ -371,27 +377,31 @@ class Entry:
         yield f"{INDENT}const int status = {call};"
         yield f"{INDENT}if (status != 0) return status;"
 
-    def _ranges(self, ranges: Sequence[Ranges]) -> Iterator[str]:
+    def _look(self, look: Look) -> Iterator[str]:
         """The statements that refuse arrays of indices of which one is out of range."""
-        for each in ranges:
-            dtype, words = self._range(each)
+        for number, size in look.arrays:
+            assert size is not None  # no kernel of a CPU is told whether floats are finite
+            dtype = self.program.buffers[number].dtype
+            words = f"{self._elements(number)}, {self.spelling.size(size)}"
             yield f"{INDENT}if (!are_below_{dtype}({words})) return 4;"
 
-    def _looked(self, mark: int, finite: Finite) -> Iterator[str]:
-        """The statements that look whether arrays are finite."""
-        raise AssertionError("no kernel of a CPU is told that")
+    def _elements(self, number: BufferId) -> str:
+        """An array in C, and how many elements it has."""
+        dims = self.program.buffers[number].dims
+        count = " * ".join(map(self.spelling.size, dims)) or "1"
+        return f"{self._array(number)}, {count}"
 
-    def _range(self, ranges: Ranges) -> tuple[str, str]:
-        """The type of an array of indices, and in C the array, their number, and the extent that they are below."""
-        buffer, size = self.program.buffers[ranges.buffer], self.spelling.size
-        count = " * ".join(size(n) for n in buffer.dims) or "1"
-        return buffer.dtype, f"{self._array(ranges.buffer)}, {count}, {size(ranges.size)}"
+    def _condition(self, condition: Condition) -> str:
+        """The test that a launch waits for."""
+        extent, few, many = condition
+        count = extent.text(self.spelling.size, self.formulas)
+        return f"{count} > {few}" + ("" if many is None else f" && {count} <= {many}")
 
-    def _launch(self, launch: Launch) -> str:
+    def _launch(self, launch: Launch) -> Iterator[str]:
         words = [self.spelling.size(n) for n in launch.sizes]
         words += [self._array(n) for n in launch.buffers]
         words += ["base + plan.scratch"] if launch.scratch else []
         words += ["plan.scratch_bytes"] if launch.divided else []
         kernel = f"{self.name}_{self.program.kernels[launch.kernel].name}"
-        tests = " && ".join(f"{self.spelling.size(n)} > 0" for n in launch.needs)
-        return several_a_line(f"{INDENT}{f'if ({tests}) ' if tests else ''}{kernel}(", words, ");")
+        tests = " && ".join(map(self._condition, launch.every_condition()))
+        yield several_a_line(f"{INDENT}{f'if ({tests}) ' if tests else ''}{kernel}(", words, ");")

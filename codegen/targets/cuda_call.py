@@ -16,7 +16,7 @@ from typing import assert_never
 from ilang.codegen.targets.identifiers import function_identifier
 from ilang.codegen.targets.library import PREFIX
 from ilang.core.dtype import BYTES
-from ilang.core.ir.host import Finite, Grid, Host, Launch, Ranges, Step
+from ilang.core.ir.host import Grid, Host, Launch, Look, Step
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Kernel
 from ilang.core.ir.shaped import Bound, Derivation, Reach
@@ -32,32 +32,13 @@ NARROW, WIDE = "int", "int64_t"
 """The types of indices."""
 
 
-@record
-class ArgumentAddress:
-    """An address: ``offset`` from the start of argument number ``argument``, or from that of the workspace (None)."""
+WORKSPACE, NUMBER = -1, -2
+"""The bases of addresses in the workspace, and of numbers, which are no addresses."""
 
-    argument: int | None
-    offset: int = 0
+Value = tuple[int, int]
+"""An argument of a kernel: from where on, the number of an argument of the call or one of those, and how many bytes."""
 
-
-@record
-class NumberArgument:
-    """A number of ``width`` bytes."""
-
-    value: int
-    width: int
-
-
-Value = ArgumentAddress | NumberArgument
-NULL = NumberArgument(0, BYTES["i64"])
-
-
-@record
-class Fill:
-    """So many bytes of the workspace become 0."""
-
-    place: ArgumentAddress
-    count: int
+NULL: Value = NUMBER, 0
 
 
 @record
@@ -79,7 +60,8 @@ class DeviceCall:
         alignment: of what stands in it.
         table: the arguments in the order in which they are checked, each with its bytes.
         read: how many of these are read alone.
-        operations: what is enqueued.
+        marks: where the marks are in the workspace, and their bytes, which become 0 first.
+        starts: what is enqueued then.
         outside: where in the workspace it is told at last whether an index is out of range; None where none is read.
     """
 
@@ -87,7 +69,8 @@ class DeviceCall:
     alignment: int
     table: tuple[tuple[int, int], ...]
     read: int
-    operations: tuple[Fill | KernelStart, ...]
+    marks: tuple[int, int]
+    starts: tuple[KernelStart, ...]
     outside: int | None
 
     def status(self, addresses: Sequence[int], work: int) -> int:
@@ -132,9 +115,8 @@ def kernels_of(host: Host) -> Iterator[str]:
         yield from (
             _name(host, kernel, index) for index in ((NARROW, WIDE) if kernel.spans else ("",))
         )
-    yield from dict.fromkeys(_looker(host, each) for each in host.ranges)
-    looked = (host.program.buffers[n].dtype for each in host.finite for n in each.buffers)
-    yield from dict.fromkeys(f"{PREFIX}infinite_{dtype}" for dtype in looked)
+    arrays = (each for look in host.looks() for each in look.arrays)
+    yield from dict.fromkeys(_looker(host, *each) for each in arrays)
 
 
 def _name(host: Host, kernel: Kernel, index: str) -> str:
@@ -143,9 +125,10 @@ def _name(host: Host, kernel: Kernel, index: str) -> str:
     return f"{name}<{index}>" if kernel.spans else name
 
 
-def _looker(host: Host, ranges: Ranges) -> str:
-    """The kernel that looks at indices."""
-    return f"{PREFIX}outside_{host.program.buffers[ranges.buffer].dtype}"
+def _looker(host: Host, array: BufferId, size: int | None) -> str:
+    """The kernel that looks at the elements of an array."""
+    looked = "infinite" if size is None else "outside"
+    return f"{PREFIX}{looked}_{host.program.buffers[array].dtype}"
 
 
 class _DoesNotFit(Exception):
@@ -171,8 +154,6 @@ class _Caller:
         self.extents: dict[int, int] = {}
         self.total = 0
         self.at: dict[int, int] = {}
-        self.groups = host.groups()
-        self.looks = 0
 
     def call(self) -> DeviceCall:
         """The call. Raises _DoesNotFit."""
@@ -183,9 +164,16 @@ class _Caller:
         self._lay_out()
         self._settle(host.sizes)
         read = sum(argument.role == "input" for argument in table)
-        last = self.outside + MARK * (self.groups - 1) if self.groups else None
-        operations = tuple(self._operations())
-        return DeviceCall(self.total, host.layout.alignment, counts, read, operations, last)
+        last = host.outside()
+        return DeviceCall(
+            self.total,
+            host.layout.alignment,
+            counts,
+            read,
+            (self.marks, host.layout.marks * MARK),
+            tuple(self._starts()),
+            None if last is None else self._mark(last)[1],
+        )
 
     def _settle(self, steps: Sequence[Step]) -> None:
         """Take every extent from some steps, and refuse what they refuse."""
@@ -257,16 +245,13 @@ class _Caller:
 
     def _lay_out(self) -> None:
         """Place temporaries, marks and scratch storage in the workspace."""
-        host, layout = self.host, self.host.layout
+        layout = self.host.layout
         for number in layout.temporaries:
             self.at[number] = self.total
             self.total = self._added(self.total, self._measured(number))
-        self.outside = self.total
-        if host.ranges:
-            self.total = self._added(self.total, self.groups * MARK)
-        self.infinite = self.total
-        if host.finite:
-            self.total = self._added(self.total, len(host.finite) * MARK)
+        self.marks = self.total
+        if layout.marks:
+            self.total = self._added(self.total, layout.marks * MARK)
         self.scratch, self.scratch_bytes, self.workers = self.total, 0, 0
         if layout.scratch:
             for private in layout.scratch:
@@ -279,82 +264,52 @@ class _Caller:
                 share = (layout.most_scratch >> 20 << 20) // self.scratch_bytes
                 self.workers = max(1, min(share, layout.most_threads))
             self.total = self._added(self.total, self.scratch_bytes, self.workers)
-        if not (layout.is_empty() and not host.ranges and not host.finite):
+        if not layout.is_empty():
             self.total = self._added(self.total, 1)
 
-    def _place(self, number: BufferId) -> ArgumentAddress:
+    def _place(self, number: BufferId) -> Value:
         owner = self.program.owner(number)
         if owner in self.arguments:
-            return ArgumentAddress(self.arguments[owner])
+            return self.arguments[owner], 0
         buffer = self.program.buffers[owner]
         if buffer.instead is not None and self.extents[buffer.dims[0]] == 1:
             return self._place(buffer.instead)
-        return ArgumentAddress(None, self.at[owner])
+        return WORKSPACE, self.at[owner]
 
-    def _operations(self) -> Iterator[Fill | KernelStart]:
-        host = self.host
-        if self.groups:
-            yield Fill(ArgumentAddress(None, self.outside), self.groups * MARK)
-        if host.finite:
-            yield Fill(ArgumentAddress(None, self.infinite), len(host.finite) * MARK)
-        for ranges, finite, launch in host.calls():
-            yield from self._ranges(ranges) if ranges else ()
-            for mark, each in finite:
-                yield from self._looked(mark, each)
-            yield from self._launch(launch)
+    def _mark(self, number: int) -> Value:
+        return WORKSPACE, self.marks + MARK * number
 
-    def _ranges(self, ranges: Sequence[Ranges]) -> Iterator[KernelStart]:
-        """The launches that look at arrays of indices."""
-        before: Value = self._outside() if self.looks else NULL
-        self.looks += 1
-        for each in ranges:
-            count, extent = self._elements(each.buffer), self.extents[each.size]
-            if count or before != NULL:
-                numbers = (_wide(count), _wide(extent))
-                values = (self._place(each.buffer), *numbers, before, self._outside())
-                yield _looking(_looker(self.host, each), count, values)
+    def _starts(self) -> Iterator[KernelStart]:
+        for each in self.host.operations:
+            yield from self._look(each) if isinstance(each, Look) else self._launch(each)
 
-    def _looked(self, mark: int, finite: Finite) -> Iterator[KernelStart]:
-        """The launches that look for an element that is not finite."""
-        before: Value = self._outside() if self.looks else NULL
-        for number in finite.buffers:
-            count = self._elements(number)
-            if count:
-                values = (self._place(number), _wide(count), before, self._infinite(mark))
-                yield _looking(
-                    f"{PREFIX}infinite_{self.program.buffers[number].dtype}", count, values
-                )
-
-    def _elements(self, number: int) -> int:
-        return prod(self.extents[n] for n in self.program.buffers[number].dims)
-
-    def _outside(self) -> ArgumentAddress:
-        """The mark of an index out of range, set by the last kernel that has looked at indices so far."""
-        return ArgumentAddress(None, self.outside + MARK * max(0, self.looks - 1))
-
-    def _infinite(self, mark: int) -> ArgumentAddress:
-        """The mark that tells a kernel that an element is not finite."""
-        return ArgumentAddress(None, self.infinite + MARK * mark)
+    def _look(self, look: Look) -> Iterator[KernelStart]:
+        """The launches that look at arrays."""
+        before = NULL if look.before is None else self._mark(look.before)
+        for number, size in look.arrays:
+            count = prod(self.extents[n] for n in self.program.buffers[number].dims)
+            if count or (size is not None and before != NULL):
+                extent = [] if size is None else [(NUMBER, self.extents[size])]
+                marks = (before, self._mark(look.mark))
+                values = (self._place(number), (NUMBER, count), *extent, *marks)
+                blocks = max(1, min(_parts(count, 256), 1024))  # as many as in headers/cuda.cuh
+                name = _looker(self.host, number, size)
+                yield KernelStart(name, (blocks, 1, 1), (256, 1, 1), values)
 
     def _launch(self, launch: Launch) -> Iterator[KernelStart]:
         """The launch of a kernel, unless it has nothing to do."""
         grid, kernel = launch.grid, self.program.kernels[launch.kernel]
         assert grid is not None
-        across = (n for n in grid.across if n is not None)
-        counts = [self.extents[n] for n in (*grid.sizes, *across, *launch.needs)]
-        if min(counts, default=1) < 1:
-            return
-        parts = 0 if launch.parts is None else self.extents[launch.parts]
-        if launch.parts is not None and not launch.few < parts <= (launch.many or parts):
-            return
-        index = NARROW if kernel.spans is not None and self._is_narrow(kernel.spans) else WIDE
-        width = BYTES["i32" if index == NARROW else "i64"]
-        values: list[Value] = [NumberArgument(self.extents[n], width) for n in launch.sizes]
+        for extent, few, many in launch.every_condition():
+            count = extent.value(self.extents)
+            if not few < count <= (count if many is None else many):
+                return
+        values: list[Value] = [(NUMBER, self.extents[n]) for n in launch.sizes]
         values += map(self._place, launch.buffers)
         if launch.scratch:
-            values += [ArgumentAddress(None, self.scratch), _wide(self.scratch_bytes)]
-        values += [self._outside()] if self.host.ranges else []
-        values += [] if launch.finite is None else [self._infinite(launch.finite)]
+            values += [(WORKSPACE, self.scratch), (NUMBER, self.scratch_bytes)]
+        values += [self._mark(n) for n in (launch.outside, launch.infinite) if n is not None]
+        index = NARROW if kernel.spans is not None and self._is_narrow(kernel.spans) else WIDE
         blocks, block = self._shape(grid, launch.scratch)
         yield KernelStart(_name(self.host, kernel, index), blocks, block, tuple(values))
 
@@ -372,9 +327,8 @@ class _Caller:
         if scratch and grid.sizes:
             threads = min(self.workers, threads)
             most = self.workers // threads
-        each = grid.iterations(threads if grid.vector == 1 else grid.threads, self.device.warp)
         iterations = prod(self.extents[n] for n in grid.sizes)
-        first = min(_parts(iterations, each), most) if grid.sizes else 1
+        first = min(_parts(iterations, grid.each or threads), most) if grid.sizes else 1
         y, z = (1 if n is None else min(self.extents[n], grid.most_across) for n in grid.across)
         shape = (*(grid.shape or (threads,)), 1, 1)
         return (first, y, z), (shape[0], shape[1], shape[2])
@@ -383,13 +337,3 @@ class _Caller:
 def _parts(count: int, each: int) -> int:
     """The number of parts of so many."""
     return -(-count // each)
-
-
-def _wide(value: int) -> NumberArgument:
-    return NumberArgument(value, BYTES["i64"])
-
-
-def _looking(kernel: str, count: int, values: tuple[Value, ...]) -> KernelStart:
-    """A kernel of ``headers/cuda.cuh`` that looks at elements, on as many blocks as are launched there."""
-    blocks = max(1, min(_parts(count, 256), 1024))
-    return KernelStart(kernel, (blocks, 1, 1), (256, 1, 1), values)

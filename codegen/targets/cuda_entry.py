@@ -10,7 +10,7 @@ from ilang.codegen.targets.c_header import parameters
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, product
 from ilang.codegen.targets.cuda_header import STREAM, host_signature, signature, wait_signature
 from ilang.core.calculus.extent import Operator
-from ilang.core.ir.host import Finite, Host, Launch, Ranges
+from ilang.core.ir.host import Condition, Grid, Host, Launch, Look
 
 TRY = "#define TRY(call) do { const int status = (int)(call); if (status != 0) return -status; } while (0)"
 """A call of CUDA's: what it gives other than success is returned."""
@@ -43,8 +43,7 @@ class Entry(c_entry.Entry):
         assert device is not None
         self.warp = device.warp
         self.narrow = device.narrow_elements
-        self.groups = host.groups()
-        self.looks = 0
+        self.outside = host.outside()
 
     def lines(self) -> Iterator[str]:
         """All of them."""
@@ -52,25 +51,8 @@ class Entry(c_entry.Entry):
         yield from self._for_host()
         yield from status_lines(self.name, STATUS, OF_CUDA)
 
-    def _scratch(self) -> Iterator[str]:
-        """Room for what tells of an index out of range, and for the private buffers of the kernel that needs most."""
+    def _copies_of_scratch(self) -> Iterator[str]:
         layout = self.host.layout
-        if self.host.ranges:
-            yield f"{INDENT}plan->outside = plan->total;"
-            yield f"{INDENT}if (!add(&plan->total, {_ints(self.groups)}, 1)) return 0;"
-        if self.host.finite:
-            yield f"{INDENT}plan->infinite = plan->total;"
-            yield f"{INDENT}if (!add(&plan->total, {_ints(len(self.host.finite))}, 1)) return 0;"
-        if not layout.scratch:
-            return
-        yield f"{INDENT}plan->scratch = plan->total;"
-        yield f"{INDENT}size_t scratch;"
-        for private in layout.scratch:
-            yield f"{INDENT}scratch = 0;"
-            for number in private:
-                measured = self._measure(number, "&bytes")
-                yield f"{INDENT}if (!{measured} || !add(&scratch, bytes, 1)) return 0;"
-            yield f"{INDENT}if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;"
         limits = f"{layout.most_threads}, (size_t){layout.most_scratch >> 20} << 20"
         yield f"{INDENT}plan->workers = scratches(plan->scratch_bytes, {limits});"
         count = "(size_t)plan->workers"
@@ -81,18 +63,13 @@ class Entry(c_entry.Entry):
 
     def _fields(self) -> Iterator[str]:
         yield from super()._fields()
-        if self.host.ranges:
-            yield f"{INDENT}size_t outside;"
-        if self.host.finite:
-            yield f"{INDENT}size_t infinite;"
+        if self.host.layout.marks:
+            yield f"{INDENT}size_t marks;"
         if self.host.layout.scratch:
             yield f"{INDENT}int64_t workers;"
 
-    def _is_empty(self) -> bool:
-        return super()._is_empty() and not self.host.ranges and not self.host.finite
-
-    def _added(self, bytes_: str) -> str:
-        return f"add(&plan->total, {bytes_}, 1)"
+    def _added(self, total: str, bytes_: str) -> str:
+        return f"add({total}, {bytes_}, 1)"
 
     def _measure(self, number: int, target: str) -> str:
         buffer = self.program.buffers[number]
@@ -115,7 +92,7 @@ class Entry(c_entry.Entry):
 
     def function(self) -> Iterator[str]:
         """The program's function; of one that looks elements up, what it found, too."""
-        if not self.host.ranges:
+        if self.outside is None:
             yield from super().function()
             return
         given = [*parameters(self.program), "void *work", STREAM, "bool waits"]
@@ -133,110 +110,87 @@ class Entry(c_entry.Entry):
         yield f"{INDENT}{self.name}_layout plan = {self.zeros};"
         yield f"{INDENT}if (sizes == NULL || work == NULL) return 1;"
         yield f"{INDENT}if (!{self.name}_plan(sizes, &plan)) return 3;"
-        last = f" + {self.groups - 1}" if 1 < self.groups else ""
-        flag = f"(int *)(start_in(work) + plan.outside){last}"
-        yield f"{INDENT}return status_of_indices({flag}, stream);"
+        yield f"{INDENT}return status_of_indices({_mark(self.outside, 'start_in(work)')}, stream);"
         yield "}"
         yield ""
 
     def _begun(self) -> Iterator[str]:
         """No call before has left an error; no index is out of range yet, and no element infinite."""
-        self.looks = 0
         yield f"{INDENT}{UNTOUCHED}"
-        if self.groups:
-            yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.outside, 0, {_ints(self.groups)}, stream));"
-        if self.host.finite:
-            bytes_ = _ints(len(self.host.finite))
-            yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.infinite, 0, {bytes_}, stream));"
+        if self.host.layout.marks:
+            bytes_ = self._marks_bytes()
+            yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.marks, 0, {bytes_}, stream));"
 
-    def _ranges(self, ranges: Sequence[Ranges]) -> Iterator[str]:
-        """The launches that look at arrays of indices, before kernels that do nothing where one is out of range."""
-        before = self._outside() if self.looks else "NULL"
-        self.looks += 1
-        for each in ranges:
-            dtype, words = self._range(each)
-            yield f"{INDENT}TRY(look_at_{dtype}({words}, {before}, {self._outside()}, stream));"
-        yield f"{INDENT}if (waits) {{"
-        yield f"{INDENT}{INDENT}if (const int done = status_of_indices({self._outside()}, stream)) return done;"
-        yield f"{INDENT}}}"
+    def _look(self, look: Look) -> Iterator[str]:
+        """The launches that look at arrays, before kernels that are told what they see."""
+        marks = f"{'NULL' if look.before is None else _mark(look.before)}, {_mark(look.mark)}"
+        for number, size in look.arrays:
+            dtype, words = self.program.buffers[number].dtype, self._elements(number)
+            if size is None:
+                call = f"look_for_infinite_{dtype}({words}, {marks}, stream)"
+            else:
+                call = f"look_at_{dtype}({words}, {self.spelling.size(size)}, {marks}, stream)"
+            yield f"{INDENT}TRY({call});"
+        if look.is_of_indices():
+            done = f"status_of_indices({_mark(look.mark)}, stream)"
+            yield f"{INDENT}if (waits) {{"
+            yield f"{INDENT}{INDENT}if (const int done = {done}) return done;"
+            yield f"{INDENT}}}"
 
-    def _looked(self, mark: int, finite: Finite) -> Iterator[str]:
-        """The launches that look for an element that is not finite."""
-        before = self._outside() if self.looks else "NULL"
-        for number in finite.buffers:
-            buffer = self.program.buffers[number]
-            count = " * ".join(self.spelling.size(n) for n in buffer.dims) or "1"
-            words = f"{self._array(number)}, {count}, {before}, {self._infinite(mark)}, stream"
-            yield f"{INDENT}TRY(look_for_infinite_{buffer.dtype}({words}));"
-
-    def _infinite(self, mark: int) -> str:
-        """The mark that tells a kernel that an element is not finite."""
-        return f"(int *)(base + plan.infinite){f' + {mark}' if mark else ''}"
-
-    def _outside(self) -> str:
-        """The mark of an index out of range, set by the last kernel that has looked at indices so far."""
-        further = f" + {self.looks - 1}" if 1 < self.looks else ""
-        return f"(int *)(base + plan.outside){further}"
-
-    def _launch(self, launch: Launch) -> str:
+    def _launch(self, launch: Launch) -> Iterator[str]:
         """The launch of a kernel, unless it has nothing to do."""
-        grid = launch.grid
+        grid, kernel = launch.grid, self.program.kernels[launch.kernel]
         assert grid is not None
         words = [self.spelling.size(n) for n in launch.sizes]
         words += [self._array(n) for n in launch.buffers]
         words += ["base + plan.scratch", "plan.scratch_bytes"] if launch.scratch else []
-        words += [self._outside()] if self.host.ranges else []
-        words += [] if launch.finite is None else [self._infinite(launch.finite)]
-        threads, most = str(grid.threads), str(grid.most_blocks)
-        indent, head, tail = INDENT, [], [f"{INDENT}TRY(cudaGetLastError());"]
-        sizes = product(self.spelling.size(n) for n in grid.sizes) if grid.sizes else ""
-        across = [None if n is None else self.spelling.size(n) for n in grid.across]
-        every = [f"{sizes} > 0"] if any(map(self._may_be_empty, grid.sizes)) else []
-        further = [n for n in grid.across if n is not None and self._may_be_empty(n)]
-        further += launch.needs
-        every += [f"{self.spelling.size(n)} > 0" for n in further]
-        if launch.parts is not None:
-            parts = self.spelling.size(launch.parts)
-            every.append(f"{parts} > {launch.few}")
-            every += [] if launch.many is None else [f"{parts} <= {launch.many}"]
-        takes_scratch = launch.scratch and sizes
-        if every or takes_scratch:
-            head = [f"{INDENT}if ({' && '.join(every)}) {{" if every else f"{INDENT}{{"]
-            indent, tail = 2 * INDENT, [f"{2 * INDENT}TRY(cudaGetLastError());", f"{INDENT}}}"]
+        words += [_mark(n) for n in (launch.outside, launch.infinite) if n is not None]
+        tests = [self._condition(c) for c in launch.every_condition() if not self._is_known(c)]
+        takes_scratch = launch.scratch and bool(grid.sizes)
+        indent = INDENT
+        if tests or takes_scratch:
+            yield f"{INDENT}if ({' && '.join(tests)}) {{" if tests else f"{INDENT}{{"
+            indent = 2 * INDENT
         if takes_scratch:
-            head += [
-                f"{indent}const int threads = plan.workers < {threads} ? (int)plan.workers : {threads};"
-            ]
-            threads, most = "threads", "plan.workers / threads"
-        each = str(grid.iterations(grid.threads, self.warp))
-        each = "threads" if takes_scratch and grid.over == "grid" and grid.vector == 1 else each
-        blocks = f"blocks_of({sizes}, {each}, {most})" if sizes else "1"
-        if any(across):
-            others = [f"blocks_of({n}, 1, {grid.most_across})" if n else "1" for n in across]
-            blocks = f"dim3({', '.join([blocks, *others])})"
-        threads = f"dim3({', '.join(map(str, grid.shape))})" if grid.shape else threads
-        kernel = f"{self.name}_{self.program.kernels[launch.kernel].name}"
-        spans = self.program.kernels[launch.kernel].spans
-        if not spans:
-            call = wrapped(f"{indent}{kernel}<<<{blocks}, {threads}, 0, stream>>>(", words, ");")
-            return "\n".join([*head, call, *tail])
-        counts = [self._terms([self.spelling.size(n) for n in span]) for span in spans]
-        calls = [
-            wrapped(
-                f"{indent}{INDENT}{kernel}<{index}><<<{blocks}, {threads}, 0, stream>>>(",
-                words,
-                ");",
+            most = f"plan.workers < {grid.threads} ? (int)plan.workers : {grid.threads}"
+            yield f"{indent}const int threads = {most};"
+        name = f"{self.name}_{kernel.name}"
+        shape = f"{self._blocks(grid, takes_scratch)}, 0, stream>>>("
+        if not kernel.spans:
+            yield wrapped(f"{indent}{name}<<<{shape}", words, ");")
+        else:
+            counts = [self._terms([self.spelling.size(n) for n in span]) for span in kernel.spans]
+            narrow, wide = (
+                wrapped(f"{indent}{INDENT}{name}<{index}><<<{shape}", words, ");")
+                for index in ("int", "int64_t")
             )
-            for index in ("int", "int64_t")
-        ]
-        test = wrapped(f"{indent}if (are_below({self.narrow}, {{", counts, "})) {")
-        return "\n".join(
-            [*head, test, calls[0], f"{indent}}} else {{", calls[1], f"{indent}}}", *tail]
-        )
+            yield wrapped(f"{indent}if (are_below({self.narrow}, {{", counts, "})) {")
+            yield from (narrow, f"{indent}}} else {{", wide, f"{indent}}}")
+        yield f"{indent}TRY(cudaGetLastError());"
+        if tests or takes_scratch:
+            yield f"{INDENT}}}"
 
-    def _may_be_empty(self, size: int) -> bool:
-        """Whether a loop over a size may have no iterations."""
-        return not self.program.sizes[size].fixed
+    def _blocks(self, grid: Grid, takes_scratch: bool) -> str:
+        """The blocks of a launch, and the threads of each; scratch storage limits both."""
+        threads, most = str(grid.threads), str(grid.most_blocks)
+        if takes_scratch:
+            threads, most = "threads", "plan.workers / threads"
+        each = threads if grid.each is None else str(grid.each)
+        count = product(self.spelling.size(n) for n in grid.sizes)
+        blocks = f"blocks_of({count}, {each}, {most})" if grid.sizes else "1"
+        if any(n is not None for n in grid.across):
+            others = [
+                "1" if n is None else f"blocks_of({self.spelling.size(n)}, 1, {grid.most_across})"
+                for n in grid.across
+            ]
+            blocks = f"dim3({', '.join([blocks, *others])})"
+        shape = f"dim3({', '.join(map(str, grid.shape))})" if grid.shape else threads
+        return f"{blocks}, {shape}"
+
+    def _is_known(self, condition: Condition) -> bool:
+        """Whether it holds of numbers alone, each more than 0."""
+        extent, few, _ = condition
+        return not few and all(self.program.sizes[n].fixed for n in extent.sizes())
 
     def _for_host(self) -> Iterator[str]:
         table = self.host.in_table()
@@ -265,7 +219,7 @@ class Entry(c_entry.Entry):
         yield wrapped(f"{INDENT}const int done = ::{self.name}(", words, ");")
         yield f"{INDENT}if (done != 0) return done;"
         yield f"{INDENT}TRY(cudaDeviceSynchronize());"
-        if self.host.ranges:
+        if self.outside is not None:
             yield f"{INDENT}const int seen = {self.name}_wait(sizes, work.start, NULL);"
             yield f"{INDENT}if (seen != 0) return seen;"
         for n, argument in enumerate(table):
@@ -278,6 +232,6 @@ class Entry(c_entry.Entry):
         yield ""
 
 
-def _ints(count: int) -> str:
-    """The bytes of so many flags."""
-    return product((str(count), "sizeof(int)"))
+def _mark(number: int, base: str = "base") -> str:
+    """The mark of a number, in a workspace that begins there."""
+    return f"(int *)({base} + plan.marks){f' + {number}' if number else ''}"

@@ -37,7 +37,7 @@ def declarations(program: Program) -> Iterator[str]:
     yield "/*"
     yield " * Enqueues the work on a stream of the current device and returns; the arrays and the workspace are"
     yield " * memory of that device. Calls that share a workspace must be ordered."
-    if host_of(program).ranges:
+    if host_of(program).outside() is not None:
         yield " * Kernels look at all indices in arrays before they are used. Where one is out of range,"
         yield f" * those after that do nothing: {name}_wait tells."
     yield from argument_lines(program)
@@ -47,7 +47,7 @@ def declarations(program: Program) -> Iterator[str]:
     yield " */"
     yield f"{signature(program)};"
     yield ""
-    if host_of(program).ranges:
+    if host_of(program).outside() is not None:
         yield "/* Waits for the stream; 4 if the last call with this workspace met an index out of range. */"
         yield f"{wait_signature(program)};"
         yield ""

@@ -50,7 +50,7 @@ class KernelText:
         self.index = "int64_t" if spans is None else "Index" if spans else "int"
         self.spelling = Spelling(self.program, self.kernel, self.index)
         self.private = self._private(host)
-        self.looks = bool(host.ranges)
+        self.looks = host.outside() is not None
         (spread,) = self.kernel.body
         assert isinstance(spread, ThreadLoop)
         self.outer = spread
@@ -110,7 +110,7 @@ class KernelText:
             words.append(f"{const}{self._type(number)} *__restrict__ {self._name(number)}")
         words += ["char *scratch", "size_t scratch_bytes"] if self.launch.scratch else []
         words += ["const int *__restrict__ outside"] if self.looks else []
-        return words + (["const int *__restrict__ infinite"] * (self.launch.finite is not None))
+        return words + (["const int *__restrict__ infinite"] * (self.launch.infinite is not None))
 
     def _type(self, number: int) -> str:
         return self.spelling.element_kind(number)

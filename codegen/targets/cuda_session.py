@@ -75,7 +75,7 @@ class SessionText(c_session.SessionText):
         yield "/*"
         yield " * Enqueues one run on a stream and returns; inputs and outputs are memory of the device."
         yield " * If its status is not 0, nothing that lasts has changed."
-        if any(host_of(stage.program).ranges for stage in self.session.stages):
+        if any(host_of(stage.program).outside() is not None for stage in self.session.stages):
             yield f" * {LOOKS}"
         if self.session.waits():
             yield from (f" * {line}" for line in RANKS_WAIT)
@@ -151,7 +151,7 @@ class SessionText(c_session.SessionText):
 
     def _call(self, stage: Stage, number: int) -> tuple[str, list[str]]:
         program, words = super()._call(stage, number)
-        if not host_of(stage.program).ranges:
+        if host_of(stage.program).outside() is None:
             return program, [*words, "stream"]
         # It waits for the check, since what lasts changes sides at the end of a run.
         return f"{program}_enqueued", [*words, "stream", "true"]

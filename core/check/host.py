@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.host import Host, Launch, Step
+from ilang.core.ir.host import Host, Launch, Look, Step
 from ilang.core.ir.kernel import Call
 from ilang.core.ir.shaped import Bound, Derivation, Reach
 
@@ -21,9 +21,9 @@ def verify(host: Host) -> None:
     measured += [*host.layout.temporaries, *(n for private in host.layout.scratch for n in private)]
     wanted = {size for number in measured for size in program.buffers[number].dims}
     _steps(host, host.checks, wanted, "a size of what is measured is given")
-    taken = {size for launch in host.launches for size in launch.sizes}
-    taken |= {n for r in host.ranges for n in (r.size, *program.buffers[r.buffer].dims)}
-    taken |= {n for f in host.finite for m in f.buffers for n in program.buffers[m].dims}
+    taken = {size for launch in host.launches() for size in launch.sizes}
+    for array, size in (each for look in host.looks() for each in look.arrays):
+        taken |= {*program.buffers[array].dims, *(() if size is None else (size,))}
     _steps(host, host.sizes, taken, "a size that a launch takes is given")
 
 
@@ -76,7 +76,7 @@ def _arguments(host: Host) -> None:
 
 def _workspace(host: Host) -> None:
     buffers, layout = host.program.buffers, host.layout
-    taken = {host.program.owner(n) for launch in host.launches for n in launch.buffers}
+    taken = {host.program.owner(n) for launch in host.launches() for n in launch.buffers}
     temporaries = {n for n in taken if buffers[n].role == "temporary"}
     placed = list(layout.temporaries)
     _demand(host, set(placed) == temporaries, "a temporary that a launch takes has a place")
@@ -89,12 +89,17 @@ def _workspace(host: Host) -> None:
 
 def _launches(host: Host) -> None:
     buffers = host.program.buffers
+    marks = [look.mark for look in host.looks()]
+    _demand(host, len(set(marks)) == len(marks), "a mark is that of one look")
     read_only = {argument.buffer for argument in host.arguments if argument.role == "input"}
     written: set[int] = set()
-    for number, launch in enumerate(host.launches):
-        checked = {host.program.owner(r.buffer) for r in host.ranges if r.launch == number}
-        known = written | {n for n in checked if buffers[n].role == "input"}
-        _demand(host, checked <= known, "what is looked up is written before its check")
+    told: dict[int, set[int]] = {}
+    for launch in host.operations:
+        if isinstance(launch, Look):
+            told[launch.mark] = {host.program.owner(n) for n, _ in launch.arrays}
+            given = {buffers[n].role for n in told[launch.mark] - written}
+            _demand(host, given <= {"input", "inout"}, "what is looked at has been written")
+            continue
         _demand(host, launch.writes <= set(launch.buffers), "a launch takes what it writes")
         once = len(set(launch.buffers)) == len(launch.buffers)
         _demand(host, once, "a launch takes each array once")
@@ -105,19 +110,15 @@ def _launches(host: Host) -> None:
         _demand(host, not reads & gives, "a view is read where its owner is not written")
         read = {n for n in reads if buffers[n].role == "temporary"}
         _demand(host, read <= written, "a temporary is written before it is read")
-        if launch.finite is not None:
-            finite = host.finite[launch.finite]
-            since = host.launches[finite.launch : number]
-            again = {host.program.owner(n) for each in since for n in each.writes}
-            kept = finite.launch <= number and not again & set(finite.buffers)
-            _demand(host, kept, "what is known to be finite is not written")
-            temporaries = {n for n in finite.buffers if buffers[n].role == "temporary"}
-            _demand(host, temporaries <= written, "what is looked at has been written")
+        if launch.infinite is not None:
+            known = launch.infinite in told
+            _demand(host, known, "what is known to be finite is not written")
+        told = {mark: looked for mark, looked in told.items() if not gives & looked}
         written |= gives
     outputs = (a.buffer for a in host.arguments if a.role == "output")
     full = {n for n in outputs if 0 not in {host.program.sizes[d].fixed for d in buffers[n].dims}}
     _demand(host, full <= written, "an output is written")
-    for launch, call in zip(host.launches, host.program.launched(), strict=True):
+    for launch, call in zip(host.launches(), host.program.launched(), strict=True):
         _is_outlined(host, launch, call)
 
 

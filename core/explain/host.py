@@ -18,12 +18,13 @@ Arguments:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from ilang.core.calculus.extent import CHOICE, PLAIN, PRODUCT, Extent, Operator
+from ilang.core.diagnostic import counted
 from ilang.core.explain.expression import aligned, size_text
-from ilang.core.ir.host import Finite, Host, Launch, Step
+from ilang.core.ir.host import Condition, Host, Launch, Look, Step
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Count, Program
 from ilang.core.ir.shaped import Bound, Derivation, Reach
@@ -62,33 +63,46 @@ def host_text(host: Host) -> str:
     if not layout.is_empty():
         lines.append(f"workspace of {layout.alignment}-byte lines")
         lines += _indented([_array(program, n) for n in layout.temporaries])
+        lines += [INDENT + counted(layout.marks, "mark")] if layout.marks else []
     kernels = [launch.kernel for launch in host.kernels() if launch.scratch]
     for kernel, private in zip(kernels, layout.scratch, strict=True):
         names = ", ".join(" ".join(_array(program, n)) for n in private)
         lines.append(f"{INDENT}scratch of {program.kernels[kernel].name}: {names}")
-    views = dict.fromkeys(n for launch in host.launches for n in launch.buffers)
+    views = dict.fromkeys(n for launch in host.launches() for n in launch.buffers)
     rows = [
         [*_array(program, n), f"of {_owner(program, n)}"] for n in views if program.owner(n) != n
     ]
     lines += ["views", *_indented(rows)] if rows else []
     lines += _steps(program, "sizes", host.sizes)
-    launches = _filled([list(_launch(program, each, host.finite)) for each in host.launches])
-    if host.ranges:
-        lines.append("ranges")
-        lines += (
-            f"{INDENT}before {program.kernels[host.launches[each.launch].kernel].name}: every element of "
-            f"{program.buffers[each.buffer].name} is at least 0 and below {_size(program, each.size)}"
-            for each in host.ranges
-        )
-    if host.finite:
-        lines.append("finite")
-        lines += (
-            f"{INDENT}before {program.kernels[host.launches[each.launch].kernel].name}: whether every element of "
-            f"{' and '.join(program.buffers[n].name for n in each.buffers)} is"
-            for each in host.finite
-        )
+    for title, is_of_indices in (("ranges", True), ("finite", False)):
+        looks = list(_looks(host, is_of_indices))
+        lines += [title, *looks] if looks else []
+    marked = {look.mark: look for look in host.looks()}
+    launches = _filled([list(_launch(program, each, marked)) for each in host.launches()])
     long = ", so many that compilers optimise nothing around them" if host.is_long else ""
     return "\n".join([*lines, f"launches{long}", *_indented(launches)])
+
+
+def _looks(host: Host, is_of_indices: bool) -> Iterator[str]:
+    """The looks at indices, or at floats, each before a launch."""
+    program = host.program
+    looks: list[Look] = []
+    for each in host.operations:
+        if isinstance(each, Look):
+            looks += [each] if each.is_of_indices() is is_of_indices else []
+            continue
+        before = f"{INDENT}before {program.kernels[each.kernel].name}:"
+        for look in looks:
+            if not is_of_indices:
+                yield f"{before} whether every element of {_names(program, look)} is"
+            for n, size in look.arrays if is_of_indices else ():
+                name, extent = program.buffers[n].name, _size(program, size or 0)
+                yield f"{before} every element of {name} is at least 0 and below {extent}"
+        looks = []
+
+
+def _names(program: Program, look: Look) -> str:
+    return " and ".join(program.buffers[n].name for n, _ in look.arrays)
 
 
 def _steps(program: Program, title: str, steps: Sequence[Step]) -> Iterator[str]:
@@ -158,7 +172,7 @@ def _formula(program: Program, value: Extent) -> str:
     return value.text(lambda n: _size(program, n), FORMULAS)
 
 
-def _launch(program: Program, launch: Launch, finite: Sequence[Finite]) -> Iterator[str]:
+def _launch(program: Program, launch: Launch, marked: Mapping[int, Look]) -> Iterator[str]:
     """A kernel, the sizes and arrays that it takes, and the scratch storage."""
     names = {n: program.buffers[n].name for n in launch.buffers}
     yield program.kernels[launch.kernel].name
@@ -166,14 +180,10 @@ def _launch(program: Program, launch: Launch, finite: Sequence[Finite]) -> Itera
     reads = " ".join(name for n, name in names.items() if n not in launch.writes)
     yield f"reads {reads}" if reads else "reads nothing"
     yield "writes " + " ".join(name for n, name in names.items() if n in launch.writes)
-    if launch.parts is not None:
-        most = "" if launch.many is None else f" <= {launch.many}"
-        yield f"where {launch.few} < {_size(program, launch.parts)}{most}"
-    if launch.needs:
-        yield f"where {' and '.join(f'0 < {_size(program, n)}' for n in launch.needs)}"
-    if launch.finite is not None:
-        arrays = [program.buffers[n].name for n in finite[launch.finite].buffers]
-        yield f"told whether {' and '.join(arrays)} are finite"
+    if launch.conditions:
+        yield f"where {' and '.join(_condition(program, each) for each in launch.conditions)}"
+    if launch.infinite is not None:
+        yield f"told whether {_names(program, marked[launch.infinite])} are finite"
     if launch.scratch:
         yield "scratch of each thread" if launch.divided else "scratch"
     if launch.grid is not None:
@@ -185,3 +195,8 @@ def _launch(program: Program, launch: Launch, finite: Sequence[Finite]) -> Itera
         each = " x ".join(map(str, grid.shape or (grid.threads,)))
         grouped = "" if grid.vector == 1 else f", {grid.vector} for each"
         yield f"blocks of {each} for {loops}{dimensions} {workers}{grouped}"
+
+
+def _condition(program: Program, condition: Condition) -> str:
+    extent, few, many = condition
+    return f"{few} < {_formula(program, extent)}{'' if many is None else f' <= {many}'}"

@@ -12,15 +12,17 @@ Invariants:
       kernel that it belongs to.
     - A launch writes no argument that is an ``input``. A temporary is written by a launch before another one reads it,
       and every ``output`` that has elements is written.
-    - What is looked at before a launch is written before it, and no more until the last launch that is told has run.
+    - What is looked at is written before, and no more until the last launch that is told has run. A mark is that of one
+      look.
     - A launch gives what the function of the kernel takes, where the kernel says that (``outline``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal
 
+from ilang.core.calculus.extent import Extent, product, size
 from ilang.core.ir.gpu import Over
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Count, Program
@@ -47,7 +49,7 @@ hold."""
 
 @record
 class Layout:
-    """The workspace: ``temporaries`` one after the other, then scratch storage, once for each thread.
+    """The workspace: ``temporaries`` one after the other, so many ``marks``, then scratch storage, once a thread.
 
     Each temporary stands at a multiple of ``alignment`` bytes. ``scratch`` has the private buffers of each kernel that
     has any; scratch storage has room for those of the kernel that needs most. As many threads have some as take
@@ -59,55 +61,53 @@ class Layout:
     scratch: tuple[tuple[BufferId, ...], ...]
     most_threads: int
     most_scratch: int
+    marks: int = 0
 
     def is_empty(self) -> bool:
         """Whether a call needs no workspace at all."""
-        return not self.temporaries and not self.scratch
+        return not (self.temporaries or self.scratch or self.marks)
+
+
+Condition = tuple[Extent, int, int | None]
+"""Holds where an extent is more than the first number, and no more than the second one, if there is one."""
 
 
 @record
 class Grid:
     """The blocks of a launch, of ``threads`` each: as many as give each iteration of loops of some ``sizes`` a worker.
 
-    ``over`` says who the workers are; there are ``most_blocks`` at most, and no more than have scratch storage. Where
-    the loops have no iteration, nothing is launched. ``across`` are the sizes of the dimensions y and z of the grid,
-    of ``most_across`` blocks at most, ``shape`` the dimensions of a block, where there are any. A worker has as many
-    ``vector`` at a time.
+    ``over`` says who the workers are; there are ``most_blocks`` at most, and no more than have scratch storage. A block
+    has workers for so many iterations, ``each``; with None for as many as it has threads, which scratch storage limits.
+    ``across`` are the sizes of the dimensions y and z of the grid, of ``most_across`` blocks at most, ``shape`` the
+    dimensions of a block, where there are any. A worker has as many ``vector`` at a time.
     """
 
     threads: int
     sizes: tuple[int, ...]
     over: Over
     most_blocks: int
+    each: int | None
     across: tuple[int | None, int | None] = (None, None)
     most_across: int = 1
     shape: tuple[int, ...] = ()
     vector: int = 1
 
-    def iterations(self, threads: int, warp: int) -> int:
-        """The number of iterations that a block of so many threads has workers for, in warps of so many."""
-        workers = {"grid": threads * self.vector, "warps": self.threads // warp}
-        return workers.get(self.over, 1)
-
 
 @record
-class Ranges:
-    """Every element of an array of integers is an index: at least 0, and below the extent of ``size``.
+class Look:
+    """The elements of some arrays are looked at: whether each is an index, at least 0 and below the extent of a size.
 
-    The elements are checked before launch number ``launch``; of an array of the caller before the first one.
+    Without sizes, of arrays of floats: whether each is finite. On a device mark number ``mark`` tells later kernels of
+    one that is not. Kernels do nothing after an index out of range, of which the mark ``before`` has told so far.
     """
 
-    buffer: BufferId
-    size: int
-    launch: int
+    arrays: tuple[tuple[BufferId, int | None], ...]
+    mark: int
+    before: int | None
 
-
-@record
-class Finite:
-    """Whether every element of some arrays of floats is finite: that is looked at before launch number ``launch``."""
-
-    buffers: tuple[BufferId, ...]
-    launch: int
+    def is_of_indices(self) -> bool:
+        """Whether indices are looked at, and not floats."""
+        return all(size is not None for _, size in self.arrays)
 
 
 @record
@@ -115,9 +115,8 @@ class Launch:
     """A call of a kernel: the run-time sizes and the buffers that it takes, in order, and which of these it writes.
 
     With ``scratch`` it takes scratch storage, with ``divided`` so that its threads have parts of their own. ``grid``
-    says how many threads of a GPU run it. A launch that combines ``parts`` runs where that size is more than ``few``,
-    at least 1, and no more than ``many``; none runs where one of the sizes that it ``needs`` is 0. The kernel is told
-    whether the arrays of number ``finite`` are.
+    says how many threads of a GPU run it. A launch is made where all its ``conditions`` hold. The kernel is told by the
+    mark ``outside`` of indices out of range, by ``infinite`` of elements that are not finite.
     """
 
     kernel: int
@@ -127,15 +126,16 @@ class Launch:
     scratch: bool
     divided: bool
     grid: Grid | None = None
-    parts: int | None = None
-    few: int = 1
-    many: int | None = None
-    finite: int | None = None
-    needs: tuple[int, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    outside: int | None = None
+    infinite: int | None = None
 
-
-Call = tuple[Sequence[Ranges], Sequence[tuple[int, Finite]], Launch]
-"""The indices that are looked at, the arrays whose elements are, with their numbers, and then the launch."""
+    def every_condition(self) -> Iterator[Condition]:
+        """The conditions under which there is a launch: every loop that the grid shares out has an iteration, too."""
+        if self.grid is not None:
+            across = (size(n) for n in self.grid.across if n is not None)
+            yield from ((count, 0, None) for count in (product(self.grid.sizes), *across))
+        yield from self.conditions
 
 
 @record
@@ -150,28 +150,25 @@ class Host:
     checks: tuple[Step, ...]
     layout: Layout
     sizes: tuple[Step, ...]
-    launches: tuple[Launch, ...]
-    ranges: tuple[Ranges, ...] = ()
-    finite: tuple[Finite, ...] = ()
+    operations: tuple[Look | Launch, ...]
     is_long: bool = False
 
-    def groups(self) -> int:
-        """The number of launches before which indices are looked at."""
-        return len({each.launch for each in self.ranges})
+    def launches(self) -> tuple[Launch, ...]:
+        """The calls of kernels, in order."""
+        return tuple(each for each in self.operations if isinstance(each, Launch))
 
-    def calls(self) -> Iterator[Call]:
-        """The launches in order, each after what is looked at before it."""
-        for number, launch in enumerate(self.launches):
-            yield (
-                [each for each in self.ranges if each.launch == number],
-                [(n, each) for n, each in enumerate(self.finite) if each.launch == number],
-                launch,
-            )
+    def looks(self) -> tuple[Look, ...]:
+        """The looks at arrays, in order."""
+        return tuple(each for each in self.operations if isinstance(each, Look))
+
+    def outside(self) -> int | None:
+        """The mark that tells at last whether an index is out of range; None where none is read."""
+        return max((each.mark for each in self.looks() if each.is_of_indices()), default=None)
 
     def kernels(self) -> tuple[Launch, ...]:
         """The first launch of each kernel, in the order of the kernels."""
         first: dict[int, Launch] = {}
-        for launch in self.launches:
+        for launch in self.launches():
             first.setdefault(launch.kernel, launch)
         return tuple(first.values())
 

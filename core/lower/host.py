@@ -9,17 +9,20 @@ Example:
 
 Example:
     in:   kernels of `bt@vd~btd`, k0 computes out[b,t,d] from in1[in0[b,t],d]
-    out:  ranges    before k0: every element of in0 is an index of v
+    out:  look      every element of in0 is an index of v
+          launches  k0(b, t, v, d; in0, in1, out) writes out
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 
+from ilang.core.calculus.extent import size as extent_of
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop
-from ilang.core.ir.host import Argument, Finite, Grid, Host, Launch, Layout, Ranges, Role, Step
+from ilang.core.ir.host import Argument, Condition, Grid, Host, Launch, Layout, Look, Role, Step
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.shaped import Derivation
 from ilang.core.lower.uses import Use, touched, use_of
@@ -32,10 +35,9 @@ LONG = 64
 def kernel_to_host(program: ir.Program) -> Host:
     """The host program of some kernels."""
     uses = [use_of(program, kernel.body) for kernel in program.kernels]
-    readers = Counter(n for use in uses for n in use.shared if n not in use.written)
-    launches, finite = _launched(
-        program, [_launch(program, call, uses, readers) for call in program.launched()]
-    )
+    operations = tuple(_operations(program, uses))
+    launches = [each for each in operations if isinstance(each, Launch)]
+    looks = [each for each in operations if isinstance(each, Look)]
     shared = {program.owner(n) for launch in launches for n in launch.buffers}
     layout = Layout(
         program.machine.memory.line_bytes,
@@ -43,64 +45,68 @@ def kernel_to_host(program: ir.Program) -> Host:
         tuple(use.private for use in uses if use.private),
         program.machine.threads.most,
         program.machine.threads.scratch_bytes,
+        0 if program.machine.device is None else len(looks),
     )
-    ranges = tuple(_ranges(program, uses))
-    indices = {n for each in ranges for n in (each.size, *program.buffers[each.buffer].dims)}
-    indices |= {n for each in finite for m in each.buffers for n in program.buffers[m].dims}
-    indices |= {n for kernel in program.kernels for span in kernel.spans or () for n in span}
+    needed = {n for use in uses for n in use.sizes}
+    needed |= {n for kernel in program.kernels for span in kernel.spans or () for n in span}
+    for array, size in (each for look in looks for each in look.arrays):
+        needed |= {*program.buffers[array].dims, *(() if size is None else (size,))}
     measured = (*layout.temporaries, *(n for private in layout.scratch for n in private))
     return Host(
         program,
         tuple(arguments_of(program)),
         tuple(_checks(program, {n for m in measured for n in program.buffers[m].dims})),
         layout,
-        tuple(_sizes(program, indices | {n for use in uses for n in use.sizes})),
-        launches,
-        ranges,
-        finite,
+        tuple(_sizes(program, needed)),
+        operations,
         LONG <= len(launches),
     )
 
 
-def _launched(
-    program: ir.Program, launches: Sequence[Launch]
-) -> tuple[tuple[Launch, ...], tuple[Finite, ...]]:
-    """Launches that are told whether arrays are finite, where their loops ask, and what is looked at for that.
+def _operations(program: ir.Program, uses: Sequence[Use]) -> Iterator[Look | Launch]:
+    """The launches, each after the looks at arrays that it waits for.
 
-    An array is looked at again after a launch that writes it.
+    Floats are looked at where loops ask whether they are finite, again after a launch that writes them.
     """
-    looked: list[Finite] = []
-    current: dict[tuple[BufferId, ...], int] = {}
-    launched: list[Launch] = []
-    for number, (launch, call) in enumerate(zip(launches, program.launched(), strict=True)):
-        loops = (s for s in ir.statements_within(program.kernels[call.kernel].body))
-        arrays_of_loops = [s.finite for s in loops if isinstance(s, ir.For)]
-        asked = {program.owner(call.array(n)) for each in arrays_of_loops for n in each}
-        arrays = tuple(sorted(asked))
-        if arrays and arrays not in current:
-            current[arrays] = len(looked)
-            looked.append(Finite(arrays, number))
-        launched.append(replace(launch, finite=current.get(arrays)))
+    readers = Counter(n for use in uses for n in use.shared if n not in use.written)
+    lookups = _lookups(program, uses)
+    marks = count(len(lookups))
+    outside: int | None = None
+    infinite: dict[tuple[BufferId, ...], int] = {}
+    for number, call in enumerate(program.launched()):
+        if number in lookups:
+            before, outside = outside, 0 if outside is None else outside + 1
+            yield Look(tuple(lookups[number]), outside, before)
+        arrays = _arrays_of_loops(program, call)
+        if arrays and arrays not in infinite:
+            infinite[arrays] = next(marks)
+            yield Look(tuple((n, None) for n in arrays), infinite[arrays], outside)
+        launch = _launch(program, call, uses, readers)
+        told = (outside or 0) if lookups else None
+        yield replace(launch, outside=told, infinite=infinite.get(arrays))
         written = {program.owner(n) for n in launch.writes}
-        current = {each: n for each, n in current.items() if written.isdisjoint(each)}
-    return tuple(launched), tuple(looked)
+        infinite = {each: n for each, n in infinite.items() if written.isdisjoint(each)}
 
 
-def _ranges(program: ir.Program, uses: Sequence[Use]) -> Iterator[Ranges]:
-    """Checks of lookups, before the kernel that makes them first, or before all if their array is the caller's."""
+def _arrays_of_loops(program: ir.Program, call: ir.Call) -> tuple[BufferId, ...]:
+    """The arrays of which loops of a kernel ask whether they are finite."""
+    loops = (s for s in ir.statements_within(program.kernels[call.kernel].body))
+    asked = (n for s in loops if isinstance(s, ir.For) for n in s.finite)
+    return tuple(sorted({program.owner(call.array(n)) for n in asked}))
+
+
+def _lookups(program: ir.Program, uses: Sequence[Use]) -> dict[int, list[tuple[BufferId, int]]]:
+    """The arrays of indices, each before the launch that reads it first; an array of the caller before all."""
     known: set[tuple[BufferId, int]] = set()
-    given: list[Ranges] = []
-    computed: list[Ranges] = []
+    lookups: dict[int, list[tuple[BufferId, int]]] = {}
     for launch, call in enumerate(program.launched()):
         for looked, size in uses[call.kernel].looked:
             buffer = call.array(looked)
             if (buffer, size) not in known:
                 known.add((buffer, size))
                 is_given = program.memory(buffer).role == "input"
-                (given if is_given else computed).append(
-                    Ranges(buffer, size, 0 if is_given else launch)
-                )
-    yield from (*given, *computed)
+                lookups.setdefault(0 if is_given else launch, []).append((buffer, size))
+    return lookups
 
 
 def arguments_of(program: ir.Program) -> Iterator[Argument]:
@@ -184,18 +190,17 @@ def _launch(
     """A call of a kernel; of two that combine the same parts, that by blocks is for many of them."""
     use = uses[call.kernel]
     kernel = program.kernels[call.kernel]
-    grid = _grid(program, kernel)
+    grid = _grid(program, kernel, bool(use.private))
+    conditions: list[Condition] = [(extent_of(n), 0, None) for n in kernel.needs]
     read = [n for n in use.shared if n not in use.written]
     combined = next((n for n in read if program.buffers[n].instead is not None), None)
-    few, many = 1, None
-    if (
-        combined is not None
-        and 1 < readers[combined]
-        and grid is not None
-        and program.machine.device is not None
-    ):
-        most = program.machine.device.parts.of_thread
-        few, many = (most, None) if grid.over == "blocks" else (1, most)
+    if combined is not None:
+        few, many = 1, None
+        device = program.machine.device
+        if 1 < readers[combined] and grid is not None and device is not None:
+            most = device.parts.of_thread
+            few, many = (most, None) if grid.over == "blocks" else (1, most)
+        conditions.append((extent_of(program.buffers[combined].dims[0]), few, many))
     return Launch(
         call.kernel,
         tuple(n for n in use.sizes if program.sizes[n].fixed is None),
@@ -204,14 +209,11 @@ def _launch(
         bool(use.private),
         _is_divided(program, kernel) if grid is None else bool(use.private),
         grid,
-        None if combined is None else program.buffers[combined].dims[0],
-        few,
-        many,
-        needs=kernel.needs,
+        tuple(conditions),
     )
 
 
-def _grid(program: ir.Program, kernel: ir.Kernel) -> Grid | None:
+def _grid(program: ir.Program, kernel: ir.Kernel, scratch: bool) -> Grid | None:
     """The blocks that a kernel is launched with; None on a machine that has no blocks."""
     device = program.machine.device
     if device is None:
@@ -221,15 +223,20 @@ def _grid(program: ir.Program, kernel: ir.Kernel) -> Grid | None:
     along: dict[str, int] = {
         loop.role: loop.size for loop in spread.loops if loop.role in ("y", "z")
     }
+    sizes = tuple(loop.size for loop in spread.loops if loop.role not in along)
+    vector = 1 if spread.vectors is None else spread.vectors.count
+    workers = {"grid": spread.threads * vector, "warps": spread.threads // device.warp}
+    is_limited = scratch and bool(sizes) and spread.over == "grid" and vector == 1
     return Grid(
         spread.threads,
-        tuple(loop.size for loop in spread.loops if loop.role not in along),
+        sizes,
         spread.over,
         device.most_blocks,
+        None if is_limited else workers.get(spread.over, 1),
         (along.get("y"), along.get("z")),
         device.most_across,
         spread.shape,
-        1 if spread.vectors is None else spread.vectors.count,
+        vector,
     )
 
 

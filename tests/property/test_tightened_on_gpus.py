@@ -17,6 +17,7 @@ from ilang.core import pipeline
 from ilang.core.calculus.affine import Within
 from ilang.core.check.gpu import verify_tightened
 from ilang.core.diagnostic import InternalError
+from ilang.core.ir.host import Launch
 from ilang.core.ir.kernel import For, Program, Statement, map_statements, statements_within
 from ilang.core.ir.rewriting import with_bodies
 from ilang.core.ir.shaped import Shaped
@@ -99,10 +100,11 @@ def test_what_changes_something_is_not_left_out(text: str) -> None:
 def test_what_is_computed_before_is_looked_at_before_it_is_read() -> None:
     shaped = shaped_of("(I | kl*lj~klj >> +klj~kj) >> ik[k<=i]*kj~ijk >> +ijk~ij")
     host = pipeline.host_of(lower(shaped, GPU))
-    (finite,) = host.finite
-    written = [n for launch in host.launches[: finite.launch] for n in launch.writes]
-    assert set(finite.buffers) <= set(written)
-    assert [launch.finite for launch in host.launches] == [None, None, 0, None]
+    (look,) = host.looks()
+    before = host.operations[: host.operations.index(look)]
+    written = [n for each in before if isinstance(each, Launch) for n in each.writes]
+    assert {n for n, _ in look.arrays} <= set(written)
+    assert [launch.infinite for launch in host.launches()] == [None, None, 0, None]
 
 
 def test_a_guard_on_the_way_to_every_sum_ends_the_loop() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ilang import Error
 from ilang.codegen.targets import c, c_header, cuda, cuda_header
-from ilang.codegen.targets.cuda_call import ArgumentAddress, DeviceCall, Fill, Value, call_of
+from ilang.codegen.targets.cuda_call import NUMBER, WORKSPACE, DeviceCall, Value, call_of
 from ilang.core import pipeline
 from ilang.core.explain.assignments import assignments_text
 from ilang.core.explain.extents import extents_text
@@ -121,21 +121,20 @@ def _call(call: DeviceCall | None) -> str:
         return "does not fit\n"
     lines = [f"bytes {call.total} aligned {call.alignment} read {call.read} told {call.outside}"]
     lines += [f"argument {number}: {count} bytes" for number, count in call.table]
-    for each in call.operations:
-        if isinstance(each, Fill):
-            lines.append(f"fill {_value(each.place)}: {each.count} bytes")
-        else:
-            given = ", ".join(map(_value, each.values))
-            lines.append(f"start {each.kernel} on {each.grid} of {each.block}: {given}")
+    begin, count = call.marks
+    lines += [f"fill {_value((WORKSPACE, begin))}: {count} bytes"] if count else []
+    for each in call.starts:
+        given = ", ".join(map(_value, each.values))
+        lines.append(f"start {each.kernel} on {each.grid} of {each.block}: {given}")
     return "\n".join(lines) + "\n"
 
 
 def _value(value: Value) -> str:
     """An argument of a kernel."""
-    if isinstance(value, ArgumentAddress):
-        place = "workspace" if value.argument is None else f"argument {value.argument}"
-        return f"{place} + {value.offset}"
-    return f"{value.value} in {value.width} bytes"
+    base, offset = value
+    if base == NUMBER:
+        return str(offset)
+    return f"{'workspace' if base == WORKSPACE else f'argument {base}'} + {offset}"
 
 
 def _project(subject: Subject, texts: Texts) -> None:

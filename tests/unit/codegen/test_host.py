@@ -16,7 +16,7 @@ from ilang.core.check import host as check
 from ilang.core.check import kernel as kernel_check
 from ilang.core.dtype import BYTES
 from ilang.core.explain.host import host_text
-from ilang.core.ir.host import Host, Step
+from ilang.core.ir.host import Host, Look, Step
 from ilang.core.ir.kernel import Program, Statement, Store, map_statements
 from ilang.core.ir.shaped import Bound, Derivation, Reach
 from ilang.core.lower.host import kernel_to_host
@@ -171,15 +171,15 @@ def test_temporaries_have_places_and_launches_take_them() -> None:
     host = host_of(TWO_KERNELS)
     names = [host.program.buffers[n].name for n in host.layout.temporaries]
     assert names
-    assert len(host.launches) == len(host.program.kernels) > 1
-    assert set(host.layout.temporaries) <= {n for launch in host.launches for n in launch.buffers}
+    assert len(host.launches()) == len(host.program.kernels) > 1
+    assert set(host.layout.temporaries) <= {n for launch in host.launches() for n in launch.buffers}
     text = host_text(host)
     assert text.startswith("arguments\n  input   in0  f32[i,j]\n  output  out  f32[i,j]\n")
     assert "\nworkspace of 64-byte lines\n" in text
 
 
 def test_scratch_is_divided_where_threads_have_parts() -> None:
-    (launch,) = host_of("ik*kj~ijk >> +ijk~ij").launches
+    (launch,) = host_of("ik*kj~ijk >> +ijk~ij").launches()
     assert launch.scratch
     assert launch.divided
 
@@ -193,7 +193,7 @@ def broken(host: Host, invariant: str) -> None:
 
 def test_every_invariant_is_checked() -> None:
     host = host_of(TWO_KERNELS)
-    first, *rest = host.launches
+    first, *rest = host.launches()
     layout = host.layout
     broken(replace(host, arguments=host.arguments[1:]), "inputs and outputs are the arguments")
     broken(replace(host, arguments=host.arguments * 2), "an array is one argument")
@@ -206,11 +206,17 @@ def test_every_invariant_is_checked() -> None:
     broken(replace(host, layout=replace(layout, temporaries=())), "has a place")
     twice = replace(layout, temporaries=layout.temporaries * 2)
     broken(replace(host, layout=twice), "a buffer has one place")
-    broken(replace(host, launches=(*rest, first)), "written before it is read")
+    broken(replace(host, operations=(*rest, first)), "written before it is read")
     foreign = replace(first, writes=first.writes | {host.program.inputs[0]})
-    broken(replace(host, launches=(foreign, *rest)), "inputs are not written")
-    idle = replace(host.launches[-1], writes=frozenset())
-    broken(replace(host, launches=(*host.launches[:-1], idle)), "an output is written")
+    broken(replace(host, operations=(foreign, *rest)), "inputs are not written")
+    idle = replace(rest[-1], writes=frozenset())
+    broken(replace(host, operations=(first, *rest[:-1], idle)), "an output is written")
+    told = replace(first, infinite=0)
+    broken(replace(host, operations=(told, *rest)), "known to be finite is not written")
+    early = Look(((host.layout.temporaries[0], None),), 0, None)
+    broken(replace(host, operations=(early, first, *rest)), "looked at has been written")
+    twice_told = (first, early, early, *rest)
+    broken(replace(host, operations=twice_told), "a mark is that of one look")
 
 
 def test_kernels_with_and_without_scratch_are_listed_together() -> None:

@@ -100,7 +100,7 @@ def test_machine_code_and_the_host_program_are_kept(monkeypatch: pytest.MonkeyPa
     assert int.from_bytes(first.code[18:20], "little") == EM_CUDA
     assert list(first.names) == list(kernels_of(host_of(lowered)))
     assert all(name.encode() in first.code for name in first.names.values())
-    assert first.host.launches == host_of(lowered).launches
+    assert first.host.operations == host_of(lowered).operations
     monkeypatch.setattr(launched_program, "text_of", None)
     monkeypatch.setattr(gpu, "text_of", None)
     assert compiled(lowered, "transpose") == first

@@ -62,7 +62,7 @@ def test_small_buffers_are_a_threads_own() -> None:
     spaces = {b.name: b.space for b in program(rows, shapes=[(5, 8)]).buffers if b.private}
     assert set(spaces.values()) == {"local"}
     large = host(rows)
-    (launch,) = large.launches
+    (launch,) = large.launches()
     assert launch.scratch
     assert launch.divided
     assert launch.grid is not None
@@ -71,7 +71,7 @@ def test_small_buffers_are_a_threads_own() -> None:
 
 def test_launches_have_a_thread_for_each_iteration() -> None:
     known = host("ij+j~ij")
-    (launch,) = known.launches
+    (launch,) = known.launches()
     assert launch.grid is not None
     assert [known.program.sizes[n].name for n in launch.grid.sizes] == ["i", "j"]
 

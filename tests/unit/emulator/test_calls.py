@@ -18,10 +18,9 @@ from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.emulator.translate import translate
 from ilang.codegen.targets import cuda
 from ilang.codegen.targets.cuda_call import (
-    ArgumentAddress,
+    NUMBER,
+    WORKSPACE,
     DeviceCall,
-    Fill,
-    KernelStart,
     Value,
     call_of,
 )
@@ -58,7 +57,7 @@ static std::string recorded;
 
 template <class T> static void record(T value)
 {
-    recorded += " " + std::to_string(sizeof value) + ":" + std::to_string((unsigned long long)value);
+    recorded += " " + std::to_string((unsigned long long)value);
 }
 
 struct Recorded {
@@ -116,28 +115,21 @@ def recorder(programs: Sequence[Program]) -> Native:
     return cache.library(noted, recipes.program_recipe(emulator().content), Native)
 
 
-def words_of(values: Sequence[Value], addresses: Sequence[int], base: int) -> Iterator[str]:
+def words_of(values: Sequence[Value], addresses: Sequence[int], start: int) -> Iterator[str]:
     """Arguments of a kernel, as they are noted."""
-    for value in values:
-        if isinstance(value, ArgumentAddress):
-            start = base if value.argument is None else addresses[value.argument]
-            yield f" 8:{start + value.offset}"
-        else:
-            yield f" {value.width}:{value.value}"
+    bases = {**dict(enumerate(addresses)), WORKSPACE: start, NUMBER: 0}
+    yield from (f" {bases[base] + offset}" for base, offset in values)
 
 
 def noted(call: DeviceCall, addresses: Sequence[int], work: int) -> str:
     """What is enqueued, as it is noted."""
-    lines, base = [], call.base(work)
-    for each in call.operations:
-        match each:
-            case Fill():
-                (start,) = words_of([each.place], addresses, base)
-                lines.append(f"fill{start} 4:0 8:{each.count} 8:{STREAM}\n")
-            case KernelStart():
-                shape = " ".join(map(str, (*each.grid, *each.block, 0)))
-                values = "".join(words_of(each.values, addresses, base))
-                lines.append(f"{each.kernel} {shape} 8:{STREAM}{values}\n")
+    lines, start = [], call.base(work)
+    begin, count = call.marks
+    lines += [f"fill {start + begin} 0 {count} {STREAM}\n"] if count else []
+    for each in call.starts:
+        shape = " ".join(map(str, (*each.grid, *each.block, 0)))
+        values = "".join(words_of(each.values, addresses, start))
+        lines.append(f"{each.kernel} {shape} {STREAM}{values}\n")
     return "".join(lines)
 
 
