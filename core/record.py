@@ -144,7 +144,7 @@ def _specialized(fields: Sequence[str], defaults: tuple[object, ...]) -> Init:
         co_varnames=tuple([name.get(each, each) for each in code.co_varnames]),
         co_consts=tuple([name.get(each, each) for each in code.co_consts]),
     )
-    return FunctionType(code, {}, "__init__", defaults)
+    return FunctionType(code, globals(), "__init__", defaults)
 
 
 def replace(instance: T, **changes: object) -> T:

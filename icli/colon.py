@@ -55,6 +55,7 @@ def _named(word: str) -> Colon:
 
 def _help(session: ReplSession, rest: str) -> Reply:
     from ilang.core.explain.page import table
+    from ilang.core.library.std import AXES, PLAIN
     from ilang.icli.codes import answer, is_code
     from ilang.icli.signs import sign_page, word_page
 
@@ -65,8 +66,16 @@ def _help(session: ReplSession, rest: str) -> Reply:
     if page is not None:
         return Reply((page[0],))
     known = any(name.startswith(rest) for name in COMMANDS) or nearest(rest, tuple(COMMANDS))
-    if rest in session.names() or (rest.isidentifier() and not known):
+    if rest in session.names():
         return session.feed(rest)
+    if rest.isidentifier() and not known:  # a name of `std`, or nothing
+        reply = session.feed(rest)
+        unknown = [each for each in reply.parts if isinstance(each, Error) and each.code == "E0401"]
+        if not unknown:
+            return reply
+        words = (*session.names(), *COMMANDS, *AXES, *PLAIN)
+        hint = did_you_mean(rest, words, "`:help` alone lists what can be typed", ":help {}")
+        raise CommandError("E0817", f"there is no help on {rest}", help=hint)
 
     usages = {
         name: (f":{name} {each.usage}".rstrip(), each.says) for name, each in COMMANDS.items()

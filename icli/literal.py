@@ -27,7 +27,7 @@ DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?in
 WORDS: dict[str, bool] = {"true": True, "false": False, "True": True, "False": False}
 FORMULA = re.compile(r"\d\s*[-+*/^]\s*\d")
 BETWEEN = re.compile(r"(?<=[\w.\]])\s+(?=[-+\w.\[])")
-SPELLING = "a number is written like 3, -0.5, 1e3, inf or true"
+SPELLING = "a number is written like 3, -0.5, 1e3, inf, nan or true"
 LONGEST_RESPELLED = 200
 OPENS = re.compile(r"[-+]?(\[|[0-9]|\.[0-9]|inf\b|nan\b)|(true|false|True|False)\b")
 

@@ -6,13 +6,17 @@ Texts are kept as editors send them, whole or by changes; ``document.py`` and ``
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from lsprotocol import types as lsp
 from pygls import uris
@@ -63,6 +67,10 @@ SYMBOLS = {
     "cd": lsp.SymbolKind.Method,
     "use": lsp.SymbolKind.Module,
 }
+
+
+class RefusedRequest(JsonRpcInvalidParams):  # type: ignore[misc]
+    """A request that is refused, with the reason as its answer."""
 
 
 class OpenFile:
@@ -323,17 +331,15 @@ def rename(files: OpenFiles, params: lsp.RenameParams) -> lsp.WorkspaceEdit:
     document, new = file.document, params.new_name
     named = document.named(at)
     if named is None or not _is_of(file, named):
-        raise JsonRpcInvalidParams("this is no name that the file binds")
+        raise RefusedRequest("this is no name that the file binds")
     if not WORD.fullmatch(new) or new in NO_NAMES:
-        raise JsonRpcInvalidParams(f"`{new}` cannot name anything")
+        raise RefusedRequest(f"`{new}` cannot name anything")
     if new != named.name and any(each.name == new for each in document.names):
-        raise JsonRpcInvalidParams(f"`{new}` is a name of the file already")
+        raise RefusedRequest(f"`{new}` is a name of the file already")
     places = {each.span.start for each in document.names if each.name == named.name}
     words = {m.start() for m in WORD.finditer(document.code) if m[0] == named.name}
     if document.read[1] and words - places:
-        raise JsonRpcInvalidParams(
-            "the file has mistakes: a name is renamed where all of it can be read"
-        )
+        raise RefusedRequest("the file has mistakes: a name is renamed where all of it can be read")
     edits = [lsp.TextEdit(file.of(span), new) for span in document.same(named)]
     return lsp.WorkspaceEdit(changes={file.uri: edits})
 
@@ -466,13 +472,76 @@ FEATURES: Sequence[tuple[str, Callable[..., Any], Any]] = (
 )
 
 
+class Server(LanguageServer):  # type: ignore[misc]
+    """A server that answers a refused request, and shows no message about it beside the answer."""
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """Show an error that no answer has."""
+        if not isinstance(error, RefusedRequest):
+            super().report_server_error(error, source)
+
+
+class FailureLog(logging.StreamHandler[Any]):
+    """Failures on standard error, a line each; refused requests and tracebacks only with ``I_DEBUG=1``."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line of a failure."""
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and os.environ.get("I_DEBUG") != "1":
+            if isinstance(error, RefusedRequest):
+                return
+            record.msg, record.args = "%s: %s", (record.getMessage(), error)
+            record.exc_info = record.exc_text = None
+        super().emit(record)
+
+
+class Requests:
+    """The bytes of an editor, up to their end or to Ctrl-C; a separate thread reads, since nothing ends a read."""
+
+    def __init__(self) -> None:
+        read, self.write = os.pipe()
+        self.stream: BinaryIO = os.fdopen(read, "rb")
+        self.is_interrupted = False
+        threading.Thread(target=self._copy, daemon=True).start()
+
+    def _copy(self) -> None:
+        try:
+            while data := os.read(sys.stdin.fileno(), 1 << 16):
+                while data:
+                    data = data[os.write(self.write, data) :]
+        except OSError:  # the server has left
+            return
+        self._end()
+
+    def _end(self) -> None:
+        write, self.write = self.write, -1  # no thread closes a file that is another one by now
+        with suppress(OSError):
+            os.close(write)
+
+    def interrupt(self, *_: Any) -> None:
+        """End the requests."""
+        self.is_interrupted = True
+        self._end()
+
+
 def serve() -> None:
-    """Answer an editor until it leaves."""
-    server = LanguageServer("i", __version__)
+    """Answer an editor until it leaves.
+
+    Raises: KeyboardInterrupt (Ctrl-C).
+    """
+    server = Server("i", __version__)
     files = OpenFiles(server)
     for name, handler in TEXTS.items():
         server.protocol.fm.add_builtin_feature(name, partial(handler, files))
     for name, handler, options in FEATURES:
         server.feature(name, options)(partial(handler, files))
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")  # the library closes it
-    server.start_io(sys.stdin.buffer, answers)
+    logging.getLogger("pygls").addHandler(FailureLog(sys.stderr))
+    requests = Requests()
+    before = signal.signal(signal.SIGINT, requests.interrupt)
+    try:
+        answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")  # the library closes it
+        server.start_io(requests.stream, answers)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if requests.is_interrupted:
+        raise KeyboardInterrupt

@@ -38,6 +38,13 @@ TRIED = {
     "conv2d": "rand:1x3x4x4 rand:2x3x2x2",
 }
 """The arrays to try components of ``std`` on that do not take one matrix."""
+BETWEEN_PROGRAMS = {
+    ">>": "'-ij~ij >> +ij~i' '[[1, 2], [3, 4]]'",
+    "<<": "'+ij~i << -ij~ij' '[[1, 2], [3, 4]]'",
+    "&": "'+ij~i & >ij~i' '[[1, 2], [3, 4]]'",
+    "|": "'+i~. | >i~.' '[1, 2]' '[3, 4]'",
+}
+"""Signs that most often stand between programs, and what to try of each."""
 LIKE = {"]": "[", "(": ":", ")": ":"}
 
 
@@ -74,13 +81,14 @@ def _sign(sign: str) -> Page:
         most = OPS[ARGUMENTS[sign]].reduction_says
         places = [(f"{sign}ij~i", f"the position of the {most} along j", "before one input")]
     others = [(text, says, "between programs" if op else "") for text, says in OTHERS.get(sign, ())]
-    rows = [(f"  {text}", says, place) for text, says, place in (*places, *others)]
+    told = (*others, *places) if sign in BETWEEN_PROGRAMS else (*places, *others)
+    rows = [(f"  {text}", says, place) for text, says, place in told]
     name = op.name if op is not None else ""
-    tried = f"try  i run '{places[0][0]}' '[[1, 2], [3, 4]]'" if places else ""
-    parts = (f"{sign}   {name}".rstrip(), table(rows, "   "), tried)
+    tried = BETWEEN_PROGRAMS.get(sign) or (f"'{places[0][0]}' '[[1, 2], [3, 4]]'" if places else "")
+    title = sign if sign in BETWEEN_PROGRAMS else f"{sign}   {name}".rstrip()
+    parts = (title, table(rows, "   "), tried and f"try  i run {tried}")
     text = "\n\n".join(part for part in parts if part)
-    meanings = [{"text": each, "says": says, "place": place} for each, says, place in places]
-    meanings += [{"text": each, "says": says, "place": place} for each, says, place in others]
+    meanings = [{"text": each, "says": says, "place": place} for each, says, place in told]
     return text + "\n", {"sign": sign, "name": name, "meanings": meanings}
 
 

@@ -83,12 +83,14 @@ def i(text: str) -> Component:
     """
     from ilang.codegen.call.tracebacks import hide
     from ilang.codegen.components.component import from_text
+    from ilang.codegen.frameworks.dynamo import uncompiled
 
     try:
-        return from_text(text)
+        component: Component = uncompiled(from_text)(text)
     except Exception as error:
         hide(error)
         raise
+    return component
 
 
 def load(path: str | os.PathLike[str]) -> Library:
@@ -151,9 +153,10 @@ def einsum(  # noqa: PLR0913 - NumPy's keywords, and ours
             global _contract  # noqa: PLW0603 - an import in each call takes longer than the call
             if _contract is None:
                 from ilang.codegen.components.contract import contract as _contract
+            from ilang.codegen.frameworks.dynamo import uncompiled
 
             asked = optimize, dtype, order, casting
-            return _contract((spec, *arrays), asked, out, target, threads)
+            return uncompiled(_contract)((spec, *arrays), asked, out, target, threads)
         from ilang.codegen.components.specifications import from_spec
 
         return from_spec(spec)

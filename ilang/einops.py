@@ -12,6 +12,7 @@ from typing import Any
 
 from ilang import einx
 from ilang.codegen.components import einx as engine
+from ilang.codegen.frameworks.dynamo import uncompiled
 from ilang.core.diagnostic import DataError, DataTypeError, NotationError, ShapeError
 from ilang.core.notation.einx.einops import packed_axes, read_pattern, read_shape
 from ilang.core.source import Source, whole
@@ -20,8 +21,13 @@ __all__ = ["einsum", "pack", "parse_shape", "rearrange", "reduce", "repeat", "un
 
 REDUCTIONS = ("sum", "mean", "max", "min", "prod", "any", "all")
 
-_read = lru_cache(maxsize=engine.MOST_KEPT)(read_pattern)
+_patterns = lru_cache(maxsize=engine.MOST_KEPT)(read_pattern)
 _read_shape = lru_cache(maxsize=engine.MOST_KEPT)(read_shape)
+
+
+def _read(operation: str, pattern: str, sizes: frozenset[str]) -> str:
+    text: str = uncompiled(_patterns)(operation, pattern, sizes)
+    return text
 
 
 def rearrange(tensor: Any, pattern: str, **sizes: int) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 
 from ilang.codegen.call.tracebacks import ends_at_caller, hide
 from ilang.codegen.components.pieces import PIECES, called
+from ilang.codegen.frameworks.dynamo import uncompiled
 
 TYPE_CHECKING = False  # see ilang/__init__.py
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def one_hot(x: Any, classes: int, **options: Any) -> Any:
     Raises:
         Error: DataError E0777 (no number of classes), and what a call refuses.
     """
-    return called("one_hot", (x,), classes, options)
+    return uncompiled(called)("one_hot", (x,), classes, options)
 
 
 def _function(name: str) -> Callable[..., Any]:
@@ -42,7 +43,7 @@ def _function(name: str) -> Callable[..., Any]:
 
     def piece(*arrays: Any, axis: Any = default, **options: Any) -> Any:
         try:
-            return called(name, arrays, axis, options)
+            return uncompiled(called)(name, arrays, axis, options)
         except Exception as error:
             hide(error)
             raise

@@ -112,6 +112,9 @@ def plain(array: Any) -> Any:
     except (RuntimeError, TypeError) as error:
         message = f"a tensor cannot be read as an array: {error}"
         help_line = "pass a dense tensor on a processor or a GPU"
+        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):  # noqa: SLF001
+            message = "a tensor inside torch.vmap or torch.func has no elements"
+            help_line = 'write the axis in the program: `+ij~i` for `+j~.`, or einx.vmap("a [b]")'
         raise DataTypeError("E0702", message, help=help_line) from None
 
 

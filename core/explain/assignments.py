@@ -49,16 +49,25 @@ class _Line:
     def text(self) -> str:
         """``out[i] = sum in0[i,j] over j where 0 <= i-j``."""
         node, name = self.node, self.shaped.tensors[self.value].name
-        acc = None if node.acc is None else OPS[node.acc].reduction_says
+        reduced = node.reduced_axes()
+        chosen = bool(node.guards and reduced) and all(
+            map(self.is_one, reduced)
+        )  # one term, or none
+        acc = None if node.acc is None or chosen else OPS[node.acc].reduction_says
         words = [f"{name}{self.subscript(node.target)}", "=" if acc is None else f"= {acc}"]
         if node.base is not None:
             old = self.shaped.tensors[node.base].name
             words[0] = f"{name} = {old}, with {name}{self.subscript(node.target)}"
         words.append(scalar_text(node.scalar, self.leaf))
-        reduced = [self.names[axis] for axis in node.reduced_axes()]
-        words += ["over", *reduced] if acc is not None and reduced else []
+        words += ["over", *(self.names[axis] for axis in reduced)] if acc and reduced else []
         words += ["where", self.conditions(node.guards)] if node.guards else []
+        if chosen and node.acc is not None:
+            words[-1] += f", else {OPS[node.acc].identity:g}"
         return " ".join(words)
+
+    def is_one(self, axis: int) -> bool:
+        """Whether an axis has extent 1."""
+        return self.shaped.sizes[self.node.sizes[axis]].fixed == 1
 
     def leaf(self, part: Scalar) -> str:
         """An operand with its index, or a position."""

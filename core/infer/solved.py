@@ -84,20 +84,24 @@ class Solved:
         return {value: project(self.inferred, value, self.numbers) for value in operations}
 
     def _name(self) -> None:
-        """Number the sizes in the order in which values, then their axes, have them; written names come first."""
+        """Number the sizes in the order in which values, then their axes, have them.
+
+        Names that definitions write come first, then the letters of expressions, then names inside operations.
+        """
         named: dict[int, tuple[Known, str]] = {}
         for annotation in reversed(
             self.graph.annotations
         ):  # the outermost definition is the last: its words win
-            if annotation.dims is None:
+            if annotation.dims is None or annotation.scope < 0:  # that of an elementwise kernel
                 continue
             for known, word in zip(
                 self.inferred.axes(annotation.value), annotation.dims, strict=True
             ):
                 if isinstance(word, str):
                     named.setdefault(self.numbers.cell(known), (known, word))
+        operations: dict[int, str] = {}
         for known, word in self.inferred.named_axes():
-            named.setdefault(self.numbers.cell(known), (known, word))
+            operations.setdefault(self.numbers.cell(known), word)
         letters: dict[int, tuple[Known, str]] = {}
         called: dict[int, tuple[Known, int]] = {}
         cells = [
@@ -109,7 +113,8 @@ class Solved:
         }
         size = {
             cell: self.numbers.add(
-                known, chosen.get(cell) or self.numbers.unique.fresh(letter or "n")
+                known,
+                chosen.get(cell) or self.numbers.unique.fresh(letter or operations.get(cell, "n")),
             )
             for cell, (known, letter) in letters.items()
         }

@@ -243,7 +243,7 @@ def describe(
 
     ``shapes`` are those of some of its inputs.
 
-    A part of others may be of any rank, and its schedule legal only inside its users: they decide.
+    A component may be of any rank; the schedule of a part of others may be legal only inside its users.
 
     Raises:
         Error: what is wrong with it, whoever uses it.
@@ -256,7 +256,7 @@ def describe(
     try:
         shaped = fixed(graph, shapes) if shapes else infer(graph)
     except ShapeError as error:
-        if not is_part or error.code != "E0508":
+        if error.code != "E0508":
             raise
         inputs = (graph.input_name(number) for number in range(len(graph.inputs)))
         return f"{graph.name}({', '.join(inputs)}) of any rank", None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, Error
@@ -12,12 +12,14 @@ from ilang.core.pipeline import FINAL, GRADIENTS, STAGES, stages_of
 from ilang.core.record import replace
 from ilang.core.steps import RENAMED
 from ilang.icli.command import CONFIG, JSON, SHAPE, Command, CommandOperand, Option, Request
+from ilang.icli.programs import open_program
 from ilang.icli.screen import Screen
-from ilang.icli.staged import WRITTEN, ProgramAtShapes, staged_programs
+from ilang.icli.staged import WRITTEN, ProgramAtShapes, programs_of
 
 if TYPE_CHECKING:
     from ilang.core.explain.explanation import Explanation
     from ilang.core.ir.shaped import Shaped
+    from ilang.core.ir.syntax import Module, Tree
 
 SAME, DIFFERENT, TROUBLE = 0, 1, 2
 """The statuses, those of ``diff``."""
@@ -52,9 +54,11 @@ def run(request: Request, screen: Screen) -> int:
 class _Side:
     """One of the two programs: what it is called, its definitions, its target, whether schedules are left out."""
 
-    def __init__(self, title: str, argument: str, request: Request, unscheduled: bool) -> None:
+    def __init__(
+        self, title: str, program: Tree | Module, request: Request, unscheduled: bool
+    ) -> None:
         self.title = title
-        self.programs = staged_programs(argument, request)
+        self.programs = programs_of(program, request)
         self.target = request.one("--target") or "c"
         self.unscheduled = unscheduled
 
@@ -84,7 +88,8 @@ class _Side:
 def _sides(request: Request) -> tuple[_Side, _Side]:
     """The two programs.
 
-    Raises: CommandError E0805 (one program, and no option of the other one), and what is wrong with each.
+    Raises: CommandError E0805 (one program, and no option of the other one), E0829 (standard input twice), and what is
+    wrong with each.
     """
     first, second = (*request.operands, request.operands[0])[:2]
     values = dict(request.values)
@@ -94,12 +99,27 @@ def _sides(request: Request) -> tuple[_Side, _Side]:
         message = "i diff compares two programs, and there is one"
         options = "--unscheduled, --to-shape, --to-target, --to-def"
         raise CommandError("E0805", message, help=f"name another one, or how it differs: {options}")
+    if request.operands == ("-", "-"):
+        message = "standard input is one program, and `-` stands twice"
+        raise CommandError("E0829", message, help="name a file in the place of one")
     other = Request(request.operands, {**values, **changed}, request.plain)
     titles = [first, second] if first != second else [f"{first} (first)", f"{first} (second)"]
-    return (
-        _Side(titles[0], first, request, False),
-        _Side(titles[1], second, other, unscheduled),
-    )
+    program = open_program(first)
+    before = _Side(titles[0], program, request, False)
+    try:
+        program = program if second == first else open_program(second)
+        return before, _Side(titles[1], program, other, unscheduled)
+    except CommandError as error:
+        raise _of_second(error, changed) from None
+
+
+def _of_second(error: CommandError, changed: Iterable[str]) -> CommandError:
+    """An error of an option of the first program, as that of the option of the second one which stands for it."""
+    message, advice = error.message, error.help
+    for name, shown in OF_B.items():
+        if shown in changed:
+            message, advice = (each.replace(f"{shown} ", f"{name} ") for each in (message, advice))
+    return CommandError(error.code, message, error.span, advice, error.labels)
 
 
 def _differences(before: _Side, after: _Side, stage: str | None) -> Iterator[Difference]:

@@ -91,7 +91,12 @@ def _write_page(argument: str, request: Request, screen: Screen) -> int:
         if request.has(other):
             message = f"--html has a page of everything, and {other} says how to print a part"
             raise CommandError("E0830", message, help=f"leave {other} out, or --html")
-    program, target = one_program(argument, request), request.one("--target") or "c"
+    kind = "a code" if is_code(argument) else "a sign" if sign_page(argument) else ""
+    if kind and not (request.plain or is_file(argument)):
+        message = f"--html has the page of a program, and {argument} is {kind}"
+        raise CommandError("E0830", message, help=f"i explain '{argument}'")
+    program = one_program(argument, request)
+    target = request.one("--target") or "c"
     place, given = request.one("--html") or "", request.has("--shape")
     if place == "-":
         page = html_page(program.graph(), program.shaped(), target, given)
@@ -192,7 +197,8 @@ COMMAND = Command(
         Option(
             ("--html",),
             "FILE",
-            "Write a page for a browser: formulas, data flow, loops and code side by side, and every stage",
+            "Write a page for a browser, `-` on standard output: formulas, data flow, loops and code side by side, and"
+            " every stage",
         ),
         Option(("--loops",), None, "Print how the program runs: its loops, tiles and vectors"),
         Option(

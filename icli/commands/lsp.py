@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 
 from ilang.core.diagnostic import ToolError
@@ -9,7 +10,7 @@ from ilang.icli.command import Command, Request
 from ilang.icli.screen import Screen
 
 
-def run(_request: Request, _screen: Screen) -> int:
+def run(_request: Request, screen: Screen) -> int:
     """Answer an editor on standard input and output until it leaves.
 
     Raises: ToolError E0925 (pygls, which speaks the protocol, is not installed).
@@ -19,6 +20,8 @@ def run(_request: Request, _screen: Screen) -> int:
         raise ToolError("E0925", message, help="pip install 'ilang[lsp]'")
     from ilang.icli.server import serve
 
+    if sys.stdin is not None and sys.stdin.isatty():
+        screen.note("editors start this and write to it; Ctrl-C leaves")
     serve()
     return 0
 

@@ -304,7 +304,13 @@ def _indices(reader: Reader, c: str) -> list[syntax.Index]:
     return [Fixed(0, reader.span(at, at + 1)) for at in range(start, stop)]
 
 
-def _whole(reader: Reader) -> int:
+NUMBER_HELP = (
+    "write a smaller number, or reach further elements in two steps, with `>>` between them"
+)
+EXTENT_HELP = "write a smaller extent: `+(i+k:3)~i` sums 3 neighbours"
+
+
+def _whole(reader: Reader, help_line: str = NUMBER_HELP) -> int:
     start = reader.pos
     stop = reader.past(DIGITS, start)
     digits = reader.text[start:stop]
@@ -316,9 +322,6 @@ def _whole(reader: Reader) -> int:
     if len(digits) > NUMBER_DIGITS or int(digits) >= NUMBER_LIMIT:
         message = (
             f"the number {digits[:20]}{'…' if len(digits) > 20 else ''} is not below {NUMBER_LIMIT}"
-        )
-        help_line = (
-            "write a smaller number, or reach further elements in two steps, with `>>` between them"
         )
         raise NotationError("E0107", message, reader.span(start, stop), help_line)
     reader.take(stop)
@@ -393,7 +396,7 @@ def _part(reader: Reader, sign: int, terms: dict[str, syntax.Term]) -> int:
         c = reader.skip()
         if not c or c not in DIGITS:
             raise reader.unexpected("E0107", f"the extent of axis {axis.letter}", GROUP_HELP)
-        extent = _whole(reader)
+        extent = _whole(reader, EXTENT_HELP)
     span = reader.span(start)
     if number == 0 or extent == 0:
         factor = (

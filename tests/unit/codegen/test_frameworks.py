@@ -276,6 +276,31 @@ class TestTorch:
         x = torch.from_numpy(NUMBERS.copy())
         assert torch.allclose(compiled(x), torch.softmax(x * 2, 1) + 1)
 
+    @pytest.mark.parametrize("name", ["i", "grad", "einsum", "lib", "einx", "einops"])
+    def test_programs_are_made_inside_a_compiled_function(self, name: str) -> None:
+        from ilang import einops, einsum, einx, lib
+
+        def call(x: Any) -> Any:
+            if name == "i":
+                return (i("ij*ij~ij") >> i("+ij~i"))(x, x) + 1
+            if name == "grad":
+                return i("ij*ij~ij").grad()(x, x, x)[0] + 1
+            if name == "einsum":
+                return einsum("ij,kj->ik", x, x) + 1
+            if name == "lib":
+                return lib.softmax(x) + lib.mean(x, axis=0)
+            return einx.sum("a [b]", x) if name == "einx" else einops.rearrange(x, "a b -> b a")
+
+        self.torch._dynamo.reset()
+        x = self.torch.from_numpy(NUMBERS.copy())
+        assert self.torch.allclose(self.torch.compile(call, backend="eager")(x), call(x))
+
+    def test_a_tensor_inside_vmap(self) -> None:
+        with pytest.raises(Error) as caught:
+            self.torch.vmap(i("+i~."))(self.torch.ones(2, 3))
+        assert caught.value.code == "E0702"
+        assert "einx.vmap" in (caught.value.help or "")
+
 
 def _operator_of(function: Any) -> Any:
     return next(cell.cell_contents for cell in function.__closure__)

@@ -140,3 +140,18 @@ def test_edit(session: ReplSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EDITOR", "false")
     assert code(session, ":edit sums") == "E0831"
     assert code(session, ":edit x") == "E0819"
+
+
+def test_help_on_words(session: ReplSession) -> None:
+    """Commands, names, pieces of `std`, codes and signs have some; others have none, and are no missing names."""
+    for word in ("time", ":time", "sums", "x", "softmax", "E0103", ">", "sum", "numpy"):
+        assert said(session, f":help {word}")
+    for word, advice in (
+        ("nonsense", ":help"),
+        ("sofmax", "did you mean :help softmax?"),
+        ("sumsz", "sums"),
+    ):
+        assert code(session, f":help {word}") == "E0817"
+        (part,) = session.feed(f":help {word}").parts
+        assert isinstance(part, Error)
+        assert advice in part.help

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -551,6 +552,54 @@ def test_messages_that_are_none() -> None:
     assert answered[3]["error"]["code"] == -32601
     assert answered[4]["result"] is None
     assert ran.returncode == 0
+
+
+def test_a_refused_request_is_an_answer_alone(tmp_path: Path) -> None:
+    """No message beside it, and nothing on standard error."""
+    said = tmp_path / "said"
+
+    async def work() -> None:
+        client = LanguageClient("test", "1")
+        shown: list[Any] = []
+        client.feature(lsp.WINDOW_SHOW_MESSAGE)(partial(shown.append))
+        aside = ("sh", "-c", 'said=$1; shift; exec "$@" 2> "$said"', "sh", str(said))
+        await client.start_io(*aside, *COMMAND, cwd=ROOT, env=environment())
+        about = lsp.InitializeParams(capabilities=lsp.ClientCapabilities())
+        await client.initialize_async(about)
+        uri = (tmp_path / "a.i").as_uri()
+        item = lsp.TextDocumentItem(uri, "ilang", 0, "size = +ij~i\n")
+        client.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
+        where = lsp.TextDocumentIdentifier(uri)
+        with pytest.raises(Exception, match="`op` cannot name anything"):
+            await client.text_document_rename_async(
+                lsp.RenameParams(where, lsp.Position(0, 0), new_name="op")
+            )
+        await client.shutdown_async(None)
+        client.exit(None)
+        await client.stop()
+        assert shown == []
+
+    asyncio.run(asyncio.wait_for(work(), SECONDS))
+    assert said.read_bytes() == b""
+
+
+def test_interrupted() -> None:
+    """Ctrl-C ends it, though a read is under way."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        COMMAND, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT, env=environment()
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stderr is not None
+        server.stdin.write(b"Content-Length: 4\r\n\r\nnull")
+        server.stdin.flush()
+        assert server.stdout.read(1) == b"C"  # it answers, so it reads the next message
+        server.send_signal(signal.SIGINT)
+        assert server.wait(SECONDS) == 130
+        *failures, last = server.stderr.read().decode().splitlines()
+    assert last == "interrupted"
+    assert [each.partition(":")[0] for each in failures] == ["Unable to handle message"]
 
 
 def test_without_pygls_it_says_what_to_install() -> None:

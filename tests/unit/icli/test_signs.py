@@ -16,7 +16,7 @@ from ilang.core.ops import ARGUMENTS, OPS
 from ilang.core.pipeline import text_program
 from ilang.icli.equivalents import ROWS, cheat_sheet, page
 from ilang.icli.main import main
-from ilang.icli.signs import OTHERS, sign_page, word_page
+from ilang.icli.signs import BETWEEN_PROGRAMS, OTHERS, sign_page, word_page
 
 PAGE = Path(__file__).parents[3] / "docs" / "cheatsheet.md"
 RANDOM = np.random.default_rng(3)
@@ -74,6 +74,18 @@ def test_a_sign_has_its_places(sign: str) -> None:
         op = OPS[sign]
         places = 1 + bool(op.reduction_says) + 2 * (op.binary is not None)
         assert len(meanings) == places + len(OTHERS.get(sign, ()))
+
+
+@pytest.mark.parametrize("sign", sorted(BETWEEN_PROGRAMS))
+def test_a_sign_between_programs(sign: str) -> None:
+    """What it most often means comes first, and the command to try has it."""
+    text, data = sign_page(sign) or ("", {})
+    meanings = data["meanings"]
+    assert isinstance(meanings, list)
+    assert f" {sign} " in meanings[0]["text"]
+    command = text.rpartition("\ntry  ")[2]
+    assert f" {sign} " in command
+    assert main(shlex.split(command)[1:]) == 0
 
 
 def test_words() -> None:
