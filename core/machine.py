@@ -296,6 +296,12 @@ class Multiprocessor:
         registers: 32-bit ones; a warp takes a multiple of ``register_unit``.
         shared_bytes: for all blocks; each takes a multiple of ``shared_unit``, ``shared_reserved`` bytes included.
         warp_unit: warps that registers have room for come in multiples of this.
+        schedulers: warps that begin an instruction in a cycle.
+        latency: cycles until a load from memory is there; ``shuffled`` until a lane has what another one gives.
+        cache_bytes: that it moves from and to the cache of all in a cycle.
+        around: registers of a thread beside the elements that it keeps.
+        element: instructions for an element of a value; ``combined`` for a step of a combination of lanes, ``met`` that
+            a warp could run while it waits for the other ones of its block.
     """
 
     name: str
@@ -308,6 +314,14 @@ class Multiprocessor:
     shared_bytes: int
     shared_unit: int
     shared_reserved: int
+    schedulers: int = 4
+    latency: int = 600
+    shuffled: int = 30
+    cache_bytes: int = 41
+    around: int = 24
+    element: int = 10
+    combined: int = 6
+    met: int = 60
 
 
 @record

@@ -126,7 +126,6 @@ def _rounded(count: int, unit: int) -> int:
 
 def _shared(program: Program, kernel: Kernel, spread: ThreadLoop, device: DeviceLimits) -> int:
     """The bytes that a block shares: its buffers, those of its warps, and what is combined from warp to warp."""
-    parts = spread.threads // device.warp if spread.over == "warps" else 1
     sizes = [
         _bytes(program, number)
         for number in named(kernel.body)
@@ -136,7 +135,7 @@ def _shared(program: Program, kernel: Kernel, spread: ThreadLoop, device: Device
     sums = [
         BYTES[s.dtype] * (s.threads // device.warp) for s in combined if device.warp < s.threads
     ]
-    return parts * sum(sizes) + sum(sums)
+    return spread.parts() * sum(sizes) + sum(sums)
 
 
 def _bytes(program: Program, number: int) -> int:

@@ -35,7 +35,7 @@ def kernel_comment(
     (spread,) = kernel.body
     assert isinstance(spread, ThreadLoop)
     yield from kernel.comments
-    yield f"grid       {_workers(spread, grid, spelling)}"
+    yield f"grid       {_workers(spread, grid, spelling, device.warp)}"
     shape = f", {' x '.join(map(str, grid.shape))}" if grid.shape else ""
     yield f"block      {counted(grid.threads, 'thread')}{shape}"
     taken = resources_of(program, kernel)
@@ -51,14 +51,17 @@ def kernel_comment(
     yield f"occupancy  {blocks} at a time on a multiprocessor of an {row.device}, limited by {limit}"
 
 
-def _workers(spread: ThreadLoop, grid: Grid, spelling: Spelling) -> str:
+def _workers(spread: ThreadLoop, grid: Grid, spelling: Spelling, warp: int) -> str:
     """The iterations that are shared out, and who has one."""
+    worker = WORKERS[spread.over]
+    if spread.over == "warps" and spread.lanes < warp:
+        worker = counted(spread.lanes, "lane")
     if not spread.loops:
-        return f"{WORKERS[spread.over]} alone"
+        return f"{worker} alone"
     count = product(spelling.size(loop.size) for loop in spread.loops)
     names = ", ".join(spelling.variable(loop.variable) for loop in spread.loops)
     several = f"{grid.vector} of " if 1 < grid.vector else ""
-    return f"{WORKERS[spread.over]} for each {several or 'of '}{count}: {names}"
+    return f"{worker} for each {several or 'of '}{count}: {names}"
 
 
 def _arrays(program: Program, kernel: Kernel, space: str) -> str:

@@ -41,7 +41,6 @@ class Entry(c_entry.Entry):
         super().__init__(host, signature(host.program))
         device = host.program.machine.device
         assert device is not None
-        self.warp = device.warp
         self.narrow = device.narrow_elements
         self.outside = host.outside()
 

@@ -71,8 +71,7 @@ class KernelText:
     def _numbers(self) -> tuple[str, str]:
         """The number of a thread among those that share iterations, and how many these are."""
         if self.outer.over == "warps":
-            warp = self._device().warp
-            return f"threadIdx.x % {warp}", str(warp)
+            return f"threadIdx.x % {self.outer.lanes}", str(self.outer.lanes)
         return (
             ("thread", str(self.outer.threads))
             if self.outer.shape
@@ -158,9 +157,13 @@ class KernelText:
             case ThreadLoop():
                 yield from self._spread(s, indent, is_alone)
             case CombineThreads() | SwapBuffers() | MatrixProduct():
-                yield from cuda_together.lines(s, self.spelling, self.thread, indent)
+                lanes = self.outer.lanes or self._device().warp
+                yield from cuda_together.lines(s, self.spelling, self.thread, lanes, indent)
             case Barrier():
-                yield f"{indent}{'__syncwarp' if self.outer.over == 'warps' else '__syncthreads'}();"
+                warp = self._device().warp
+                meeting = cuda_together.meeting(self.outer.lanes, warp)
+                meeting = f"__syncwarp({meeting if self.outer.lanes < warp else ''})"
+                yield f"{indent}{meeting if self.outer.over == 'warps' else '__syncthreads()'};"
             case ir.Tile() | Transpose():
                 raise AssertionError("CUDA has no statement of a CPU")
             case _:
@@ -487,9 +490,8 @@ class KernelText:
             case "blocks":
                 first, step = "blockIdx.x", "gridDim.x"
             case "warps":
-                warp = self._device().warp
-                per_block = self.outer.threads // warp
-                first = f"({self.index})blockIdx.x * {per_block} + threadIdx.x / {warp}"
+                per_block = self.outer.parts()
+                first = f"({self.index})blockIdx.x * {per_block} + threadIdx.x / {self.outer.lanes}"
                 step = f"({self.index})gridDim.x * {per_block}"
             case "threads":
                 first, step = self.thread, self.threads
@@ -501,7 +503,7 @@ class KernelText:
     def _memory(self, s: ThreadLoop, indent: str) -> Iterator[str]:
         """The private buffers of a thread, and those of a block or of its warps."""
         yield from self._scratch(f"(int64_t){GRID}", indent)
-        warp, inside = self._device().warp, list(ir.statements_within(s.body))
+        inside = list(ir.statements_within(s.body))
         touched = {x.buffer for x in inside if isinstance(x, ir.Store)}
         swapped = {n for x in inside if isinstance(x, SwapBuffers) for n in (x.first, x.second)}
         for number in sorted(touched | swapped):
@@ -514,8 +516,8 @@ class KernelText:
                 name, kind, count = self._name(number), self._type(number), max(1, elements)
                 if shared and s.over == "warps":
                     every = f"{name}_of_warps"
-                    yield f"{indent}__shared__ {kind} {every}[{s.threads // warp}][{count}];"
-                    yield f"{indent}{kind} *{name} = {every}[threadIdx.x / {warp}];"
+                    yield f"{indent}__shared__ {kind} {every}[{s.parts()}][{count}];"
+                    yield f"{indent}{kind} *{name} = {every}[threadIdx.x / {s.lanes}];"
                 elif number in swapped:
                     yield f"{indent}{shared}{kind} {name}_memory[{count}];"
                     yield f"{indent}{kind} *{name} = {name}_memory;"

@@ -12,14 +12,18 @@ from ilang.core.machine import MatrixUnit
 
 
 def lines(
-    s: CombineThreads | SwapBuffers | MatrixProduct, spelling: Spelling, thread: str, indent: str
+    s: CombineThreads | SwapBuffers | MatrixProduct,
+    spelling: Spelling,
+    thread: str,
+    lanes: int,
+    indent: str,
 ) -> Iterator[str]:
-    """A statement; ``thread`` is the number of a thread."""
+    """A statement; ``thread`` is the number of a thread among those of a worker, ``lanes`` those of one in a warp."""
     device = spelling.program.machine.device
     assert device is not None
     match s:
         case CombineThreads():
-            return _combining(s, spelling, thread, device.warp, indent)
+            return _combining(s, spelling, thread, (device.warp, lanes), indent)
         case SwapBuffers():
             return _swapping(s, spelling, indent)
         case MatrixProduct():
@@ -28,14 +32,25 @@ def lines(
             assert_never(s)
 
 
+def meeting(lanes: int, warp: int) -> str:
+    """The lanes of a group, as a mask of those of its warp."""
+    every = f"{hex((1 << lanes) - 1)}u"
+    return every if lanes == warp else f"{every} << threadIdx.x % {warp} / {lanes} * {lanes}"
+
+
 def _combining(
-    s: CombineThreads, spelling: Spelling, thread: str, warp: int, indent: str
+    s: CombineThreads, spelling: Spelling, thread: str, of_warp: tuple[int, int], indent: str
 ) -> Iterator[str]:
-    """One value of what all threads have: within each warp by shuffles, then of one warp after the other."""
+    """One value of what all threads have: within each warp by shuffles, then of one warp after the other.
+
+    Where a worker is a part of a warp, its lanes alone meet: other ones may have no iteration.
+    """
+    warp, lanes = of_warp
     name, kind = spelling.local(s.variable), spelling.kind(s.variable, s.dtype)
     update = combined(s.primitive, s.dtype, name, "given")
-    yield f"{indent}for (int half = {warp // 2}; half > 0; half /= 2) {{"
-    yield f"{indent}{INDENT}const {kind} given = __shfl_xor_sync(0xffffffffu, {name}, half);"
+    group = min(s.threads, warp)
+    yield f"{indent}for (int half = {group // 2}; half > 0; half /= 2) {{"
+    yield f"{indent}{INDENT}const {kind} given = __shfl_xor_sync({meeting(lanes, warp)}, {name}, half);"
     yield f"{indent}{INDENT}{update}"
     yield f"{indent}}}"
     if s.threads <= warp:

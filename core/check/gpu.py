@@ -60,9 +60,9 @@ def verify_ordered(program: ir.Program, before: ir.Program | None = None) -> Non
         spread, device = kernel.body[0], program.machine.device
         assert isinstance(spread, ThreadLoop)
         assert device is not None
-        parts = spread.threads // device.warp if spread.over == "warps" else 1
         room = (
-            sum(_bytes(program, program.buffers[n]) for n in within) <= device.shared_bytes // parts
+            sum(_bytes(program, program.buffers[n]) for n in within)
+            <= device.shared_bytes // spread.parts()
         )
         _demand(program, kernel, room, "a block shares as much as it may")
 
@@ -83,7 +83,7 @@ def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
     blocks = spread.over in ("blocks", "warps")
     device = program.machine.device
     assert device is not None
-    threads = device.warp if spread.over == "warps" else spread.threads
+    threads = spread.lanes if spread.over == "warps" else spread.threads
     _demand(
         program, kernel, blocks or (spread.over == "grid" and not inside), "grids hold no others"
     )
@@ -112,8 +112,8 @@ def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
         _alike(program, kernel, spread.body)
     few = 0 < spread.threads <= device.most_block_threads
     _demand(program, kernel, few, "a block has as many threads as it may")
-    alone = spread.blocks == 1 or (1 < spread.blocks and spread.over == "blocks")
-    _demand(program, kernel, alone, "blocks alone are several at a time")
+    several = spread.blocks == 1 or (1 < spread.blocks and blocks)
+    _demand(program, kernel, several, "blocks are several at a time, grids are not")
     _shaped(program, kernel, spread, inside)
     _together(program, kernel, kernel.body, frozenset())
     others = any(isinstance(s, (ir.Tile, Transpose)) for s in every)

@@ -297,7 +297,7 @@ class KernelLoops:
             "grid": f"over the grid, blocks of {s.threads} threads",
             "blocks": f"over blocks of {' x '.join(map(str, s.shape or (s.threads,)))} threads"
             + (f", {s.blocks} at a time" if 1 < s.blocks else ""),
-            "warps": f"over warps, blocks of {s.threads} threads",
+            "warps": f"over groups of {s.lanes} lanes, blocks of {s.threads} threads",
             "threads": "over the lanes" if self._is_for_warps() else "over the threads",
         }[s.over]
         line = (

@@ -416,7 +416,7 @@ class _Simple(KernelLoops):
         remark = {
             "grid": f"a thread each, blocks of {s.threads}",
             "blocks": f"a block of {s.threads} threads each",
-            "warps": "a warp each",
+            "warps": f"{s.lanes} lanes each",
             "threads": "threads share these",
         }[s.over]
         loops = " and ".join(self._opened(loop, s.body) for loop in s.loops)

@@ -54,7 +54,7 @@ class ThreadLoop:
 
     ``over`` says who the workers are, ``threads`` how many a block has at most. Worker n does iteration n, as the loops
     count them, and every further one as far on as there are workers. An iteration past the ``rest`` of one of the loops
-    does nothing. Without loops there is one iteration.
+    does nothing. Without loops there is one iteration. Over warps, a worker is a group of so many adjacent ``lanes``.
 
     A grid has up to three dimensions: iterations of loops with the roles y and z are those along them, all others are
     counted along x. A block of ``shape`` has that many threads along x, y and z, ``threads`` together; iterations of
@@ -69,6 +69,11 @@ class ThreadLoop:
     shape: tuple[int, ...] = ()
     vectors: VectorAccess | None = None
     blocks: int = 1
+    lanes: int = 0
+
+    def parts(self) -> int:
+        """The workers of a block, each of which has memory of its own: groups of lanes, or the block."""
+        return self.threads // self.lanes if self.over == "warps" else 1
 
 
 @record

@@ -225,7 +225,7 @@ def _grid(program: ir.Program, kernel: ir.Kernel, scratch: bool) -> Grid | None:
     }
     sizes = tuple(loop.size for loop in spread.loops if loop.role not in along)
     vector = 1 if spread.vectors is None else spread.vectors.count
-    workers = {"grid": spread.threads * vector, "warps": spread.threads // device.warp}
+    workers = {"grid": spread.threads * vector, "warps": spread.parts()}
     is_limited = scratch and bool(sizes) and spread.over == "grid" and vector == 1
     return Grid(
         spread.threads,

@@ -26,10 +26,14 @@ from math import prod
 from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import Block, For, Kernel, Program, statements_within
+from ilang.core.ir.rewriting import with_bodies
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES
 from ilang.core.passes.gpu.blocks import Refusal, chain_of, is_for_blocks, kernel_to_blocks
+from ilang.core.passes.gpu.digits import with_digits
 from ilang.core.passes.gpu.launches import with_launches
+from ilang.core.passes.gpu.rows_held import with_rows_held
 from ilang.core.passes.gpu.spaces import Places, placed, with_spaces
+from ilang.core.passes.gpu.unrolled import with_unrolled
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
 
@@ -39,11 +43,13 @@ MOST_PADDED = 1 << 24
 
 def kernel_to_bind(program: Program) -> Program:
     """The program with its loops bound, and a space for each private buffer that there is room for."""
-    program = with_launches(program)
+    program = with_digits(with_launches(program))
+    program = with_bodies(program, lambda kernel: with_unrolled(program, kernel.body))
     bound = [_bound(program, kernel) for kernel in program.kernels]
     kernels = zip(program.kernels, bound, strict=True)
     mapped = tuple(replace(kernel, body=(spread,)) for kernel, (spread, _) in kernels)
-    return with_spaces(replace(program, kernels=mapped), [places for _, places in bound])
+    spaced = with_spaces(replace(program, kernels=mapped), [places for _, places in bound])
+    return with_rows_held(spaced)
 
 
 def _bound(program: Program, kernel: Kernel) -> tuple[ThreadLoop, Places]:

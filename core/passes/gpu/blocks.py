@@ -19,7 +19,7 @@ blocks are asked for and threads are not, they take what they may.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from ilang.core.calculus.affine import Within
@@ -80,12 +80,14 @@ def kernel_to_blocks(
     if body_of_threads is None:
         return mapper.refusal
     if all(loop.role == "l" for loop in every if loop.role in THREAD_ROLES) and mapper.asked:
-        inside = counted(body_of_threads, device.warp)
         if all(
             loop.role in ("y", "z") for loop in loops
         ):  # nothing that the warps of a block could share
+            inside = counted(body_of_threads, device.warp)
             return ThreadLoop(tuple(loops), "blocks", device.warp, inside)
-        return ThreadLoop(tuple(loops), "warps", device.block_threads, inside)
+        lanes = mapper.lanes(every)
+        inside = counted(body_of_threads, lanes)
+        return ThreadLoop(tuple(loops), "warps", device.block_threads, inside, lanes=lanes)
     if any(loop.role == "l" for loop in every):
         return Refusal("E0335", "some of its loops are for lanes, others for threads", ALONE)
     shape = mapper.shape(body_of_threads)
@@ -138,6 +140,12 @@ class _BlockMapper:
         """The threads of a block: those asked for, else as many as have something to do, up to the usual number."""
         return self.threads if self.asked else min(self.free, self.usual)
 
+    def lanes(self, every: Sequence[ir.For]) -> int:
+        """The adjacent lanes of a worker: a power of two that has one for each iteration, as far as a warp goes."""
+        extents = [self.program.sizes[loop.size].fixed for loop in every if loop.role == "l"]
+        most = max(self.warp if extent is None else extent for extent in extents)
+        return min(self.warp, 1 << max(0, most - 1).bit_length())
+
     def shape(self, body: ir.Block) -> tuple[int, ...]:
         """The threads of a block along each of its dimensions; none where no loop names one.
 
@@ -185,15 +193,12 @@ class _BlockMapper:
         asked = [loop for loop in chain if loop.role in THREAD_ROLES]
         if len(asked) != 1 or is_spread_inside(chain[-1].body):
             return None
-        if asked[0].ends() & {loop.variable for loop in chain}:
-            return None
-        body = chain[-1].body
-        for loop in reversed([each for each in chain if each is not asked[0]]):
-            body = (replace(loop, body=body),)
+        shared = _shared_out(chain, asked)
+        (loop,), body = shared.loops, shared.body
         combined = self._combined(body, started)
         if not combined:
             return None
-        spread = replace(asked[0], body=body, role="t")
+        spread = replace(loop, body=body, role="t")
         if not self.independence.holds(spread, (), combined):
             return None
         extent, most = self.program.sizes[spread.size].fixed, self.usual

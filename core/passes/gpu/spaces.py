@@ -129,10 +129,9 @@ def placed(program: ir.Program, spread: ThreadLoop) -> Places | Refusal:
     touched = {buffer for buffer, _ in accesses((spread,))}
     private = sorted(number for number in touched if program.buffers[number].private)
     places: dict[int, Placement] = {}
-    parts = spread.threads // device.warp if spread.over == "warps" else 1
     most: dict[ir.Space, int] = {
         "local": device.local_bytes,
-        "shared": device.shared_bytes // parts,
+        "shared": device.shared_bytes // spread.parts(),
     }
     used: dict[ir.Space, int] = {"local": 0, "shared": 0}
     kept: dict[ir.Space, list[int]] = {"local": [], "shared": []}

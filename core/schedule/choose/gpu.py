@@ -192,8 +192,8 @@ class _Nests:
     def _is_row(self, value: int, nest: Nest) -> bool:
         """Whether a value of a kernel that goes row by row has the loops that it is to have."""
         is_placed = (value in self.given) is (value in self.inside)
-        order = tuple(map(Loop, self.rows[value].order))
-        return is_placed and nest.order == order and not any(nest.factors)
+        factors, order, _ = self.rows[value].nest()
+        return is_placed and nest.order == order and nest.factors == factors
 
     def _leave(self, value: int) -> None:
         """Let nothing that is still to come be in the kernel of a value, whose loops are others than were thought."""
@@ -267,6 +267,10 @@ class _Nests:
     def _chosen(self, value: int, node: Assignment, tile: BlockTile | None) -> Nest:
         """The loops of a nest that nobody wrote."""
         none = (None,) * len(node.reads)
+        member = self.inside.get(value)
+        if member is not None and member.lanes is not None:
+            factors, order, roles = member.nest()
+            return Nest(factors, order, none, roles=() if member.is_whole else roles)
         if value in self.given and value not in self.blocks.tiles:
             tile = self.tiles[value] if value in self.inside else None
             return Nest(*self.given[value], none, roles=tile.roles if tile is not None else ())

@@ -15,15 +15,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
+from ilang.core.dtype import BYTES
 from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
-from ilang.core.record import record
+from ilang.core.record import record, replace
 from ilang.core.schedule.choose.gpu_parts import shared_part_of_rows
+from ilang.core.schedule.choose.gpu_row_lanes import RowLanes, lanes_of_row
 from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL
 from ilang.core.schedule.choose.inlining import Inlining
-from ilang.core.schedule.choose.tile import BlockTile
+from ilang.core.schedule.choose.tile import BlockTile, Factors
 from ilang.core.schedule.fuse import mapping
 from ilang.core.schedule.readers import compared, live_values
 
@@ -41,6 +43,7 @@ class Member:
         rows, order: its axes that walk the rows, and all of them as its loops are.
         copies: how often its elements are computed.
         is_whole: whether all loops of its readers are around it, not only those over rows.
+        lanes: what the lanes of a row have of it, where registers keep rows.
     """
 
     root: int
@@ -48,6 +51,22 @@ class Member:
     order: Axes
     copies: int
     is_whole: bool
+    lanes: RowLanes | None = None
+
+    def nest(self) -> tuple[Factors, tuple[Loop, ...], tuple[Role, ...]]:
+        """The splits, the loops and their roles: lanes outside of what each of them has."""
+        factors: list[tuple[int, ...]] = [()] * (1 + max(self.order))
+        if self.lanes is None or len(self.order) == len(self.rows):
+            return tuple(factors), tuple(map(Loop, self.order)), ()
+        (column,) = self.order[len(self.rows) :]
+        split = self.lanes.lanes, self.lanes.vector
+        factors[column] = split if 1 < split[1] else split[:1]
+        warp: Role = "l" if self.lanes.lanes <= self.lanes.warp else "t"
+        inner: list[tuple[Loop, Role]] = [(Loop(column, 1), warp), (Loop(column), "u")]
+        inner += [(Loop(column, 2), "u")] if 1 < split[1] else []
+        plain: list[Role] = ["" for _ in self.rows]
+        order = (*map(Loop, self.rows), *(loop for loop, _ in inner))
+        return tuple(factors), order, (*plain, *(role for _, role in inner))
 
 
 def gpu_rows(
@@ -73,9 +92,7 @@ def gpu_rows(
         if value not in members and not readers.inlined[value]:
             kernel = finder.kernel(value)
             members |= kernel
-            tiles_of_rows[value] = (
-                finder.row(value, len(kernel[value].rows)) if kernel else finder.alone(value)
-            )
+            tiles_of_rows[value] = finder.row(kernel[value]) if kernel else finder.alone(value)
     return members, tuple(tiles_of_rows)
 
 
@@ -105,7 +122,42 @@ class _Finder:
                 self.gathering.add(value)
 
     def kernel(self, root: int) -> dict[int, Member]:
-        """The values of the kernel that stores a value, itself among them; none where no reduction would be in it."""
+        """The values of the kernel that stores a value, itself among them; none where no reduction would be in it.
+
+        Registers keep what several passes need, where rows are so short; else each pass computes that again.
+        """
+        kept = self._members(root, kept=True)
+        lanes = self._lanes(kept)
+        if lanes is not None:
+            return {value: replace(each, lanes=lanes) for value, each in kept.items()}
+        return self._members(root, kept=False)
+
+    def _lanes(self, members: Mapping[int, Member]) -> RowLanes | None:
+        """The lanes of the rows of a kernel; None where registers cannot keep what passes need."""
+        columns = dict[int, int | None]()
+        for value, each in members.items():
+            node, inner = self.shaped.nodes[value], each.order[len(each.rows) :]
+            assert isinstance(node, Assignment)
+            if inner:
+                columns[value] = (
+                    self.extents.fixed(node.sizes[inner[0]]) if len(inner) == 1 else None
+                )
+        extents = {*columns.values()}
+        if len(extents) != 1 or None in extents:
+            return None
+        (extent,) = extents
+        assert extent is not None
+        root = next(iter(members.values()))
+        node = self.shaped.nodes[root.root]
+        assert isinstance(node, Assignment)
+        known = [self.extents.fixed(node.sizes[axis]) for axis in root.rows]
+        rows = None if None in known else prod(count or 0 for count in known)
+        combined = sum(map(self._is_row, members))
+        width = max(BYTES[self.shaped.tensors[value].dtype] for value in members)
+        return lanes_of_row(extent, rows, width, (len(columns), combined), self.machine)
+
+    def _members(self, root: int, *, kept: bool) -> dict[int, Member]:
+        """The values of the kernel that stores a value, with those ``kept`` that several passes need, or not."""
         node = self._plain(root)
         if node is None or (self.tiles[root] is not None and not self._is_row(root)):
             return {}
@@ -119,7 +171,7 @@ class _Finder:
         while todo:
             value = max(todo)
             todo.remove(value)
-            member = self._member(value, members)
+            member = self._member(value, members, kept=kept)
             if member is not None:
                 members[value] = member
                 producer = self.shaped.nodes[value]
@@ -128,13 +180,17 @@ class _Finder:
         is_gained = any(self._is_row(value) for value in members if value != root)
         return members if is_gained else {}
 
-    def row(self, value: int, rows: int) -> BlockTile:
-        """The loops of a value that is stored row by row: blocks have the first so many, threads share all others."""
-        tile, node = self.tiles[value], self._plain(value)
+    def row(self, member: Member) -> BlockTile:
+        """The loops of a value that is stored row by row: blocks have the first ones, threads share all others."""
+        tile, node = self.tiles[member.root], self._plain(member.root)
+        if member.lanes is not None:
+            factors, order, roles = member.nest()
+            return BlockTile(factors, order, roles, len(order), is_row=tile is not None)
         if tile is not None:
             return tile
         assert node is not None
         outputs, terms = node.output_axes(), node.reduced_axes()
+        rows = len(member.rows)
         blocks: list[Role] = ["" for _ in outputs[:rows]]
         threads: list[Role] = ["t" for _ in outputs[rows:]]
         alone: list[Role] = [SEQUENTIAL for _ in terms]
@@ -147,13 +203,18 @@ class _Finder:
         if tile is None or not tile.is_row:
             return tile
         assert isinstance(node, Assignment)
+        outputs = tuple(dict.fromkeys(node.output_axes()))
+        member = Member(value, outputs, (*outputs, *node.reduced_axes()), 1, False)
+        lanes = self._lanes({value: member}) if outputs and not node.guards else None
+        if lanes is not None:
+            return self.row(replace(member, lanes=lanes))
         part = shared_part_of_rows(node, self.extents, self.machine)
         if part is None:
             return tile
-        (axis,), outputs = node.reduced_axes(), node.output_axes()
+        (axis,) = node.reduced_axes()
         factors = tuple((part,) if n == axis else () for n in range(len(node.axes)))
-        blocks: list[Role] = ["p" for _ in (*dict.fromkeys(outputs), axis)]
-        order = (*map(Loop, dict.fromkeys(outputs)), Loop(axis), Loop(axis, 1))
+        blocks: list[Role] = ["p" for _ in (*outputs, axis)]
+        order = (*map(Loop, outputs), Loop(axis), Loop(axis, 1))
         return BlockTile(factors, order, (*blocks, "t"), len(order))
 
     def _plain(self, value: int) -> Assignment | None:
@@ -204,7 +265,7 @@ class _Finder:
         )
         return is_short or self.machine.device.multiprocessors <= prod(n or 0 for n in known)
 
-    def _member(self, value: int, members: Mapping[int, Member]) -> Member | None:
+    def _member(self, value: int, members: Mapping[int, Member], *, kept: bool) -> Member | None:
         """A value as one of a kernel, all of whose readers are; None where it is stored, or given."""
         producer, reads = self._plain(value), self.readers.all_reads[value]
         if (
@@ -224,6 +285,8 @@ class _Finder:
         rows, order = place
         root, copies = members[reads[0][0]].root, sum(members[reader].copies for reader, _ in reads)
         if len(order) == len(rows) or self._is_row(value):
+            return Member(root, rows, order, 1, False)
+        if kept and 1 < len(reads):
             return Member(root, rows, order, 1, False)
         most = 1 if value in self.compared else MOST_COPIES
         return Member(root, rows, order, copies, True) if copies <= most else None

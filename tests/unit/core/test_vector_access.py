@@ -70,7 +70,7 @@ SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
 
 @pytest.mark.parametrize(
     ("columns", "threads"),
-    [(100, 32), (1024, 256), (512, 128), (1022, 256), (2048, 256), (100_000, 256)],
+    [(9000, 256), (100_000, 256)],
 )
 def test_a_row_has_a_thread_for_each_vector(columns: int, threads: int) -> None:
     """At most as many as a block usually has, and a warp at least."""

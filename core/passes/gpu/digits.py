@@ -1,0 +1,119 @@
+"""Split dimensions of private buffers into digits, of which one is a loop for threads.
+
+Example, where j1 is for the 32 lanes of a warp:
+    in:   memory t f32[1024]                       out:  memory t f32[8,32,4]
+          t[128j+4j1+j2] = ...                           t[j,j1,j2] = ...
+
+A thread that has elements of its own then keeps them in registers (``spaces.py``), although they are not adjacent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from ilang.core.calculus.affine import Affine, axis_index
+from ilang.core.ir import kernel as ir
+from ilang.core.ir.ids import BufferId, VariableId
+from ilang.core.ir.rewriting import Access, accesses, replaced_loads
+from ilang.core.ir.scalar import Load
+from ilang.core.ir.schedule import THREAD_ROLES
+from ilang.core.passes.gpu.numbering import Numbering
+from ilang.core.record import replace
+
+Steps = tuple[int, ...]
+"""The distances of the digits of a dimension, outermost first: 128, 4, 1."""
+
+
+def with_digits(program: ir.Program) -> ir.Program:
+    """The program with dimensions split in which each thread has elements of its own."""
+    numbering = Numbering(program)
+    kernels = tuple(_split(program, kernel, numbering) for kernel in program.kernels)
+    return replace(numbering.program(), kernels=kernels)
+
+
+def _split(program: ir.Program, kernel: ir.Kernel, numbering: Numbering) -> ir.Kernel:
+    loops = {loop.variable: loop for loop in ir.every(kernel.body, ir.For)}
+    if not any(loop.role in THREAD_ROLES for loop in loops.values()):
+        return kernel
+    split: dict[BufferId, list[Steps]] = {}
+    for number in dict.fromkeys(buffer for buffer, _ in accesses(kernel.body)):
+        if not program.buffers[number].private:
+            continue
+        indices = [index for buffer, index in accesses(kernel.body) if buffer == number]
+        dims = range(len(program.buffers[number].dims))
+        steps = [_steps(program, loops, [index[d] for index in indices]) for d in dims]
+        if any(1 < len(each) for each in steps):
+            split[number] = steps
+            numbering.buffers[number] = replace(
+                program.buffers[number], dims=tuple(_dims(program, number, steps, numbering))
+            )
+    return replace(kernel, body=_indexed(kernel.body, split)) if split else kernel
+
+
+def _steps(
+    program: ir.Program, loops: Mapping[VariableId, ir.For], parts: Sequence[Affine]
+) -> Steps:
+    """The digits that all indices of a dimension have, one of them the same loop for threads; one digit where not."""
+    whole = (1,)
+    ordered = [sorted(part.steps(), reverse=True) for part in parts]
+    steps = tuple(step for step, _ in ordered[0])
+    plain = all(not (part.offset or part.sizes or part.looked) for part in parts)
+    if len(steps) < 2 or not plain or any(tuple(s for s, _ in o) != steps for o in ordered):
+        return whole
+    if steps[-1] != 1 or any(variable not in loops for o in ordered for _, variable in o):
+        return whole
+    for terms in ordered:
+        inner = [program.sizes[loops[VariableId(v)].size].fixed for _, v in terms[1:]]
+        if any(
+            extent is None or step * extent != outer
+            for extent, (outer, step) in zip(inner, pairwise(steps), strict=True)
+        ):
+            return whole
+    places = [
+        {n for n, (_, v) in enumerate(terms) if loops[VariableId(v)].role in THREAD_ROLES}
+        for terms in ordered
+    ]
+    return steps if set.intersection(*places) else whole
+
+
+def _dims(
+    program: ir.Program, number: BufferId, steps: Sequence[Steps], numbering: Numbering
+) -> Iterator[int]:
+    """The sizes of the dimensions of a buffer, of which each digit is one."""
+    for size, each in zip(program.buffers[number].dims, steps, strict=True):
+        extent = program.sizes[size].fixed
+        if len(each) == 1 or extent is None:
+            yield size
+            continue
+        yield numbering.size(-(-extent // each[0]))
+        yield from (numbering.size(outer // step) for outer, step in pairwise(each))
+
+
+def _indexed(body: ir.Block, split: Mapping[BufferId, Sequence[Steps]]) -> ir.Block:
+    """A block in which digits are dimensions."""
+
+    def index_of(access: Access) -> tuple[Affine, ...]:
+        buffer, index = access
+        out: list[Affine] = []
+        for part, steps in zip(index, split[buffer], strict=True):
+            digits = [axis_index(variable) for _, variable in sorted(part.steps(), reverse=True)]
+            out += digits if 1 < len(steps) else [part]
+        return tuple(out)
+
+    def loaded(load: Load) -> Load:
+        if load.buffer not in split:
+            return load
+        return replace(load, index=index_of((load.buffer, load.index)))
+
+    def change(s: ir.Statement) -> ir.Statement:
+        match s:
+            case ir.Store():
+                index = index_of((s.buffer, s.index)) if s.buffer in split else s.index
+                return replace(s, index=index, value=replaced_loads(s.value, loaded))
+            case ir.Define() | ir.Change():
+                return replace(s, value=replaced_loads(s.value, loaded))
+            case _:
+                return s
+
+    return ir.map_statements(body, change)
