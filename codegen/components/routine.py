@@ -144,8 +144,8 @@ class TensorProgram(RunnableProgram):
         self, folder: Path, name: str | None, shapes: Mapping[str, tuple[int, ...]] | None
     ) -> list[Path]:
         """Write a project, in which the program is called ``name``."""
-        from ilang.codegen.project.extents import ExportedFunction
         from ilang.codegen.project.render import write_functions
+        from ilang.codegen.targets.session import ExportedFunction
 
         shaped = self.shaped((), None if shapes is None else [*shapes])
         shaped = shaped if name is None else replace(shaped, name=name)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ilang.codegen.project.extents import ExportedFunction
+from ilang.codegen.targets.session import ExportedFunction
 from ilang.core.diagnostic import DataError
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.ids import ValueId

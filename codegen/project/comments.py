@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ilang.codegen.project.extents import ExportedFunction
+from ilang.codegen.project.extents import settled_extents
 from ilang.codegen.targets.c_session import SessionsText
 from ilang.codegen.targets.cfamily import comment
 from ilang.codegen.targets.identifiers import identifier, member_identifier
+from ilang.codegen.targets.session import ExportedFunction
 from ilang.core.explain.first_page import ascii_formulas
 from ilang.core.explain.meaning import meaning
 
@@ -59,7 +60,7 @@ def example_call(
     sizes = [size.fixed or 0 for size in function.shaped.sizes]
     for k, n in enumerate(function.free()):
         sizes[n] = 8 * (k + 1)
-    extents = function.settled(sizes) or sizes
+    extents = settled_extents(function, sizes) or sizes
     fields = [
         f".{member_identifier(function.shaped.sizes[n].name)} = {extents[n]}"
         for n in function.free()

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from ilang.codegen.call.arguments import NUMPY_TYPES
 from ilang.codegen.compile.toolchain import build_test
-from ilang.codegen.project.extents import ExportedFunction, extents_of
+from ilang.codegen.project.extents import extents_of
 from ilang.codegen.project.render import render
 from ilang.codegen.system.folders import temporary_folder, temporary_parent
+from ilang.codegen.targets.session import ExportedFunction
 from ilang.core.diagnostic import DataError, InternalError, ToolError
 from ilang.core.ir.shaped import Shaped
 from ilang.core.pipeline import lower

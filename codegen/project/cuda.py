@@ -13,15 +13,15 @@ from pathlib import Path
 
 from ilang.codegen.project.comments import header_comment, whole_comment
 from ilang.codegen.project.example import function_example
-from ilang.codegen.project.extents import ExportedFunction
+from ilang.codegen.project.extents import settled_extents
 from ilang.codegen.project.makefile import ALONE_ON_DEVICE, MPI_AND_NCCL, NOTHING, package, switched
 from ilang.codegen.project.selftest import selftest
-from ilang.codegen.project.steps import TestedSession
+from ilang.codegen.project.steps import tested_dims, tested_sizes
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
 from ilang.codegen.targets.cuda import emit_source
 from ilang.codegen.targets.cuda_header import emit_header
 from ilang.codegen.targets.cuda_session import SessionsText
-from ilang.codegen.targets.session import EmittedSession
+from ilang.codegen.targets.session import EmittedSession, ExportedFunction
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import MatrixProduct
 from ilang.core.ir.kernel import Program, statements_within
@@ -38,19 +38,18 @@ def render_cuda(
     functions: Sequence[ExportedFunction],
     source_text: str,
     stem: str,
-    sessions: Sequence[TestedSession] = (),
+    sessions: Sequence[EmittedSession] = (),
     prefix: str = "",
 ) -> dict[str, str]:
     """The text of every file, by its name; functions of ranks begin with ``prefix``."""
     prefix = prefix or stem
     programs = [function.program for function in functions]
-    written = SessionsText([each.session for each in sessions], prefix)
+    written = SessionsText(sessions, prefix)
     switch = MPI_AND_NCCL if written.of_ranks else ALONE_ON_DEVICE if sessions else NOTHING
     example, rules = (
         (f"{stem}_example.cu", EXAMPLE_IN_CUDA) if sessions else (f"{stem}_example.c", EXAMPLE_IN_C)
     )
-    stages = [stage for each in sessions for stage in each.session.stages]
-    devices = _devices([*programs, *(stage.program for stage in stages)])
+    devices = _devices(programs)
     return {
         f"{stem}.h": "\n".join(header_comment(functions, written, stem, _call))
         + "\n"
@@ -150,7 +149,7 @@ def _extents(function: ExportedFunction, elements: int, points: int) -> tuple[in
     shaped, extent = function.shaped, LARGEST_EXTENT
     while extent >= SMALLEST_EXTENT:
         chosen = tuple(extent if s.is_argument() else s.fixed or 0 for s in shaped.sizes)
-        extents = function.settled(chosen)
+        extents = settled_extents(function, chosen)
         if extents is not None and _fits(function, extents, elements, points):
             return extents
         extent //= 2
@@ -179,10 +178,10 @@ def _bytes(function: ExportedFunction, value: int, extents: Sequence[int]) -> in
     return BYTES[tensor.dtype] * math.prod(extents[size] for size in tensor.dims)
 
 
-def _session_example(tested: TestedSession, stem: str, prefix: str) -> Iterator[str]:
+def _session_example(session: EmittedSession, stem: str, prefix: str) -> Iterator[str]:
     """A program that runs a session a few times, its arrays in memory of the device."""
-    session, dims = tested.session, tested.dims()
-    name, counts = session.name, {each: math.prod(extents) for each, extents in dims.items()}
+    name, dims = session.name, tested_dims(session)
+    counts = {each: math.prod(extents) for each, extents in dims.items()}
     words = ["&model", *session.inputs, *session.outputs]
     yield from _session_example_head(session, stem).split("\n")
     yield "int main(void)"
@@ -198,7 +197,7 @@ def _session_example(tested: TestedSession, stem: str, prefix: str) -> Iterator[
     yield f"{INDENT}TRY({name}_init(&model, memory, 0, stream));"
     if session.is_open():
         words = [words[0], "&sizes", *words[1:], "work"]
-        fields = ", ".join(str(tested.sizes()[each]) for each in session.sizes())
+        fields = ", ".join(str(tested_sizes(session)[each]) for each in session.sizes())
         yield f"{INDENT}const {name}_sizes sizes = {{{fields}}};"
         yield f"{INDENT}void *work;"
         yield f"{INDENT}CUDA(cudaMalloc(&work, {name}_work(&sizes)));"

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ilang.codegen.project.cases import inputs_of, limits_of
-from ilang.codegen.project.extents import ExportedFunction, extents_of
+from ilang.codegen.project.extents import extents_of
+from ilang.codegen.targets.session import ExportedFunction
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.shaped import Shaped

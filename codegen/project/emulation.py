@@ -16,7 +16,8 @@ from ilang.codegen.device.offload import Offloaded
 from ilang.codegen.emulator.program import emulated
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.project.cases import Case, StoredOutput, case_of, inputs_of
-from ilang.codegen.project.extents import ExportedFunction, extents_of
+from ilang.codegen.project.extents import extents_of
+from ilang.codegen.targets.session import ExportedFunction
 from ilang.core.diagnostic import DataError, InternalError, ToolError, counted
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import GPU

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.project.extents import ExportedFunction
-from ilang.codegen.project.steps import TestedSession
+from ilang.codegen.project.extents import settled_extents
+from ilang.codegen.project.steps import tested_dims, tested_sizes
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
 from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.session import EmittedSession, ExportedFunction
 
 MOST_LISTED = 16
 """Elements of an array that are written out, or printed."""
@@ -23,7 +24,7 @@ def function_example(
     yield from HEAD.replace("STEM", stem).split("\n")
     yield "int main(void)"
     yield "{"
-    settled = ((f, e) for f in functions if (e := f.settled(_few(f))) is not None)
+    settled = ((f, e) for f in functions if (e := settled_extents(f, _few(f))) is not None)
     function, extents = next((each for each in settled if _is_small(*each)), (None, ()))
     if function is None:
         yield f"{INDENT}return 0;"
@@ -78,9 +79,9 @@ def _is_small(function: ExportedFunction, extents: Sequence[int]) -> bool:
     return sum(math.prod(extents[n] for n in each.dims) for each in tensors) <= MOST_ELEMENTS
 
 
-def session_example(tested: TestedSession, stem: str, prefix: str) -> Iterator[str]:
+def session_example(session: EmittedSession, stem: str, prefix: str) -> Iterator[str]:
     """A program that runs a session three times on zeros."""
-    session, dims = tested.session, tested.dims()
+    dims = tested_dims(session)
     name, words = session.name, ["&model", *session.inputs, *session.outputs]
     yield from SESSION_HEAD.replace("STEM", stem).replace("NAME", name).split("\n")
     yield "int main(void)"
@@ -93,7 +94,7 @@ def session_example(tested: TestedSession, stem: str, prefix: str) -> Iterator[s
     yield f"{INDENT}TRY({name}_init(&model, memory, 0));"
     if session.is_open():
         words = [words[0], "&sizes", *words[1:], "work"]
-        fields = ", ".join(str(tested.sizes()[each]) for each in session.sizes())
+        fields = ", ".join(str(tested_sizes(session)[each]) for each in session.sizes())
         yield f"{INDENT}const {name}_sizes sizes = {{{fields}}};"
         yield f"{INDENT}void *work = malloc({name}_work(&sizes));"
     for each in (*session.inputs, *session.outputs):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
+from ilang.codegen.targets.session import ExportedFunction
 from ilang.core.diagnostic import CommandError
 
 LONGEST_STEM = 64

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.identifiers import function_identifier
+from ilang.codegen.targets.session import ExportedFunction
 from ilang.core.diagnostic import ShapeError
 from ilang.core.infer.fit import fit_shaped, rule_extent
-from ilang.core.ir.kernel import Program
-from ilang.core.ir.shaped import Assignment, Derivation, Shaped
-from ilang.core.record import record
+from ilang.core.ir.shaped import Assignment, Derivation
 
 LARGEST_DOMAIN = 2_000_000
 """Iterations of one assignment beyond which a case is left out: the reference evaluator holds all of them."""
@@ -30,46 +28,23 @@ MOST_VARIED = 8
 """Run-time sizes that take a turn at being 0 and at being negative."""
 
 
-@record
-class ExportedFunction:
-    """An exported function, before and after lowering."""
+def settled_extents(function: ExportedFunction, extents: Sequence[int]) -> tuple[int, ...] | None:
+    """All extents of a function, given those of the arguments; None where they do not fit.
 
-    shaped: Shaped
-    program: Program
-
-    def name(self) -> str:
-        """The name of the function in C."""
-        return function_identifier(self.program.name)
-
-    def free(self) -> tuple[int, ...]:
-        """The numbers of the sizes that are run-time arguments."""
-        return tuple(n for n, size in enumerate(self.shaped.sizes) if size.is_argument())
-
-    def settled(self, extents: Sequence[int]) -> tuple[int, ...] | None:
-        """All extents, given those of the arguments; None where they do not fit.
-
-        An argument that also follows from other extents is set to what follows, one that is divided to what the others
-        divide.
-        """
-        shaped, chosen = self.shaped, list(extents)
-        for _ in range(2):
-            shapes = [tuple(chosen[n] for n in shaped.tensors[v].dims) for v in shaped.inputs]
-            try:
-                return fit_shaped(shaped, shapes)
-            except ShapeError:
-                for rule in shaped.derived:
-                    if _divides(rule):
-                        _divided(chosen, rule)
-                    chosen[rule.size] = rule_extent(rule, chosen)
-        return None
-
-    def is_full(self, extents: Sequence[int]) -> bool:
-        """Whether no run-time extent is 0."""
-        return all(
-            0 < extent
-            for size, extent in zip(self.shaped.sizes, extents, strict=True)
-            if size.fixed is None
-        )
+    An argument that also follows from other extents is set to what follows, one that is divided to what the others
+    divide.
+    """
+    shaped, chosen = function.shaped, list(extents)
+    for _ in range(2):
+        shapes = [tuple(chosen[n] for n in shaped.tensors[v].dims) for v in shaped.inputs]
+        try:
+            return fit_shaped(shaped, shapes)
+        except ShapeError:
+            for rule in shaped.derived:
+                if _divides(rule):
+                    _divided(chosen, rule)
+                chosen[rule.size] = rule_extent(rule, chosen)
+    return None
 
 
 def _divides(rule: Derivation) -> bool:
@@ -94,15 +69,17 @@ def extents_of(function: ExportedFunction) -> tuple[list[tuple[int, ...]], list[
     free, runs, refused = function.free(), [], []
     tries = [_spread(function, PRIMES, WINDOWS, room) for room in ROOM]
     tries += [_spread(function, values, (2, 1), 4) for values in ((3, 2), (2, 1))]
-    settled = [extents for extents in map(function.settled, tries) if extents is not None]
-    small = next((e for e in settled if function.is_full(e) and _fits(function, e)), None)
+    fitting = [
+        extents for each in tries if (extents := settled_extents(function, each)) is not None
+    ]
+    small = next((e for e in fitting if function.is_full(e) and _fits(function, e)), None)
     if small is not None:
         runs.append(small)
-    larger = function.settled(_spread(function, LARGER_PRIMES, WINDOWS, 0))
+    larger = settled_extents(function, _spread(function, LARGER_PRIMES, WINDOWS, 0))
     if free and larger is not None and _fits(function, larger, LARGEST_ADDED):
         runs.append(larger)
     runs += _filling(function) if free else []
-    tiled = function.settled(_beyond_tiles(function))
+    tiled = settled_extents(function, _beyond_tiles(function))
     if free and tiled is not None and _fits(function, tiled):
         runs.append(tiled)
     ones = _spread(function, (1,), (1,), 0)
@@ -111,7 +88,7 @@ def extents_of(function: ExportedFunction) -> tuple[list[tuple[int, ...]], list[
         tuple(0 if n == zero else e for n, e in enumerate(base)) for zero in free[:MOST_VARIED]
     ]
     for given in [ones, *varied] if free else []:
-        extents = function.settled(given)
+        extents = settled_extents(function, given)
         if extents is None:
             refused.append(given)
         elif _fits(function, extents):
@@ -140,7 +117,7 @@ def _undivided(function: ExportedFunction, base: Sequence[int]) -> Iterator[tupl
 def _filling(function: ExportedFunction) -> list[tuple[int, ...]]:
     """Extents that fill vectors, if there are such that fit."""
     for values in FILLING:
-        extents = function.settled(_spread(function, values, WINDOWS, 0))
+        extents = settled_extents(function, _spread(function, values, WINDOWS, 0))
         if extents is not None and _fits(function, extents, LARGEST_ADDED):
             return [extents]
     return []

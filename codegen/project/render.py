@@ -21,12 +21,10 @@ from ilang.codegen.project.cmake import cmake_lists
 from ilang.codegen.project.comments import MARK, formula_comment, header_comment, source_comment
 from ilang.codegen.project.example import function_example, session_example
 from ilang.codegen.project.exported_names import c_name, exported_name
-from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.makefile import ALONE, MPI, NOTHING, makefile, package
 from ilang.codegen.project.readme import readme
 from ilang.codegen.project.seal import is_edited, sealed
 from ilang.codegen.project.selftest import TEST_PARTS, own_names, selftest
-from ilang.codegen.project.steps import TestedSession
 from ilang.codegen.system.folders import ending_in_order
 from ilang.codegen.targets.c import emit_source
 from ilang.codegen.targets.c_entry import STATUS_WORDS
@@ -36,7 +34,7 @@ from ilang.codegen.targets.c_tile import TILE_PARTS
 from ilang.codegen.targets.c_variants import VARIANTS
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.library import PREFIX
-from ilang.codegen.targets.session import EmittedSession
+from ilang.codegen.targets.session import EmittedSession, ExportedFunction
 from ilang.core.diagnostic import CommandError, DataError, Label, ShapeError, ToolError
 from ilang.core.infer.fit import LARGEST_EXTENT, fit_shaped
 from ilang.core.infer.ranks import infer_ranks
@@ -136,7 +134,7 @@ def write_functions(
     out: Path,
     source_text: str,
     stem: str,
-    sessions: Sequence[TestedSession] = (),
+    sessions: Sequence[EmittedSession] = (),
     prefix: str = "",
 ) -> list[Path]:
     """Write the project of some lowered programs, and of sessions, whose programs are among them.
@@ -148,7 +146,7 @@ def write_functions(
     """
     stem = file_stem(stem)
     prefix = prefix or stem
-    _refuse_clashes(functions, stem, prefix, [each.session for each in sessions])
+    _refuse_clashes(functions, stem, prefix, sessions)
     if functions[0].program.machine.kind == "gpu":
         from ilang.codegen.project.cuda import render_cuda
 
@@ -246,12 +244,12 @@ def render(
     functions: Sequence[ExportedFunction],
     source_text: str,
     stem: str,
-    sessions: Sequence[TestedSession] = (),
+    sessions: Sequence[EmittedSession] = (),
     prefix: str = "",
 ) -> dict[str, str]:
     """The text of every file, by its name; functions of ranks begin with ``prefix``."""
     programs = [function.program for function in functions]
-    written = SessionsText([each.session for each in sessions], prefix or stem)
+    written = SessionsText(sessions, prefix or stem)
     header = header_comment(functions, written, stem, _call)
     declared = emit_header(programs, [*written.declarations()])
     support, source = emit_source(programs, stem, written)
@@ -271,7 +269,7 @@ def render(
         f"{stem}_test.c": selftest(functions, stem, sessions=sessions),
         f"{stem}.pc": package(stem),
         "README.md": readme(
-            [each.name() for each in functions], [each.session.name for each in sessions], stem
+            [each.name() for each in functions], [each.name for each in sessions], stem
         ),
     }
 

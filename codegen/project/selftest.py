@@ -16,8 +16,8 @@ import numpy as np
 
 from ilang.codegen.project import sessiontest
 from ilang.codegen.project.cases import Case, StoredOutput, case_of, is_positive, refused_cases
-from ilang.codegen.project.extents import MOST_VARIED, ExportedFunction, extents_of
-from ilang.codegen.project.steps import TestedSession, is_positive_session
+from ilang.codegen.project.extents import MOST_VARIED, extents_of
+from ilang.codegen.project.steps import is_positive_session
 from ilang.codegen.project.tables import (
     LETTERS,
     given_row,
@@ -28,6 +28,7 @@ from ilang.codegen.project.tables import (
 )
 from ilang.codegen.targets.cfamily import INDENT, listed
 from ilang.codegen.targets.identifiers import identifier, member_identifier
+from ilang.codegen.targets.session import EmittedSession, ExportedFunction
 
 MOST_TESTS = 4 + MOST_VARIED + MOST_VARIED + 3
 
@@ -50,13 +51,13 @@ def selftest(
     functions: Sequence[ExportedFunction],
     stem: str,
     on_device: bool = False,
-    sessions: Sequence[TestedSession] = (),
+    sessions: Sequence[EmittedSession] = (),
 ) -> str:
     """The test program of a project; ``on_device`` for functions that take arrays of the host and run elsewhere."""
     body: list[str] = []
     names: list[str] = []
     tables: dict[str, list[str]] = {}
-    alone = [function for each in sessions for function in each.functions]
+    alone = [function for each in sessions for function in each.functions()]
     for function in functions:
         body += _entry(function, on_device)
         positive = is_positive(function.shaped)
@@ -78,13 +79,13 @@ def selftest(
             body += [f"static int {names[-1]}(void)", "{", *lines, "}", ""]
     if sessions:
         body += sessiontest.driver(on_device).split("\n")
-    for tested in sessions:
-        names.append(f"{tested.session.name}_test_session")
-        positive = is_positive_session(tested)
-        for name in tested.session.inputs:
-            dtype = tested.session.tensors[name][0]
+    for session in sessions:
+        names.append(f"{session.name}_test_session")
+        positive = is_positive_session(session)
+        for name in session.inputs:
+            dtype = session.tensors[name][0]
             tables[table_name(dtype, positive)] = table_text(dtype, positive)
-        body += sessiontest.lines(tested, names[-1])
+        body += sessiontest.lines(session, names[-1])
     values = [line for name in sorted(tables) for line in tables[name]]
     if values:
         values = ["/* The values that inputs repeat. */", *values, ""]

@@ -12,7 +12,6 @@ import numpy as np
 
 from ilang.codegen.call.arguments import NUMPY_TYPES
 from ilang.codegen.project.exported_names import exported_name, renamed, renamed_words
-from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.structs import Guest, groups
 from ilang.codegen.session.function import Function
 from ilang.codegen.session.initial import initial_uniform, stored_values
@@ -23,6 +22,7 @@ from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.session import (
     DEVICE_PARTS,
     EmittedSession,
+    ExportedFunction,
     KeptTensor,
     Numbers,
     Stage,
@@ -66,14 +66,19 @@ FIELDS = (
 
 @record
 class Exported:
-    """A definition on its way to C: its programs, its session where it keeps something, and names that C has otherwise.
+    """A definition on its way to C: a function, or a session where it keeps something, and names that C has otherwise.
 
     ``renamed`` has each of these names with that in C.
     """
 
-    functions: tuple[ExportedFunction, ...]
+    function: ExportedFunction | None
     session: EmittedSession | None
     renamed: tuple[tuple[str, str], ...]
+
+    def functions(self) -> list[ExportedFunction]:
+        """The function, or those of the stages of the session."""
+        alone = [] if self.function is None else [self.function]
+        return alone if self.session is None else self.session.functions()
 
 
 class CNames:
@@ -184,7 +189,7 @@ def _function(solved: SolvedDefinition, machine: Machine, prefix: str) -> Export
     shaped = solved.shaped()
     shaped = replace(shaped, name=exported_name(shaped.name, prefix))
     function = ExportedFunction(shaped, lower(shaped, machine))
-    return Exported((function,), None, tuple(renamed([function])))
+    return Exported(function, None, tuple(renamed([function])))
 
 
 def _keeps_nothing(solved: SolvedDefinition) -> bool:
@@ -209,13 +214,13 @@ class _Together:
     def exported(self) -> list[Exported]:
         """All of them, the one that begins the struct first."""
         drafts = [each.drafted() for each in self.sessions]
-        stages = tuple(stage for session, _ in drafts for stage in session.stages)
-        counters = tuple(session.counter for session, _ in drafts)
+        stages = tuple(stage for session in drafts for stage in session.stages)
+        counters = tuple(session.counter for session in drafts)
         name = self.sessions[0].name
         struct = Struct(name, self.machine, stages, tuple(self.kept.values()), counters)
         return [
-            Exported(functions, replace(session, struct=struct), tuple(each.renamed(session)))
-            for each, (session, functions) in zip(self.sessions, drafts, strict=True)
+            Exported(None, replace(session, struct=struct), tuple(each.renamed(session)))
+            for each, session in zip(self.sessions, drafts, strict=True)
         ]
 
     def keep(self, kept: KeptTensor, path: str, is_written: bool, owner: str) -> KeptTensor:
@@ -262,8 +267,8 @@ class _Export:
         self.returned = {path: names.of("out" if alone else f"out{path}") for path in returned}
         self.taken = (*sizes, self.name, *parts, *self.given.values(), *self.returned.values())
 
-    def drafted(self) -> tuple[EmittedSession, tuple[ExportedFunction, ...]]:
-        """The session, its struct unfinished, and its programs."""
+    def drafted(self) -> EmittedSession:
+        """The session, its struct unfinished."""
         together = self.together
         is_first = self is together.sessions[0]
         counter = "runs" if is_first else together.names.of(f"{self.solved.name}_runs")
@@ -280,7 +285,6 @@ class _Export:
             together.names.of,
             together.machine.bucket_bytes,
         )
-        stages, functions = zip(*(_lowered(each, together.machine) for each in run), strict=True)
         between = {
             name: KeptTensor("between", "", name, dtype, dims, (0,), "")
             for name, (dtype, dims) in arrays.items()
@@ -293,10 +297,10 @@ class _Export:
         for result, value in zip(self.solved.results, self.shaped.outputs, strict=True):
             if result.role == "return":
                 tensors[self.returned[result.path]] = self._tensor(value)
-        session = EmittedSession(
+        return EmittedSession(
             self.name,
             self.solved.name,
-            stages,
+            tuple(_lowered(each, together.machine) for each in run),
             (*kept, *between.values()),
             tuple(self.given.values()),
             tuple(self.returned.values()),
@@ -304,7 +308,6 @@ class _Export:
             Struct(self.name, together.machine, (), (), ()),
             counter,
         )
-        return session, functions
 
     def renamed(self, session: EmittedSession) -> Iterator[tuple[str, str]]:
         """The names of the session, of inputs and of what is kept, each with that in C, where it is another."""
@@ -391,7 +394,7 @@ def _listed(values: Array) -> Numbers:
     return tuple(flat.tolist())
 
 
-def _lowered(stage: RunStage, machine: Machine) -> tuple[Stage, ExportedFunction]:
+def _lowered(stage: RunStage, machine: Machine) -> Stage:
     """A stage with its program lowered, whose inputs and outputs are called as its session calls them."""
     shaped = stage.program
     tensors, places = list(shaped.tensors), (*shaped.inputs, *shaped.outputs)
@@ -399,6 +402,4 @@ def _lowered(stage: RunStage, machine: Machine) -> tuple[Stage, ExportedFunction
         if places.count(value) == 1:
             tensors[value] = replace(tensors[value], name=name)
     shaped = replace(shaped, tensors=tuple(tensors))
-    program = lower(shaped, machine)
-    lowered = Stage(program, stage.arguments, stage.copies, stage.sums, stage.ends)
-    return lowered, ExportedFunction(shaped, program)
+    return Stage(stage, ExportedFunction(shaped, lower(shaped, machine)))

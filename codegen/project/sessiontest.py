@@ -11,14 +11,15 @@ from ilang.codegen.project.steps import (
     LASTING,
     SEED,
     Steps,
-    TestedSession,
     is_positive_session,
     steps_of,
+    tested_dims,
+    tested_sizes,
 )
 from ilang.codegen.project.tables import given_row, result_row, table_name, values_of
 from ilang.codegen.targets.cfamily import INDENT, listed
 from ilang.codegen.targets.identifiers import member_identifier
-from ilang.codegen.targets.session import KeptTensor
+from ilang.codegen.targets.session import EmittedSession, KeptTensor
 
 PARTS = ("test_init", "test_run", "test_save", "test_load", "test_kept", "test_session")
 """Endings that the test appends to the name of a session for names of its own."""
@@ -38,18 +39,17 @@ def _text(name: str) -> str:
     return Path(__file__).with_name(f"{name}.h").read_text("ascii")
 
 
-def lines(tested: TestedSession, test: str) -> Iterator[str]:
+def lines(session: EmittedSession, test: str) -> Iterator[str]:
     """The test of a session, a function of a name."""
-    session = tested.session
     kept = [each for each in session.kept if each.role in LASTING]
-    yield from _entries(tested, kept)
+    yield from _entries(session, kept)
     yield f"static int {test}(void)"
     yield "{"
-    steps = steps_of(tested)
+    steps = steps_of(session)
     yield from _rows("first", kept, steps.first)
     yield from _rows("last", kept, steps.last)
-    yield from _results(tested, steps.runs)
-    yield from _given(tested, steps)
+    yield from _results(session, steps.runs)
+    yield from _given(session, steps)
     name = session.name
     struct = session.struct.name
     yield f"{INDENT}{struct} models[2];"
@@ -70,9 +70,9 @@ def lines(tested: TestedSession, test: str) -> Iterator[str]:
     yield ""
 
 
-def _entries(tested: TestedSession, kept: Sequence[KeptTensor]) -> Iterator[str]:
+def _entries(session: EmittedSession, kept: Sequence[KeptTensor]) -> Iterator[str]:
     """The functions of a session behind the face that the driver calls."""
-    session, name = tested.session, tested.session.name
+    name = session.name
     count = len(session.inputs) + len(session.outputs)
     stream = ["NULL"] if session.on_device() else []
     calls = {
@@ -87,7 +87,7 @@ def _entries(tested: TestedSession, kept: Sequence[KeptTensor]) -> Iterator[str]
         if part == "run" and not count:
             yield f"{INDENT}(void)arrays;"
         if part == "run":
-            yield from _run(tested, words)
+            yield from _run(session, words)
             continue
         of = session.struct.name if part == "init" else name
         yield from listed(f"{INDENT}return {of}_{part}(", ["model", *words], ");")
@@ -106,9 +106,9 @@ def _entries(tested: TestedSession, kept: Sequence[KeptTensor]) -> Iterator[str]
     yield ""
 
 
-def _run(tested: TestedSession, words: Sequence[str]) -> Iterator[str]:
+def _run(session: EmittedSession, words: Sequence[str]) -> Iterator[str]:
     """The rest of a function that runs a session, on arrays of the host; the sizes of a run may come with it."""
-    session, sizes = tested.session, tested.sizes()
+    sizes = tested_sizes(session)
     on_device, name = session.on_device(), session.name
     called = f"{name}_run_host(" if on_device else f"{name}_run("
     if session.is_open():
@@ -143,8 +143,8 @@ def _rows(
     yield from _table(table_name, rows)
 
 
-def _results(tested: TestedSession, runs: Sequence[Sequence[StoredOutput]]) -> Iterator[str]:
-    session, dims = tested.session, tested.dims()
+def _results(session: EmittedSession, runs: Sequence[Sequence[StoredOutput]]) -> Iterator[str]:
+    dims = tested_dims(session)
     rows = []
     for number, outputs in enumerate(runs, 1):
         for name, output in zip(session.outputs, outputs, strict=True):
@@ -155,9 +155,9 @@ def _results(tested: TestedSession, runs: Sequence[Sequence[StoredOutput]]) -> I
     yield from _table("results", rows)
 
 
-def _given(tested: TestedSession, steps: Steps) -> Iterator[str]:
+def _given(session: EmittedSession, steps: Steps) -> Iterator[str]:
     """The table of inputs, and then of outputs."""
-    session, positive, dims = tested.session, is_positive_session(tested), tested.dims()
+    positive, dims = is_positive_session(session), tested_dims(session)
     rows = []
     for name in (*session.inputs, *session.outputs):
         dtype = session.tensors[name][0]

@@ -24,9 +24,9 @@ from ilang.codegen.project.cases import (
     scales_of,
     starts_of,
 )
-from ilang.codegen.project.extents import LARGEST_DOMAIN, ExportedFunction, extents_of
+from ilang.codegen.project.extents import LARGEST_DOMAIN, extents_of, settled_extents
 from ilang.codegen.session.philox import uniform
-from ilang.codegen.targets.session import EmittedSession, KeptTensor, Uniform
+from ilang.codegen.targets.session import EmittedSession, ExportedFunction, KeptTensor, Uniform
 from ilang.core.diagnostic import DataError
 from ilang.core.ir.shaped import Assignment
 from ilang.core.record import record
@@ -41,47 +41,41 @@ MOST_STORED = 200
 """Elements of one array that are stored."""
 
 
-@record
-class TestedSession:
-    """A session, and the programs of its stages."""
+def tested_extents(session: EmittedSession) -> list[tuple[int, ...]]:
+    """The extents of each program in tests; those that come at run time are small, and those of one name are equal."""
+    known: dict[str, int] = {}
+    every = []
+    for stage in session.stages:
+        function = stage.function
+        extents = _extents(function, known)
+        known |= {function.shaped.sizes[n].name: extents[n] for n in function.free()}
+        every.append(extents)
+    return every
 
-    session: EmittedSession
-    functions: tuple[ExportedFunction, ...]
 
-    def extents(self) -> list[tuple[int, ...]]:
-        """The extents of each program; those that come at run time are small, and those of one name are equal."""
-        known: dict[str, int] = {}
-        every = []
-        for function in self.functions:
-            extents = _extents(function, known)
-            known |= {function.shaped.sizes[n].name: extents[n] for n in function.free()}
-            every.append(extents)
-        return every
+def tested_sizes(session: EmittedSession) -> dict[str, int]:
+    """The extents that come with a run in tests."""
+    every = zip(session.functions(), tested_extents(session), strict=True)
+    return {f.shaped.sizes[n].name: extents[n] for f, extents in every for n in f.free()}
 
-    def sizes(self) -> dict[str, int]:
-        """The extents that come with a run."""
-        every = zip(self.functions, self.extents(), strict=True)
-        return {f.shaped.sizes[n].name: extents[n] for f, extents in every for n in f.free()}
 
-    def dims(self) -> dict[str, tuple[int, ...]]:
-        """The extents of inputs and outputs of a run."""
-        by_name = {
-            name: tuple(1 if each is None else each for each in dims)
-            for name, (_, dims) in self.session.tensors.items()
-        }
-        for stage, f, extents in zip(
-            self.session.stages, self.functions, self.extents(), strict=True
-        ):
-            values = (*f.shaped.inputs, *f.shaped.outputs)
-            for name, value in zip(stage.arguments, values, strict=True):
-                by_name[name] = tuple(extents[size] for size in f.shaped.tensors[value].dims)
-        return by_name
+def tested_dims(session: EmittedSession) -> dict[str, tuple[int, ...]]:
+    """The extents of inputs and outputs of a run in tests."""
+    by_name = {
+        name: tuple(1 if each is None else each for each in dims)
+        for name, (_, dims) in session.tensors.items()
+    }
+    for stage, extents in zip(session.stages, tested_extents(session), strict=True):
+        for name, dims in stage.dims():
+            by_name[name] = tuple(extents[size] for size in dims)
+    return by_name
 
-    def reads(self) -> Iterator[tuple[str, int, int]]:
-        """The names of what each program reads, with the numbers of the program and of its input."""
-        for number, (stage, f) in enumerate(zip(self.session.stages, self.functions, strict=True)):
-            for position in range(len(f.shaped.inputs)):
-                yield stage.arguments[position], number, position
+
+def _reads(session: EmittedSession) -> Iterator[tuple[str, int, int]]:
+    """The names of what each program reads, with the numbers of the program and of its input."""
+    for number, stage in enumerate(session.stages):
+        for position in range(len(stage.function.shaped.inputs)):
+            yield stage.run.arguments[position], number, position
 
 
 @record
@@ -110,25 +104,25 @@ def _extents(function: ExportedFunction, known: Mapping[str, int]) -> tuple[int,
         known.get(size.name, extent) if size.fixed is None else size.fixed
         for size, extent in zip(sizes, small, strict=True)
     )
-    return function.settled(extents) or extents
+    return settled_extents(function, extents) or extents
 
 
-def steps_of(tested: TestedSession) -> Steps:
+def steps_of(session: EmittedSession) -> Steps:
     """The values that the self-test of a session stores."""
-    session, extents = tested.session, tested.extents()
-    shapeds = [function.shaped for function in tested.functions]
-    starts, below = _starts(tested), _limits(tested)
+    extents = tested_extents(session)
+    shapeds = [function.shaped for function in session.functions()]
+    starts, below = _starts(session), _limits(session)
     lasting = {each.name: first_values(each, SEED) for each in session.kept}
     tested_kept = [each for each in session.kept if each.role in LASTING]
     first = tuple(_sampled(lasting[each.name], 0.0, 0.0) for each in tested_kept)
     sized = list(zip(shapeds, extents, strict=True))
     if any(LARGEST_DOMAIN < _iterations(node, e) for s, e in sized for node in s.nodes):
         return Steps(starts, below, first, (), ())
-    given = _inputs(tested, starts, below)
+    given = _inputs(session, starts, below)
     names = [*given, *(name for name in lasting if name not in given)]
 
     def several(values: Sequence[Array], exact: bool = False) -> list[Array]:
-        return _several(tested, dict(zip(names, values, strict=True)), exact)
+        return _several(session, dict(zip(names, values, strict=True)), exact)
 
     arrays = [given[name] if name in given else lasting[name] for name in names]
     try:
@@ -185,68 +179,66 @@ def _sampled(values: Array, relative: float, scale: float) -> StoredOutput:
     return StoredOutput(values.reshape(-1)[::step], step, *bounds)
 
 
-def is_positive_session(tested: TestedSession) -> bool:
+def is_positive_session(session: EmittedSession) -> bool:
     """Whether the inputs of a run are positive."""
-    return any(is_positive(function.shaped) for function in tested.functions)
+    return any(is_positive(function.shaped) for function in session.functions())
 
 
-def _starts(tested: TestedSession) -> dict[str, int]:
+def _starts(session: EmittedSession) -> dict[str, int]:
     """The beginning in its table of each input of a run that is read."""
-    programs = [starts_of(function.shaped, 0) for function in tested.functions]
+    programs = [starts_of(function.shaped, 0) for function in session.functions()]
     starts: dict[str, int] = {}
-    for name, number, position in tested.reads():
-        if name in tested.session.inputs:
+    for name, number, position in _reads(session):
+        if name in session.inputs:
             starts.setdefault(name, programs[number][position])
     return starts
 
 
-def _limits(tested: TestedSession) -> dict[str, int | None]:
+def _limits(session: EmittedSession) -> dict[str, int | None]:
     """The limits that elements of these are below if they are indices."""
     programs = [
         limits_of(function.shaped, extents)
-        for function, extents in zip(tested.functions, tested.extents(), strict=True)
+        for function, extents in zip(session.functions(), tested_extents(session), strict=True)
     ]
     limits: dict[str, int | None] = {}
-    for name, number, position in tested.reads():
+    for name, number, position in _reads(session):
         known, limit = limits.get(name), programs[number][position]
         limits[name] = min(filter(None, (known, limit)), default=None)
     return limits
 
 
 def _inputs(
-    tested: TestedSession, steps: dict[str, int], below: dict[str, int | None]
+    session: EmittedSession, steps: dict[str, int], below: dict[str, int | None]
 ) -> dict[str, Array]:
-    positive, dims = is_positive_session(tested), tested.dims()
+    positive, dims = is_positive_session(session), tested_dims(session)
     return {
-        name: input_of(tested.session.tensors[name][0], dims[name], start, below[name], positive)
+        name: input_of(session.tensors[name][0], dims[name], start, below[name], positive)
         for name, start in steps.items()
     }
 
 
-def _several(tested: TestedSession, arrays: dict[str, Array], exact: bool) -> list[Array]:
+def _several(session: EmittedSession, arrays: dict[str, Array], exact: bool) -> list[Array]:
     """The outputs of some runs of one rank, one after the other, and what is kept after them."""
-    session = tested.session
     now, returned = dict(arrays), []
     for _ in range(RUNS):
-        after = _one(tested, now, exact)
+        after = _one(session, now, exact)
         returned += [after[name] for name in session.outputs]
         now |= {each.name: after[each.next] for each in session.kept if each.next}
         now |= {each.name: after[each.name] for each in session.kept if each.role == "gradient"}
     return [*returned, *(now[each.name] for each in session.kept if each.role in LASTING)]
 
 
-def _one(tested: TestedSession, given: dict[str, Array], exact: bool) -> dict[str, Array]:
+def _one(session: EmittedSession, given: dict[str, Array], exact: bool) -> dict[str, Array]:
     """All arrays after a run of one rank, by name."""
     now = dict(given)
-    for stage, function, extents in zip(
-        tested.session.stages, tested.functions, tested.extents(), strict=True
-    ):
-        count = len(function.shaped.inputs)
-        read = [now[name] for name in stage.arguments[:count]]
-        results = evaluate(function.shaped, read, extents, exact)
-        now |= zip(stage.arguments[count:], results, strict=True)
-        now |= {target: now[source] for target, source in stage.copies}
-        for each in stage.sums:
+    for stage, extents in zip(session.stages, tested_extents(session), strict=True):
+        run, shaped = stage.run, stage.function.shaped
+        count = len(shaped.inputs)
+        read = [now[name] for name in run.arguments[:count]]
+        results = evaluate(shaped, read, extents, exact)
+        now |= zip(run.arguments[count:], results, strict=True)
+        now |= {target: now[source] for target, source in run.copies}
+        for each in run.sums:
             now |= {
                 to: np.zeros_like(now[of]) for to, of in zip(each.others, each.parts, strict=False)
             }

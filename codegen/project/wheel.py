@@ -23,10 +23,9 @@ from pathlib import Path
 from ilang.codegen.compile.compiler_process import first_lines, run_compiler
 from ilang.codegen.compile.compilers import C, find_compiler
 from ilang.codegen.project import wheel_calls
-from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.render import file_stem, write_functions
-from ilang.codegen.project.steps import TestedSession
 from ilang.codegen.project.wheel_module import module_text, python_names
+from ilang.codegen.targets.session import EmittedSession, ExportedFunction
 from ilang.core.diagnostic import CommandError, ToolError
 
 NUMPY = "numpy>=1.26"
@@ -65,7 +64,7 @@ def write_wheel(
     out: Path,
     source_text: str,
     named: tuple[str, str],
-    sessions: Sequence[TestedSession] = (),
+    sessions: Sequence[EmittedSession] = (),
     prefix: str = "",
 ) -> Path:
     """Compile the project of some lowered programs and sessions, and write its wheel, whose path is returned.
@@ -81,9 +80,9 @@ def write_wheel(
         help_line = "name another folder, or move it away"
         raise ToolError("E0911", f"{out} exists and is no folder", help=help_line)
     package = named[0].replace("-", "_")
-    stages = [id(function) for each in sessions for function in each.functions]
+    stages = [id(function) for each in sessions for function in each.functions()]
     alone = {_title(each, prefix): each for each in functions if id(each) not in stages}
-    running = {each.session.definition: each for each in sessions}
+    running = {each.definition: each for each in sessions}
     names = python_names([*alone, *running])
     text = module_text(
         {names[name]: each for name, each in alone.items()},

@@ -17,9 +17,7 @@ from typing import NamedTuple
 
 from ilang.codegen.call.arguments import NUMPY_TYPES
 from ilang.codegen.project.comments import formulas_of
-from ilang.codegen.project.extents import ExportedFunction
-from ilang.codegen.project.steps import TestedSession
-from ilang.codegen.targets.session import TITLES, EmittedSession, Struct
+from ilang.codegen.targets.session import TITLES, EmittedSession, ExportedFunction, Struct
 from ilang.core.calculus.extent import ATOM, PLAIN, PRODUCT, SUM, Operator
 from ilang.core.ir.shaped import Shaped
 
@@ -77,7 +75,7 @@ class PortsText(NamedTuple):
 
 def module_text(
     functions: Mapping[str, ExportedFunction],
-    sessions: Mapping[str, TestedSession],
+    sessions: Mapping[str, EmittedSession],
     package: str,
     version: str,
 ) -> str:
@@ -105,7 +103,7 @@ def module_text(
     ]
     for name, function in functions.items():
         lines += _function(name, function)
-    structs = {each.session.struct.name: each.session.struct for each in sessions.values()}
+    structs = {each.struct.name: each.struct for each in sessions.values()}
     for name, struct in structs.items():
         fields = (f"    {field!r}," for field in struct_fields(struct))
         lines += ["", f"_fields_of_{name} = (", *fields, ")"]
@@ -146,23 +144,20 @@ def _function(name: str, function: ExportedFunction) -> Iterator[str]:
     yield f"    return _{name}({json.dumps(name)}, {ports.given()})"
 
 
-def _session(name: str, tested: TestedSession) -> Iterator[str]:
-    session, struct = tested.session, tested.session.struct
+def _session(name: str, session: EmittedSession) -> Iterator[str]:
+    struct = session.struct
     rows: dict[str, tuple[str | int, ...]] = {
         each: tuple(f"{each}_{n}" if d is None else d for n, d in enumerate(dims))
         for each, (_, dims) in session.tensors.items()
     }
-    for stage, function in zip(session.stages, tested.functions, strict=True):
-        shaped = function.shaped
-        values = (*shaped.inputs, *shaped.outputs)
-        for each, value in zip(stage.arguments, values, strict=True):
-            rows[each] = _dims(shaped, shaped.tensors[value].dims)
+    for stage in session.stages:
+        rows |= {each: _dims(stage.function.shaped, dims) for each, dims in stage.dims()}
     words = python_names([*session.inputs, *session.outputs])
     ports = _ports(
         [(word, session.tensors[each][0], rows[each]) for each, word in words.items()],
         len(session.inputs),
         session.sizes(),
-        [function.shaped for function in tested.functions],
+        [function.shaped for function in session.functions()],
     )
     yield from ("", "", f"class {name}(_calls.CompiledSession):")
     yield from _docstring([*_kept_lines(session), *ports.documented()], 4)

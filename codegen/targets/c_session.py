@@ -21,9 +21,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.codegen.targets.c_entry import NO_STATUS, status_declarations, status_lines, wrapped
 from ilang.codegen.targets.c_entry import STATUS as STATUS_OF_PROGRAMS
-from ilang.codegen.targets.c_header import parameters
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, listed, literal
-from ilang.codegen.targets.identifiers import function_identifier, member_identifier
+from ilang.codegen.targets.identifiers import member_identifier
 from ilang.codegen.targets.session import (
     TITLES,
     EmittedSession,
@@ -62,6 +61,8 @@ class SessionText:
     """The meaning of a number that is none of them, in C."""
     declared: tuple[str, ...] = ("run", "save", "load")
     """The functions in the header that all sessions have."""
+    copied = "memcpy({}, {}, {})"
+    """A copy of what stays where arrays are."""
     fills: Mapping[str, str] = {
         "uniform": "fill_uniform{suffix}({place}, {count}, seed, {path}, {bound});",
         "number": "{place} = {number};",
@@ -287,7 +288,7 @@ class SessionText:
         yield self._signature("run")
         yield "{"
         yield f"{INDENT}if ({self._missing()}) return 1;"
-        read = {name for stage in session.stages for name in stage.arguments}
+        read = {name for stage in session.stages for name in stage.run.arguments}
         yield from (f"{INDENT}(void){each};" for each in session.inputs if each not in read)
         yield from COUNTED_RANKS if session.waits() else ()
         yield f"{INDENT}int status = 0;"
@@ -309,28 +310,41 @@ class SessionText:
     def _stages(self) -> Iterator[str]:
         """The stages of a run, with what is copied and summed after each."""
         session = self.session
-        count = sum(each.goes_on for stage in session.stages for each in stage.sums)
+        count = sum(each.goes_on for stage in session.stages for each in stage.run.sums)
         if count:
             yield f"{INDENT}struct begun_sum begun_sums[{count}];"
         going = 0
         for number, stage in enumerate(session.stages, 1):
-            if stage.ends:
+            if stage.run.ends:
                 yield f"{INDENT}end_sums(begun_sums, {going});"
                 going = 0
-            program, words = self._call(stage, number)
-            assert len(words) == len(parameters(stage.program)) + 1
             yield sizes_of(stage, number)
-            yield wrapped(f"{INDENT}status = {program}(", words, ");")
-            if session.waits():
-                yield f"{INDENT}status = status_of_ranks(status, all_ranks);"
-            if going:
-                yield f"{INDENT}if (status != 0) end_sums(begun_sums, {going});"
-            yield f"{INDENT}if (status != 0) return status;"
+            yield self._called(stage, number)
+            if not session.waits():
+                yield f"{INDENT}if (status != 0) return status;"
             for copied in self._copies(stage):
-                yield f"{INDENT}memcpy({', '.join(copied)});"
-            for each in stage.sums:
+                yield self._tried(self.copied.format(*copied))
+            if session.waits():
+                yield f"{INDENT}status = status_of_ranks({self._agreed(stage)}, all_ranks);"
+                if going:
+                    yield f"{INDENT}if (status != 0) end_sums(begun_sums, {going});"
+                yield f"{INDENT}if (status != 0) return status;"
+            for each in stage.run.sums:
                 yield from self._sum(each, going)
                 going += each.goes_on
+
+    def _called(self, stage: Stage, number: int) -> str:
+        """The call of the function of a stage."""
+        program, words = self._call(stage, number)
+        return wrapped(f"{INDENT}status = {program}(", words, ");")
+
+    def _tried(self, call: str) -> str:
+        """A call after that of a stage: where ranks wait for each other, unless it has failed."""
+        return f"{INDENT}{'if (status == 0) ' if self.session.waits() else ''}{call};"
+
+    def _agreed(self, stage: Stage) -> str:
+        """The status that a rank brings when all agree on one after a stage."""
+        return "status"
 
     def _sum(self, each: RankSum, going: int) -> Iterator[str]:
         """A sum over ranks, of which so many go on already."""
@@ -345,9 +359,9 @@ class SessionText:
 
     def _call(self, stage: Stage, number: int) -> tuple[str, list[str]]:
         """The function of a stage, and its arguments."""
-        words = [f"&sizes_{number}", *map(self._argument, stage.arguments)]
+        words = [f"&sizes_{number}", *map(self._argument, stage.run.arguments)]
         work = "work" if stage.sizes() else "model->work"
-        return function_identifier(stage.program.name), [*words, work]
+        return stage.function.name(), [*words, work]
 
     def _argument(self, name: str) -> str:
         """The argument for an array in the function of a run."""
@@ -376,14 +390,14 @@ class SessionText:
         room = f"model->{each.room}"
         return [f"model->{each.others[0]}", parts, room, *words[1:], "this_rank", "all_ranks"]
 
-    def _copies(self, stage: Stage) -> Iterator[tuple[str, str, str]]:
+    def _copies(self, stage: Stage) -> Iterator[tuple[str, str, int]]:
         """The copies after a stage: target, source, bytes."""
         session = self.session
         kept = {name: each for block in self.struct.blocks() for name, each in block}
-        for target, source in stage.copies:
+        for target, source in stage.run.copies:
             given = session.tensors.get(target)
             size = BYTES[given[0]] * session.count(target) if given else kept[target].bytes()
-            yield self._argument(target), self._argument(source), str(size)
+            yield self._argument(target), self._argument(source), size
 
     def _file(self, part: str) -> Iterator[str]:
         """The statements that write, or read, a file."""
@@ -427,7 +441,7 @@ def _most_work(stages: Sequence[Stage]) -> Iterator[str]:
     yield f"{INDENT}size_t bytes = 0;"
     for number, stage in enumerate(stages, 1):
         yield sizes_of(stage, number)
-        work = f"{function_identifier(stage.program.name)}_work(&sizes_{number})"
+        work = f"{stage.function.name()}_work(&sizes_{number})"
         yield f"{INDENT}if (bytes < {work}) bytes = {work};"
 
 
@@ -435,7 +449,7 @@ def sizes_of(stage: Stage, number: int) -> str:
     """The sizes of a stage, by its number."""
     names = map(member_identifier, stage.sizes())
     given = ", ".join(f".{name} = sizes->{name}" for name in names) or "0"
-    return f"{INDENT}const {function_identifier(stage.program.name)}_sizes sizes_{number} = {{{given}}};"
+    return f"{INDENT}const {stage.function.name()}_sizes sizes_{number} = {{{given}}};"
 
 
 COUNTED_RANKS = (

@@ -23,10 +23,10 @@ from ilang.codegen.targets.c_session import COUNTED_RANKS, sizes_of
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
 from ilang.codegen.targets.cuda_entry import OF_CUDA, UNTOUCHED
 from ilang.codegen.targets.cuda_header import LOOKS, STREAM
-from ilang.codegen.targets.identifiers import function_identifier
 from ilang.codegen.targets.session import EmittedSession, KeptTensor, Stage
 from ilang.core.dtype import BYTES
 from ilang.core.pipeline import host_of
+from ilang.core.transform.stages import RankSum
 
 RANKS_WAIT = (
     "All ranks come here. Their sums are NCCL's, on the stream; without NCCL they go through the host, and",
@@ -46,6 +46,7 @@ class SessionText(c_session.SessionText):
     }
     other_status = OF_CUDA
     declared = ("run", "run_host", "save", "load")
+    copied = "cudaMemcpyAsync({}, {}, {}, cudaMemcpyDeviceToDevice, stream)"
     fills: Mapping[str, str] = {
         "uniform": "TRY(fill_random<{type}>({place}, {count}, seed, {hash}u /* {path} */, {bound}, stream));",
         "number": "{place} = {number};",
@@ -75,7 +76,9 @@ class SessionText(c_session.SessionText):
         yield "/*"
         yield " * Enqueues one run on a stream and returns; inputs and outputs are memory of the device."
         yield " * If its status is not 0, nothing that lasts has changed."
-        if any(host_of(stage.program).outside() is not None for stage in self.session.stages):
+        if any(
+            host_of(stage.function.program).outside() is not None for stage in self.session.stages
+        ):
             yield f" * {LOOKS}"
         if self.session.waits():
             yield from (f" * {line}" for line in RANKS_WAIT)
@@ -125,33 +128,24 @@ class SessionText(c_session.SessionText):
             given += [f"model->{each.name}" for each in self.settings]
             yield wrapped(f"{INDENT}{self.name}_set<<<1, 1, 0, stream>>>(", given, ");")
             yield self._tried("cudaGetLastError()")
-        for number, stage in enumerate(self.session.stages, 1):
-            yield from self._stage(stage, number)
+        yield from super()._stages()
 
-    def _stage(self, stage: Stage, number: int) -> Iterator[str]:
-        """A stage, and what is copied and summed after it."""
-        several = self.session.waits()
+    def _called(self, stage: Stage, number: int) -> str:
+        unless = "if (status == 0) " if self.session.waits() else ""
         program, words = self._call(stage, number)
-        unless = "if (status == 0) " if several else ""
-        yield sizes_of(stage, number)
-        yield wrapped(f"{INDENT}{unless}status = {program}(", words, ");")
-        if not several:
-            yield f"{INDENT}if (status != 0) return status;"
-        for target, source, size in self._copies(stage):
-            moved = f"{target}, {source}, {size}, cudaMemcpyDeviceToDevice, stream"
-            yield self._tried(f"cudaMemcpyAsync({moved})")
-        if several:
-            given = "status_before_sum(status, all_ranks, stream)" if stage.sums else "status"
-            yield f"{INDENT}status = status_of_ranks({given}, all_ranks);"
-            yield f"{INDENT}if (status != 0) return status;"
-        for each in stage.sums:
-            called = "sum_over_others" if each.others else "sum_over_ranks"
-            words = ["status", *self._summed(each), "stream"]
-            yield wrapped(f"{INDENT}status = {called}(", words, ");")
+        return wrapped(f"{INDENT}{unless}status = {program}(", words, ");")
+
+    def _agreed(self, stage: Stage) -> str:
+        return "status_before_sum(status, all_ranks, stream)" if stage.run.sums else "status"
+
+    def _sum(self, each: RankSum, going: int) -> Iterator[str]:
+        called = "sum_over_others" if each.others else "sum_over_ranks"
+        words = ["status", *self._summed(each), "stream"]
+        yield wrapped(f"{INDENT}status = {called}(", words, ");")
 
     def _call(self, stage: Stage, number: int) -> tuple[str, list[str]]:
         program, words = super()._call(stage, number)
-        if host_of(stage.program).outside() is None:
+        if host_of(stage.function.program).outside() is None:
             return program, [*words, "stream"]
         # It waits for the check, since what lasts changes sides at the end of a run.
         return f"{program}_enqueued", [*words, "stream", "true"]
@@ -219,7 +213,7 @@ class SessionText(c_session.SessionText):
         """The layouts that say how many bytes arrays have, and whether those that have any are there."""
         for number, stage in enumerate(self.session.stages, 1):
             if any(f"plan_{number}." in size for size in sizes):
-                program = function_identifier(stage.program.name)
+                program = stage.function.name()
                 yield sizes_of(stage, number)
                 yield f"{INDENT}{program}_layout plan_{number} = {{}};"
                 yield self._refused(f"!{program}_plan(&sizes_{number}, &plan_{number})", 3)
@@ -237,9 +231,9 @@ class SessionText(c_session.SessionText):
         if None not in dims:
             return str(BYTES[dtype] * self.session.count(name))
         for number, stage in enumerate(self.session.stages, 1):
-            if name in stage.arguments:
-                host = host_of(stage.program)
-                argument = host.arguments[stage.arguments.index(name)]
+            if name in stage.run.arguments:
+                host = host_of(stage.function.program)
+                argument = host.arguments[stage.run.arguments.index(name)]
                 return f"plan_{number}.bytes[{host.in_table().index(argument)}]"
         return "0"  # no run reads it
 

@@ -1,18 +1,21 @@
-"""Sessions that are to be written as C or CUDA: a definition, what it keeps, how a run computes.
+"""Functions and sessions that are to be written as C or CUDA: a definition, what it keeps, how a run computes.
 
 Produced by ``project/sessions.py``, written by ``c_session.py`` and ``cuda_session.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from ilang.codegen.targets.c_entry import STATUS_WORDS
+from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.dtype import BYTES
 from ilang.core.ir.kernel import Program
+from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import record
-from ilang.core.transform.stages import RankSum
+from ilang.core.transform.stages import RunStage
 
 FUNCTIONS = ("bytes", "init", "run", "save", "load", "arrays", "sizes", "work", "status")
 PARTS = (*FUNCTIONS, *STATUS_WORDS.values())
@@ -80,18 +83,46 @@ class KeptTensor:
 
 
 @record
-class Stage:
-    """A stage of a run (``core/transform/stages.py``), its program lowered."""
+class ExportedFunction:
+    """An exported function, before and after lowering."""
 
+    shaped: Shaped
     program: Program
-    arguments: tuple[str, ...]
-    copies: tuple[tuple[str, str], ...]
-    sums: tuple[RankSum, ...]
-    ends: bool = False
+
+    def name(self) -> str:
+        """The name of the function in C."""
+        return function_identifier(self.program.name)
+
+    def free(self) -> tuple[int, ...]:
+        """The numbers of the sizes that are run-time arguments."""
+        return tuple(n for n, size in enumerate(self.shaped.sizes) if size.is_argument())
+
+    def is_full(self, extents: Sequence[int]) -> bool:
+        """Whether no run-time extent is 0."""
+        return all(
+            0 < extent
+            for size, extent in zip(self.shaped.sizes, extents, strict=True)
+            if size.fixed is None
+        )
+
+
+@record
+class Stage:
+    """A stage of a ``run`` (``core/transform/stages.py``), whose program is a function of its own."""
+
+    run: RunStage
+    function: ExportedFunction
+
+    def dims(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """The names of what the program takes and gives, each with the sizes of its dimensions."""
+        shaped = self.function.shaped
+        values = (*shaped.inputs, *shaped.outputs)
+        for name, value in zip(self.run.arguments, values, strict=True):
+            yield name, shaped.tensors[value].dims
 
     def sizes(self) -> list[str]:
         """The names of the sizes that come with a run."""
-        return [size.name for size in self.program.sizes if size.is_argument()]
+        return [size.name for size in self.function.program.sizes if size.is_argument()]
 
 
 @record
@@ -114,7 +145,7 @@ class Struct:
         """
         roles = (*ARRAYS, "constant") if self.on_device() else ARRAYS
         by_name = {each.name: each for each in self.kept if each.role in roles}
-        sums = [each for stage in self.stages for each in stage.sums]
+        sums = [each for stage in self.stages for each in stage.run.sums]
         joined = [names for each in sums for names in (each.parts, each.others) if names]
         alone = by_name.keys() - {name for names in joined for name in names}
         blocks = [[(name, by_name[name])] for name in by_name if name in alone]
@@ -157,6 +188,10 @@ class EmittedSession:
     struct: Struct
     counter: str
 
+    def functions(self) -> list[ExportedFunction]:
+        """The functions of the stages."""
+        return [stage.function for stage in self.stages]
+
     def saved(self) -> list[KeptTensor]:
         """The tensors in a file: parameters, then state."""
         return [each for role in ("parameter", "state") for each in self.kept if each.role == role]
@@ -190,7 +225,7 @@ class EmittedSession:
     def of_ranks(self) -> bool:
         """Whether several ranks may run it together."""
         is_counted = any(each.role == "ranks" for each in self.kept)
-        return is_counted or any(stage.sums for stage in self.stages)
+        return is_counted or any(stage.run.sums for stage in self.stages)
 
     def waits(self) -> bool:
         """Whether a run waits for other ranks, between two of its stages."""

@@ -17,8 +17,7 @@ from ilang.icli.shapes import named_shapes, parse_shape
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ilang.codegen.project.extents import ExportedFunction
-    from ilang.codegen.project.steps import TestedSession
+    from ilang.codegen.targets.session import EmittedSession, ExportedFunction
     from ilang.core.build.tensor import Rows
     from ilang.core.ir.functions import Head
     from ilang.core.ir.syntax import Module
@@ -79,7 +78,7 @@ def _write(
     functions: Sequence[ExportedFunction],
     module: Module,
     prefix: str,
-    sessions: Sequence[TestedSession] = (),
+    sessions: Sequence[EmittedSession] = (),
 ) -> list[Path]:
     """Write the project, or the wheel that ``--wheel`` names; the files.
 
@@ -143,7 +142,6 @@ def _with_sessions(
     from ilang.codegen.project.exported_names import prefix_of, renamed
     from ilang.codegen.project.render import exported_component
     from ilang.codegen.project.sessions import exported, solved
-    from ilang.codegen.project.steps import TestedSession
     from ilang.codegen.session.model import Model
 
     target = request.one("--target") or "c"
@@ -165,14 +163,14 @@ def _with_sessions(
         lambda head: solved(model, head.name, _given(head, rows), settings_of(head, config)),
     )
     built = exported(definitions, MACHINES[target], prefix)
-    functions = [function for each in built for function in each.functions]
+    functions = [function for each in built for function in each.functions()]
     alone = [
         exported_component(graph, shapes, target, prefix)
         for graph in {graph.name: graph for graph in graphs}.values()
     ]
     functions += alone
     renames = [*(pair for each in built for pair in each.renamed), *renamed(alone)]
-    sessions = [TestedSession(each.session, each.functions) for each in built if each.session]
+    sessions = [each.session for each in built if each.session]
     written = _write(request, functions, module, prefix, sessions)
     _tell(screen, graphs, shapes, renames, written, module.source.name)
     return 0

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from ilang.codegen.project.cases import Case, case_of, inputs_of
 from ilang.codegen.project.emulation import first_wrong
-from ilang.codegen.project.extents import ExportedFunction, extents_of
+from ilang.codegen.project.extents import extents_of
+from ilang.codegen.targets.session import ExportedFunction
 from tests.property.native import Answer, Call
 
 

@@ -21,11 +21,11 @@ from ilang.codegen.device.native import Native
 from ilang.codegen.emulator.program import load
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.project.cases import Case
-from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.render import write_project
 from ilang.codegen.system.files import read_module
 from ilang.codegen.targets import cuda
 from ilang.codegen.targets.identifiers import function_identifier
+from ilang.codegen.targets.session import ExportedFunction
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU

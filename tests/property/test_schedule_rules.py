@@ -9,7 +9,7 @@ import pytest
 
 from ilang.codegen.project.cases import Case
 from ilang.codegen.project.comparison import compare
-from ilang.codegen.project.extents import ExportedFunction
+from ilang.codegen.targets.session import ExportedFunction
 from ilang.core import pipeline
 from ilang.core.diagnostic import InternalError, ScheduleError
 from ilang.core.ir.kernel import For, Program, statements_within

@@ -7,7 +7,7 @@ import numpy as np
 from ilang import i
 from ilang.codegen.project.cases import case_of, inputs_of, limits_of
 from ilang.codegen.project.emulation import first_wrong
-from ilang.codegen.project.extents import ExportedFunction
+from ilang.codegen.targets.session import ExportedFunction
 from ilang.core import pipeline
 from ilang.core.explain.definition_text import definition_text
 from ilang.core.transform.reverse import gradient

@@ -16,10 +16,10 @@ import pytest
 
 from ilang.codegen.project import render as project
 from ilang.codegen.project.emulation import check_cuda
-from ilang.codegen.project.extents import ExportedFunction
 from ilang.codegen.project.render import file_stem, fixed, write_project
 from ilang.codegen.project.selftest import TEST_PARTS, own_names
 from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
+from ilang.codegen.targets.session import ExportedFunction
 from ilang.core.diagnostic import Error, ToolError
 from ilang.core.ir.graph import Graph
 from ilang.core.notation.files.module import exports, parse_module

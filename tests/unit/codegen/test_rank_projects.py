@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from ilang import load
-from ilang.codegen.project import steps
 from ilang.codegen.project.render import write_functions
 from ilang.codegen.project.sessions import exported, solved
 from ilang.codegen.session.model import rows_of
@@ -109,8 +108,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
         one = solved(load(folder / "model.i").model, "step", rows, {})
         (built,) = exported([one], replace(CPU, bucket_bytes=bucket_bytes))
         assert built.session is not None
-        tested = steps.TestedSession(built.session, built.functions)
-        write_functions(built.functions, folder, CUT, "model", [tested])
+        write_functions(built.functions(), folder, CUT, "model", [built.session])
         (folder / "main.c").write_text(MAIN)
         strict = "CFLAGS=-O1 -Wall -Wextra -Werror"
         for command in (

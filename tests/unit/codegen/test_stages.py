@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -46,20 +45,22 @@ cd step(x, t; lr = 0.1) {
 SHAPES = {"x": "6|3", "t": "6|2"}
 
 
-def bucketed(text: str, folder: Path, bucket_bytes: int | None, shapes: dict[str, str]) -> Any:
+def bucketed(
+    text: str, folder: Path, bucket_bytes: int | None, shapes: dict[str, str]
+) -> EmittedSession:
     """A session whose sums are in buckets of so many bytes."""
     (folder / "model.i").write_text(text)
     rows = {name: rows_of(name, shape, words=True) for name, shape in shapes.items()}
     one = solved(load(folder / "model.i").model, "step", rows, {})
     (built,) = exported([one], replace(CPU, bucket_bytes=bucket_bytes))
     assert built.session is not None
-    return steps.TestedSession(built.session, built.functions)
+    return built.session
 
 
 def summed(session: EmittedSession) -> list[list[str]]:
     """What is summed over all ranks after each stage."""
     return [
-        [name for each in stage.sums if not each.others for name in each.parts]
+        [name for each in stage.run.sums if not each.others for name in each.parts]
         for stage in session.stages
     ]
 
@@ -70,37 +71,35 @@ def summed(session: EmittedSession) -> list[list[str]]:
 def test_buckets_change_no_value(text: str, bucket_bytes: int, tmp_path: Path) -> None:
     draw = np.random.default_rng(1)
     whole, cut = (bucketed(text, tmp_path, limit, SHAPES) for limit in (None, bucket_bytes))
-    count, most = len(whole.session.stages), len(cut.session.stages)
+    count, most = len(whole.stages), len(cut.stages)
     assert most == count if bucket_bytes == 1 << 30 else most > count
     given = {
         name: draw.standard_normal(dims).astype(np.float32)
-        for name, (_, dims) in whole.session.tensors.items()
+        for name, dims in steps.tested_dims(whole).items()
     }
     once, apart = (
-        steps._one(
-            each, given | {k.name: steps.first_values(k, 3) for k in each.session.kept}, False
-        )
+        steps._one(each, given | {k.name: steps.first_values(k, 3) for k in each.kept}, False)
         for each in (whole, cut)
     )
-    names = [*whole.session.outputs, *(each.next for each in whole.session.kept if each.next)]
+    names = [*whole.outputs, *(each.next for each in whole.kept if each.next)]
     for name in names:
         assert once[name].tobytes() == apart[name].tobytes(), name
 
 
 def test_gradients_come_last_layer_first(tmp_path: Path) -> None:
-    session = bucketed(DEEP, tmp_path, 1, SHAPES).session
+    session = bucketed(DEEP, tmp_path, 1, SHAPES)
     names = [name for each in summed(session) for name in each]
     layers = [int(n.rpartition("_")[2]) for n in names if n.startswith("w_grad_merge_")]
     assert layers == [3, 2]
     assert names[:2] == ["c_grad_merge", "v_grad_merge"]
     assert names[-1] == "w_grad_merge"
-    going = [each.goes_on for stage in session.stages for each in stage.sums if not each.others]
+    going = [each.goes_on for stage in session.stages for each in stage.run.sums if not each.others]
     assert going == [True] * (len(going) - 1) + [False], "the last is waited for at once"
-    assert [stage.ends for stage in session.stages] == [False] * len(going) + [True]
+    assert [stage.run.ends for stage in session.stages] == [False] * len(going) + [True]
 
 
 def test_a_bucket_has_as_many_bytes_as_are_asked_for(tmp_path: Path) -> None:
-    session = bucketed(DEEP, tmp_path, 50, SHAPES).session
+    session = bucketed(DEEP, tmp_path, 50, SHAPES)
     sizes = {each.name: each.bytes() for each in session.kept}
     filled = [sum(sizes[name] for name in names) for names in summed(session) if names]
     assert all(50 <= each for each in filled[:-1])
@@ -111,4 +110,4 @@ def test_sizes_of_a_run_are_between_no_stages(tmp_path: Path) -> None:
     """What crosses from stage to stage is kept, and has sizes that are known: such runs are not cut further."""
     shapes = {"x": "n|3", "t": "n|2"}
     cut, whole = (bucketed(DEEP, tmp_path, bytes_, shapes) for bytes_ in (1, None))
-    assert len(cut.session.stages) == len(whole.session.stages)
+    assert len(cut.stages) == len(whole.stages)
