@@ -24,8 +24,10 @@ HEAD = """\
 @functools.cache
 def parts() -> tuple[HeaderPart, ...]:
     """The parts that the text of a program may name, each after those that it names itself."""
-    elementary = (part for part in header(mathlib.HEADER) if "INLINED" not in part.names)
-    named = (*parts_of(HEAD), *elementary, *header("philox.h"), *header("cuda.cuh"))
+    cuda = header("cuda.cuh")
+    replaced = {"INLINED", *(name for part in cuda for name in part.names)}
+    elementary = (part for part in header(mathlib.HEADER) if replaced.isdisjoint(part.names))
+    named = (*parts_of(HEAD), *elementary, *header("philox.h"), *cuda)
     sessions, ranks = header("sessions.cuh"), header("ranks.cuh")
     on_device = {name for part in (*sessions, *ranks) for name in part.names}
     files, processes = (

@@ -247,8 +247,10 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
             loops = (*held.outer, *held.outputs, *held.core)
             outputs, constant = held.outputs, held.core
         case ThreadTile():
-            loops = (*held.outer, *held.core, *held.elements)
-            outputs, constant = held.elements, (*held.core, *held.elements)
+            loops = (*held.outer, *held.runs, *held.core, *held.elements)
+            outputs = held.elements
+            runs = held.runs[1:] if held.most else held.runs
+            constant = (*runs, *held.core, *held.elements)
         case _:
             assert_never(held)
     _demand(loops == unshared[first:], "an accumulation has all reducing loops", value)

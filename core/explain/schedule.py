@@ -197,6 +197,8 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
             return f"{name} in partial sums over {spelled(held.core)}, in {held.dtype}"
         case ThreadTile():
             words = [f"{name} in runs over {spelled(held.core)}, in {held.dtype}"]
+            words += [f"added over {spelled(held.runs)}"] if held.runs else []
+            words += [f"{held.most} at a time at most"] if held.most else []
             words += [f"{spelled(held.elements)} at a time"] if held.elements else []
             return ", ".join(words)
         case _:

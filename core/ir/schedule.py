@@ -257,15 +257,23 @@ class Chunks:
 class ThreadTile:
     """A reduction of which a thread adds few terms at a time in variables of its own, in the type of the result.
 
-    The reduction's own loops from the outermost reduced one on: ``outer`` are those around such a run, ``core`` the
-    reduced ones of one, and ``elements``, innermost, have a variable each; those for threads tell threads apart. The
-    sum of a run meets the accumulators of the wider type after it; without ``outer`` loops it is all.
+    The reduction's own loops from the outermost reduced one on: ``outer`` are those around all that is added in that
+    type, ``runs`` those over runs, ``core`` the reduced ones of a run, and ``elements``, innermost, have a variable
+    each; those for threads tell threads apart. The sums of a few runs are added, and what they give meets the
+    accumulators of the wider type; without ``outer`` loops it is all. Where the first of ``runs`` may have more than
+    ``most`` iterations, so many at a time are added; 0 where all are.
     """
 
     outer: tuple[Loop, ...]
+    runs: tuple[Loop, ...]
     core: tuple[Loop, ...]
     elements: tuple[Loop, ...]
     dtype: str
+    most: int = 0
+
+    def is_all(self) -> bool:
+        """Whether nothing meets accumulators of a wider type."""
+        return not self.outer and not self.most
 
 
 @record

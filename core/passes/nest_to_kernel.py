@@ -45,7 +45,7 @@ from ilang.core.ir.schedule import (
 from ilang.core.ir.shaped import Read
 from ilang.core.passes.duplicates import without_duplicates
 from ilang.core.passes.online import OnlineReductions
-from ilang.core.passes.reductions import Steps
+from ilang.core.passes.runs import Steps
 from ilang.core.passes.scope import Block, Frame, Place, Scope, kept_dims
 from ilang.core.passes.storage import Storage
 from ilang.core.record import replace

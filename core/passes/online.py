@@ -44,7 +44,8 @@ from ilang.core.ir.schedule import (
     Scheduled,
     ThreadTile,
 )
-from ilang.core.passes.reductions import Reductions, Steps
+from ilang.core.passes.reductions import Reductions
+from ilang.core.passes.runs import Steps
 from ilang.core.passes.scope import Block, Frame, Place, Scope, kept_dims
 from ilang.core.passes.storage import Storage, start_of
 from ilang.core.record import record, replace

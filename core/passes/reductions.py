@@ -14,8 +14,8 @@ registers, which sum a few terms before they meet one, and which go chunk by chu
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from abc import ABC
+from collections.abc import Generator, Sequence
 from functools import partial
 
 from ilang.core.calculus.affine import Affine, Within, axis_index, remaining
@@ -37,29 +37,20 @@ from ilang.core.ir.schedule import (
     ThreadTile,
 )
 from ilang.core.ir.shaped import Tensor
-from ilang.core.passes.loops import Loops, full
-from ilang.core.passes.scope import Block, Frame, Place, Scope, fresh
+from ilang.core.passes.loops import full
+from ilang.core.passes.runs import Runs, Steps, Use
+from ilang.core.passes.scope import Block, Frame, Place, Scope
 from ilang.core.passes.storage import Storage, start_of
 from ilang.core.record import replace
 
-Use = Callable[[Block, Scalar], None]
-"""A function that uses a value, in a block where it is known."""
 
-Steps = Generator["Steps", None, None]
-"""A computation that hands sub-computations to its driver: staged producers nest as deep as programs are long."""
-
-
-class Reductions(Loops, ABC):
+class Reductions(Runs, ABC):
     """The part of lowering a kernel that knows reductions."""
 
     def __init__(self, scheduled: Scheduled, storage: Storage) -> None:
         """An empty kernel of a program."""
         super().__init__(scheduled, storage)
         self.plan = Plan((), {}, {})
-
-    @abstractmethod
-    def _stage_inside(self, frame: Frame, loop: Loop) -> Steps:
-        """Compute the producers whose site is inside a loop just opened."""
 
     def _reduction(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
         """Start, accumulate, store. The accumulators are the output elements inside the outermost reduced loop."""
@@ -69,7 +60,7 @@ class Reductions(Loops, ABC):
                 yield from self._in_chunks(frame, scope, loops, accumulation)
             case RegisterTile() if not accumulation.outer:
                 yield from self._whole_tile(frame, scope, accumulation)
-            case ThreadTile() if not accumulation.outer:
+            case ThreadTile() if accumulation.is_all():
                 yield from self._one_run(frame, scope, accumulation)
             case RegisterTile() | PartialSums() | ThreadTile() | None if self._inner(frame, loops):
                 yield from self._buffered(frame, scope, loops, accumulation)
@@ -295,76 +286,8 @@ class Reductions(Loops, ABC):
         terms = tuple((nest.weight(part), around[part]) for part in others)
         return (remaining(variable, size[loop.axis], Affine(terms), nest.weight(loop)),)
 
-    def _one_run(self, frame: Frame, scope: Scope, tile: ThreadTile) -> Steps:
-        """A reduction of few terms: what one run gives is the result."""
-
-        def finish(body: Block, value: Scalar) -> None:
-            body.append(self._written(frame, value))
-
-        yield from self._in_runs(frame, scope, tile, finish)
-
-    def _in_runs(
-        self,
-        frame: Frame,
-        scope: Scope,
-        tile: ThreadTile,
-        use: Use,
-    ) -> Steps:
-        """The loops around a run, its sums, which start anew each time, and what becomes of them."""
-
-        def inside(scope: Scope) -> Steps:
-            if tile.elements:
-                return self._run_of_elements(frame, scope, tile, use)
-            held = Local(self._accumulator("run", frame, tile.dtype), tile.dtype)
-            return self._in_variable(frame, scope, held, tile.core, use)
-
-        yield from self._around(frame, scope, tile.outer, inside)
-
-    def _in_variable(
-        self, frame: Frame, scope: Scope, held: Local, core: Sequence[Loop], use: Use
-    ) -> Steps:
-        """The terms of some loops in a variable, which starts anew each time, and what becomes of it."""
-        start = replace(start_of(frame.node), dtype=held.dtype)
-        scope.block.append(kernel.Define(held.variable, held.dtype, start, mutable=True))
-
-        def step(body: Block) -> None:
-            value = self._accumulated(frame, held, held.dtype)
-            self._count(frame, body, kernel.Change(held.variable, value))
-
-        yield from self._inside(frame, scope, core, step)
-        use(scope.block, held)
-
-    def _run_of_elements(self, frame: Frame, scope: Scope, tile: ThreadTile, use: Use) -> Steps:
-        """The sums of a run: a buffer with an element for each iteration of the innermost loops."""
-        elements = list(tile.elements)
-        dims = [self._trip(frame, loop)[0] for loop in elements]
-        buffer = self._scratch("run", frame.value, tile.dtype, dims, scope)
-
-        def held() -> Load:
-            at = tuple(axis_index(frame.variable(loop)) for loop in elements)
-            return Load(buffer, at, tile.dtype)
-
-        def start(body: Block) -> None:
-            zero = replace(start_of(frame.node), dtype=tile.dtype)
-            body.append(kernel.Store(buffer, held().index, zero))
-
-        def step(body: Block) -> None:
-            value = self._accumulated(frame, held(), tile.dtype)
-            self._count(frame, body, kernel.Store(buffer, held().index, value))
-
-        self._over(frame, scope, elements, start)
-        yield from self._inside(frame, scope, [*tile.core, *elements], step)
-        self._over(frame, scope, elements, lambda body: use(body, held()))
-
     def _tensor(self, frame: Frame) -> Tensor:
         return self.shaped.tensors[frame.value]
-
-    def _counting(self, parent: Scope) -> Scope:
-        name = fresh("b", parent.names, self.storage.names, self.taken)
-        scope = Scope(parent, VariableId(len(self.names)), parent.names | {name})
-        self.names.append(name)
-        self.loop_names.add(name)
-        return scope
 
     def _whole_tile(self, frame: Frame, scope: Scope, tile: RegisterTile) -> Steps:
         """A reduction whose reduced loops are all inside its output loops: a tile has its final values.
@@ -548,28 +471,6 @@ class Reductions(Loops, ABC):
                 return self._summed(frame, scope, held, use)
             case ThreadTile():
                 return self._in_runs(frame, scope, held, use)
-
-    def _inside(
-        self, frame: Frame, scope: Scope, loops: Sequence[Loop], step: Callable[[Block], None]
-    ) -> Steps:
-        """The reduced loops and the output loops inside them; ``step`` fills the innermost block."""
-
-        def inside(scope: Scope) -> Steps:
-            step(scope.block)
-            yield from ()
-
-        yield from self._around(frame, scope, loops, inside)
-
-    def _around(
-        self, frame: Frame, scope: Scope, loops: Sequence[Loop], inside: Callable[[Scope], Steps]
-    ) -> Steps:
-        """Loops, which stage what belongs there, and what is ``inside`` of all of them."""
-        for loop in loops:
-            scope = self._enter(frame, loop, scope)
-            yield from self._stage_inside(frame, loop)
-        yield from inside(scope)
-        for loop in reversed(loops):
-            self._leave(frame, loop)
 
 
 def _joined(s: kernel.Statement, whole: int, step: int) -> kernel.Statement:

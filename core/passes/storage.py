@@ -173,6 +173,18 @@ class Storage:
             self.counted[value] = self._count(value, f"{self.sizes[whole].name}_parts")
         return self.counted[value]
 
+    def strips(self, whole: int, most: int, parts: int | None) -> int:
+        """The size number of strips of so many iterations at most, one at least in each of some ``parts``."""
+        each = (1, calculus.quotient(calculus.size(whole), calculus.number(most)))
+        others = [] if parts is None else [(1, calculus.size(parts))]
+        fixed = self.sizes[whole].fixed
+        if fixed is not None and parts is None:
+            return self.constant(1 + fixed // most)
+        value = calculus.linear([each, *others], int(parts is None))
+        if value not in self.counted:
+            self.counted[value] = self._count(value, f"{self.sizes[whole].name}_strips")
+        return self.counted[value]
+
     def constant(self, extent: int) -> int:
         """The size number of a constant extent."""
         if extent not in self.constants:

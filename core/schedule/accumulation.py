@@ -39,7 +39,7 @@ from ilang.core.ir.schedule import (
 )
 from ilang.core.ir.shaped import Assignment
 from ilang.core.record import record, replace
-from ilang.core.schedule.choose.tile import MOST_TERMS, RUN
+from ilang.core.schedule.choose.tile import MOST_TERMS, RUN, RUNS
 from ilang.core.schedule.fuse import NestedProgram
 
 PART = 4 * RUN
@@ -474,7 +474,27 @@ def _thread_tile(reduction: _Reduction) -> ThreadTile | None:
         return None
     if reduction.inside(elements[:-1]):
         return None
-    return ThreadTile(loops[:first], core, elements, reduction.dtype)
+    start, most = _runs(reduction, first) if elements else (first, 0)
+    return ThreadTile(loops[:start], loops[start:first], core, elements, reduction.dtype, most)
+
+
+def _runs(reduction: _Reduction, first: int) -> tuple[int, int]:
+    """The first of the loops right around a run whose sums are added in f32, element by element: ``RUNS`` runs at most.
+
+    A loop that has more iterations, or may have, is gone through in strips of the second number of them: the outermost
+    one of its axis, so that nothing else ends it, and one in which no copy is filled, since strips begin anew.
+    """
+    left = RUNS
+    while 0 < first:
+        loop, count = reduction.loops[first - 1], reduction.counts[first - 1]
+        if loop.axis not in reduction.reduced or reduction.walks_interval((loop,)):
+            break
+        if count is None or left < count:
+            is_apart = loop.part == 0 and not _stages_inside(reduction, (loop,))
+            return (first - 1, left) if is_apart and 1 < left else (first, 0)
+        left //= max(1, count)
+        first -= 1
+    return first, 0
 
 
 # -- partial sums ------------------------------------------------------------------------------------------------------
@@ -510,8 +530,9 @@ def _corrected(reduction: _Reduction, plan: Plan, number: int) -> Accumulation |
     """The accumulation of a sum that is corrected while it runs: in registers only where nothing corrects it."""
     if reduction.program.machine.device is not None:
         shared = _thread_tile(reduction)
-        still = shared is not None and _is_still(plan, number, (*shared.core, *shared.elements))
-        return shared if still else None
+        if shared is None or not _is_still(plan, number, (*shared.core, *shared.elements)):
+            return None
+        return replace(shared, outer=shared.outer + shared.runs, runs=(), most=0)
     tile = _tile(reduction)
     if tile is not None and _is_still(plan, number, (*tile.core, *tile.elements)):
         return replace(tile, outer=tile.outer + tile.blocks, blocks=(), kept=False)

@@ -434,10 +434,31 @@ static __device__ inline int64_t i64_of_f64(double a)
     return a >= -9223372036854775808.0 && a < 9223372036854775808.0 ? (int64_t)a : INT64_MIN;
 }
 
-/* the bits of the nearest number of bf16 */
+/* the nearest float with the 11 significant bits of TF32, of two the one further from zero; a NaN becomes a quiet one */
+static __device__ inline float tf32_f32(float x)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    uint32_t nearest;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(nearest) : "f"(x));
+    return f32_of_bits(nearest);
+#else
+    const uint32_t bits = bits_of_f32(x);
+    return (bits & 0x7f800000u) == 0x7f800000u ? x + x : f32_of_bits((bits + 0x1000u) & ~0x1fffu);
+#endif
+}
+
+/* the bits of the nearest number of bf16, of two the even one */
 static __device__ inline uint16_t bf16_of_f32(float a)
 {
-    return (uint16_t)(bits_of_f32(bf16_f32(a)) >> 16);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    uint16_t nearest;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(nearest) : "f"(a));
+    return nearest;
+#else
+    const uint32_t bits = bits_of_f32(a);
+    const uint32_t nearest = bits + 0x7fffu + (bits >> 16 & 1u), quiet = bits | 0x400000u;
+    return (uint16_t)(((bits & 0x7fffffffu) > 0x7f800000u ? quiet : nearest) >> 16);
+#endif
 }
 
 /* two in one register */

@@ -11,21 +11,21 @@ Example, where blocks have 64 elements of i, and a thread four of them:
 The condition is the same for all threads of a block, so the branch does not diverge. A statement that computes floats
 of a thread needs no condition that also guards all reads of these floats (``unread.py``), if it reads nothing else than
 complete copies. To make copies complete, they are filled with 0 past the end of a dimension. In full tiles the terms of
-a contraction are unrolled, if registers are left.
+a contraction are unrolled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
+from itertools import groupby
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.dtype import FLOATS
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.ids import VariableId
-from ilang.core.ir.rewriting import parts_of, with_bodies
-from ilang.core.ir.scalar import Constant, Load, Local, Scalar, Select
-from ilang.core.occupancy import resources_of
+from ilang.core.ir.rewriting import parts_of, reads_of, substituted, with_bodies
+from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
 from ilang.core.passes.gpu.unread import Unread
 from ilang.core.record import mapped, mapped_inside, replace
 
@@ -45,7 +45,7 @@ def _freed(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
     assert isinstance(spread, ThreadLoop)
     if spread.over == "grid":
         return kernel.body
-    splitter = _TileSplitter(program, kernel)
+    splitter = _TileSplitter(program)
     body = splitter.filled(spread.body, spread.body)
     splitter.unread = Unread(body)
     return (replace(spread, body=splitter.regions(body)),)
@@ -55,15 +55,21 @@ def in_regions(
     body: ir.Block,
     region: Callable[[ir.Block], ir.Block],
     branches: Callable[[ir.If], ir.Statement],
+    buffers: Sequence[ir.Buffer],
 ) -> ir.Block:
-    """A block that all threads run, in regions that nothing but threads has loops in."""
+    """A block that all threads run, in regions that nothing but threads has loops in.
+
+    A copy to shared memory is a region of its own: what one dimension ends in concerns no other copy, nor what is
+    computed from it.
+    """
     if not any(isinstance(s, (ir.For, ir.If)) and ir.has_spread(s) for s in body):
-        return region(body)
+        groups = groupby(body, lambda s: id(s) if _is_copy(s, buffers) else None)
+        return tuple(s for _, group in groups for s in region(tuple(group)))
     out: list[ir.Statement] = []
     for s in body:
         match s:
             case ir.For() if ir.has_spread(s):
-                out.append(replace(s, body=in_regions(s.body, region, branches)))
+                out.append(replace(s, body=in_regions(s.body, region, branches, buffers)))
             case ir.If() if ir.has_spread(s):
                 out.append(branches(s))
             case ThreadLoop():
@@ -73,22 +79,36 @@ def in_regions(
     return tuple(out)
 
 
+def _is_copy(s: ir.Statement, buffers: Sequence[ir.Buffer]) -> bool:
+    """Whether threads copy elements of arrays to what their block shares, and do nothing else."""
+    if not isinstance(s, ThreadLoop):
+        return False
+    inside = list(ir.statements_within(s.body))
+    stores = [x for x in inside if isinstance(x, ir.Store)]
+    rest = (x for x in inside if not isinstance(x, (ir.For, ir.If, ir.Store)))
+    shared = all(buffers[x.buffer].space == "shared" for x in stores)
+    read = (number for x in inside for number, _ in reads_of(x))
+    return shared and not any(rest) and not any(buffers[number].private for number in read)
+
+
 class _TileSplitter:
     """Full tiles of one kernel: where all threads of a block are together, and what they test there."""
 
-    def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
-        device = program.machine.device
-        assert device is not None
+    def __init__(self, program: ir.Program) -> None:
         self.program = program
-        # Elements that several iterations load at a time would spill where a thread's own arrays take all registers.
-        full = device.most_registers <= resources_of(program, kernel).registers
-        self.unrolled = 1 if full else program.machine.tiles.terms
+        self.unrolled = program.machine.tiles.terms
         self.whole: set[int] = set()
+        self.fills: dict[int, ir.Store] = {}
         self.unread = Unread(())
 
     def regions(self, body: ir.Block) -> ir.Block:
         """A block that all threads run, in regions that nothing but threads has loops in."""
-        return in_regions(body, self._region, lambda s: ir.map_blocks(s, self.regions))
+        return in_regions(
+            body,
+            self._region,
+            lambda s: ir.map_blocks(s, self.regions),
+            self.program.buffers,
+        )
 
     def _region(self, body: ir.Block) -> ir.Block:
         """A region, once without conditions, where one for all of them holds, and once with them."""
@@ -150,12 +170,13 @@ class _TileSplitter:
         """A block in which copies that threads share are stored whole: 0 where conditions do not hold."""
         stores = list(ir.every(every, ir.Store))
         copies = {
-            store.buffer: copy
+            store.buffer: store
             for s in ir.every(every, ThreadLoop)
             if (copy := self._copy(s)) is not None
             for store in ir.every(copy.body, ir.Store)
         }
         self.whole = {n for n in copies if sum(s.buffer == n for s in stores) == 1}
+        self.fills = {n: store for n, store in copies.items() if n in self.whole}
 
         def change(s: ir.Statement) -> ir.Statement:
             copy = self._copy(s) if isinstance(s, ThreadLoop) else None
@@ -211,9 +232,18 @@ class _TileSplitter:
     def _unless_own(self, s: ir.Statement, inner: Extents) -> ir.Block:
         """A statement without the conditions that change nothing but floats of a thread's own that nothing reads."""
         if isinstance(s, ThreadLoop):
-            opened = {**inner, **{loop.variable: self._extent(loop) for loop in s.loops}}
-            if all(isinstance(x, ir.Store) and self._is_own(x, (), opened) for x in s.body):
+            inside = list(ir.statements_within(s.body))
+            loops = [x for x in inside if isinstance(x, ir.For)]
+            opened = {
+                **inner,
+                **{loop.variable: self._extent(loop) for loop in (*s.loops, *loops)},
+            }
+            stores = [x for x in inside if isinstance(x, ir.Store)]
+            alone = len(loops) + len(stores) == len(inside)
+            if alone and all(self._is_own(x, (), opened) for x in stores):
                 return (replace(s, loops=tuple(self._unended(loop, s.body) for loop in s.loops)),)
+        if isinstance(s, ir.For):
+            return (replace(s, within=()) if self._adds_zeros(s, inner) else s,)
         if not isinstance(s, ir.If) or s.otherwise or s.stored is not None:
             return (s,)
         known = {x.variable for x in s.body if isinstance(x, ir.Define)}
@@ -222,6 +252,44 @@ class _TileSplitter:
         left = tuple(each for each in s.within if not self._tells_nothing(each, s.body))
         return (replace(s, within=left),) if left else s.body
 
+    def _adds_zeros(self, loop: ir.For, inner: Extents) -> bool:
+        """Whether a loop that ends early would go on with products of zeros, added to sums of a thread's own."""
+        if not loop.within or loop.bounds()[0] or loop.finite or self._extent(loop) is None:
+            return False
+        inside = list(ir.statements_within(loop.body))
+        loops = [x for x in inside if isinstance(x, ir.For) and not x.bounds()[0]]
+        guards = [x for x in inside if isinstance(x, ir.If) and not x.otherwise and not x.stored]
+        sums = [x for x in inside if isinstance(x, ir.Store) and x.contracts]
+        if len(loops) + len(guards) + len(sums) < len(inside):
+            return False
+        opened = {**inner, **{x.variable: self._extent(x) for x in (loop, *loops)}}
+        return all(
+            self._is_own(x, (), opened) and all(self._is_zero(x, end) for end in loop.runs())
+            for x in sums
+        )
+
+    def _is_zero(self, s: ir.Store, end: Within) -> bool:
+        """Whether both factors of what a statement adds are elements of copies that are 0 where a condition fails."""
+        assert isinstance(s.value, Apply)
+        product = s.value.arguments[1]
+        assert isinstance(product, Apply)
+        return all(
+            isinstance(factor, Load) and self._is_filled(factor, end)
+            for factor in product.arguments
+        )
+
+    def _is_filled(self, load: Load, end: Within) -> bool:
+        """Whether an element of a copy is 0 where a condition does not hold."""
+        fill = self.fills.get(load.buffer)
+        if fill is None or not isinstance(fill.value, Select):
+            return False
+        places = {
+            VariableId(axis): at
+            for part, at in zip(fill.index, load.index, strict=True)
+            if (axis := part.axis()) is not None
+        }
+        return end in substituted(fill.value.within, places)
+
     def _unended(self, loop: ir.For, body: ir.Block) -> ir.For:
         """A loop without its end, where only floats that nothing reads are past it."""
         free = all(self._tells_nothing(end, body) for end in loop.runs())
@@ -229,7 +297,7 @@ class _TileSplitter:
 
     def _tells_nothing(self, condition: Within, body: ir.Block) -> bool:
         """Whether nothing that is read tells where a condition around stores does not hold."""
-        stores = [x for x in body if isinstance(x, ir.Store)]
+        stores = ir.every(body, ir.Store)
         return all(self.unread.tells_nothing(condition, x) for x in stores)
 
     def _is_own(self, s: ir.Statement, known: Container[int], inner: Extents) -> bool:

@@ -68,7 +68,7 @@ class _Vectorizer:
     def body(self, body: ir.Block) -> ir.Block:
         """The body of the kernel's spread with loops that move vectors."""
         moving = ir.map_statements(body, self._of_block)
-        regions = in_regions(moving, self._region, self._branches)
+        regions = in_regions(moving, self._region, self._branches, self.program.buffers)
         return body if regions == body else regions
 
     def _branches(self, s: ir.If) -> ir.If:

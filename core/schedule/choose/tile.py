@@ -45,6 +45,11 @@ A sum of n terms, one after the other, is off by up to n/2 units in the last pla
 takes up to ``MOST_TERMS``: in runs, whose sums are added, it stays within 1e-5 of the exact sum, relative to the sum of
 sizes.
 """
+RUNS = 32
+"""Runs of f32 that are added in f32, one after the other, before their sum meets one of f64: 4,096 terms.
+
+Each term is then in 128 + 32 sums at most, each off by 2^-24: 0.96e-5 of the sum of sizes, less than 1e-5.
+"""
 REDUCED = {1: (512,), 2: (32, 16), 3: (32, 4, 4), 4: (8, 4, 4, 4)}
 """Factors of one to four reduced axes, whose product is ``MOST_TERMS``."""
 

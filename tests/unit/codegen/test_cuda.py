@@ -153,7 +153,7 @@ def test_a_kernel_says_its_grid_block_and_memory() -> None:
     )
     assert " * block      256 threads\n" in product
     assert " * shared     41,984 bytes: in0_copy[2112], in1_copy[1024]," in product
-    assert " * registers  of each thread: acc[32], run[32]," in product
+    assert " * registers  of each thread: acc[32], part_[32], run[32]," in product
     assert " * occupancy  1 block at a time on a multiprocessor of an H100, limited by" in product
     assert "grid       a thread for each 4 of n_i: i\n" in comment_of("i+i~i")
     assert "grid       a thread alone\n * block      1 thread\n" in comment_of("0.5")
@@ -165,7 +165,7 @@ def test_vectors_of_shared_rows_are_counted_not_divided() -> None:
     """A quotient of a sum stays in a register of its own: 31 of them in a product."""
     texts = [cuda.emit_source(exported(path), "all") for path in SAMPLES if "mat" in path.stem]
     indices = [found for text in texts for found in re.findall(r"_copy\)\[(.*)\]", text)]
-    assert len(indices) > 4
+    assert len(indices) > 2
     assert not [index for index in indices if " / " in index]
 
 
@@ -290,8 +290,8 @@ def test_a_product_stays_in_registers_and_reads_vectors(tmp_path: Path, architec
     assert len(entries) == 2 * len(kernels)  # what combines parts, too
     assert len(kernels) == 2  # with indices of 32 bits, and of 64
     for text in kernels:
-        assert text.count("fma.rn.f32") == (16 + 1) * 8 * 4  # whole blocks, and a loop for others
-        assert text.count("ld.shared.v4.f32") == (16 + 1) * 3
+        assert text.count("fma.rn.f32") == 16 * 8 * 4
+        assert text.count("ld.shared.v4.f32") == 16 * 3
         assert text.count("ld.shared.f32") == text.count("st.global.f32")
         assert "ld.global.nc.v4.f32" in text
         assert text.count("st.global.v4.f32") == 8

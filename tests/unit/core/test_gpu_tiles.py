@@ -61,7 +61,10 @@ def test_what_is_chosen_gives_the_same_text_when_it_is_written(text: str) -> Non
 @pytest.mark.parametrize(
     ("text", "runs"),
     [
-        ("ik*kj~ijk >> +ijk~ij", "over k' k'', in f32, i' i'' j' i''' j'' at a time"),
+        (
+            "ik*kj~ijk >> +ijk~ij",
+            "over k' k'', in f32, added over k, 32 at a time at most, i' i'' j' i''' j'' at a time",
+        ),
         ("+ij~i | j:64 | i j j'", "over j', in f32"),
         ("+ij~i | j:64 | i j j' | j':t", None),  # threads share a run
         ("+ij~i | j:256 | i j j'", None),  # too many terms for f32

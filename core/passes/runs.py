@@ -1,0 +1,169 @@
+"""Sums of runs of terms in variables of a thread: of a run, of several, and of strips of a loop over runs.
+
+Example, of 128 terms, 32 runs and an accumulator of f64, of which each thread has an element:
+    out:  acc = 0
+          for b in strips
+            part = 0
+            for k in strip b: run = 0; for k' in 0..128: run += in0[128k+k'];  part += run
+            acc += f64(part)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+
+from ilang.core.calculus.affine import axis_index
+from ilang.core.ir import kernel
+from ilang.core.ir.ids import VariableId
+from ilang.core.ir.scalar import Load, Local, Scalar
+from ilang.core.ir.schedule import Loop, ThreadTile
+from ilang.core.passes.loops import Loops
+from ilang.core.passes.scope import Block, Frame, Scope, fresh
+from ilang.core.passes.storage import start_of
+from ilang.core.record import replace
+
+Use = Callable[[Block, Scalar], None]
+"""A function that uses a value, in a block where it is known."""
+
+Steps = Generator["Steps", None, None]
+"""A computation that hands sub-computations to its driver: staged producers nest as deep as programs are long."""
+
+
+class Runs(Loops, ABC):
+    """The part of lowering a kernel that knows runs of terms."""
+
+    @abstractmethod
+    def _stage_inside(self, frame: Frame, loop: Loop) -> Steps:
+        """Compute the producers whose site is inside a loop just opened."""
+
+    def _around(
+        self, frame: Frame, scope: Scope, loops: Sequence[Loop], inside: Callable[[Scope], Steps]
+    ) -> Steps:
+        """Loops, which stage what belongs there, and what is ``inside`` of all of them."""
+        for loop in loops:
+            scope = self._enter(frame, loop, scope)
+            yield from self._stage_inside(frame, loop)
+        yield from inside(scope)
+        for loop in reversed(loops):
+            self._leave(frame, loop)
+
+    def _inside(
+        self, frame: Frame, scope: Scope, loops: Sequence[Loop], step: Callable[[Block], None]
+    ) -> Steps:
+        """The reduced loops and the output loops inside them; ``step`` fills the innermost block."""
+
+        def inside(scope: Scope) -> Steps:
+            step(scope.block)
+            yield from ()
+
+        yield from self._around(frame, scope, loops, inside)
+
+    def _counting(self, parent: Scope) -> Scope:
+        name = fresh("b", parent.names, self.storage.names, self.taken)
+        scope = Scope(parent, VariableId(len(self.names)), parent.names | {name})
+        self.names.append(name)
+        self.loop_names.add(name)
+        return scope
+
+    def _one_run(self, frame: Frame, scope: Scope, tile: ThreadTile) -> Steps:
+        """A reduction of few terms: what one run gives is the result."""
+
+        def finish(body: Block, value: Scalar) -> None:
+            body.append(self._written(frame, value))
+
+        yield from self._in_runs(frame, scope, tile, finish)
+
+    def _in_runs(
+        self,
+        frame: Frame,
+        scope: Scope,
+        tile: ThreadTile,
+        use: Use,
+    ) -> Steps:
+        """The loops around a run, its sums, which start anew each time, and what becomes of them."""
+
+        def inside(scope: Scope) -> Steps:
+            if tile.elements:
+                return self._run_of_elements(frame, scope, tile, use)
+            held = Local(self._accumulator("run", frame, tile.dtype), tile.dtype)
+            return self._in_variable(frame, scope, held, tile.core, use)
+
+        if tile.runs:
+            added = self._in_strips if tile.most else self._added_runs
+            inside = partial(added, frame, tile=tile, use=use)
+        yield from self._around(frame, scope, tile.outer, inside)
+
+    def _in_strips(self, frame: Frame, scope: Scope, tile: ThreadTile, use: Use) -> Steps:
+        """The runs of a loop in strips of it, and what becomes of the sum of each; of its part, where it has parts."""
+        loop, around = tile.runs[0], frame.chunks.get(tile.runs[0])
+        parts = None if around is None else around.count
+        count = self.storage.strips(self._trip(frame, loop)[0], tile.most, parts)
+        inside = self._counting(scope)
+        assert inside.variable is not None
+        frame.chunks[loop] = kernel.Chunk(inside.variable, count, 1)
+        yield from self._added_runs(frame, inside, tile, use)
+        del frame.chunks[loop]
+        if around is not None:
+            frame.chunks[loop] = around
+        scope.block.append(kernel.For(inside.variable, count, tuple(inside.block), chunk=around))
+
+    def _added_runs(self, frame: Frame, scope: Scope, tile: ThreadTile, use: Use) -> Steps:
+        """The sums of several runs in a buffer of their type, and what becomes of them."""
+        each = replace(tile, outer=tile.runs, runs=(), most=0)
+        elements, node = list(tile.elements), frame.node
+        zero = replace(start_of(node), dtype=tile.dtype)
+        dims = [self._trip(frame, loop)[0] for loop in elements]
+        buffer = self._scratch("part", frame.value, tile.dtype, dims, scope)
+
+        def element() -> Load:
+            at = tuple(axis_index(frame.variable(loop)) for loop in elements)
+            return Load(buffer, at, tile.dtype)
+
+        def start(body: Block) -> None:
+            body.append(kernel.Store(buffer, element().index, zero))
+
+        def merge(body: Block, value: Scalar) -> None:
+            merged = self._combined(node, element(), value)
+            body.append(kernel.Store(buffer, element().index, merged))
+
+        self._over(frame, scope, elements, start)
+        yield from self._in_runs(frame, scope, each, merge)
+        self._over(frame, scope, elements, lambda body: use(body, element()))
+
+    def _in_variable(
+        self, frame: Frame, scope: Scope, held: Local, core: Sequence[Loop], use: Use
+    ) -> Steps:
+        """The terms of some loops in a variable, which starts anew each time, and what becomes of it."""
+        start = replace(start_of(frame.node), dtype=held.dtype)
+        scope.block.append(kernel.Define(held.variable, held.dtype, start, mutable=True))
+
+        def step(body: Block) -> None:
+            value = self._accumulated(frame, held, held.dtype)
+            self._count(frame, body, kernel.Change(held.variable, value))
+
+        yield from self._inside(frame, scope, core, step)
+        use(scope.block, held)
+
+    def _run_of_elements(self, frame: Frame, scope: Scope, tile: ThreadTile, use: Use) -> Steps:
+        """The sums of a run: a buffer with an element for each iteration of the innermost loops."""
+        elements = list(tile.elements)
+        dims = [self._trip(frame, loop)[0] for loop in elements]
+        buffer = self._scratch("run", frame.value, tile.dtype, dims, scope)
+
+        def held() -> Load:
+            at = tuple(axis_index(frame.variable(loop)) for loop in elements)
+            return Load(buffer, at, tile.dtype)
+
+        def start(body: Block) -> None:
+            zero = replace(start_of(frame.node), dtype=tile.dtype)
+            body.append(kernel.Store(buffer, held().index, zero))
+
+        def step(body: Block) -> None:
+            value = self._accumulated(frame, held(), tile.dtype)
+            self._count(frame, body, kernel.Store(buffer, held().index, value))
+
+        self._over(frame, scope, elements, start)
+        yield from self._inside(frame, scope, [*tile.core, *elements], step)
+        self._over(frame, scope, elements, lambda body: use(body, held()))
