@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ilang.codegen.call.plan import CallPlan
     from ilang.codegen.call.specialization import Specialization
     from ilang.codegen.compile.toolchain import Recipe
+    from ilang.codegen.device.device_plans import DevicePlans
+    from ilang.codegen.device.offload import Offloaded
 
 LIKE = attrgetter("__class__", "shape", "dtype", "flags.num")
 """Properties that two arrays share if one plan serves both."""
@@ -40,16 +42,18 @@ class CallPlans:
     """The plans of one component, by arrays. Safe to use from several threads.
 
     ``table`` answers calls in C, where it is there: on arrays and an output or None, it gives results, or None where
-    it does not know such a call, or where that failed; the plan then tells how.
+    it does not know such a call, or where that failed; the plan then tells how. ``devices`` has the plans of calls on
+    devices, where there was one.
     """
 
-    __slots__ = ("_calls", "_known", "table")
+    __slots__ = ("_calls", "_known", "devices", "table")
 
     def __init__(self) -> None:
         """No plan yet."""
         self._known: dict[tuple[object, ...], CallPlan] = {}
         self._calls = COUNTED
         self.table: Any = None
+        self.devices: DevicePlans | None = None
 
     def __len__(self) -> int:
         """The number of plans."""
@@ -76,6 +80,22 @@ class CallPlans:
                 self._known.clear()
                 self.table = None
             self._known[tuple(map(LIKE, arrays))] = plan
+
+    def keep_on_device(
+        self,
+        arrays: Sequence[Any],
+        out: Any,
+        target: str,
+        offloaded: Offloaded,
+        extents: Sequence[int],
+    ) -> DevicePlans:
+        """Keep a plan for arrays like these, all of which are on a device; the plans of calls there."""
+        if self.devices is None:
+            from ilang.codegen.device.device_plans import DevicePlans
+
+            self.devices = DevicePlans()
+        self.devices.keep(arrays, out, target, offloaded, extents)
+        return self.devices
 
     def _enter(self, plan: CallPlan, arrays: Sequence[Any]) -> None:
         """Let the table answer calls like this one; what it does not take is not offered again for a while."""
@@ -115,6 +135,10 @@ class RunnableProgram:
             results = table(given, out)
             if results is not None:
                 return results
+        if self.plans.devices is not None:
+            results = self.plans.devices.answer(given, out, threads, target, stream)
+            if results is not None:
+                return results
         plan = self.plans.of(given)
         if plan is None or not is_plain:
             return self.call(given, out, threads, target, stream)
@@ -136,9 +160,16 @@ class RunnableProgram:
             from ilang.codegen.device.offload import device_of, separated
 
             device = device_of(target)
-            given, on_device = separated(self.names_in_calls(), given, device, stream)
-            specialization, arrays, extents = self.fitting(given, on_device)
-            return specialization.on(device).call(arrays, on_device, extents, out, stream)
+            separate, on_device = separated(self.names_in_calls(), given, device, stream)
+            specialization, arrays, extents = self.fitting(separate, on_device)
+            offloaded = specialization.on(device)
+            if len(on_device) == len(given):
+                offloaded.outs(out, extents, arrays)
+                plans = self.plans.keep_on_device(given, out, target, offloaded, extents)
+                results = plans.answer(given, out, threads, target, stream)
+                if results is not None:
+                    return results
+            return offloaded.call(arrays, on_device, extents, out, stream)
         specialization, arrays, extents = self.fitting(given)
         if target == "numpy":
             return specialization.evaluate(arrays, extents, out)

@@ -141,8 +141,12 @@ class Component(DescribedProgram):
                 results = table(arrays, out)
                 if results is not None:
                     return results
-            plan = self._plans.of(arrays)
+            plan, devices = self._plans.of(arrays), self._plans.devices
             try:
+                if devices is not None:
+                    results = devices.answer(arrays, out, threads, target, stream)
+                    if results is not None:
+                        return results
                 if plan is not None and is_plain:
                     return plan.answer(arrays, out, threads)
                 options = {"out": out, "threads": threads, "target": target, "stream": stream}

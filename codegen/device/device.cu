@@ -1,4 +1,4 @@
-/* What Python needs of a device beside programs: memory, copies, waits. Each function gives a cudaError_t. */
+/* What Python needs of a device beside programs: memory, copies, waits. Functions give a cudaError_t, where nothing else is said. */
 #include <cuda_runtime.h>
 #include <stddef.h>
 
@@ -36,14 +36,13 @@ int device_order(void *first, void *then)
     return status;
 }
 
-/* whether an address is memory of the current device */
-int device_holds(const void *address, int *holds)
+/* no status: 1 where an address is memory of the current device, else 0 */
+int device_holds(const void *address)
 {
     cudaPointerAttributes attributes;
-    int device = 0, status = (int)cudaPointerGetAttributes(&attributes, address);
-    if (!status) status = (int)cudaGetDevice(&device);
-    *holds = !status && attributes.type == cudaMemoryTypeDevice && attributes.device == device;
-    return status;
+    int device = 0;
+    if (cudaPointerGetAttributes(&attributes, address) || cudaGetDevice(&device)) return 0;
+    return attributes.type == cudaMemoryTypeDevice && attributes.device == device;
 }
 
 const char *device_error(int status) { return cudaGetErrorString((cudaError_t)status); }

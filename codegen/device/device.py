@@ -102,8 +102,8 @@ class LibraryRuntime:
 
     def holds(self, address: int) -> bool:
         """Whether an address is memory of the device."""
-        box = np.zeros(1, np.int32)
-        return self._call("device_holds", Address(address), box) == 0 and bool(box[0])
+        function = self._native.function("device_holds", "w")
+        return bool(self._within(lambda: function(address)))
 
     def error(self, status: int) -> str:
         """The meaning of a status."""

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ilang.codegen.call.memory import argument
 from ilang.codegen.device.native import Address, Native
 from ilang.core.diagnostic import ToolError
+
+if TYPE_CHECKING:
+    from ilang.codegen.call.arguments import Array
 
 EMULATE = 'emulate one, slowly: --emulate on the command line, target="cuda-emulated" in Python'
 """Help for a machine without a GPU."""
@@ -69,15 +73,23 @@ class Driver:
         self._ask("cuDevicePrimaryCtxRetain", context, int(device[0]))
         return Address(int(context[0]))
 
+    @cached_property
+    def _switch(self) -> tuple[Callable[..., int], int, Callable[..., int], Any]:
+        """The function that makes a context the current one, that of the GPU, and the function that leaves it."""
+        push = self._native.function("cuCtxPushCurrent_v2", "w")
+        pop = self._native.function("cuCtxPopCurrent_v2", "P")
+        return push, self._context.address, pop, argument(np.zeros(1, np.uintp))
+
     def within(self, run: Callable[[], int]) -> int:
         """Call what gives a status in the context of the GPU, whatever device the thread has chosen; the status."""
-        status = int(self._native.call("cuCtxPushCurrent_v2", self._context))
+        push, context, pop, box = self._switch
+        status = push(context)
         if status:
             return status
         try:
             return run()
         finally:
-            self._native.call("cuCtxPopCurrent_v2", np.zeros(1, np.uintp))
+            pop(box)
 
     def _call(self, name: str, *arguments: Any) -> int:
         """Call a function in the context of the GPU; its status."""
@@ -109,8 +121,8 @@ class Driver:
         return self._call(*copy) or self.wait(stream)
 
     def clear(self, address: int, count: int, stream: int) -> int:
-        """Enqueue that so many bytes become 0."""
-        return self._call("cuMemsetD8Async", Address(address), 0, np.uint64(count), Address(stream))
+        """Enqueue that so many bytes become 0, in the context of the GPU."""
+        return int(self._native.function("cuMemsetD8Async", "wiww")(address, 0, count, stream))
 
     def wait(self, stream: int) -> int:
         """Wait for all that a stream has to do."""
@@ -128,13 +140,17 @@ class Driver:
 
     def holds(self, address: int) -> bool:
         """Whether an address is memory of the GPU, and of nothing else."""
+        box = np.zeros(1, np.int32)
+        function, at = self._native.function("cuPointerGetAttribute", "Piw"), argument(box)
 
         def asked(attribute: int) -> int | None:
-            box = np.zeros(1, np.int32)
-            status = self._call("cuPointerGetAttribute", box, attribute, Address(address))
-            return None if status else int(box[0])
+            return None if function(at, attribute, address) else int(box[0])
 
-        return asked(MEMORY_TYPE) == ON_DEVICE and not asked(IS_MANAGED) and asked(ORDINAL) == 0
+        def is_other() -> int:
+            is_here = asked(ORDINAL) == 0 and asked(MEMORY_TYPE) == ON_DEVICE
+            return not (is_here and not asked(IS_MANAGED))
+
+        return not self.within(is_other)
 
     def error(self, status: int) -> str:
         """The meaning of a status."""
@@ -152,19 +168,21 @@ class Driver:
         text = np.frombuffer(name.encode() + b"\0", np.uint8)
         return self._new("cuModuleGetFunction", Address(module), text)
 
-    def start(
-        self,
-        kernel: int,
-        grid: Sequence[int],
-        block: Sequence[int],
-        values: Sequence[int],
-        stream: int,
-    ) -> int:
-        """Enqueue a kernel, whose arguments are numbers and addresses; none shares more than it says itself."""
-        slots = np.array(values, np.uint64)  # of 8 bytes each: a narrower one is read at its start
-        places = slots.ctypes.data + slots.itemsize * np.arange(len(values), dtype=np.uintp)
-        shape = (*grid, *block, 0)
-        return self._call("cuLaunchKernel", Address(kernel), *shape, Address(stream), places, None)
+    def starter(
+        self, kernel: int, grid: Sequence[int], block: Sequence[int], slots: Array
+    ) -> Callable[[int], int]:
+        """A function that enqueues a kernel on a stream, in the context of the GPU; none shares more than it says.
+
+        ``slots`` are its arguments when that is called, of 8 bytes each: a narrower one is read at its start.
+        """
+        places = slots.ctypes.data + slots.itemsize * np.arange(len(slots), dtype=np.uintp)
+        launch = self._native.function("cuLaunchKernel", "wiiiiiiiwPw")
+        shape, pointers = (*grid, *block, 0), argument(places)
+
+        def start(stream: int) -> int:
+            return int(launch(kernel, *shape, stream, pointers, 0))
+
+        return start
 
 
 def _library() -> Native:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
-from ilang.codegen.device.native import Address, Native
+import numpy as np
+
+from ilang.codegen.call.memory import argument
+from ilang.codegen.device.native import Native
 from ilang.core.ir.kernel import Program
 from ilang.core.record import record
 
@@ -33,17 +36,29 @@ class DeviceSource:
     program: Callable[[], Program]
 
 
-class Executable(Protocol):
-    """A program on a device, called with the sizes that a caller gives, in order; statuses are those of its text."""
+class SizedProgram(Protocol):
+    """A program at the sizes of a call; statuses are those of its text, addresses and streams are numbers.
 
-    def space(self, sizes: Any) -> int:
-        """The bytes of its workspace; more than there can be where a size does not fit."""
+    ``space`` counts the bytes of its workspace: more than there can be where a size does not fit.
+    """
 
-    def run(self, sizes: Any, arrays: Sequence[Any], space: Any, stream: int) -> int:
-        """Enqueue the program on arrays of the device, inputs before outputs; the status."""
+    space: int
 
-    def wait(self, sizes: Any, space: Any, stream: int) -> int:
+    def run(self, addresses: Sequence[int], space: int, stream: int) -> int:
+        """Enqueue the program on arrays of the device, inputs before outputs; the status.
+
+        Of calls that have a workspace, no two run at once; ``space`` is 0 where there is none.
+        """
+
+    def wait(self, space: int, stream: int) -> int:
         """Wait for what it looks up, if it does that: the status, which tells of an index out of range."""
+
+
+class Executable(Protocol):
+    """A program on a device."""
+
+    def at(self, sizes: Sequence[int]) -> SizedProgram:
+        """The program at the sizes that a caller gives, in order."""
 
 
 class LibraryProgram:
@@ -51,23 +66,39 @@ class LibraryProgram:
 
     def __init__(self, native: Native, name: str, within: Within = at_once) -> None:
         """The program of this name in a library."""
-        self._native = native
-        self._name = name
-        self._within = within
-        self._looks = native.has(f"{name}_wait")
+        self.native = native
+        self.name = name
+        self.within = within
+        self.looks = native.has(f"{name}_wait")
 
-    def space(self, sizes: Any) -> int:
-        """The bytes of its workspace."""
-        return int(self._native.call(f"{self._name}_work", sizes, gives="size"))
+    def at(self, sizes: Sequence[int]) -> SizedLibraryProgram:
+        """The program at the sizes of a call."""
+        return SizedLibraryProgram(self, sizes)
 
-    def run(self, sizes: Any, arrays: Sequence[Any], space: Any, stream: int) -> int:
+
+class SizedLibraryProgram:
+    """A program of a library at the sizes of a call."""
+
+    def __init__(self, program: LibraryProgram, sizes: Sequence[int]) -> None:
+        """The function is looked up at the first call: how many arrays it takes is known then."""
+        self._program = program
+        self._sizes = argument(np.array(sizes or [0], np.int64))
+        self.space = int(program.native.function(f"{program.name}_work", "P", "size")(self._sizes))
+        self._function: Callable[..., int] | None = None
+
+    def run(self, addresses: Sequence[int], space: int, stream: int) -> int:
         """Enqueue the program; the status."""
-        words = (self._name, sizes, *arrays, space, Address(stream))
-        return self._within(lambda: int(self._native.call(*words)))
+        program, function, sizes = self._program, self._function, self._sizes
+        if function is None:
+            kinds = "P" + "w" * (len(addresses) + 2)
+            function = self._function = program.native.function(program.name, kinds)
+        enqueue = function
+        return program.within(lambda: enqueue(sizes, *addresses, space, stream))
 
-    def wait(self, sizes: Any, space: Any, stream: int) -> int:
+    def wait(self, space: int, stream: int) -> int:
         """Wait for what it looks up; the status."""
-        if not self._looks:
+        program, sizes = self._program, self._sizes
+        if not program.looks:
             return 0
-        words = (f"{self._name}_wait", sizes, space, Address(stream))
-        return self._within(lambda: int(self._native.call(*words)))
+        function = program.native.function(f"{program.name}_wait", "Pww")
+        return program.within(lambda: function(sizes, space, stream))

@@ -9,22 +9,35 @@ from __future__ import annotations
 import base64
 import json
 import pickle
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ilang.codegen.call.memory import LARGEST_SPACE
 from ilang.codegen.device.driver import Driver
 from ilang.codegen.device.nvrtc import MARK
+from ilang.codegen.system.concurrency import ForkSafeLock
 from ilang.codegen.targets import cuda
-from ilang.codegen.targets.cuda_call import NUMBER, WORKSPACE, DeviceCall, call_of, kernels_of
+from ilang.codegen.targets.cuda_call import (
+    NUMBER,
+    WORKSPACE,
+    DeviceCall,
+    KernelStart,
+    Value,
+    call_of,
+    kernels_of,
+)
 from ilang.core.diagnostic import ToolError
 from ilang.core.ir.host import Host
 from ilang.core.ir.kernel import Program
 from ilang.core.pipeline import host_of
 from ilang.core.record import record, replace
+
+if TYPE_CHECKING:
+    from ilang.codegen.call.arguments import Array
+
+    _Launch = tuple[Array, Sequence[tuple[int, Value]], Callable[[int], int]]
 
 
 def text_of(program: Program) -> str:
@@ -64,58 +77,71 @@ class LaunchedProgram:
 
     def __init__(self, driver: Driver, kernels: CompiledKernels) -> None:
         """Load the kernels. Raises ToolError (E0922): the driver does not take them."""
-        self._driver = driver
+        self.driver = driver
         self._host = kernels.host
-        self._count = sum(size.is_argument() for size in kernels.host.program.sizes)
-        self._kernels: dict[str, int] = {}
+        self.kernels: dict[str, int] = {}
         module = _loaded(driver, driver.module(kernels.code))
         for kernel, name in kernels.names.items():
-            self._kernels[kernel] = _loaded(driver, driver.kernel(module, name))
-        self._call_at = lru_cache(maxsize=8)(self._call_of)
+            self.kernels[kernel] = _loaded(driver, driver.kernel(module, name))
 
-    def _call_of(self, sizes: tuple[int, ...]) -> DeviceCall | None:
-        return call_of(self._host, sizes)
+    def at(self, sizes: Sequence[int]) -> SizedLaunches:
+        """The launches at the sizes of a call."""
+        return SizedLaunches(self, call_of(self._host, sizes))
 
-    def _call(self, sizes: Any) -> DeviceCall | None:
-        """The call at these sizes; an array of sizes is never empty, a program may have none."""
-        return self._call_at(tuple(sizes[: self._count].tolist()))
 
-    def space(self, sizes: Any) -> int:
-        """The bytes of its workspace."""
-        call = self._call(sizes)
-        return LARGEST_SPACE + 1 if call is None else call.total
+class SizedLaunches:
+    """The launches of a program at the sizes of a call, their arguments ready but for addresses."""
 
-    def run(self, sizes: Any, arrays: Sequence[Any], space: Any, stream: int) -> int:
+    def __init__(self, program: LaunchedProgram, call: DeviceCall | None) -> None:
+        """For a call; None where an extent does not fit."""
+        self._driver = program.driver
+        self._call = call
+        self.space = LARGEST_SPACE + 1 if call is None else call.total
+        starts = () if call is None else call.starts
+        self._launches = [_launch(program, each) for each in starts]
+        self._lock = ForkSafeLock()
+
+    def run(self, addresses: Sequence[int], space: int, stream: int) -> int:
         """Enqueue the program; the status."""
-        call = self._call(sizes)
+        call = self._call
         if call is None:
             return 3
-        addresses = [array.address for array in arrays]
-        work = 0 if space is None else space.address
-        status = call.status(addresses, work)
+        status = call.status(addresses, space)
         if status:
             return status
-        bases = {**dict(enumerate(addresses)), WORKSPACE: call.base(work), NUMBER: 0}
+        with self._lock.taken():  # the arguments of a launch are read when it is enqueued
+            return -self._driver.within(lambda: self._enqueue(call, addresses, space, stream))
+
+    def _enqueue(self, call: DeviceCall, addresses: Sequence[int], space: int, stream: int) -> int:
+        """Enqueue what the call has; a status of CUDA."""
+        bases = {**dict(enumerate(addresses)), WORKSPACE: call.base(space)}
         begin, count = call.marks
-        if count:
-            status = self._driver.clear(bases[WORKSPACE] + begin, count, stream)
-        for each in () if status else call.starts:
-            values = [bases[base] + offset for base, offset in each.values]
-            kernel = self._kernels[each.kernel]
-            status = self._driver.start(kernel, each.grid, each.block, values, stream)
+        status = self._driver.clear(bases[WORKSPACE] + begin, count, stream) if count else 0
+        for slots, places, start in () if status else self._launches:
+            for n, (base, offset) in places:
+                slots[n] = bases[base] + offset
+            status = start(stream)
             if status:
                 break
-        return -status
+        return status
 
-    def wait(self, sizes: Any, space: Any, stream: int) -> int:
+    def wait(self, space: int, stream: int) -> int:
         """Wait for what it looks up; the status."""
-        call = self._call(sizes)
+        call = self._call
         if call is None or call.outside is None:
             return 0
         outside = np.zeros(1, np.int32)
-        place = call.base(space.address) + call.outside
-        status = self._driver.read(place, outside, stream)
+        status = self._driver.read(call.base(space) + call.outside, outside, stream)
         return -status or (4 if outside[0] else 0)
+
+
+def _launch(program: LaunchedProgram, start: KernelStart) -> _Launch:
+    """The arguments of a launch, those of them that are addresses, by number, and what enqueues it."""
+    numbers = [offset if base == NUMBER else 0 for base, offset in start.values]
+    slots = np.array(numbers, np.uint64)
+    places = [(n, each) for n, each in enumerate(start.values) if each[0] != NUMBER]
+    kernel = program.kernels[start.kernel]
+    return slots, places, program.driver.starter(kernel, start.grid, start.block, slots)
 
 
 def _loaded(driver: Driver, given: tuple[int, int]) -> int:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import _cffi_backend as backend
@@ -19,6 +19,9 @@ _TEXT = backend.new_pointer_type(backend.new_primitive_type("char"))
 _INT = backend.new_primitive_type("int")
 _SIZE = backend.new_primitive_type("size_t")
 GIVES = {"int": _INT, "size": _SIZE, "text": _TEXT}
+
+KINDS = {"i": _INT, "w": backend.new_primitive_type("uintptr_t"), "P": _POINTER}
+"""Arguments by letters: an int, a word, which is an address or a size given as a number, and a pointer."""
 
 _NUMBERS = {
     bool: "int",
@@ -109,6 +112,19 @@ class Native:
             function = self._functions[name, kinds] = self._library.load_function(kind, name)
         result = function(*(value for _, value in given))
         return _text(result) if gives == "text" else result
+
+    def function(self, name: str, kinds: str, gives: str = "int") -> Callable[..., Any]:
+        """A function whose arguments are of some kinds, each a letter of ``KINDS``: the quickest way to call one.
+
+        An address and a pointer are passed alike, so a word may be given for either.
+        """
+        known = self._functions.get((name, kinds))
+        if known is None:
+            types = tuple(KINDS[letter] for letter in kinds)
+            kind = backend.new_function_type(types, GIVES[gives], False)
+            known = self._functions[name, kinds] = self._library.load_function(kind, name)
+        function: Callable[..., Any] = known
+        return function
 
     def text_at(self, address: int) -> str:
         """The text at an address, which some functions write."""

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ilang.codegen.call.arguments import Output, checked_outs, contiguous, outputs_of, result_of
+from ilang.codegen.call.arguments import checked_outs, contiguous, outputs_of, result_of
 from ilang.codegen.call.load import interface_of
 from ilang.codegen.call.memory import LARGEST_SPACE, too_large
 from ilang.codegen.call.plan import failure
 from ilang.codegen.device.device import Device, DeviceArray
-from ilang.codegen.device.executable import DeviceSource
-from ilang.codegen.device.native import Address, Located
+from ilang.codegen.device.executable import DeviceSource, SizedProgram
+from ilang.codegen.device.native import Located
 from ilang.codegen.device.streams import DEFAULT_STREAM, STREAM_OF_THREAD, named_stream
-from ilang.codegen.system.concurrency import ForkSafeLock, hears_signals, interruptible
+from ilang.codegen.system.concurrency import ForkSafeLock, hears_signals, interruptible, kept
 from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError, Error
@@ -26,6 +26,13 @@ from ilang.core.machine import GPU
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+T = TypeVar("T")
+Space = Callable[[int], tuple[Any, int]]
+"""Gives so many bytes of a device: what keeps them, and their address."""
+
+MOST_SIZES = 256
+"""Sizes that one program remembers."""
 
 
 def device_of(target: str) -> Device:
@@ -158,6 +165,7 @@ class Offloaded:
         source = repr(("cuda", name, shaped, sorted(small)))
         lowered = functools.partial(pipeline.lower, shaped, GPU, small)
         self._executable = device.load(DeviceSource(name, source, lowered))
+        self._sized: dict[tuple[int, ...], SizedProgram] = {}
         self._spaces: dict[int, DeviceArray] = {}
         self._of_thread = _OfThread()
         self._lock = ForkSafeLock()
@@ -179,11 +187,15 @@ class Offloaded:
         Raises:
             DataError: the outputs, and E0709, E0713. ToolError: E0922 (the device failed).
         """
+        return self.stoppable(lambda: self._call(arrays, on_device, extents, out, stream))
+
+    def stoppable(self, work: Callable[[], T]) -> T:
+        """The result of what runs on the device, given up by a signal whose handler raises, where that is possible."""
         stop = self.device.stop
         if stop is None or not hears_signals():
-            return self._call(arrays, on_device, extents, out, stream)
+            return work()
         try:
-            return interruptible(lambda: self._call(arrays, on_device, extents, out, stream), stop)
+            return interruptible(work, stop)
         except Error:
             raise
         except BaseException:
@@ -200,21 +212,22 @@ class Offloaded:
     ) -> Any:
         """Run the program on the device; a signal is heard when it is over."""
         device, outputs = self.device, outputs_of(self.shaped, extents)
-        outs, device_arrays = self._outs(out, outputs, arrays)
+        outs, device_arrays = self.outs(out, extents, arrays)
         streams = [at.stream for at in (*on_device.values(), *device_arrays.values()) if at.stream]
         stream = asked or (streams[0] if streams else DEFAULT_STREAM)
         streams = [other for other in dict.fromkeys(streams) if other != stream]
         for other in streams:
             device.order(other, stream)
         inputs = [
-            Address(on_device[n].address) if n in on_device else device.array(contiguous(a), stream)
+            on_device[n] if n in on_device else device.array(contiguous(a), stream)
             for n, a in enumerate(arrays)
         ]
         results = [
             device_arrays[n] if n in device_arrays else device.empty(shape, dtype, stream)
             for n, (shape, dtype) in enumerate(outputs)
         ]
-        self._run(inputs, results, extents, stream)
+        addresses = [each.address for each in (*inputs, *results)]
+        self.run(self.at(extents), addresses, stream)
         for other in streams:
             device.order(stream, other)
         if out is None and on_device:
@@ -225,10 +238,10 @@ class Offloaded:
                 device.read(result.address, array, stream)
         return result_of(given, out)
 
-    def _outs(
-        self, out: Any, outputs: Sequence[Output], arrays: Sequence[Any]
+    def outs(
+        self, out: Any, extents: Sequence[int], arrays: Sequence[Any]
     ) -> tuple[list[Any], dict[int, Located]]:
-        """The arrays of ``out=``, and those of them that are on a device."""
+        """The arrays of ``out=``, and those of them that are on a device. Raises DataError: they do not fit."""
         if out is None:
             return [], {}
         given = list(out) if isinstance(out, tuple) else [out]
@@ -236,30 +249,59 @@ class Offloaded:
         for n, at in device_arrays.items():  # never touched, so that it takes no memory
             checked[n] = np.empty(at.shape, at.dtype)
             checked[n].flags.writeable = not at.is_readonly
-        checked_outs(tuple(checked), self._names, outputs, arrays)
+        checked_outs(tuple(checked), self._names, outputs_of(self.shaped, extents), arrays)
         return given, device_arrays
 
-    def _run(
-        self, inputs: Sequence[Any], results: Sequence[Any], extents: Sequence[int], stream: int
+    def at(self, extents: Sequence[int]) -> SizedProgram:
+        """The program at these extents, prepared at the first call.
+
+        Raises:
+            DataError: E0713 (its workspace is too large).
+        """
+        return kept(self._sized, tuple(extents), lambda: self._at(extents), MOST_SIZES)
+
+    def _at(self, extents: Sequence[int]) -> SizedProgram:
+        program = self._executable.at([extents[n] for n in self._arguments])
+        if LARGEST_SPACE < program.space:
+            raise too_large("the workspace", program.space)
+        return program
+
+    def run(
+        self,
+        program: SizedProgram,
+        addresses: Sequence[int],
+        stream: int,
+        space: Space | None = None,
     ) -> None:
-        sizes = np.array([extents[n] for n in self._arguments] or [0], np.int64)
-        count = self._executable.space(sizes)
-        if LARGEST_SPACE < count:
-            raise too_large("the workspace", count)
-        with self._lock.taken():  # kernels of two calls would meet in the workspace
-            space = self._space(count, stream)
-            status = self._executable.run(sizes, [*inputs, *results], space, stream)
-            if not status:  # a result that is no result is worse than a wait
-                status = self._executable.wait(sizes, space, stream)
+        """Enqueue the program at some sizes, and wait for what it looks up.
+
+        ``space`` gives a workspace that this call alone has; else calls on one stream share one.
+
+        Raises:
+            DataError: E0709, E0713, E0746. ToolError: E0922 (the device failed).
+        """
+        if not program.space:
+            status = program.run(addresses, 0, stream)
+        elif space is not None:
+            held, address = space(program.space)
+            status = self._run(program, addresses, address, stream)
+            del held
+        else:
+            with self._lock.taken():  # kernels of two calls would meet in the workspace
+                address = self._space(program.space, stream).address
+                status = self._run(program, addresses, address, stream)
         if status < 0:
             self.device.check(-status)
         if status:
             raise failure(status)
 
-    def _space(self, count: int, stream: int) -> DeviceArray | None:
+    @staticmethod
+    def _run(program: SizedProgram, addresses: Sequence[int], space: int, stream: int) -> int:
+        """Enqueue the program; a result that is no result is worse than a wait."""
+        return program.run(addresses, space, stream) or program.wait(space, stream)
+
+    def _space(self, count: int, stream: int) -> DeviceArray:
         """A workspace that calls on one stream share: they come one after the other."""
-        if not count:
-            return None
         spaces = self._of_thread.spaces if stream == STREAM_OF_THREAD else self._spaces
         known = spaces.get(stream)
         if known is None or known.nbytes < count:

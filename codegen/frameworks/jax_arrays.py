@@ -9,12 +9,15 @@ import jax
 import numpy as np
 
 from ilang.codegen.call.arguments import SUPPORTED
+from ilang.codegen.device.device_plans import leave
 from ilang.core.diagnostic import DataTypeError
 
 if TYPE_CHECKING:
     from ilang.codegen.components.component import Component
     from ilang.codegen.session.function import Function
     from ilang.codegen.session.pure_call import PureCall
+
+leave(jax.Array)
 
 
 def call(component: Component, arrays: Sequence[Any], options: Mapping[str, Any]) -> Any:

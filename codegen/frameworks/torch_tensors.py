@@ -7,15 +7,19 @@ a gradient of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from ilang.codegen.device.device_plans import ArrayReading, TensorMemory, leave, read_tensors
+from ilang.codegen.device.streams import DEFAULT_STREAM
 from ilang.codegen.frameworks.dynamo import uncompiled
 from ilang.core.diagnostic import DataError, DataTypeError
 
 if TYPE_CHECKING:
+    from ilang.codegen.call.arguments import Output
     from ilang.codegen.components.component import Component
     from ilang.codegen.session.function import Function
     from ilang.codegen.session.pure_call import PureCall
@@ -84,12 +88,50 @@ def run(component: Component, arrays: Sequence[Any], options: Mapping[str, Any])
         if given["target"] == "c":
             given["target"] = "cuda"
         if given["stream"] is None:
-            given["stream"] = torch.cuda.current_stream().cuda_stream
+            given["stream"] = current_stream(device)
     if out is not None:
         several = isinstance(out, tuple)
         given["out"] = tuple(map(plain, out)) if several else plain(out)
     results = component.program.run(tuple(map(plain, arrays)), **given)
     return out if out is not None else given_back(results)
+
+
+def current_stream(device: torch.device) -> int:
+    """The handle of the current stream of a GPU."""
+    return int(torch.cuda.current_stream(device).cuda_stream) or DEFAULT_STREAM
+
+
+def reading(tensor: torch.Tensor) -> ArrayReading | None:
+    """A dense tensor on a GPU, as a plan sees it; None for another one, or one whose gradient is wanted."""
+    if (
+        torch.compiler.is_compiling()
+        or not tensor.is_cuda
+        or tensor.layout != torch.strided
+        or not tensor.is_contiguous()
+        or tensor.is_neg()
+        or (tensor.requires_grad and torch.is_grad_enabled())
+    ):
+        return None
+    return ArrayReading((tensor.get_device(), tensor.dtype, tensor.shape), tensor.data_ptr())
+
+
+def memory_of(device: torch.device, outputs: Sequence[Output]) -> TensorMemory:
+    """The memory of PyTorch on a GPU, for results of some shapes and types."""
+    forms = [(shape, NUMPY[dtype]) for shape, dtype in outputs]
+
+    def new() -> tuple[tuple[torch.Tensor, ...], list[int]]:
+        tensors = tuple(torch.empty(shape, dtype=dtype, device=device) for shape, dtype in forms)
+        return tensors, [each.data_ptr() for each in tensors]
+
+    def space(count: int) -> tuple[torch.Tensor, int]:
+        held = torch.empty(count, dtype=torch.uint8, device=device)
+        return held, held.data_ptr()
+
+    return TensorMemory(partial(current_stream, device), new, space)
+
+
+read_tensors((torch.Tensor, torch.nn.Parameter), reading, memory_of)
+leave(torch.Tensor)
 
 
 def plain(array: Any) -> Any:
@@ -122,6 +164,8 @@ def given_back(results: Any) -> Any:
     """Results as tensors, of the same memory."""
     if isinstance(results, tuple):
         return tuple(map(given_back, results))
+    if isinstance(results, torch.Tensor):
+        return results
     return (
         torch.from_numpy(results) if isinstance(results, np.ndarray) else torch.from_dlpack(results)
     )

@@ -194,10 +194,11 @@ def test_what_fails_is_told(machine: Emulator) -> None:
     with pytest.raises(Error, match=r"the GPU failed: invalid argument \(status 1 of CUDA\)"):
         device.check(1)
     launching = LaunchedProgram(Driver(), kernels_of_product())
-    sizes, there = np.array([100], np.int64), device.array(x)
-    assert launching.space(np.array([-1])) > 1 << 62
-    assert launching.run(np.array([-1]), [there] * 3, None, 1) == 3
-    assert launching.run(sizes, [there] * 3, None, 1) in (1, 2)
+    there = device.array(x)
+    wrong = launching.at([-1])
+    assert wrong.space > 1 << 62
+    assert wrong.run([there.address] * 3, 0, 1) == 3
+    assert launching.at([100]).run([there.address] * 3, 0, 1) in (1, 2)
     with pytest.raises(Error, match="does not take the kernels") as refusal:
         LaunchedProgram(Driver(), CompiledKernels(b"no path\0", {}, kernels_of_product().host))
     assert refusal.value.code == "E0922"
