@@ -7,13 +7,18 @@ runs. Arrays are positive, so that no sum cancels and results differ by rounding
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from ilang.codegen.call.target import DEVICES
 from ilang.codegen.components.component import Component
 from ilang.core.diagnostic import Error
 from ilang.core.source import Source, Span
@@ -30,6 +35,8 @@ LIMIT = 60.0
 """Seconds after which a process is taken to hang."""
 LEAST = 7
 """Times that are taken of each schedule at least."""
+OF_DEVICE = 10
+"""Calls of a device that are waited for together, so that the wait does not count."""
 TOLERANCE = 2e-5
 """By which results of two schedules may differ, relative to the largest: each is within 1e-5 of the exact sums."""
 
@@ -59,21 +66,55 @@ def timed(task: Mapping[str, Any], seconds: float) -> Times | str:
     """The times of two programs, or what is wrong with the second: it is refused, crashes, hangs, or gives others.
 
     Args:
-        task: ``name`` of the file, ``definition``, both ``texts`` and the ``shapes`` of the inputs.
+        task: ``name`` of the file, ``definition``, ``target``, both ``texts`` and the ``shapes`` of the inputs.
         seconds: for the measurement itself.
     """
+    answer = _asked({**task, "seconds": seconds})
+    return answer if isinstance(answer, str) else (answer[0], answer[1])
+
+
+def compiled_ahead(task: Mapping[str, Any], texts: Iterator[str]) -> Iterator[str]:
+    """Some texts, each once it is compiled: as many at a time as there are cores.
+
+    A text that does not compile is given as well, and is refused where it is timed. A compiler for a GPU takes seconds;
+    one for C takes less than a measurement, which others would disturb.
+    """
+    if task["target"] == "c":
+        yield from texts
+        return
+    cores = os.cpu_count() or 1
+    with ThreadPoolExecutor(cores) as pool:
+        begun: deque[tuple[str, Future[Any]]] = deque()
+        try:
+            while len(begun) <= cores and (text := next(texts, None)) is not None:
+                begun.append((text, pool.submit(_asked, {**task, "texts": (text,)})))
+            while begun:
+                text, done = begun.popleft()
+                done.result()
+                yield text
+                if (other := next(texts, None)) is not None:
+                    begun.append((other, pool.submit(_asked, {**task, "texts": (other,)})))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _asked(task: Mapping[str, Any]) -> Any:
+    """The answer of a process of its own to a task, or what is wrong."""
     command = [sys.executable, "-m", "ilang.codegen.components.tuning"]
-    given = json.dumps({**task, "seconds": seconds})
     try:
         done = subprocess.run(
-            command, input=given, capture_output=True, text=True, timeout=LIMIT, check=False
+            command,
+            input=json.dumps(task),
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return "it takes too long"
     if done.returncode:
         return f"its process ended with status {done.returncode}"
-    answer = json.loads(done.stdout)
-    return answer if isinstance(answer, str) else (answer[0], answer[1])
+    return json.loads(done.stdout)
 
 
 def gain(times: Times) -> float:
@@ -102,25 +143,52 @@ def main() -> int:
 
 
 def _answer(task: Mapping[str, Any]) -> Times | str:
-    """The times of both programs of a task, or what is wrong with the second."""
+    """The times of both programs of a task, or what is wrong with the second; one program is compiled, and not run."""
     import numpy as np
 
+    target, wait = task["target"], _nothing
     programs = [component(task["name"], text, task["definition"]) for text in task["texts"]]
     shapes = [tuple(shape) for shape in task["shapes"]]
-    arrays = _arrays(programs[0], shapes)
+    arrays: list[Any] = _arrays(programs[0], shapes)
+    if target in DEVICES:
+        from ilang.codegen.device.offload import device_of
+
+        device = device_of(target)
+        if len(programs) == 1:
+            programs[0].program.fitting(arrays)[0].on(device)
+            return ""
+        arrays, wait = [device.array(array) for array in arrays], device.wait
+    calls = [partial(program, target=target) for program in programs]
     try:
-        results = [_run(program, arrays) for program in programs]
+        results = [_results(call(*arrays)) for call in calls]
     except Error as error:
         return error.message
-    for first, second in zip(*results, strict=True):
+    for first, second in zip(*(map(_on_host, each) for each in results), strict=True):
         if first.shape != second.shape or first.dtype != second.dtype:
             return "its results have other shapes"
         if first.size and not np.allclose(
             first, second, rtol=0, atol=TOLERANCE * float(np.abs(first).max()), equal_nan=True
         ):
             return "its results are others"
-    calls = [_call(program, arrays, outs) for program, outs in zip(programs, results, strict=True)]
-    return _rounds(calls, task["seconds"])
+    rounds = [
+        partial(call, *arrays, out=outs if 1 < len(outs) else outs[0])
+        for call, outs in zip(calls, results, strict=True)
+    ]
+    return _rounds(rounds, wait, task["seconds"])
+
+
+def _nothing() -> None:
+    """Wait for nothing: a call of a processor has ended when it returns."""
+
+
+def _results(answer: Any) -> tuple[Any, ...]:
+    """The results of a call."""
+    return answer if isinstance(answer, tuple) else (answer,)
+
+
+def _on_host(array: Any) -> Any:
+    """An array as one of NumPy, wherever it is."""
+    return array.get() if hasattr(array, "get") else array
 
 
 def _arrays(program: Component, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray[Any, Any]]:
@@ -137,42 +205,41 @@ def _arrays(program: Component, shapes: Sequence[tuple[int, ...]]) -> list[np.nd
     ]
 
 
-def _run(program: Component, arrays: Sequence[Any]) -> tuple[Any, ...]:
-    answer = program(*arrays)
-    return answer if isinstance(answer, tuple) else (answer,)
+def _rounds(calls: Sequence[Callable[[], Any]], wait: Callable[[], None], seconds: float) -> Times:
+    """The times of two calls in turn, each long enough for a clock; calls of a device are waited for together."""
 
+    def timed(call: Callable[[], Any], repeats: int) -> float:
+        begin = time.perf_counter()
+        for _ in range(repeats):
+            call()
+        wait()
+        return (time.perf_counter() - begin) / repeats
 
-def _call(program: Component, arrays: Sequence[Any], outs: tuple[Any, ...]) -> Callable[[], Any]:
-    out = outs if 1 < len(outs) else outs[0]
-    return lambda: program(*arrays, out=out)
-
-
-def _rounds(calls: Sequence[Callable[[], Any]], seconds: float) -> Times:
-    """The times of two calls in turn, each long enough for a clock."""
-    start = time.perf_counter()
-    calls[0]()
-    repeats = 1 + int(2e-4 / max(time.perf_counter() - start, 1e-7))
+    timed(calls[1], 1)
+    repeats = 1 + int(2e-4 / max(timed(calls[0], 1), 1e-7))
+    if wait is not _nothing:
+        repeats *= OF_DEVICE
     times: Times = ([], [])
-    end = start + seconds
+    end = time.perf_counter() + seconds
     while len(times[0]) < LEAST or time.perf_counter() < end:
         for call, each in zip(calls, times, strict=True):
-            begin = time.perf_counter()
-            for _ in range(repeats):
-                call()
-            each.append((time.perf_counter() - begin) / repeats)
+            each.append(timed(call, repeats))
     return times
 
 
-def candidates(program: Component, shapes: Sequence[tuple[int, ...]]) -> Iterator[Words]:
+def candidates(
+    program: Component, shapes: Sequence[tuple[int, ...]], target: str = "c"
+) -> Iterator[Words]:
     """The other schedules of a program that prices compared, the best one by its price first."""
-    from ilang.core.machine import CPU
+    from ilang.core.machine import CPU, GPU
     from ilang.core.pipeline import VIEWS, steps_below
     from ilang.core.schedule.compared import other_schedules
     from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 
-    steps = steps_below(program.shaped(shapes), CPU)
+    machine = GPU if target in DEVICES else CPU
+    steps = steps_below(program.shaped(shapes), machine)
     viewed = next(value for step, value in steps if step.stage == VIEWS.stage)
-    yield from other_schedules(shaped_to_schedule(viewed))
+    yield from other_schedules(shaped_to_schedule(viewed, machine))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import extents_of
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.choice import analysed
+from ilang.core.schedule.choose.gpu import choose_for_gpu, other_block_tiles
 from ilang.core.schedule.choose.known import Analysis
 from ilang.core.schedule.choose.nests import choose_nests
 from ilang.core.schedule.choose.tile import Tiling
@@ -82,6 +83,9 @@ def other_schedules(scheduled: Scheduled) -> Iterator[list[tuple[Span, str]]]:
 
     A schedule is what is written after the expressions; one for which the program's text has no place is left out.
     """
+    if scheduled.machine.device is not None:
+        for nests in _with_other_blocks(scheduled):
+            yield from _words(scheduled, nests)
     analysis = _analysis(scheduled)
     if analysis is None:
         return
@@ -97,17 +101,33 @@ def other_schedules(scheduled: Scheduled) -> Iterator[list[tuple[Span, str]]]:
         if (tile := tilings[value]) is not None
     )
     for nests in chain(others, _reordered(scheduled, analysis)):
-        changed = [
-            (node, nest)
-            for node, nest, chosen in zip(
-                analysis.shaped.nodes, nests, scheduled.nests, strict=True
-            )
-            if isinstance(node, Assignment) and nest is not None and nest != chosen
-        ]
-        places = {(node.span.source.name, node.span.end) for node, _ in changed}
-        is_free = all(node.schedule is None for node, _ in changed)
-        if changed and is_free and len(places) == len(changed):
-            yield [(node.span, schedule_text(node, nest)) for node, nest in changed]
+        yield from _words(scheduled, nests)
+
+
+def _words(scheduled: Scheduled, nests: Sequence[Nest | None]) -> Iterator[list[tuple[Span, str]]]:
+    """Schedules to write after the expressions whose nests are not the chosen ones; none where there is no place."""
+    changed = [
+        (node, nest)
+        for node, nest, chosen in zip(scheduled.shaped.nodes, nests, scheduled.nests, strict=True)
+        if isinstance(node, Assignment) and nest is not None and nest != chosen
+    ]
+    places = {(node.span.source.name, node.span.end) for node, _ in changed}
+    is_free = all(node.schedule is None for node, _ in changed)
+    if changed and is_free and len(places) == len(changed):
+        yield [(node.span, schedule_text(node, nest)) for node, nest in changed]
+
+
+def _with_other_blocks(scheduled: Scheduled) -> Iterator[tuple[Nest | None, ...]]:
+    """The nests of a program for a GPU in which a contraction has other blocks."""
+    shaped, machine = scheduled.shaped, scheduled.machine
+    if scheduled.is_apart:
+        return
+    written = [written_nest(n) if isinstance(n, Assignment) else None for n in shaped.nodes]
+    extents, provenance = extents_of(shaped, (), machine), Provenance(shaped)
+    for value, tile in other_block_tiles(shaped, extents, machine):
+        asked = [tile if n == value else nest for n, nest in enumerate(written)]
+        with suppress(ScheduleError):
+            yield choose_for_gpu(shaped, asked, provenance, extents, machine).nests
 
 
 def _reordered(scheduled: Scheduled, analysis: Analysis) -> Iterator[tuple[Nest | None, ...]]:

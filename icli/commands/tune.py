@@ -8,8 +8,19 @@ from typing import Any
 
 from ilang.codegen.components import tuning
 from ilang.core.ir.syntax import Module
+from ilang.core.machine import MACHINES
 from ilang.core.source import Source
-from ilang.icli.command import JSON, SHAPE, Command, CommandOperand, Option, Request, whole_number
+from ilang.icli.command import (
+    EMULATE,
+    JSON,
+    SHAPE,
+    Command,
+    CommandOperand,
+    Option,
+    Request,
+    target_of,
+    whole_number,
+)
 from ilang.icli.programs import all_shapes, is_file, one_subject, open_program
 from ilang.icli.screen import Screen
 
@@ -26,8 +37,10 @@ def run(request: Request, screen: Screen) -> int:
     ((_, shapes),) = all_shapes([subject.graph], request.all("--shape"))
     is_module = isinstance(program, Module)
     source = program.source if isinstance(program, Module) else subject.tree.span.source
+    target = target_of(request)
     task = {
         "name": source.name,
+        "target": target,
         "definition": subject.graph.name if is_module else "",
         "shapes": shapes or [() for _ in subject.graph.inputs],
     }
@@ -38,9 +51,11 @@ def run(request: Request, screen: Screen) -> int:
     else:
         text, times = best
         winner = tuning.component(source.name, text, str(task["definition"]))
+        from ilang.core import pipeline
         from ilang.core.explain.page import schedule_text
 
-        shown = schedule_text(winner.explain(*(shapes or ())))
+        machine = MACHINES[request.one("--target") or "c"]
+        shown = schedule_text(pipeline.explain(winner.graph(), shapes, machine=machine))
         answer = {"tried": tried, "gain": tuning.gain(times), "spread": tuning.spread(times)}
         answer["schedule"] = shown
         says = f"{shown}\n{_speed(times)}; {tried + 1} timed"
@@ -65,22 +80,24 @@ def _searched(
     end, tried = time.monotonic() + seconds, 0
     best: tuple[str, tuning.Times] | None = None
     try:
-        for words in tuning.candidates(component, shapes or ()):
-            text = tuning.written(source, words)
-            if text is None:
-                continue
-            if tried and end < time.monotonic():
+        schedules = {
+            text: words[-1][1]
+            for words in tuning.candidates(component, shapes or (), task["target"])
+            if (text := tuning.written(source, words)) is not None
+        }
+        for number, text in enumerate(tuning.compiled_ahead(task, iter(schedules))):
+            if number and end < time.monotonic():
                 break
             times = tuning.timed({**task, "texts": (source.text, text)}, EACH)
             if isinstance(times, str):
-                screen.note(f"left out: {times}: {words[-1][1]}")
+                screen.note(f"left out: {times}: {schedules[text]}")
                 continue
             tried += 1
             if tuning.is_faster(times) and (
                 best is None or tuning.gain(best[1]) < tuning.gain(times)
             ):
                 best = text, times
-                screen.note(f"{tried:4}  {_speed(times)}  {words[-1][1]}")
+                screen.note(f"{tried:4}  {_speed(times)}  {schedules[text]}")
         if best is not None:
             again = tuning.timed({**task, "texts": (source.text, best[0])}, 2 * EACH)
             best = (
@@ -115,6 +132,8 @@ COMMAND = Command(
     (
         Option(("--def",), "NAME", "Tune this definition of a file", "definition"),
         SHAPE,
+        Option(("--target",), "TARGET", "The machine to tune for", tuple(MACHINES)),
+        EMULATE,
         Option(("--time",), "SECONDS", "How long to search; default: 60"),
         Option(("--write",), None, "Write the schedule into the file, if it is faster"),
         JSON,

@@ -13,7 +13,7 @@ block, one with two is unrolled. The roles of a chosen nest say which loops bloc
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 
 from ilang.core.ir.schedule import Loop, Nest, Role, Space
@@ -21,10 +21,10 @@ from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import replace
-from ilang.core.schedule.choose.accesses import accesses_of, arrays_of, reads_of
+from ilang.core.schedule.choose.accesses import Accesses, Arrays, accesses_of, arrays_of, reads_of
 from ilang.core.schedule.choose.gpu_apart import Blocks, apart_readers, blocks_of
 from ilang.core.schedule.choose.gpu_rows import Member, gpu_rows
-from ilang.core.schedule.choose.gpu_tiles import copied_bytes, gpu_tile, is_copied
+from ilang.core.schedule.choose.gpu_tiles import copied_bytes, gpu_tile, is_copied, other_tiles
 from ilang.core.schedule.choose.inlining import Inlining, inlining
 from ilang.core.schedule.choose.nests import Choice, same_loops
 from ilang.core.schedule.choose.taking import taken
@@ -38,7 +38,7 @@ from ilang.core.schedule.wide_matrices import Apart
 
 def choose_for_gpu(
     shaped: Shaped,
-    written: Sequence[Nest | None],
+    asked: Sequence[Nest | BlockTile | None],
     provenance: Provenance,
     extents: Extents,
     machine: Machine,
@@ -48,7 +48,7 @@ def choose_for_gpu(
 
     Args:
         shaped: the program.
-        written: the nests that a person wrote, None for every other node.
+        asked: the nest that a person wrote, or the tile to choose, of each node; None for every other one.
         provenance: of the program.
         extents: of the program.
         machine: what the loops are for.
@@ -59,13 +59,10 @@ def choose_for_gpu(
     """
     readers = inlining(shaped) if apart is None else apart_readers(apart)
     accesses = accesses_of(shaped, readers, machine)
-    arrays = arrays_of(shaped, readers)
-    tiles = [
-        gpu_tile(node, extents, {at: count[at] for at in reads_of(node, each)}, machine)
-        if isinstance(node, Assignment)
-        else None
-        for node, each, count in zip(shaped.nodes, accesses, arrays, strict=True)
-    ]
+    written = [each if isinstance(each, Nest) else None for each in asked]
+    tiles = [each if isinstance(each, BlockTile) else None for each in asked]
+    for value, node, read in _assignments(shaped, readers, accesses):
+        tiles[value] = tiles[value] or gpu_tile(node, extents, read, machine)
     blocks, others = Blocks.none(), readers
     if apart is not None:
         tiled = tilings(
@@ -100,6 +97,30 @@ def choose_for_gpu(
         assert nest is not None
         kernels.add(value, nest, (), whole=True, alone=True)
     return Choice(nests, kernels, 0)
+
+
+def other_block_tiles(
+    shaped: Shaped, extents: Extents, machine: Machine
+) -> Iterator[tuple[int, BlockTile]]:
+    """The tiles that contractions of a program may have in place of the chosen ones, each with its value.
+
+    Tiles for which threads read least from shared memory come first.
+    """
+    readers = inlining(shaped)
+    accesses = accesses_of(shaped, readers, machine)
+    for value, node, read in _assignments(shaped, readers, accesses):
+        for tile in other_tiles(node, extents, read, machine):
+            yield value, tile
+
+
+def _assignments(
+    shaped: Shaped, readers: Inlining, accesses: Sequence[Accesses]
+) -> Iterator[tuple[int, Assignment, Arrays]]:
+    """The assignments of a program by value, with the indices at which each reads, and the number of arrays at each."""
+    counts = arrays_of(shaped, readers)
+    for value, (node, each, count) in enumerate(zip(shaped.nodes, accesses, counts, strict=True)):
+        if isinstance(node, Assignment):
+            yield value, node, {index: count[index] for index in reads_of(node, each)}
 
 
 def _without_parts(node: Assignment, nest: Nest) -> Nest:

@@ -12,14 +12,16 @@ tiles of the result fill the device.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from math import prod
 
+from ilang.core.dtype import BYTES
 from ilang.core.ir.schedule import Loop
 from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
-from ilang.core.record import record
+from ilang.core.record import record, replace
 from ilang.core.schedule.choose.tile import RUN
 
 COLUMN = 2 * RUN
@@ -126,6 +128,44 @@ def largest(machine: Machine, dtype: str | None) -> BlockShape:
     """The tile of a contraction of a type whose extents are not known."""
     sides, terms, _ = _squares(machine, dtype)[0]
     return BlockShape(sides, terms, None, shares=True)
+
+
+def other_blocks(
+    block: BlockShape, counts: Sequence[int | None], machine: Machine
+) -> Iterator[BlockShape]:
+    """Other shapes of a block, those first whose threads read least from shared memory for each product.
+
+    A thread has one or more groups of as many adjacent elements as a vector along each side, a block between two warps
+    and twice the usual threads, and copies of two steps fit into its shared memory. No side is longer than the extent.
+
+    Args:
+        block: the chosen shape, whose parts of the sum stay.
+        counts: the extents of both sides, where they are known.
+        machine: what the blocks belong to.
+    """
+    assert machine.device is not None
+    vector, usual = machine.device.vector_elements, machine.device.block_threads
+    along = [
+        (*groups, threads, vector) for threads in (4, 8, 16, 32) for groups in ((), (2,), (4,))
+    ]
+    shapes = []
+    for rows, lanes in product(along, along):
+        threads, height, width = rows[-2] * lanes[-2], prod(rows), prod(lanes)
+        each = height * width // threads
+        fits = all(
+            n is None or side <= _up(n) for side, n in zip((height, width), counts, strict=True)
+        )
+        if not (2 * machine.device.warp <= threads <= 2 * usual and fits):
+            continue
+        if each > machine.tiles.most_elements:
+            continue
+        reads = (height + width) * vector / each / threads
+        for terms in (machine.tiles.terms, machine.tiles.terms // 2, 2 * machine.tiles.terms):
+            copied = 2 * (height + width) * terms * BYTES["f32"] * 9 // 8
+            shape = replace(block, sides=(rows, lanes), terms=terms)
+            if copied <= machine.device.shared_bytes and shape != block:
+                shapes.append((reads, -threads, shape))
+    yield from (shape for *_, shape in sorted(shapes, key=lambda each: each[:2]))
 
 
 def _short(machine: Machine) -> int:

@@ -12,7 +12,7 @@ result are adjacent threads, so that they store along memory too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from ilang.core.dtype import BYTES
@@ -23,9 +23,11 @@ from ilang.core.machine import Machine
 from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import Arrays
 from ilang.core.schedule.choose.gpu_parts import (
+    BlockShape,
     block_of,
     largest,
     loops_of,
+    other_blocks,
     part_of_elements,
     part_of_rows,
 )
@@ -62,13 +64,54 @@ def _contraction(
 
     Where each block has a part of the terms only, what all parts of an element have is added after.
     """
+    axes = _sides(node, extents, accesses, machine)
+    if axes is None:
+        return None
+    block = block_of(node, extents, axes, machine) or largest(machine, node.scalar.dtype)
+    return _blocks(node, extents, axes, block, machine)
+
+
+def other_tiles(
+    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
+) -> Iterator[BlockTile]:
+    """The tiles that a contraction may have in place of the chosen one; none for another assignment.
+
+    Args:
+        node: an assignment.
+        extents: of the program.
+        accesses: the indices of what it reads, each with the number of arrays.
+        machine: what the blocks belong to.
+    """
+    axes = _sides(node, extents, accesses, machine)
+    if axes is None:
+        return
+    chosen = block_of(node, extents, axes, machine) or largest(machine, node.scalar.dtype)
+    counts = [extents.fixed(node.sizes[axis]) for axis in axes]
+    for block in other_blocks(chosen, counts, machine):
+        yield _blocks(node, extents, axes, block, machine)
+
+
+def _sides(
+    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
+) -> tuple[int, int] | None:
+    """The axes of the rows and of the lanes of a contraction's tiles; None for another assignment."""
     tile = tiling(node, [*accesses], _long_sides(node, extents, machine), machine)
     if tile is None or any(part.axis() is None for index in accesses for part in index):
         return None
-    axes, last = (tile.rows, tile.lanes), node.reduced_axes()[-1]
-    block = block_of(node, extents, axes, machine) or largest(machine, node.scalar.dtype)
+    return tile.rows, tile.lanes
+
+
+def _blocks(
+    node: Assignment,
+    extents: Extents,
+    axes: tuple[int, int],
+    block: BlockShape,
+    machine: Machine,
+) -> BlockTile:
+    """The loops of a contraction with blocks of a shape along two axes."""
+    last = node.reduced_axes()[-1]
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
-    factors[tile.rows], factors[tile.lanes] = block.sides
+    factors[axes[0]], factors[axes[1]] = block.sides
     parts, (*steps, innermost) = loops_of(node, extents, block, factors, machine)
     batch = [a for a in node.output_axes() if a not in axes]
     outer = (*map(Loop, (*batch, *axes)), *parts, *steps)

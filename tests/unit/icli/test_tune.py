@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -44,6 +45,16 @@ def test_nothing_to_tune() -> None:
         assert (done.returncode, done.stdout[:15]) == (0, "nothing to tune")
 
 
+@pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
+def test_blocks_of_a_gpu_are_timed() -> None:
+    """Emulated, where times mean nothing: that other blocks are compiled, run, and give the same results."""
+    words = ("--shape", "20x30,30x17", "--target", "cuda", "--emulate", "--time", "1")
+    done = i("tune", PRODUCT, *words)
+    assert done.returncode == 0, done.stderr
+    assert "left out" not in done.stderr
+    assert "is the fastest of" in done.stdout or "| i:" in done.stdout
+
+
 @pytest.mark.deep
 def test_other_orders_of_loops_are_timed() -> None:
     words = ("--shape", "30x40x50", "--time", "3")
@@ -78,7 +89,7 @@ def test_ctrl_c_keeps_the_fastest_so_far(
         monkeypatch.setattr(tuning, "candidates", lambda *_: iter(found))
     status = main(["tune", str(path), "--write"])
     told = capsys.readouterr()
-    assert (status, len(tried)) == (130, 2)
+    assert (status, len(tried)) == (130, 2), told.err
     assert "4.00 times as fast" in told.out
     assert told.err.endswith("interrupted\n")
     assert path.read_text() == tried[-1]
@@ -127,6 +138,7 @@ def test_what_is_no_schedule_of_the_program(text: str, says: str) -> None:
     task = {
         "name": "<text>",
         "definition": "",
+        "target": "c",
         "shapes": [[4, 3], [3, 5]],
         "texts": (PRODUCT, text),
     }
