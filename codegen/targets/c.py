@@ -15,13 +15,13 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from ilang.codegen.targets import c_library, c_scalar, c_stop, c_variants
+from ilang.codegen.targets.braces import braced, branches, indented
 from ilang.codegen.targets.c_ends import Ends
 from ilang.codegen.targets.c_entry import Entry
 from ilang.codegen.targets.c_header import beginning_of, declarations, signature
 from ilang.codegen.targets.c_parallel import KernelFunctions, outlined
 from ilang.codegen.targets.cfamily import (
     C_TYPES,
-    INDENT,
     LEFT_SMALL,
     InLane,
     comment,
@@ -145,11 +145,12 @@ class _Emission:
         if self.tiles:
             yield "#ifdef __GNUC__"
             for text, tile, functions in self.tiles:
-                yield from functions.marked(text.lines(), tile, whole=True)
+                yield from indented(functions.marked(text.lines(), tile, whole=True))
             without = [each for each in self.tiles if not each[0].condition()]
             yield from ["#else"] if without else []
             for text, tile, functions in without:
-                yield from text.without_vectors([*self._tile_by_element(tile, functions, INDENT)])
+                by_element = [*self._tile_by_element(tile, functions)]
+                yield from indented(text.without_vectors(by_element))
             yield "#endif"
             yield ""
 
@@ -160,133 +161,114 @@ class _Emission:
     def _kernel(self, kernel: ir.Kernel, functions: KernelFunctions) -> Iterator[str]:
         for loop, outline in outlined(kernel.body):
             loops = list(_nest(loop, outline.loops))
-            yield from functions.head(outline, loops)
-            yield from functions.marked(self._range(loops, functions), loops[0])
-            yield from ("}", "")
+            body = functions.marked(self._range(loops, functions), loops[0])
+            yield from indented(functions.function(outline, loops, body))
         assert kernel.outline is not None
         yield "/*"
         yield from (comment(f" * {line}") for line in kernel.comments)
         yield " */"
-        yield from functions.head(kernel.outline, ())
-        yield from self._block(kernel.body, functions, INDENT)
-        yield from ("}", "")
+        body = self._block(kernel.body, functions)
+        yield from indented(functions.function(kernel.outline, (), body))
 
-    def _block(
-        self, body: Sequence[ir.Statement], functions: KernelFunctions, indent: str
-    ) -> Iterator[str]:
+    def _block(self, body: Sequence[ir.Statement], functions: KernelFunctions) -> Iterator[str]:
         for s in body:
-            yield from functions.marked(self._statement(s, functions, indent), s)
+            yield from functions.marked(self._statement(s, functions), s)
 
     def _deferred(
-        self, loop: ir.For, deferred: DeferredPacking, functions: KernelFunctions, indent: str
+        self, loop: ir.For, deferred: DeferredPacking, functions: KernelFunctions
     ) -> Iterator[str]:
         """A loop that fills a copy, unless a tile does so later in the block, which threads may share."""
         name, spelling = deferred_name(self.program, deferred.copy), functions.spelling
         words = ["team < 2"] if deferred.alone else []
         words += [spelling.conditions(deferred.guards)] if deferred.guards else []
-        yield f"{indent}const int {name} = {' && '.join(['HAS_VECTORS', *words])};"
-        yield f"{indent}if (!{name}) {{"
-        yield from self._for(loop, functions, indent + INDENT)
-        yield f"{indent}}}"
+        yield f"const int {name} = {' && '.join(['HAS_VECTORS', *words])};"
+        yield from braced(f"if (!{name})", self._for(loop, functions))
 
-    def _statement(self, s: ir.Statement, functions: KernelFunctions, indent: str) -> Iterator[str]:
+    def _statement(self, s: ir.Statement, functions: KernelFunctions) -> Iterator[str]:
         spelling = functions.spelling
         match s:
             case ir.For() if s.deferred is not None:
-                yield from self._deferred(s, s.deferred, functions, indent)
+                yield from self._deferred(s, s.deferred, functions)
             case ir.For():
-                yield from self._for(s, functions, indent)
+                yield from self._for(s, functions)
             case ir.If():
                 words = spelling.conditions(s.within)
                 if s.stored is not None:
                     words = f"!{stored_name(self.program, s.stored)}"
-                yield f"{indent}if ({words if s.body else f'!({words})'}) {{"
-                yield from self._block(s.body, functions, indent + INDENT)
-                if s.otherwise:
-                    if s.body:
-                        yield f"{indent}}} else {{"
-                    yield from self._block(s.otherwise, functions, indent + INDENT)
-                yield f"{indent}}}"
+                bodies = (self._block(body, functions) for body in (s.body, s.otherwise))
+                yield from branches(words, s, *bodies)
             case ir.Define() | ir.Change() | ir.Store() | ir.HorizontalReduction():
-                yield from c_scalar.lines(s, spelling, indent)
+                yield from c_scalar.lines(s, spelling)
             case ir.Tile():
-                yield from self._tile(s, functions, indent)
+                yield from self._tile(s, functions)
             case Transpose():
                 from ilang.codegen.targets.c_transpose import call
 
-                yield indent + call(s, spelling)
+                yield call(s, spelling)
             case ThreadLoop() | Barrier() | CombineThreads() | SwapBuffers() | MatrixProduct():
                 raise AssertionError("C has no grid")
             case _:
                 assert_never(s)
 
-    def _tile(self, s: ir.Tile, functions: KernelFunctions, indent: str) -> Iterator[str]:
+    def _tile(self, s: ir.Tile, functions: KernelFunctions) -> Iterator[str]:
         """A tile in registers where the compiler has vectors and every loop is whole, else element by element."""
         buffer = self.program.buffers[s.buffer]
         name, elements = identifier(buffer.name), self._elements(s)
         aligned = "" if s.registers is None else "ALIGNED "
         kind = functions.spelling.element_kind(s.buffer)
-        yield f"{indent}{aligned}{kind} {name}[{elements}];"
+        yield f"{aligned}{kind} {name}[{elements}];"
         if s.registers is None:
-            yield from self._tile_by_element(s, functions, indent)
+            yield from self._tile_by_element(s, functions)
             return
         text = _tile_text(s, functions)
         stored = text.stored_name() if s.target is not None else ""
         condition = text.condition()
         if stored:
-            yield f"{indent}const int {stored} = HAS_VECTORS && {text.stored()};"
+            yield f"const int {stored} = HAS_VECTORS && {text.stored()};"
         if not condition:
-            yield text.call(indent)
+            yield text.call()
             return
         yield "#ifdef __GNUC__"
-        yield f"{indent}if ({condition}) {{"
-        yield text.call(indent + INDENT)
-        yield f"{indent}}} else"
+        yield f"if ({condition}) {{"
+        yield text.call()
+        yield "} else"
         yield "#endif"
-        yield f"{indent}{{"
-        yield from self._tile_by_element(s, functions, indent + INDENT)
-        yield f"{indent}}}"
+        yield from braced("", self._tile_by_element(s, functions))
 
-    def _tile_by_element(
-        self, s: ir.Tile, functions: KernelFunctions, indent: str
-    ) -> Iterator[str]:
+    def _tile_by_element(self, s: ir.Tile, functions: KernelFunctions) -> Iterator[str]:
         """A tile in memory, its blocks and its partial sums added in f64."""
         from ilang.codegen.targets.c_terms import in_partials
         from ilang.codegen.targets.c_tile import end_of_block
 
         spelling, buffer = functions.spelling, self.program.buffers[s.buffer]
-        name, outer = identifier(buffer.name), indent
+        name = identifier(buffer.name)
         each = f"for (int element = 0; element < {self._elements(s)}; ++element)"
         partials, start = s.partial, spelling.expression(s.start)
         summed = bool(s.blocks) or partials is not None
         if summed:
-            yield f"{indent}double sums_{name}[{self._elements(s)}];"
-            yield f"{indent}{each} sums_{name}[element] = 0.0;"
+            yield f"double sums_{name}[{self._elements(s)}];"
+            yield f"{each} sums_{name}[element] = 0.0;"
         for loop in s.blocks:
-            yield spelling.opened(loop, indent, end=end_of_block(s, loop, spelling))
-            indent += INDENT
-        yield f"{indent}{each} {name}[element] = {start};"
+            yield spelling.opened(loop, end=end_of_block(s, loop, spelling)) + " {"
+        yield f"{each} {name}[element] = {start};"
         added = f"sums_{name}[element] += {name}[element];"
         if partials is not None:
             block = partial(self._block, functions=functions)
             again = f"{each} {{ {added} {name}[element] = {start}; }}"
-            yield from in_partials(partials, s.edge, spelling, block, again, indent)
+            yield from in_partials(partials, s.edge, spelling, block, again)
         else:
-            yield from self._block(s.edge, functions, indent)
-            yield from [f"{indent}{each} {added}"] if summed else []
-        while indent != outer:
-            indent = indent[: -len(INDENT)]
-            yield f"{indent}}}"
+            yield from self._block(s.edge, functions)
+            yield from [f"{each} {added}"] if summed else []
+        yield from ["}"] * len(s.blocks)
         if summed:
-            kind = C_TYPES[buffer.dtype]
-            yield f"{indent}{each} {name}[element] = ({kind})sums_{name}[element];"
+            yield f"{each} {name}[element] = ({C_TYPES[buffer.dtype]})sums_{name}[element];"
 
     def _elements(self, s: ir.Tile) -> int:
         return math.prod(
             self.program.sizes[n].fixed or 0 for n in self.program.buffers[s.buffer].dims
         )
 
-    def _for(self, loop: ir.For, functions: KernelFunctions, indent: str) -> Iterator[str]:
+    def _for(self, loop: ir.For, functions: KernelFunctions) -> Iterator[str]:
         spelling = functions.spelling
         name, size = spelling.variable(loop.variable), spelling.size(loop.size)
         ends, whole, start = Ends("0", size), size, ""
@@ -299,99 +281,71 @@ class _Emission:
             start, whole = f"start_of({words})", f"start_of({words} + 1)"
             ends = Ends(start, f"end_{name}", whole)
         if loop.outline is not None and loop.outline.estimate is not None:
-            yield from functions.call(loop.outline, loop.outline.estimate, indent)
+            yield functions.call(loop.outline, loop.outline.estimate)
         elif loop.lanes > 1:
-            yield f"{indent}{{"
-            if start:
-                yield f"{indent}{INDENT}const int64_t start_{name} = {start};"
-            yield f"{indent}{INDENT}const int64_t end_{name} = {whole};"
-            yield from self._vectorised(loop, f"end_{name}", functions, indent + INDENT)
-            yield f"{indent}}}"
+            first = [f"const int64_t start_{name} = {start};"] if start else []
+            last = f"const int64_t end_{name} = {whole};"
+            lines = self._vectorised(loop, f"end_{name}", functions)
+            yield from braced("", (*first, last, *lines))
         else:
-            yield from self._plain_for(loop, ends, functions, indent)
+            yield from self._plain_for(loop, ends, functions)
 
     def _range(self, loops: Sequence[ir.For], functions: KernelFunctions) -> Iterator[str]:
         """The body of the function of parallel loops: some of their iterations."""
         if len(loops) == 1:
-            yield from self._plain_for(loops[0], Ends("first", "last"), functions, INDENT)
-            return
-        yield from functions.opened(loops, INDENT)
-        yield from self._block(loops[-1].body, functions, INDENT + INDENT)
-        yield from functions.closed(loops, INDENT)
+            return self._plain_for(loops[0], Ends("first", "last"), functions)
+        return functions.together(loops, self._block(loops[-1].body, functions))
 
-    def _plain_for(
-        self, loop: ir.For, ends: Ends, functions: KernelFunctions, indent: str
-    ) -> Iterator[str]:
+    def _plain_for(self, loop: ir.For, ends: Ends, functions: KernelFunctions) -> Iterator[str]:
         """A loop one iteration after the other, a chunk at a time where it fetches."""
         if loop.prefetch is None:
-            yield from self._divided(loop, ends, functions, indent)
-            return
-        from ilang.codegen.targets import c_prefetch
+            return self._divided(loop, ends, functions)
+        from ilang.codegen.targets.c_prefetch import chunk, chunked
 
-        spelling, inside = functions.spelling, indent
-        if ends.value:
-            yield f"{indent}{{"
-            inside += INDENT
-            yield f"{inside}const int64_t {ends.end} = {ends.value};"
-            ends = Ends(ends.start, ends.end)
-        yield from c_prefetch.opened(loop, loop.prefetch, ends, spelling, inside)
-        chunk = c_prefetch.chunk(loop, spelling)
-        yield from self._divided(loop, chunk, functions, inside + INDENT)
-        yield f"{inside}}}"
-        if inside != indent:
-            yield f"{indent}}}"
+        spelling = functions.spelling
+        lines = self._divided(loop, chunk(loop, spelling), functions)
+        within = Ends(ends.start, ends.end)
+        chunks = chunked(loop, loop.prefetch, within, spelling, lines)
+        if not ends.value:
+            return chunks
+        return braced("", (f"const int64_t {ends.end} = {ends.value};", *chunks))
 
-    def _divided(
-        self, loop: ir.For, ends: Ends, functions: KernelFunctions, indent: str
-    ) -> Iterator[str]:
+    def _divided(self, loop: ir.For, ends: Ends, functions: KernelFunctions) -> Iterator[str]:
         """A loop; where all is divided by one number, a loop that does not divide stands before."""
-        inside, spelling = indent, functions.spelling
-        name = spelling.variable(loop.variable)
-        if isinstance(loop.version, Apply):
-            from ilang.codegen.targets import c_reciprocal
+        iterations = self._iterations(loop, ends, functions)
+        if not isinstance(loop.version, Apply):
+            return iterations
+        from ilang.codegen.targets import c_reciprocal
 
-            yield f"{inside}{{"
-            inside += INDENT
-            head = f"for ({ends.declared(name)}; {name} < {ends.end}; ++{name}) {{"
-            lines = c_reciprocal.lines(loop, loop.version, head, spelling, inside)
-            yield from functions.marked(lines, loop, whole=True)
-        yield from self._iterations(loop, ends, functions, inside)
-        while inside != indent:
-            inside = inside[: -len(INDENT)]
-            yield f"{inside}}}"
+        name = functions.spelling.variable(loop.variable)
+        head = f"for ({ends.declared(name)}; {name} < {ends.end}; ++{name})"
+        lines = c_reciprocal.lines(loop, loop.version, head, functions.spelling)
+        return braced("", (*functions.marked(lines, loop, whole=True), *iterations))
 
-    def _iterations(
-        self, loop: ir.For, ends: Ends, functions: KernelFunctions, indent: str
-    ) -> Iterator[str]:
+    def _iterations(self, loop: ir.For, ends: Ends, functions: KernelFunctions) -> Iterator[str]:
         """A loop from where a declaration says to an end, in parts where conditions begin or cease to hold."""
         spelling, end = functions.spelling, ends.end
         name, version = spelling.variable(loop.variable), loop.version
         first = ends.declared(name)
-        pieces: Iterable[Piece] = ((f"for ({first}; {name} < {end}; ++{name}) {{", loop.body),)
-        inside = indent
-        if isinstance(version, ir.If):
-            from ilang.codegen.targets import c_cut
-
-            yield f"{indent}{{"
-            inside += INDENT
-            yield f"{inside}{first};"
-            lines, pieces = c_cut.pieces(version, loop.variable, end, spelling)
-            yield from (inside + line for line in lines)
         copies = [LEFT_SMALL] if isinstance(version, Apply) else []
         if loop.copies is not None:
             copies = [f"#pragma GCC unroll {loop.copies}"]
-        for head, body in pieces:
-            yield from copies
-            yield inside + head
-            yield from [f"{inside}{INDENT}SCALAR;"] if is_guarded(body) else []
-            yield from self._block(body, functions, inside + INDENT)
-            yield f"{inside}}}"
-        if isinstance(version, ir.If):
-            yield f"{indent}}}"
 
-    def _vectorised(
-        self, loop: ir.For, size: str, functions: KernelFunctions, indent: str
-    ) -> Iterator[str]:
+        def written(pieces: Iterable[Piece]) -> Iterator[str]:
+            for head, body in pieces:
+                tests = ["SCALAR;"] if is_guarded(body) else []
+                yield from copies
+                yield from braced(head, (*tests, *self._block(body, functions)))
+
+        if not isinstance(version, ir.If):
+            yield from written([(f"for ({first}; {name} < {end}; ++{name})", loop.body)])
+            return
+        from ilang.codegen.targets import c_cut
+
+        lines, pieces = c_cut.pieces(version, loop.variable, end, spelling)
+        yield from braced("", (f"{first};", *lines, *written(pieces)))
+
+    def _vectorised(self, loop: ir.For, size: str, functions: KernelFunctions) -> Iterator[str]:
         """Whole blocks of lanes, which a compiler turns into vectors, then the iterations that are left."""
         spelling = functions.spelling
         name, lanes = spelling.variable(loop.variable), loop.lanes
@@ -399,29 +353,29 @@ class _Emission:
         if loop.chunk is not None:  # a block starts at a multiple of the lanes
             start = f"start_{name}"
             whole = f"({start} + ({size} - {start}) / {lanes} * {lanes})"
-        outer, ends = indent, Ends(start, whole)
-        if loop.prefetch is not None:
-            from ilang.codegen.targets import c_prefetch
+        ends = Ends(start, whole)
+        if loop.prefetch is None:
+            yield from self._blocks_of_lanes(loop, ends, functions)
+        else:
+            from ilang.codegen.targets.c_prefetch import chunk, chunked
 
-            yield from c_prefetch.opened(loop, loop.prefetch, ends, spelling, indent)
-            outer, ends = indent + INDENT, c_prefetch.chunk(loop, spelling)
-        deeper, inside = outer + INDENT, outer + INDENT + INDENT
-        yield f"{outer}for (int64_t {name}_block = {ends.start}; {name}_block < {ends.end}; {name}_block += {lanes}) {{"
-        if lanes > self.program.machine.sum_lanes:  # GCC writes out shorter loops
-            yield f"{deeper}SCALAR;"
-        yield f"{deeper}for (int lane = 0; lane < {lanes}; ++lane) {{"
-        yield f"{inside}const int64_t {name} = {name}_block + lane;"
-        yield from _in_lane(loop, functions, inside)
-        yield f"{deeper}}}"
-        yield f"{outer}}}"
-        if loop.prefetch is not None:
-            yield f"{indent}}}"
-        deeper = indent + INDENT
+            blocks = self._blocks_of_lanes(loop, chunk(loop, spelling), functions)
+            yield from chunked(loop, loop.prefetch, ends, spelling, blocks)
         yield LEFT_SMALL
-        yield f"{indent}for (int lane = 0; lane < {size} - {whole}; ++lane) {{"
-        yield f"{deeper}const int64_t {name} = {whole} + lane;"
-        yield from _in_lane(loop, functions, deeper)
-        yield f"{indent}}}"
+        head = f"for (int lane = 0; lane < {size} - {whole}; ++lane)"
+        yield from braced(head, _in_lane(loop, f"{whole} + lane", functions))
+
+    def _blocks_of_lanes(
+        self, loop: ir.For, ends: Ends, functions: KernelFunctions
+    ) -> Iterator[str]:
+        """Whole blocks of the lanes of a loop between two ends."""
+        name, lanes = functions.spelling.variable(loop.variable), loop.lanes
+        head = f"for (int lane = 0; lane < {lanes}; ++lane)"
+        block = braced(head, _in_lane(loop, f"{name}_block + lane", functions))
+        # GCC writes out shorter loops
+        longer = ["SCALAR;"] if lanes > self.program.machine.sum_lanes else []
+        first, last = f"int64_t {name}_block = {ends.start}", f"{name}_block < {ends.end}"
+        yield from braced(f"for ({first}; {last}; {name}_block += {lanes})", (*longer, *block))
 
 
 def _tile_text(tile: ir.Tile, functions: KernelFunctions) -> TileText:
@@ -440,11 +394,12 @@ def _nest(loop: ir.For, depth: int) -> Iterator[ir.For]:
         yield from _nest(inner, depth - 1)
 
 
-def _in_lane(loop: ir.For, functions: KernelFunctions, indent: str) -> Iterator[str]:
-    """The statements of an iteration of a loop in lanes, in the lane of its number."""
+def _in_lane(loop: ir.For, iteration: str, functions: KernelFunctions) -> Iterator[str]:
+    """The statements of an iteration, by its number, of a loop in lanes, in the lane of that number."""
     lane = InLane(functions.spelling)
+    yield f"const int64_t {functions.spelling.variable(loop.variable)} = {iteration};"
     for s in loop.body:
         assert isinstance(s, (ir.Define, ir.Change, ir.Store)), (
             "a loop in lanes has no loops inside"
         )
-        yield from functions.marked(c_scalar.lines(s, lane, indent), s)
+        yield from functions.marked(c_scalar.lines(s, lane), s)

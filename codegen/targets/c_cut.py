@@ -19,7 +19,7 @@ from ilang.core.calculus.affine import Within, interval
 from ilang.core.ir.kernel import If, Statement
 
 Piece = tuple[str, Sequence[Statement]]
-"""The line that opens a loop, and what its iterations do."""
+"""The head of a loop, and what its iterations do."""
 
 
 def pieces(parts: If, variable: int, end: str, spelling: Spelling) -> tuple[list[str], list[Piece]]:
@@ -40,10 +40,10 @@ def pieces(parts: If, variable: int, end: str, spelling: Spelling) -> tuple[list
     first = "" if parts.otherwise else f"{name} = start_{name}"
     of_parts: list[Piece] = []
     if parts.otherwise and begins:
-        of_parts.append((f"for (; {name} < start_{name}; ++{name}) {{", parts.otherwise))
-    of_parts.append((f"for ({first}; {name} < stop_{name}; ++{name}) {{", parts.body))
+        of_parts.append((f"for (; {name} < start_{name}; ++{name})", parts.otherwise))
+    of_parts.append((f"for ({first}; {name} < stop_{name}; ++{name})", parts.body))
     if parts.otherwise and (ends or within):
-        of_parts.append((f"for (; {name} < {end}; ++{name}) {{", parts.otherwise))
+        of_parts.append((f"for (; {name} < {end}; ++{name})", parts.otherwise))
     return lines, of_parts
 
 

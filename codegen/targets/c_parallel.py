@@ -7,10 +7,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from ilang.codegen.targets.braces import braced, filled
 from ilang.codegen.targets.c_entry import several_a_line
-from ilang.codegen.targets.cfamily import INDENT, Spelling, deferred_name
+from ilang.codegen.targets.cfamily import Spelling, deferred_name
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.marked_lines import marked
 from ilang.core.ir.cpu import Outline, ThreadEstimate
@@ -96,8 +97,10 @@ class KernelFunctions:
 
     # -- text ----------------------------------------------------------------------------------------------------------
 
-    def head(self, outline: Outline, loops: Sequence[For]) -> Iterator[str]:
-        """The head of a function and its private buffers, as far as its loops or its first statement."""
+    def function(
+        self, outline: Outline, loops: Sequence[For], body: Iterable[str]
+    ) -> Iterator[str]:
+        """A function that makes its private buffers, and then does what the lines of its body do."""
         words = [declared for declared, _ in self.parameters(outline)]
         words += [declared for declared, _ in self.extra(outline)]
         if loops:
@@ -114,15 +117,18 @@ class KernelFunctions:
         for number in outline.private:
             buffer = self.program.buffers[number]
             kind, name = self.spelling.element_kind(number), identifier(buffer.name)
-            yield f"{INDENT}{kind} *restrict {name} = ({kind} *)(void *)scratch;"
+            yield f"{kind} *restrict {name} = ({kind} *)(void *)scratch;"
             if outline.divided or number != outline.private[-1]:
                 count = " * ".join(f"(size_t){self.spelling.size(size)}" for size in buffer.dims)
-                yield f"{INDENT}scratch += padded({count} * sizeof({kind}));"
+                yield f"scratch += padded({count} * sizeof({kind}));"
         if outline.calls and not loops:
             given = "scratch_bytes" if outline.divided else "0"
-            yield f"{INDENT}const int team = threads({given});"
+            yield f"const int team = threads({given});"
+        yield from body
+        yield "}"
+        yield ""
 
-    def call(self, outline: Outline, estimate: ThreadEstimate, indent: str) -> Iterator[str]:
+    def call(self, outline: Outline, estimate: ThreadEstimate) -> str:
         """Parallel loops where they stand: by one thread, or by several."""
         parameters = (*self.parameters(outline), *self.extra(outline))
         of_thread = {"scratch": "scratch + worker * scratch_bytes", "team": "inside"}
@@ -136,31 +142,23 @@ class KernelFunctions:
             work, better = f"{better} ? 0 : {work}" if better != "0" else work, "0"
         macro = "SHARE_STOPPABLE" if self.stoppable else "SHARE_LOOP"
         words = [count, work, better, self.name_of(outline), "from", "until", *arguments]
-        yield several_a_line(f"{indent}{macro}(", words, ");")
+        return filled(f"{macro}(", words, ");")
 
-    def opened(self, loops: Sequence[For], indent: str) -> Iterator[str]:
-        """The head of several loops that are one."""
+    def together(self, loops: Sequence[For], lines: Iterable[str]) -> Iterator[str]:
+        """Several loops as one, whose iterations do what some lines do."""
         names = [self.spelling.variable(loop.variable) for loop in loops]
-        yield f"{indent}if (last <= first) return;"
+        yield "if (last <= first) return;"
         sizes = [self.spelling.size(loop.size) for loop in loops]
         for n, name in enumerate(names):
             inner = " * ".join(sizes[n + 1 :])
             value = "first" + (
                 f" / ({inner})" if len(sizes[n + 1 :]) > 1 else f" / {inner}" if inner else ""
             )
-            yield f"{indent}int64_t {name} = {value}{f' % {sizes[n]}' if n else ''};"
-        yield f"{indent}for (int64_t at = first; at < last; ++at) {{"
-
-    def closed(self, loops: Sequence[For], indent: str) -> Iterator[str]:
-        """The end of several loops that are one: the next iteration."""
-        *outer, last = [
-            (self.spelling.variable(loop.variable), self.spelling.size(loop.size)) for loop in loops
-        ]
-        text = f"++{outer[0][0]};"
-        for name, size in (*outer[1:], last):
-            text = f"if (++{name} == {size}) {{ {name} = 0; {text} }}"
-        yield f"{indent}{INDENT}{text}"
-        yield f"{indent}}}"
+            yield f"int64_t {name} = {value}{f' % {sizes[n]}' if n else ''};"
+        following = f"++{names[0]};"
+        for name, size in zip(names[1:], sizes[1:], strict=True):
+            following = f"if (++{name} == {size}) {{ {name} = 0; {following} }}"
+        yield from braced("for (int64_t at = first; at < last; ++at)", (*lines, following))
 
     def _iterations(self, estimate: ThreadEstimate) -> str:
         return " * ".join(map(self.spelling.end, estimate.loops))

@@ -9,34 +9,34 @@ for (int64_t j_chunk = 0; j_chunk < n_j; j_chunk += 128) {
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from ilang.codegen.targets.braces import braced
 from ilang.codegen.targets.c_ends import Ends
-from ilang.codegen.targets.cfamily import INDENT, Spelling
+from ilang.codegen.targets.cfamily import Spelling
 from ilang.core.ir.cpu import Prefetch
 from ilang.core.ir.kernel import For
 from ilang.core.ir.scalar import Load
 
 
-def opened(
-    loop: For, prefetch: Prefetch, ends: Ends, spelling: Spelling, indent: str
+def chunked(
+    loop: For, prefetch: Prefetch, ends: Ends, spelling: Spelling, lines: Iterable[str]
 ) -> Iterator[str]:
-    """The lines that open the chunks of a loop between two ends, and fetch the lines of one."""
-    name, inside = spelling.variable(loop.variable), indent + INDENT
+    """The chunks of a loop between two ends, each of which fetches its cache lines before the ``lines`` of its loop."""
     of_chunk = chunk(loop, spelling)
-    start, stop = of_chunk.start, of_chunk.end
+    start = of_chunk.start
     head = f"{start} = {ends.start}; {start} < {ends.end}; {start} += {prefetch.chunk}"
-    yield f"{indent}for (int64_t {head}) {{"
-    yield f"{inside}const int64_t {stop} = min_i64({start} + {prefetch.chunk}, {ends.end});"
+    fetches = _fetches(prefetch, spelling.variable(loop.variable), of_chunk, spelling)
+    stop = f"const int64_t {of_chunk.end} = min_i64({start} + {prefetch.chunk}, {ends.end});"
+    yield from braced(f"for (int64_t {head})", (stop, *fetches, *lines))
+
+
+def _fetches(prefetch: Prefetch, name: str, ends: Ends, spelling: Spelling) -> Iterator[str]:
+    """The loops over the cache lines of a chunk."""
     for step, loads in prefetch.lines:
-        head = f"for (int64_t {name} = {start}; {name} < {stop}; {name} += {step})"
+        head = f"for (int64_t {name} = {ends.start}; {name} < {ends.end}; {name} += {step})"
         calls = list(_calls(loads, spelling))
-        if len(calls) == 1:
-            yield f"{inside}{head} {calls[0]}"
-            continue
-        yield f"{inside}{head} {{"
-        yield from (f"{inside}{INDENT}{call}" for call in calls)
-        yield f"{inside}}}"
+        yield from [f"{head} {calls[0]}"] if len(calls) == 1 else braced(head, calls)
 
 
 def chunk(loop: For, spelling: Spelling) -> Ends:

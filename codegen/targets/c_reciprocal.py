@@ -14,33 +14,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, LEFT_SMALL, Spelling
+from ilang.codegen.targets.braces import braced
+from ilang.codegen.targets.cfamily import C_TYPES, LEFT_SMALL, Spelling
 from ilang.core.ir.kernel import Define, For, Statement, Store
 from ilang.core.ir.scalar import Apply, Scalar
 
 
-def lines(loop: For, division: Apply, head: str, spelling: Spelling, indent: str) -> Iterator[str]:
-    """The first loop; what follows it is the second. ``head`` opens the loop, ``{`` included."""
+def lines(loop: For, division: Apply, head: str, spelling: Spelling) -> Iterator[str]:
+    """The first loop, which has this head; what follows it is the second."""
     number, divisor = (spelling.expression(part) for part in division.arguments)
-    deeper, inside = indent + INDENT, indent + INDENT + INDENT
-    yield "#ifdef FUSED"
-    yield f"{indent}uint32_t largest = UINT32_MAX;"
-    yield f"{indent}if (divides_f32({divisor})) {{"
-    yield f"{deeper}const float reciprocal = 1.0f / {divisor};"
-    yield f"{deeper}largest = 0;"
-    yield LEFT_SMALL
-    yield f"{deeper}{head}"
     quotient = Quotient(spelling, division, f"quotient_f32({number}, {divisor}, reciprocal)")
-    yield from (inside + text for text in _body(loop.body, quotient, spelling))
-    yield f"{inside}const uint32_t size = bits_of_f32({number}) << 1;"
-    yield f"{inside}largest = size > largest ? size : largest;"
-    yield f"{deeper}}}"
-    yield f"{indent}}}"
-    yield f"{indent}if (largest > MOST_DIVIDED)"
+    iteration = (
+        *_divided(loop.body, quotient, spelling),
+        f"const uint32_t size = bits_of_f32({number}) << 1;",
+        "largest = size > largest ? size : largest;",
+    )
+    first_loop = (
+        f"const float reciprocal = 1.0f / {divisor};",
+        "largest = 0;",
+        LEFT_SMALL,
+        *braced(head, iteration),
+    )
+    yield "#ifdef FUSED"
+    yield "uint32_t largest = UINT32_MAX;"
+    yield from braced(f"if (divides_f32({divisor}))", first_loop)
+    yield "if (largest > MOST_DIVIDED)"
     yield "#endif"
 
 
-def _body(body: Sequence[Statement], quotient: Quotient, spelling: Spelling) -> Iterator[str]:
+def _divided(body: Sequence[Statement], quotient: Quotient, spelling: Spelling) -> Iterator[str]:
+    """The statements of an iteration, in which the quotient is a product; places have their names from ``spelling``."""
     for s in body:
         if isinstance(s, Define):
             yield f"const {C_TYPES[s.dtype]} {spelling.local(s.variable)} = {quotient.value(s.value)};"

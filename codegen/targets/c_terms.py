@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from ilang.codegen.targets.cfamily import INDENT, Spelling
+from ilang.codegen.targets.braces import braced
+from ilang.codegen.targets.cfamily import Spelling
 from ilang.core.ir.kernel import For, Statement
 from ilang.core.ir.schedule import TilePartials
 from ilang.core.record import replace
@@ -19,11 +20,11 @@ COUNT = "partial_count"
 class BlockWriter(Protocol):
     """A function that writes statements as text."""
 
-    def __call__(self, body: Sequence[Statement], /, *, indent: str) -> Iterator[str]:
+    def __call__(self, body: Sequence[Statement], /) -> Iterator[str]:
         """The lines of a block."""
 
 
-def opened(partial: TilePartials, loop: For, spelling: Spelling, indent: str) -> tuple[str, str]:
+def opened(partial: TilePartials, loop: For, spelling: Spelling) -> tuple[str, str]:
     """The heads of two loops: over the partial sums of a loop, and over the terms of one."""
     name = spelling.variable(loop.variable)
     end = spelling.end(loop)
@@ -31,8 +32,8 @@ def opened(partial: TilePartials, loop: For, spelling: Spelling, indent: str) ->
     first = f"int64_t {run} = 0, end_{name} = {end}"
     last = f"{run} + {step} < end_{name} ? {run} + {step} : end_{name}"
     return (
-        f"{indent}for ({first}; {run} < end_{name}; {run} += {step}) {{",
-        f"{indent}{INDENT}for (int64_t {name} = {run}, {stop} = {last}; {name} < {stop}; ++{name}) {{",
+        f"for ({first}; {run} < end_{name}; {run} += {step})",
+        f"for (int64_t {name} = {run}, {stop} = {last}; {name} < {stop}; ++{name})",
     )
 
 
@@ -42,27 +43,14 @@ def in_partials(
     spelling: Spelling,
     block: BlockWriter,
     after: str,
-    indent: str,
 ) -> Iterator[str]:
     """The loops of a tile element by element, with a statement after each partial sum."""
     (loop,) = body
     assert isinstance(loop, For)
     if partial.depth > 0:
-        yield spelling.opened(loop, indent)
-        yield from in_partials(
-            replace(partial, depth=partial.depth - 1),
-            loop.body,
-            spelling,
-            block,
-            after,
-            indent + INDENT,
-        )
-        yield f"{indent}}}"
+        inside = replace(partial, depth=partial.depth - 1)
+        lines = in_partials(inside, loop.body, spelling, block, after)
+        yield from braced(spelling.opened(loop), lines)
         return
-    outer, inner = opened(partial, loop, spelling, indent)
-    yield outer
-    yield inner
-    yield from block(loop.body, indent=indent + 2 * INDENT)
-    yield f"{indent}{INDENT}}}"
-    yield f"{indent}{INDENT}{after}"
-    yield f"{indent}}}"
+    outer, inner = opened(partial, loop, spelling)
+    yield from braced(outer, (*braced(inner, block(loop.body)), after))

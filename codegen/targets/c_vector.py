@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.codegen.targets.cfamily import C_TYPES, Spelling
+from ilang.codegen.targets.cfamily import C_TYPES, KernelNames, Spelling
 from ilang.core.calculus.affine import Affine
 from ilang.core.ir.cpu import Registers
 from ilang.core.ir.kernel import Define, Store, Tile
@@ -22,7 +22,7 @@ LOADED = "loaded"
 """The vectors that all rows of a part of a tile use, with a number for each load."""
 
 
-class InTensor(Spelling):
+class InTensor(KernelNames):
     """The expressions of reads of a tile function in the tensor: a row stays inside its dimension."""
 
     def __init__(self, plain: Spelling, counted: frozenset[int]) -> None:

@@ -118,8 +118,8 @@ def stored_name(program: Program, tile: int) -> str:
     return f"stored_{identifier(program.buffers[tile].name)}"
 
 
-class Spelling:
-    """The names of one kernel, and its scalars and elements as C text."""
+class KernelNames:
+    """The names of one kernel as C text: extents, variables, elements of buffers, and indices and loops over them."""
 
     def __init__(self, program: Program, kernel: Kernel | None, counter: str = "int64_t") -> None:
         """Names for a kernel, or for the program's own function (``kernel`` None); loops count in a ``counter``."""
@@ -155,6 +155,31 @@ class Spelling:
             first = f"max_i64({first}, {self.bound(begin, loop.variable)})"
         return first
 
+    def opened(self, loop: For, step: str = "1", end: str = "") -> str:
+        """The head of a loop, as far as its brace; ``end`` in place of its own."""
+        name, end = self.variable(loop.variable), end or self.size(loop.size)
+        first = f"{self.counter} {name} = 0"
+        if loop.within:
+            first += f", end_{name} = {self.end(loop, end)}"
+            end = f"end_{name}"
+        more = f"++{name}" if step == "1" else f"{name} += {step}"
+        return f"for ({first}; {name} < {end}; {more})"
+
+    def conditions(self, within: Sequence[Within]) -> str:
+        """The test that indices are inside their dimensions, or at least 0 where no dimension is meant."""
+        words = []
+        for condition in within:
+            part = condition.index
+            if condition.size is None:
+                left, relation, right = at_least_0(part)
+                words.append(f"{self.index(left)} {relation} {self.index(right)}")
+                continue
+            index = self.index(part)
+            if not part.is_natural():
+                words.append(f"{index} >= 0")
+            words.append(f"{index} < {self.size(condition.size)}")
+        return " && ".join(words)
+
     def variable(self, number: int) -> str:
         """A loop variable."""
         assert self.kernel is not None
@@ -182,24 +207,6 @@ class Spelling:
         scalar = self.scalar(variable)
         dtype = ORDERED[dtype] if scalar.ordered else dtype
         return UNSIGNED[dtype] if scalar.wrapping else C_TYPES[dtype]
-
-    def first(self, variable: int, value: Scalar) -> str:
-        """The first value of a scalar variable, as it holds it."""
-        return self._placed(value, self.scalar(variable).ordered)
-
-    def change(self, variable: int, value: Scalar) -> str:
-        """The statement that gives a scalar variable a value."""
-        return self.update(self.local(variable), value, self.scalar(variable).ordered)
-
-    def store(self, buffer: int, index: Sequence[Affine], value: Scalar) -> str:
-        """The statement that gives an element of a buffer a value."""
-        ordered = self.program.buffers[buffer].ordered
-        return self.update(self.element(buffer, index), value, ordered)
-
-    def _placed(self, value: Scalar, ordered: str) -> str:
-        """A value, or the integer of its place in an order."""
-        text = self.value(value)
-        return f"order_{ordered}_{value.dtype}({text})" if ordered else text
 
     def element_kind(self, buffer: int) -> str:
         """The C type of the elements of a buffer."""
@@ -243,6 +250,28 @@ class Spelling:
             text = product((left, extent))
             text += "" if word == "0" else f" + {word}"
         return text or "0"
+
+
+class Spelling(KernelNames):
+    """The names of one kernel, and its scalars as C text."""
+
+    def first(self, variable: int, value: Scalar) -> str:
+        """The first value of a scalar variable, as it holds it."""
+        return self._placed(value, self.scalar(variable).ordered)
+
+    def change(self, variable: int, value: Scalar) -> str:
+        """The statement that gives a scalar variable a value."""
+        return self.update(self.local(variable), value, self.scalar(variable).ordered)
+
+    def store(self, buffer: int, index: Sequence[Affine], value: Scalar) -> str:
+        """The statement that gives an element of a buffer a value."""
+        ordered = self.program.buffers[buffer].ordered
+        return self.update(self.element(buffer, index), value, ordered)
+
+    def _placed(self, value: Scalar, ordered: str) -> str:
+        """A value, or the integer of its place in an order."""
+        text = self.value(value)
+        return f"order_{ordered}_{value.dtype}({text})" if ordered else text
 
     def value(self, scalar: Scalar) -> str:
         """A scalar as an expression that may stand alone on the right of an assignment to its type."""
@@ -322,31 +351,6 @@ class Spelling:
                 return self._apply(scalar)
             case _:
                 raise AssertionError(f"no operand reaches a target: {scalar}")
-
-    def opened(self, loop: For, indent: str, step: str = "1", end: str = "") -> str:
-        """The head of a loop; ``end`` in place of its own."""
-        name, end = self.variable(loop.variable), end or self.size(loop.size)
-        first = f"{self.counter} {name} = 0"
-        if loop.within:
-            first += f", end_{name} = {self.end(loop, end)}"
-            end = f"end_{name}"
-        more = f"++{name}" if step == "1" else f"{name} += {step}"
-        return f"{indent}for ({first}; {name} < {end}; {more}) {{"
-
-    def conditions(self, within: Sequence[Within]) -> str:
-        """The test that indices are inside their dimensions, or at least 0 where no dimension is meant."""
-        words = []
-        for condition in within:
-            part = condition.index
-            if condition.size is None:
-                left, relation, right = at_least_0(part)
-                words.append(f"{self.index(left)} {relation} {self.index(right)}")
-                continue
-            index = self.index(part)
-            if not part.is_natural():
-                words.append(f"{index} >= 0")
-            words.append(f"{index} < {self.size(condition.size)}")
-        return " && ".join(words)
 
     def _atom(self, scalar: Scalar) -> str:
         """A scalar as an expression, in parentheses where it is more than one word."""

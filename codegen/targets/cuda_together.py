@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
+from ilang.codegen.targets.braces import braced
 from ilang.codegen.targets.cfamily import INDENT, Spelling, combined
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.gpu import CombineThreads, MatrixProduct, SwapBuffers
@@ -12,22 +13,18 @@ from ilang.core.machine import MatrixUnit
 
 
 def lines(
-    s: CombineThreads | SwapBuffers | MatrixProduct,
-    spelling: Spelling,
-    thread: str,
-    lanes: int,
-    indent: str,
+    s: CombineThreads | SwapBuffers | MatrixProduct, spelling: Spelling, thread: str, lanes: int
 ) -> Iterator[str]:
     """A statement; ``thread`` is the number of a thread among those of a worker, ``lanes`` those of one in a warp."""
     device = spelling.program.machine.device
     assert device is not None
     match s:
         case CombineThreads():
-            return _combining(s, spelling, thread, (device.warp, lanes), indent)
+            return _combining(s, spelling, thread, (device.warp, lanes))
         case SwapBuffers():
-            return _swapping(s, spelling, indent)
+            return _swapping(s, spelling)
         case MatrixProduct():
-            return _multiplying(s, spelling, device.unit(s.rounding), indent)
+            return _multiplying(s, spelling, device.unit(s.rounding))
         case _:
             assert_never(s)
 
@@ -39,59 +36,49 @@ def meeting(lanes: int, warp: int) -> str:
 
 
 def _combining(
-    s: CombineThreads, spelling: Spelling, thread: str, of_warp: tuple[int, int], indent: str
+    s: CombineThreads, spelling: Spelling, thread: str, of_warp: tuple[int, int]
 ) -> Iterator[str]:
     """One value of what all threads have: within each warp by shuffles, then of one warp after the other.
 
     Where a worker is a part of a warp, its lanes alone meet: other ones may have no iteration.
     """
     warp, lanes = of_warp
+    group = min(s.threads, warp)
     name, kind = spelling.local(s.variable), spelling.kind(s.variable, s.dtype)
     update = combined(s.primitive, s.dtype, name, "given")
-    group = min(s.threads, warp)
-    yield f"{indent}for (int half = {group // 2}; half > 0; half /= 2) {{"
-    yield f"{indent}{INDENT}const {kind} given = __shfl_xor_sync({meeting(lanes, warp)}, {name}, half);"
-    yield f"{indent}{INDENT}{update}"
-    yield f"{indent}}}"
+    given = f"const {kind} given = __shfl_xor_sync({meeting(lanes, warp)}, {name}, half);"
+    yield from braced(f"for (int half = {group // 2}; half > 0; half /= 2)", (given, update))
     if s.threads <= warp:
         return
-    inside, warps = indent + INDENT, s.threads // warp
-    yield f"{indent}{{"
-    yield f"{inside}__shared__ {kind} partials[{warps}];"
-    yield f"{inside}__syncthreads();"
-    yield f"{inside}if ({thread} % {warp} == 0) partials[{thread} / {warp}] = {name};"
-    yield f"{inside}__syncthreads();"
-    yield f"{inside}{name} = partials[0];"
-    yield f"{inside}for (int part = 1; part < {warps}; ++part) {{"
-    yield f"{inside}{INDENT}const {kind} given = partials[part];"
-    yield f"{inside}{INDENT}{update}"
-    yield f"{inside}}}"
-    yield f"{indent}}}"
+    warps = s.threads // warp
+    given = f"const {kind} given = partials[part];"
+    lines_of_warps = (
+        f"__shared__ {kind} partials[{warps}];",
+        "__syncthreads();",
+        f"if ({thread} % {warp} == 0) partials[{thread} / {warp}] = {name};",
+        "__syncthreads();",
+        f"{name} = partials[0];",
+        *braced(f"for (int part = 1; part < {warps}; ++part)", (given, update)),
+    )
+    yield from braced("", lines_of_warps)
 
 
-def _swapping(s: SwapBuffers, spelling: Spelling, indent: str) -> Iterator[str]:
+def _swapping(s: SwapBuffers, spelling: Spelling) -> Iterator[str]:
     """Two pointers to what a block shares are exchanged."""
     buffers = spelling.program.buffers
     first, second = (identifier(buffers[number].name) for number in (s.first, s.second))
-    yield f"{indent}{{"
-    yield f"{indent}{INDENT}{spelling.element_kind(s.first)} *const other = {first};"
-    yield f"{indent}{INDENT}{first} = {second};"
-    yield f"{indent}{INDENT}{second} = other;"
-    yield f"{indent}}}"
+    other = f"{spelling.element_kind(s.first)} *const other = {first};"
+    return braced("", (other, f"{first} = {second};", f"{second} = other;"))
 
 
-def _multiplying(
-    s: MatrixProduct, spelling: Spelling, unit: MatrixUnit, indent: str
-) -> Iterator[str]:
+def _multiplying(s: MatrixProduct, spelling: Spelling, unit: MatrixUnit) -> Iterator[str]:
     """The product of matrices that the lanes of a warp have, added to one; registers hold terms side by side."""
-    yield f"{indent}add_product_{unit.rows}x{unit.columns}x{unit.terms}("
+    yield f"add_product_{unit.rows}x{unit.columns}x{unit.terms}("
     sides = [[*map(spelling.expression, side)] for side in (s.sums, s.left, s.right)]
     if 1 < unit.packed:
         sides[1:] = (_packed(side, unit) for side in sides[1:])
     ends = (",", ",", ");")
-    yield from (
-        f"{indent}{INDENT}{', '.join(side)}{end}" for side, end in zip(sides, ends, strict=True)
-    )
+    yield from (f"{INDENT}{', '.join(side)}{end}" for side, end in zip(sides, ends, strict=True))
 
 
 def _packed(side: Sequence[str], unit: MatrixUnit) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.codegen.targets import c_scalar
-from ilang.codegen.targets.cfamily import INDENT, Spelling
+from ilang.codegen.targets.braces import braced
+from ilang.codegen.targets.cfamily import Spelling
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import BYTES
@@ -75,32 +76,24 @@ def contracted(s: Change | Store, spelling: Spelling) -> str:
     return f"{'fmaf' if value.dtype == 'f32' else 'fma'}({', '.join(words)})"
 
 
-def unrolled(
-    spelling: Spelling, loop: For, wide: Sequence[BufferId], indent: str, *, braces: bool
-) -> Iterator[str]:
-    """The iterations of a loop, each an element of vectors of some buffers; in braces of their own, or in others."""
+def unrolled(spelling: Spelling, loop: For, wide: Sequence[BufferId]) -> Iterator[str]:
+    """The iterations of a loop, each an element of vectors of some buffers."""
     each = vector_stores(spelling.program, loop)
-    first, inside = each[0], indent + INDENT if braces else indent
-    count = len(each)
+    first, count = each[0], len(each)
     loads = [[*dict.fromkeys(_loads((store,), wide))] for store in each]
-    if braces:
-        yield f"{indent}{{"
     for n, load in enumerate(loads[0]):
         kind = _kind(spelling, load.buffer, count)
         place = vector(spelling, load.buffer, load.index, count, "const ")
-        yield f"{inside}const {kind} loaded{n} = {place};"
+        yield f"const {kind} loaded{n} = {place};"
     whole = first.buffer in wide
     if whole:
-        yield f"{inside}{_kind(spelling, first.buffer, count)} stored;"
+        yield f"{_kind(spelling, first.buffer, count)} stored;"
     for lane, store, read in zip(LANES, each, loads, strict=False):
         held = Held(spelling, {load: f"loaded{n}.{lane}" for n, load in enumerate(read)})
         target = held.element(store.buffer, store.index)
-        yield f"{inside}{f'stored.{lane}' if whole else target} = {held.value(store.value)};"
+        yield f"{f'stored.{lane}' if whole else target} = {held.value(store.value)};"
     if whole:
-        place = vector(spelling, first.buffer, first.index, count)
-        yield f"{inside}{place} = stored;"
-    if braces:
-        yield f"{indent}}}"
+        yield f"{vector(spelling, first.buffer, first.index, count)} = stored;"
 
 
 def _kind(spelling: Spelling, number: int, count: int) -> str:
@@ -123,7 +116,6 @@ def together(
     vectors: VectorAccess,
     variable: VariableId,
     body: Sequence[Statement],
-    indent: str,
 ) -> Iterator[str]:
     """The statements of a worker for a vector, whose elements are those of a block and of the iterations after it."""
     steps = (Affine(((1, variable),), n) for n in range(vectors.count))
@@ -133,16 +125,18 @@ def together(
     for n, load in enumerate(loads[0]):
         kind = _kind(spelling, load.buffer, vectors.count)
         place = vector(spelling, load.buffer, load.index, vectors.count, "const ")
-        yield f"{indent}const {kind} loaded_{n} = {place};"
+        yield f"const {kind} loaded_{n} = {place};"
     for n, store in enumerate(stores):
-        yield f"{indent}{_kind(spelling, store.buffer, vectors.count)} stored_{n};"
+        yield f"{_kind(spelling, store.buffer, vectors.count)} stored_{n};"
     places = {store.buffer: f"stored_{n}" for n, store in enumerate(stores)}
     for lane, block, lanes in zip(LANES, each, loads, strict=False):
         words = {load: _given(spelling, load, f"loaded_{n}.{lane}") for n, load in enumerate(lanes)}
-        yield from _lane(Held(spelling, words), block, places, lane, indent)
+        lines = _lane(Held(spelling, words), block, places, lane)
+        scoped = any(isinstance(s, Define) for s in block)  # variables of an element are its own
+        yield from braced("", lines) if scoped else lines
     for n, store in enumerate(stores):
         place = vector(spelling, store.buffer, store.index, vectors.count)
-        yield f"{indent}{place} = stored_{n};"
+        yield f"{place} = stored_{n};"
 
 
 def _lane(
@@ -150,24 +144,17 @@ def _lane(
     body: Sequence[Statement],
     places: dict[BufferId, str],
     lane: str,
-    indent: str,
 ) -> Iterator[str]:
-    """The statements for one element of a vector; its variables are its own."""
-    scoped = any(isinstance(s, Define) for s in body)
-    inside = indent + INDENT if scoped else indent
-    if scoped:
-        yield f"{indent}{{"
+    """The statements for one element of a vector."""
     for s in body:
         if isinstance(s, Store) and s.buffer in places:
             value = contracted(s, spelling) if s.contracts else spelling.value(s.value)
-            yield f"{inside}{places[s.buffer]}.{lane} = {value};"
+            yield f"{places[s.buffer]}.{lane} = {value};"
         elif isinstance(s, Change) and s.contracts:
-            yield f"{inside}{spelling.local(s.variable)} = {contracted(s, spelling)};"
+            yield f"{spelling.local(s.variable)} = {contracted(s, spelling)};"
         else:
             assert isinstance(s, (Define, Change, Store))
-            yield from c_scalar.lines(s, spelling, inside)
-    if scoped:
-        yield f"{indent}}}"
+            yield from c_scalar.lines(s, spelling)
 
 
 def _loads(body: Sequence[Statement], moved: Sequence[int]) -> Iterator[Load]:

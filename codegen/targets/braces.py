@@ -1,0 +1,59 @@
+"""Blocks of C and CUDA: braces around lines, and how far lines are indented, which follows from the braces.
+
+Printers of kernels yield lines that begin in the first column. ``indented`` moves them, once, at the end:
+
+    for (...) {            for (...) {
+    #pragma ...            #pragma ...
+    x = 1;                     x = 1;
+    }                      }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ilang.codegen.targets.c_entry import several_a_line
+from ilang.codegen.targets.cfamily import INDENT
+from ilang.codegen.targets.marked_lines import MarkedLine
+from ilang.core.ir.kernel import If
+
+FILL = "\v"
+"""Stands between the words of a list that goes on in the next line where one is full."""
+
+
+def braced(head: str, lines: Iterable[str]) -> Iterator[str]:
+    """Lines in braces after a head, which may be empty."""
+    yield f"{head} {{" if head else "{"
+    yield from lines
+    yield "}"
+
+
+def branches(condition: str, s: If, body: Iterable[str], otherwise: Iterable[str]) -> Iterator[str]:
+    """The lines of a statement under a condition, and those where it does not hold."""
+    if not s.body:
+        yield from braced(f"if (!({condition}))", otherwise)
+        return
+    yield f"if ({condition}) {{"
+    yield from body
+    if s.otherwise:
+        yield "} else {"
+        yield from otherwise
+    yield "}"
+
+
+def filled(head: str, words: Sequence[str], tail: str) -> str:
+    """A list in parentheses, of which a line will have as many words as fit."""
+    return FILL.join((head, *words, tail))
+
+
+def indented(lines: Iterable[str]) -> Iterator[str]:
+    """Lines of functions, each as far to the right as braces are open around it; those of the preprocessor are not."""
+    depth = 0
+    for line in lines:
+        depth -= line.startswith("}")
+        text = line if line.startswith("#") else INDENT * depth + line
+        if FILL in line:
+            head, *words, tail = text.split(FILL)
+            text = several_a_line(head, words, tail)
+        yield MarkedLine.of(text, line.mark) if isinstance(line, MarkedLine) else text
+        depth += line.endswith("{")

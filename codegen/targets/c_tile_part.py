@@ -1,0 +1,266 @@
+"""The function of some rows and lanes of a register tile: its vectors stay in registers while terms are added.
+
+    static inline void NAME_k0_tile0_part(const int rows_at_once, const int parts_at_once, ...)
+
+``c_tile.py`` has the functions that call it, part by part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import prod
+
+from ilang.codegen.targets import c_terms
+from ilang.codegen.targets.braces import braced
+from ilang.codegen.targets.c_entry import several_a_line
+from ilang.codegen.targets.c_terms import COUNT, SUMS
+from ilang.codegen.targets.c_vector import ACC, LOADED, VectorSpelling, vector_type
+from ilang.codegen.targets.cfamily import C_TYPES, Spelling
+from ilang.codegen.targets.identifiers import function_identifier, identifier
+from ilang.core.calculus.affine import variables_of
+from ilang.core.ir.kernel import Kernel, Program, Store, Tile
+from ilang.core.ir.scalar import Load, scalars_within
+from ilang.core.record import replace
+
+VALUE = f"{ACC}[tile_row][part]"
+"""A vector of the tile, in registers."""
+SUMMED = f"{SUMS}[tile_row][part]"
+"""The same of the sums of all partial sums before."""
+
+
+class TileFunction:
+    """A tile that registers hold: what its functions are called, and what they take."""
+
+    def __init__(self, program: Program, kernel: Kernel, tile: Tile, spelling: Spelling) -> None:
+        """For a tile of a kernel, whose names ``spelling`` has."""
+        assert tile.registers is not None
+        self.program = program
+        self.tile = tile
+        self.registers = tile.registers
+        owner = f"{function_identifier(program.name)}_{kernel.name}"
+        self.name = f"{owner}_tile{self.registers.number}"
+        self.elements = identifier(program.buffers[tile.buffer].name)
+        self.dtype = program.buffers[tile.buffer].dtype
+        self.kind = vector_type(self.dtype, tile.vector)
+        self.dims, self.ragged = self.registers.extents, self.registers.loops
+        self.plain = spelling
+        self.spelling = VectorSpelling(spelling, tile, self.registers)
+
+    def parameters(self, some: bool = False) -> tuple[list[str], list[str]]:
+        """The parameters of the function, or of the one of ``some`` of it, and the arguments it is called with."""
+        captured = self.registers.part if some else self.registers.whole
+        numbers = [self.spelling.size(n) for n in captured.sizes]
+        words = [(f"int64_t {name}", name) for name in numbers]
+        for number in captured.buffers:
+            buffer = self.program.buffers[number]
+            filled = self.tile.fill is not None and number == self.tile.fill.buffer
+            kind = f"{'' if filled else 'const '}{C_TYPES[buffer.dtype]}"
+            name = identifier(buffer.name)
+            words.append((f"{kind} *restrict {name}", name))
+        names = [self.spelling.variable(n) for n in captured.variables]
+        words += [(f"int64_t {name}", name) for name in names]
+        for part in captured.locals:
+            name = self.spelling.local(part.variable)
+            words.append((f"{self.spelling.kind(part.variable, part.dtype)} {name}", name))
+        if self.tile.fill is not None and not some:
+            words.append(("int fills", "fills"))
+        words.append((f"{C_TYPES[self.dtype]} *restrict {self.elements}", self.elements))
+        if self.tile.target is not None:
+            words.append(("int64_t stride", "stride"))
+        return [declared for declared, _ in words], [argument for _, argument in words]
+
+    def is_matrix(self) -> bool:
+        """Whether it has rows that are counted; of any other tile all rows are computed at a time."""
+        return len(self.dims) == 2
+
+    def rows(self) -> str:
+        """The number of rows that registers hold at a time."""
+        return f"{self.name}_most" if self.is_matrix() else str(prod(self.dims[:-1]))
+
+    def stride(self) -> str:
+        """The number of elements between rows of what the functions write."""
+        return "stride" if self.tile.target is not None else str(self.dims[-1])
+
+    def overlaps(self) -> bool:
+        """Whether the last two vectors of a row overlap, as none of its length divides the row."""
+        return self.dims[-1] % self.tile.vector != 0
+
+
+class TilePart(TileFunction):
+    """The function of some rows and lanes; how many they are, is constant where it is called."""
+
+    def __init__(self, program: Program, kernel: Kernel, tile: Tile, spelling: Spelling) -> None:
+        """For a tile of a kernel, whose names ``spelling`` has."""
+        super().__init__(program, kernel, tile, spelling)
+        self.partial = tile.partial
+        self.loops = [replace(loop, within=()) for loop in self.ragged]
+        self.lane_loop = self.loops[-1]
+
+    def lines(self) -> Iterator[str]:
+        """The function."""
+        counts = ["const int rows_at_once", "const int parts_at_once"]
+        counts += ["const int filling"] if self.tile.fill is not None else []
+        counts += ["int64_t first_row", "int64_t first_lane"]
+        head = f"static inline __attribute__((always_inline)) void {self.name}_part("
+        yield several_a_line(head, [*counts, *self.parameters(some=True)[0]], ")")
+        yield from braced("", self._body())
+        yield ""
+
+    def _body(self) -> Iterator[str]:
+        for loop in self.ragged[:-1]:
+            if loop.within and loop.variable in self._walked():
+                stop = f"{self.plain.end(loop)} - 1"
+                yield f"const int64_t last_{self.plain.variable(loop.variable)} = {stop};"
+        vectors = f"[{self.rows()}][{self.name}_lanes / lanes_{self.kind}]"
+        yield f"{self.kind} {ACC}{vectors};"
+        start = self.spelling.expression(self.tile.start)
+        zero = f"({self.kind}){{0}}"
+        yield from self._over_part(
+            f"{VALUE} = {zero if start in ('0.0f', '0.0') else f'{zero} + {start}'};"
+        )
+        if self.registers.apart:
+            yield f"{self.kind} {SUMS}{vectors};"
+            yield from self._over_part(f"{SUMMED} = {zero};")
+        elif self.partial is not None:
+            yield f"int64_t {COUNT} = 0;"
+        yield from self._core(0)
+        place = self._place()
+        if self.partial is not None and not self.registers.apart:
+            added = self._over_part(f"{place} += {VALUE};")
+            yield from braced(f"if ({COUNT} > 1)", (*added, "return;"))
+        yield from self._over_part(f"{place} = {SUMMED if self.registers.apart else VALUE};")
+
+    def _core(self, depth: int) -> Iterator[str]:
+        """The loops that fill the rows at hand, those from a depth on.
+
+        A partial sum is added to those before it: to what is held beside the tile, or else where the tile will be.
+        """
+        if depth == len(self.registers.core):
+            yield from self._filled(self.tile.fill) if self.tile.fill is not None else ()
+            yield from self._loaded()
+            yield from self._rows(0)
+            return
+        loop = self.registers.core[depth]
+        if self.partial is None or depth != self.partial.depth:
+            yield from braced(self.plain.opened(loop), self._core(depth + 1))
+            return
+        sums, terms = c_terms.opened(self.partial, loop, self.plain)
+        partial = braced(terms, self._core(depth + 1))
+        if self.registers.apart:
+            again = f"{{ {SUMMED} += {VALUE}; {VALUE} = ({self.kind}){{0}}; }}"
+            yield from braced(sums, (*partial, *self._over_part(again)))
+        else:
+            yield from braced(sums, (*self._before_partial(), *partial))
+
+    def _rows(self, depth: int) -> Iterator[str]:
+        """The loops over rows and lanes, those from a depth on, around what an iteration does."""
+        if depth == len(self.loops):
+            yield from map(self.spelling.statement, self.registers.body)
+            return
+        loop, ragged = self.loops[depth], self.ragged[depth]
+        last = loop is self.lane_loop
+        name = self.plain.variable(loop.variable)
+        grouped = not last and self.is_matrix()
+        place = list[str]()
+        is_read = loop.variable in self._walked() and not (last and self._reads_no_lanes())
+        if loop.variable in self.registers.counted() and is_read:
+            at = self._lane(name) if last else name
+            at = f"first_row + {name}" if grouped else at
+            at = f"min_i64({at}, last_{name})" if not last and ragged.within else at
+            place = [f"const int64_t in_{name} = {at};"]
+        yield f"#pragma GCC unroll {self._most_parts() if last else self.dims[depth]}"
+        head = self.plain.opened(loop, end="rows_at_once" if grouped else "")
+        head = self._over_lanes("parts_at_once * lanes_" + self.kind) if last else head
+        yield from braced(head, (*place, *self._rows(depth + 1)))
+
+    def _over_lanes(self, end: str) -> str:
+        """The head of the loop over lanes, a vector at a time, up to an end."""
+        return self.plain.opened(self.lane_loop, f"lanes_{self.kind}", end)
+
+    def _loaded(self) -> Iterator[str]:
+        """The vectors that all rows use, in registers, if there are as many: compilers may read them for each row."""
+        loop, loads = self.lane_loop, self._shared_loads()
+        if not loads:
+            return
+        name = self.plain.variable(loop.variable)
+        for number in range(len(loads)):
+            yield f"{self.kind} {LOADED}{number}[{self.name}_lanes / lanes_{self.kind}];"
+        lines = list[str]()
+        if loop.variable in self.registers.counted():
+            lines.append(f"const int64_t in_{name} = {self._lane(name)};")
+        texts = self.spelling.hold(loads, name)
+        registers = f"(rows_at_once + {len(loads)}) * parts_at_once < 4 * HELD / VECTOR / 3"
+        for load, text in zip(loads, texts, strict=True):
+            lines.append(f"{self.spelling.held[load]} = {text};")
+            lines.append(f"if ({registers}) IN_REGISTER({self.spelling.held[load]});")
+        yield f"#pragma GCC unroll {self._most_parts()}"
+        yield from braced(self._over_lanes(f"parts_at_once * lanes_{self.kind}"), lines)
+
+    def _shared_loads(self) -> list[Load]:
+        """The loads of whole vectors that are the same for all rows."""
+        rows = {loop.variable for loop in self.loops[:-1]}
+        whole = self.tile.vector == self.program.machine.vector_lanes(self.dtype)
+        return [
+            load
+            for load in self.registers.along
+            if whole and load.dtype == self.dtype and self.is_matrix()
+            if not any(part.looked or rows & part.variables() for part in load.index)
+        ][:4]
+
+    def _reads_no_lanes(self) -> bool:
+        """Whether all that is read lane by lane was read before the loops over rows and lanes."""
+        return self.spelling.held.keys() >= set(self.registers.along)
+
+    def _walked(self) -> set[int]:
+        """The variables of loops by which an iteration reads memory: some rows repeat the one before."""
+        return variables_of(
+            index
+            for s in self.registers.body
+            for part in scalars_within(s.value)
+            if isinstance(part, Load) and part.buffer != self.tile.buffer
+            for index in part.index
+        )
+
+    def _before_partial(self) -> Iterator[str]:
+        """Add what the partial sum before this one gave to those before it, where the tile will be."""
+        again = f"{VALUE} = ({self.kind}){{0}};"
+        for sign, condition in (("=", f"if ({COUNT} == 1)"), ("+=", f"else if ({COUNT} > 1)")):
+            added = f"{{ {self._place()} {sign} {VALUE}; {again} }}"
+            yield from braced(condition, self._over_part(added))
+        yield f"++{COUNT};"
+
+    def _place(self) -> str:
+        """A vector of the part at hand where the tile will be."""
+        row = f"(first_row + tile_row) * {self.stride()}"
+        lane = self._lane(f"part * lanes_{self.kind}")
+        return f"*({self.kind}u *)&{self.elements}[{row} + {lane}]"
+
+    def _lane(self, lane: str, first: str = "first_lane + ") -> str:
+        """The lane where a vector begins: the last of a row that vectors do not divide ends with the row."""
+        at = f"{first}{lane}"
+        return f"min_i64({at}, {self.dims[-1]} - lanes_{self.kind})" if self.overlaps() else at
+
+    def _filled(self, fill: Store) -> Iterator[str]:
+        """Fill a row of the copy before any of it is read, by the first lanes: its source is read in order."""
+        name, lines = self.plain.variable(self.lane_loop.variable), list[str]()
+        if self.lane_loop.variable in self.registers.counted():
+            lines.append(f"const int64_t in_{name} = {self._lane(name, '')};")
+        target = self.spelling.element(fill.buffer, fill.index)
+        lines.append(f"*({self.kind}u *)&{target} = {self.spelling.expression(fill.value)};")
+        row = braced(self._over_lanes(str(self.dims[-1])), lines)
+        unrolled = f"#pragma GCC unroll {self._most_parts()}"
+        yield from braced("if (filling && first_lane == 0)", (unrolled, *row))
+
+    def _most_parts(self) -> int:
+        """Vectors of a row where they are shortest."""
+        return -(-self.dims[-1] // self.program.machine.least_vector_lanes(self.dtype))
+
+    def _over_part(self, statement: str) -> Iterable[str]:
+        """A statement for every vector of the rows at hand."""
+        return (
+            f"#pragma GCC unroll {prod(self.dims[:-1])}",
+            "for (int tile_row = 0; tile_row < rows_at_once; ++tile_row) {",
+            f"#pragma GCC unroll {self._most_parts()}",
+            f"for (int part = 0; part < parts_at_once; ++part) {statement}",
+            "}",
+        )
