@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Registers, TileTarget, Transpose
-from ilang.core.ir.rewriting import is_invariant
+from ilang.core.ir.rewriting import chain_of, is_invariant
 from ilang.core.ir.scalar import Apply, Load, scalars_within
 from ilang.core.passes.independence import apart_inside
 from ilang.core.record import replace
@@ -121,13 +121,10 @@ def _tile(program: ir.Program, tile: ir.Tile, demand: Demand) -> None:
     dims = program.buffers[tile.buffer].dims
     extents = tuple(program.sizes[n].fixed for n in dims)
     demand(held.extents == extents, "registers have the extents of their tile")
-    chain: list[ir.For] = []
-    body = tile.body
-    while len(body) == 1 and isinstance(body[0], ir.For):
-        chain.append(replace(body[0], body=()))
-        body = body[0].body
+    chain, body = chain_of(tile.body)
     whole = tuple(replace(loop, within=()) for loop in held.loops)
-    demand((*held.core, *whole) == tuple(chain), "registers have the loops of their tile")
+    of_tile = tuple(replace(loop, body=()) for loop in chain)
+    demand((*held.core, *whole) == of_tile, "registers have the loops of their tile")
     demand(len(held.loops) == len(dims), "each dimension of a tile has a loop")
     demand(held.body == tuple(body), "registers do what their tile does")
     is_vector = tile.vector.bit_count() == 1 < tile.vector

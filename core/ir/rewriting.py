@@ -38,6 +38,22 @@ def unless_same(block: ir.Block, out: Sequence[ir.Statement]) -> ir.Block:
     return block if same else tuple(out)
 
 
+def chain_of(body: ir.Block) -> tuple[list[ir.For], ir.Block]:
+    """The loops of a block that holds nothing else, each right inside the one before, and what is inside of all."""
+    chain: list[ir.For] = []
+    while len(body) == 1 and isinstance(body[0], ir.For):
+        chain.append(body[0])
+        body = body[0].body
+    return chain, body
+
+
+def nested(loops: Sequence[ir.For], body: ir.Block) -> ir.Block:
+    """A block inside of loops, outermost first, each right inside the one before, whatever they did."""
+    for loop in reversed(loops):
+        body = (replace(loop, body=body),)
+    return body
+
+
 def parts_of(s: ir.Statement) -> Iterator[Scalar]:
     """Every scalar of a statement itself, not of the statements in it."""
     if isinstance(s, (ir.Define, ir.Change, ir.Store)):

@@ -6,7 +6,8 @@ split axis stops at the rest of the dimension, given the parts in scope.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from ilang.core.calculus.affine import (
     Affine,
@@ -196,9 +197,15 @@ class Loops:
         self, frame: Frame, scope: Scope, loops: list[Loop], make: Callable[[Block], None]
     ) -> None:
         """A loop nest of its own over ``loops`` in a scope; ``make`` fills it."""
+        with self._opened(frame, loops, scope) as inside:
+            make(inside.block)
+
+    @contextmanager
+    def _opened(self, frame: Frame, loops: Sequence[Loop], scope: Scope) -> Iterator[Scope]:
+        """A context in which loops are open in a scope: the scope inside of them."""
         for loop in loops:
             scope = self._enter(frame, loop, scope)
-        make(scope.block)
+        yield scope
         for loop in reversed(loops):
             self._leave(frame, loop)
 

@@ -214,17 +214,13 @@ class _Lowering(OnlineReductions):
         after = Frame(frame.value, node, nest, frame.place, frame.instance)
         swapped = {**{axis: axis for axis in range(len(node.axes))}, outer: inner, inner: outer}
         source = tuple(index.renamed(swapped) for index in node.target)
-        scope = site
-        for loop in nest.order:
-            scope = self._enter(after, loop, scope)
-        start = Affine(((nest.weight(block), after.variable(block)),))
-        after.ends[Loop(outer)] = start, 1
-        assert frame.place.buffer is not None
-        at = self._at(after, frame.place, source)
-        value = Load(frame.place.buffer, at, self._tensor(frame).dtype)
-        scope.block.append(self._written(after, value))
-        for loop in reversed(nest.order):
-            self._leave(after, loop)
+        with self._opened(after, nest.order, site) as scope:
+            start = Affine(((nest.weight(block), after.variable(block)),))
+            after.ends[Loop(outer)] = start, 1
+            assert frame.place.buffer is not None
+            at = self._at(after, frame.place, source)
+            value = Load(frame.place.buffer, at, self._tensor(frame).dtype)
+            scope.block.append(self._written(after, value))
 
     def _accumulate(self, frame: Frame, block: Block) -> None:
         """Accumulate into an element of the base: several iterations may meet there."""
@@ -355,16 +351,13 @@ class _Lowering(OnlineReductions):
                 body.append(kernel.Store(place.buffer, at, value))
 
         outer = copy.nest.order[: len(copy.nest.order) - copy.inner] if copy.inner else ()
-        for loop in outer:
-            site = self._enter(frame, loop, site)
-        if outer:
-            self._over_lanes(frame, site, copy.nest.order[len(outer) :], fill)
-        else:
-            self._over(frame, site, list(copy.nest.order), fill)
-        for loop in reversed(outer):
-            self._leave(frame, loop)
+        with self._opened(frame, outer, site) as inside:
+            if outer:
+                self._over_lanes(frame, inside, copy.nest.order[len(outer) :], fill)
+            else:
+                self._over(frame, inside, list(copy.nest.order), fill)
         if place.buffer is not None:
-            site.places[content] = place
+            inside.places[content] = place
         return place
 
     def _source(self, read: Read, copy: Copy, frame: Frame) -> Scalar:

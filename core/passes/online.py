@@ -239,24 +239,21 @@ class OnlineReductions(Reductions):
             factors = replace(
                 before, buffer=self._scratch(name, frame.value, WIDE, self._dims(frame, rows), site)
             )
-        for loop in rows:
-            scope = self._enter(frame, loop, scope)
-        old = self._held(frame, before, kept.dtype)
-        new = self._held(frame, kept.place, kept.dtype)
-        factor: Scalar = _factor(old, new)
-        if len(shared) < len(links):
-            local = self._local("factor", frame.value)
-            scope.block.append(kernel.Define(local, WIDE, factor))
-            factor = Local(local, WIDE)
-        if factors is not None:
-            scope.block.append(self._changed(frame, factors, factor))
-        for link in links:
-            if link in shared:
-                continue
-            row = self._scaled_row(frame, site, link)
-            self._over(row, scope, self._outputs(row), self._scaling(row, link, lambda: factor))
-        for loop in reversed(rows):
-            self._leave(frame, loop)
+        with self._opened(frame, rows, scope) as scope:
+            old = self._held(frame, before, kept.dtype)
+            new = self._held(frame, kept.place, kept.dtype)
+            factor: Scalar = _factor(old, new)
+            if len(shared) < len(links):
+                local = self._local("factor", frame.value)
+                scope.block.append(kernel.Define(local, WIDE, factor))
+                factor = Local(local, WIDE)
+            if factors is not None:
+                scope.block.append(self._changed(frame, factors, factor))
+            for link in links:
+                if link in shared:
+                    continue
+                row = self._scaled_row(frame, site, link)
+                self._over(row, scope, self._outputs(row), self._scaling(row, link, lambda: factor))
         for link in shared:
             self._scale_apart(frame, site, link, factors)
 

@@ -140,12 +140,8 @@ class Reductions(Runs, ABC):
         yield from self._chunk(frame, inside, loops, chunks, keep)
         del frame.chunks[chunks.loop]
         scope.block.append(kernel.For(inside.variable, blocks, tuple(inside.block)))
-        innermost = scope
-        for loop in inner:
-            innermost = self._enter(frame, loop, innermost)
-        self._add_chunks(frame, innermost, blocks, (parts, kept))
-        for loop in reversed(inner):
-            self._leave(frame, loop)
+        with self._opened(frame, inner, scope) as innermost:
+            self._add_chunks(frame, innermost, blocks, (parts, kept))
         if chunks.around:
             several = (Within(Affine(()), blocks),)
             top.block.append(kernel.If(several, tuple(scope.block), tuple(alone.block)))
@@ -244,28 +240,25 @@ class Reductions(Runs, ABC):
         elements = tuple(Loop(axis) for axis in dict.fromkeys(node.output_axes()))
         plain = Nest(((),) * len(node.axes), elements, (None,) * len(node.reads))
         after = Frame(frame.value, node, plain, whole, frame.instance)
-        for loop in elements:
-            scope = self._enter(after, loop, scope)
-        local = self._accumulator("acc", frame, node.acc_dtype)
-        acc = Local(local, node.acc_dtype)
-        scope.block.append(kernel.Define(local, node.acc_dtype, start_of(node), mutable=True))
-        assert held.buffer is not None
-        counting, inside, ends = list[VariableId](), scope, list[tuple[Within, ...]]()
-        for _ in parts.loops:
-            inside = self._counting(inside)
-            assert inside.variable is not None
-            ends.append(self._end_of_parts(frame, parts, counting, inside.variable))
-            counting.append(inside.variable)
-        at = (*map(axis_index, counting), *(self._indexed(after, part) for part in node.target))
-        part = converted(Load(held.buffer, at, self._tensor(frame).dtype), node.acc_dtype)
-        step: kernel.Statement = kernel.Change(local, self._combined(node, acc, part))
-        for variable, count, end in reversed([*zip(counting, counts, ends, strict=True)]):
-            role: Role = "t" if parts.threads and variable == counting[-1] else ""
-            step = kernel.For(variable, count, (step,), within=end, role=role)
-        scope.block.append(step)
-        scope.block.append(self._written(after, converted(acc, self._tensor(frame).dtype)))
-        for loop in reversed(elements):
-            self._leave(after, loop)
+        with self._opened(after, elements, scope) as element:
+            local = self._accumulator("acc", frame, node.acc_dtype)
+            acc = Local(local, node.acc_dtype)
+            element.block.append(kernel.Define(local, node.acc_dtype, start_of(node), mutable=True))
+            assert held.buffer is not None
+            counting, inside, ends = list[VariableId](), element, list[tuple[Within, ...]]()
+            for _ in parts.loops:
+                inside = self._counting(inside)
+                assert inside.variable is not None
+                ends.append(self._end_of_parts(frame, parts, counting, inside.variable))
+                counting.append(inside.variable)
+            at = (*map(axis_index, counting), *(self._indexed(after, part) for part in node.target))
+            part = converted(Load(held.buffer, at, self._tensor(frame).dtype), node.acc_dtype)
+            step: kernel.Statement = kernel.Change(local, self._combined(node, acc, part))
+            for variable, count, end in reversed([*zip(counting, counts, ends, strict=True)]):
+                role: Role = "t" if parts.threads and variable == counting[-1] else ""
+                step = kernel.For(variable, count, (step,), within=end, role=role)
+            element.block.append(step)
+            element.block.append(self._written(after, converted(acc, self._tensor(frame).dtype)))
 
     def _end_of_parts(
         self, frame: Frame, parts: Parts, counting: Sequence[int], variable: VariableId

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ilang.core.calculus.affine import row_step
 from ilang.core.ir.kernel import Change, Define, For, Program, Store
-from ilang.core.ir.rewriting import parts_of
+from ilang.core.ir.rewriting import chain_of, parts_of
 from ilang.core.ir.scalar import Apply, Load, Local, Position, Select, scalars_within
 
 
@@ -21,19 +21,12 @@ def short_sizes(program: Program) -> set[int]:
     )
 
 
-def innermost(loop: For) -> For:
-    """The innermost loop of a nest."""
-    while len(loop.body) == 1 and isinstance(loop.body[0], For):
-        loop = loop.body[0]
-    return loop
-
-
 def accumulations(loop: For, short: set[int]) -> tuple[Change, ...]:
     """The changes that a nest makes in its innermost loop, where that loop can have lanes; else none.
 
     ``short`` are the sizes of loops that are too short for them.
     """
-    loop = innermost(loop)
+    loop = chain_of((loop,))[0][-1]
     changes = tuple(s for s in loop.body if isinstance(s, Change))
     if loop.size in short or not changes or loop.lanes > 1:
         return ()

@@ -37,12 +37,12 @@ from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Prefetch
 from ilang.core.ir.ids import LocalId, VariableId
-from ilang.core.ir.rewriting import parts_of, substituted, unless_same
+from ilang.core.ir.rewriting import chain_of, parts_of, substituted, unless_same
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar
 from ilang.core.ir.shaped import Size
 from ilang.core.names import Names
 from ilang.core.ops import SLOW
-from ilang.core.passes.cpu.accumulations import accumulations, innermost, short_sizes
+from ilang.core.passes.cpu.accumulations import accumulations, short_sizes
 from ilang.core.passes.cpu.extremes import Extreme, extreme_buffers, extremes
 from ilang.core.passes.fixed_sizes import FixedSizes
 from ilang.core.passes.scope import fresh
@@ -205,7 +205,7 @@ class _Lanes:
         Vectors have more lanes of f32 than of f64: fewer of them would wait for each other.
         """
         primitives = {c.value.primitive for c in changes if isinstance(c.value, Apply)}
-        machine, size = self.program.machine, self.sizes[innermost(loop).size].fixed
+        machine, size = self.program.machine, self.sizes[chain_of((loop,))[0][-1].size].fixed
         is_long = loop.chunk is not None or self.chunk <= 2 * (size or 0)
         if primitives <= {"max", "min"} or (is_long and len(sums) == len(changes)):
             return machine.most_sum_lanes()
@@ -213,7 +213,7 @@ class _Lanes:
 
     def _sums(self, loop: ir.For, changes: Sequence[ir.Change]) -> tuple[ir.Change, ...]:
         """The sums of f32 in f64 that a loop can take a chunk at a time; all of a nest, where its rows are long."""
-        inner = innermost(loop)
+        *_, inner = chain_of((loop,))[0]
         size = self.sizes[inner.size].fixed
         whole = not inner.part() and all(end.limit(inner.variable)[1] == 1 for end in inner.within)
         whole = whole or (size is not None and size <= self.chunk)

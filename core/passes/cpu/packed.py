@@ -17,9 +17,9 @@ from ilang.core.calculus.affine import Within, axis_index, variables_of
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import DeferredPacking
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.rewriting import parts_of, unless_same
+from ilang.core.ir.rewriting import chain_of, parts_of, unless_same
 from ilang.core.ir.scalar import Load
-from ilang.core.passes.cpu.registers import chain_of, with_tiles
+from ilang.core.passes.cpu.registers import with_tiles
 from ilang.core.record import replace
 
 

@@ -18,7 +18,7 @@ from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Captured, Registers
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.rewriting import strides, substituted
+from ilang.core.ir.rewriting import chain_of, strides, substituted
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, scalars_within
 from ilang.core.record import replace
 
@@ -106,15 +106,6 @@ def _is_summed_apart(program: ir.Program, tile: ir.Tile) -> bool:
     elements = prod(program.sizes[n].fixed or 0 for n in buffer.dims)
     held = max(variant.held_bytes for variant in program.machine.variants)
     return tile.partial is not None and 3 * elements * BYTES[buffer.dtype] <= 2 * held
-
-
-def chain_of(body: Sequence[ir.Statement]) -> tuple[list[ir.For], Sequence[ir.Statement]]:
-    """Loops with nothing else between them, outermost first, and what is inside."""
-    chain: list[ir.For] = []
-    while len(body) == 1 and isinstance(body[0], ir.For):
-        chain.append(body[0])
-        body = body[0].body
-    return chain, body
 
 
 class _LaneReads:

@@ -19,10 +19,9 @@ from ilang.core.calculus.affine import Affine, row_step
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, map_blocks
-from ilang.core.ir.rewriting import unless_same, with_bodies
+from ilang.core.ir.rewriting import nested, unless_same, with_bodies
 from ilang.core.ir.scalar import Load
 from ilang.core.passes.independence import apart_inside
-from ilang.core.record import replace
 
 MOVED = frozenset({"f32", "f64", "i32", "i64"})
 """Element types whose squares are transposed: what an input of bool has is no bool yet."""
@@ -125,9 +124,8 @@ def _is_small(program: Program, loop: For) -> bool:
 def _transpose(program: Program, columns: Sequence[For], inner: For, store: Store) -> Transpose:
     fixed = program.sizes[inner.size].fixed
     is_output = program.memory(store.buffer).role == "output"
-    loops = replace(inner, body=(store,))
-    for loop in reversed(columns):
-        loops = replace(loop, body=(loops,))
+    (loops,) = nested((*columns, inner), (store,))
+    assert isinstance(loops, For)
     return Transpose(
         loops,
         fixed is not None and fixed < program.machine.vector_lanes(store.value.dtype or ""),

@@ -21,7 +21,7 @@ from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.rewriting import accesses, parts_of, substituted
+from ilang.core.ir.rewriting import accesses, chain_of, nested, parts_of, substituted
 from ilang.core.ir.scalar import Apply, Convert, Load, Local, Position, Scalar, Select
 from ilang.core.matrix_unit import is_rounding, unrounded
 from ilang.core.passes.gpu.numbering import Numbering
@@ -59,12 +59,10 @@ class CopySpread:
         return self._around(ir.Store(self.filled, self.store.index, value), wide)
 
     def _around(self, store: ir.Store, wide: tuple[BufferId, ...]) -> ir.Statement:
-        body: ir.Block = (store,)
-        for loop in reversed(self.loops):
-            body = (replace(loop, body=body),)
+        loops = self.loops
         if wide:
-            body = _moving(body, ir.Vectors(wide))
-        return replace(self.spread, body=body)
+            loops = (*loops[:-1], replace(loops[-1], manner=ir.Vectors(wide)))
+        return replace(self.spread, body=nested(loops, (store,)))
 
 
 def _rounded_as(value: Scalar, loaded: Scalar) -> Scalar:
@@ -76,15 +74,6 @@ def _rounded_as(value: Scalar, loaded: Scalar) -> Scalar:
             return replace(value, arguments=(loaded,))
         case _:
             return loaded
-
-
-def _moving(body: ir.Block, vectors: ir.Vectors) -> ir.Block:
-    """Loops right inside each other, the innermost one of which is vectorized."""
-    (loop,) = body
-    assert isinstance(loop, ir.For)
-    if isinstance(loop.body[0], ir.For):
-        return (replace(loop, body=_moving(loop.body, vectors)),)
-    return (replace(loop, manner=vectors),)
 
 
 class Copies:
@@ -133,10 +122,7 @@ class Copies:
         """The copy that a spread makes; None where it computes, or has more for a thread than that loads at a time."""
         device = self.program.machine.device
         assert device is not None
-        body, inner = spread.body, list[ir.For]()
-        while len(body) == 1 and isinstance(body[0], ir.For):
-            inner.append(body[0])
-            body = body[0].body
+        inner, body = chain_of(spread.body)
         store = body[0]
         every = (*spread.loops, *inner)
         if len(body) > 1 or not isinstance(store, ir.Store) or store.contracts or not spread.loops:

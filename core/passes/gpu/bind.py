@@ -26,9 +26,9 @@ from math import prod
 from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import Block, For, Kernel, Program, statements_within
-from ilang.core.ir.rewriting import with_bodies
+from ilang.core.ir.rewriting import chain_of, nested, with_bodies
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES
-from ilang.core.passes.gpu.blocks import Refusal, chain_of, is_for_blocks, kernel_to_blocks
+from ilang.core.passes.gpu.blocks import Refusal, is_for_blocks, kernel_to_blocks
 from ilang.core.passes.gpu.digits import with_digits
 from ilang.core.passes.gpu.launches import with_launches
 from ilang.core.passes.gpu.rows_held import with_rows_held
@@ -57,7 +57,7 @@ def _bound(program: Program, kernel: Kernel) -> tuple[ThreadLoop, Places]:
     device = program.machine.device
     assert device is not None
     if is_for_blocks(kernel):
-        loops, body = _spread(program, kernel, _outside(chain_of(kernel.body)))
+        loops, body = _spread(program, kernel, _outside(chain_of(kernel.body)[0]))
         blocks = kernel_to_blocks(program, kernel, loops, body)
         if isinstance(blocks, ThreadLoop):
             places = placed(program, blocks)
@@ -65,7 +65,7 @@ def _bound(program: Program, kernel: Kernel) -> tuple[ThreadLoop, Places]:
                 return blocks, places
             blocks = places
         _refuse(kernel, blocks)
-    loops, body = _spread(program, kernel, chain_of(kernel.body))
+    loops, body = _spread(program, kernel, chain_of(kernel.body)[0])
     spread = ThreadLoop(tuple(loops), "grid", device.block_threads if loops else 1, body)
     places = placed(program, spread)
     assert not isinstance(places, Refusal), "what a grid has no room for is in the workspace"
@@ -101,8 +101,7 @@ def _spread(program: Program, kernel: Kernel, chain: list[For]) -> tuple[list[Fo
     """The loops of a chain that are spread, without bodies, and what one of their iterations does."""
     chosen = _independent(program, kernel, chain)
     body = chain[-1].body if chain else kernel.body
-    for loop in reversed([loop for loop in chain if loop not in chosen]):
-        body = (replace(loop, body=body),)
+    body = nested([loop for loop in chain if loop not in chosen], body)
     return [replace(loop, body=()) for loop in chosen], body
 
 

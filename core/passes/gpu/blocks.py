@@ -27,7 +27,7 @@ from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import CombineThreads, ThreadLoop
 from ilang.core.ir.ids import LocalId
-from ilang.core.ir.rewriting import accesses, parts_of
+from ilang.core.ir.rewriting import accesses, chain_of, parts_of
 from ilang.core.ir.scalar import Apply, Constant, Local, Scalar
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_DIMENSIONS, THREAD_ROLES, Role
 from ilang.core.ops import REDUCING
@@ -189,9 +189,9 @@ class _BlockMapper:
 
         None where a statement is anything else.
         """
-        chain = chain_of((s,))
+        chain, inside = chain_of((s,))
         asked = [loop for loop in chain if loop.role in THREAD_ROLES]
-        if len(asked) != 1 or is_spread_inside(chain[-1].body):
+        if len(asked) != 1 or is_spread_inside(inside):
             return None
         shared = _shared_out(chain, asked)
         (loop,), body = shared.loops, shared.body
@@ -246,7 +246,7 @@ class _BlockMapper:
 
     def _loop(self, loop: ir.For) -> ir.Statement | None:
         """A loop: spread with those right inside it, kept around what is spread inside, or one thread's."""
-        chain = chain_of((loop,))
+        chain, _ = chain_of((loop,))
         asked = any(inner.role in THREAD_ROLES for inner in chain)
         if not asked and is_spread_inside(chain[-1].body):
             body = self.block(loop.body)
@@ -367,15 +367,6 @@ def _shared_out(chain: list[ir.For], chosen: list[ir.For]) -> ThreadLoop:
         around = loop.role != "u" and any(isinstance(s, ir.For) and s.role == "u" for s in body)
         body = (replace(loop, body=body, manner=ir.Unrolled(1) if around else loop.manner),)
     return ThreadLoop(tuple(loops), "threads", 1, body)
-
-
-def chain_of(body: ir.Block) -> list[ir.For]:
-    """The loops of a block that holds nothing else, each right inside the one before."""
-    chain: list[ir.For] = []
-    while len(body) == 1 and isinstance(body[0], ir.For):
-        chain.append(body[0])
-        body = body[0].body
-    return chain
 
 
 def is_spread_inside(body: ir.Block) -> bool:

@@ -31,7 +31,7 @@ from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.rewriting import named, parts_of, unless_same
+from ilang.core.ir.rewriting import named, nested, parts_of, unless_same
 from ilang.core.ir.scalar import Load
 from ilang.core.ir.schedule import Role
 from ilang.core.machine import MULTIPROCESSORS
@@ -121,7 +121,7 @@ class _StoreCoalescer:
         store = results.store
         values = [part.buffer for part in parts_of(store) if isinstance(part, Load)]
         if all(self.buffers[number].space != "local" for number in values):
-            return (replace(across, body=_around(results.outer, results.with_store(store))),)
+            return (replace(across, body=nested(results.outer, results.with_store(store))),)
         for room, count in product(self._rooms(), range(len(results.outer) + 1)):
             around, inside = results.outer[:count], results.outer[count:]
             place = self._place(spread, results, inside, room)
@@ -129,8 +129,8 @@ class _StoreCoalescer:
                 filled = results.with_store(replace(place, value=store.value))
                 alone = replace(results.last, body=filled, manner=None)
                 taken = results.with_store(replace(store, value=place.value))
-                first = replace(spread, body=_around(inside, (alone,)))
-                return _around(around, (first, replace(across, body=_around(inside, taken))))
+                first = replace(spread, body=nested(inside, (alone,)))
+                return nested(around, (first, replace(across, body=nested(inside, taken))))
         return (spread,)
 
     def _rooms(self) -> list[int]:
@@ -189,12 +189,6 @@ class _StoreCoalescer:
         *_, end = store.index
         steps = end.coefficient(last.variable), end.coefficient(along.variable)
         return 1 < each and steps == (1, each)
-
-
-def _around(loops: Sequence[ir.For], body: ir.Block) -> ir.Block:
-    for loop in reversed(loops):
-        body = (replace(loop, body=body),)
-    return body
 
 
 def _results(spread: ThreadLoop) -> _Results | None:

@@ -21,12 +21,11 @@ from ilang.core.calculus.affine import Affine, Within
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import VariableId
-from ilang.core.ir.rewriting import accesses, parts_of, replaced_loads
+from ilang.core.ir.rewriting import accesses, chain_of, nested, parts_of, replaced_loads
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 from ilang.core.ir.schedule import UNIT_ROLES
 from ilang.core.machine import DeviceLimits
 from ilang.core.matrix_unit import ROUNDINGS, is_rounding, unrounded
-from ilang.core.passes.gpu.blocks import chain_of
 from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import record, replace
 
@@ -134,7 +133,8 @@ class Factors:
             )
         alone = sum(buffer == number for buffer, _ in accesses(body)) == 1 + reads
         rounding = next(iter(roundings)) if alone and len(roundings) == 1 else None
-        chain, filled = filling[0], self._filled(filling[0], store, rounding)
+        chain = filling[0]
+        (filled,) = self._filled(chain, store, rounding)
         body = ir.map_statements(body, lambda s: filled if s is chain[0] else s)
         if rounding is not None:
             dtype = self.device.unit(rounding).dtype
@@ -142,7 +142,7 @@ class Factors:
             body = ir.map_statements(body, lambda s: _bare(s, number, dtype))
         return self._laid_out(body, number, chain, store)
 
-    def _filled(self, chain: Sequence[ir.For], store: ir.Store, rounding: str | None) -> ir.For:
+    def _filled(self, chain: Sequence[ir.For], store: ir.Store, rounding: str | None) -> ir.Block:
         """A nest that fills a copy: 0 where its loops would end, rounded to what a unit takes if all readers would."""
         within: list[Within] = []
         loops = [self.endless(loop, within) for loop in chain]
@@ -152,10 +152,7 @@ class Factors:
         if rounding is not None:
             value = Apply(rounding, (value,), dtype)
             value = converted(value, self.device.unit(rounding).dtype)
-        nest = replace(loops[-1], body=(replace(store, value=value),))
-        for loop in reversed(loops[:-1]):
-            nest = replace(loop, body=(nest,))
-        return nest
+        return nested(loops, (replace(store, value=value),))
 
     def _laid_out(
         self, body: ir.Block, number: int, chain: Sequence[ir.For], store: ir.Store
@@ -252,7 +249,7 @@ def _axes(load: Load) -> set[VariableId]:
 def _fills(body: ir.Block, number: int) -> Iterator[list[ir.For]]:
     """The nests that store in a buffer, as far out as they have nothing beside."""
     for s in body:
-        chain = chain_of((s,))
+        chain, _ = chain_of((s,))
         if not any(
             isinstance(x, ir.Store) and x.buffer == number for x in ir.statements_within((s,))
         ):

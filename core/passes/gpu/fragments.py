@@ -18,11 +18,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import VariableId
-from ilang.core.ir.rewriting import accesses, substituted
+from ilang.core.ir.rewriting import accesses, chain_of, nested, substituted
 from ilang.core.ir.schedule import UNIT_ROLES, Role
 from ilang.core.machine import MatrixUnit
 from ilang.core.matrix_unit import ROUNDINGS
-from ilang.core.passes.gpu.blocks import chain_of
 from ilang.core.passes.gpu.factors import Factors, Products, moved
 from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import record, replace
@@ -100,7 +99,7 @@ class _Fragments:
         for s in body:
             if not isinstance(s, ir.For):
                 continue
-            chain = chain_of((s,))
+            chain, _ = chain_of((s,))
             asked = len(_asked(chain))
             if asked == count:
                 yield chain
@@ -149,12 +148,12 @@ class _Fragments:
         """A block whose nests over tiles are over lanes."""
         out: list[ir.Statement] = []
         for s in body:
-            chain = chain_of((s,))
+            chain, _ = chain_of((s,))
             asked = len(_asked(chain))
             if asked == 3:
-                out.append(self._adding(self.factors.products(chain)))
+                out += self._adding(self.factors.products(chain))
             elif asked == 2:
-                out.append(self._each(chain))
+                out += self._each(chain)
             elif asked or (not chain and _asks((s,))):
                 raise self.factors.refusal("something else is in its loops", "leave out its roles")
             else:
@@ -193,7 +192,7 @@ class _Fragments:
             (*matrices, across_lanes, in_lane), weights, matrices, in_lane, across_lanes
         )
 
-    def _each(self, chain: Sequence[ir.For]) -> ir.Statement:
+    def _each(self, chain: Sequence[ir.For]) -> ir.Block:
         """A nest over the elements of a tile."""
         first, second = _asked(chain)
         rows, columns = self._rows(first, "u"), self._columns(second, "u")
@@ -209,9 +208,9 @@ class _Fragments:
             body = (replace(guarded, body=body),)
         around = [loop for loop in chain if loop.role not in UNIT_ROLES]
         inside = (*rows.matrices, rows.in_lane, *columns.matrices, columns.in_lane)
-        return _nest((*around, rows.across_lanes, columns.across_lanes, *inside), body)
+        return nested((*around, rows.across_lanes, columns.across_lanes, *inside), body)
 
-    def _adding(self, products: Products) -> ir.Statement:
+    def _adding(self, products: Products) -> ir.Block:
         """A nest that adds products, in whole matrices."""
         loop = products.terms
         role, unit = loop.role, self.device.unit(ROUNDINGS[loop.role])
@@ -232,7 +231,7 @@ class _Fragments:
         body = tuple(substituted(s, at_terms) for s in self._within(body, lanes))
         around = [loop for loop in products.chain if loop.role not in UNIT_ROLES]
         inside = (*many, *rows.matrices, *columns.matrices, each, rows.in_lane, columns.in_lane)
-        return _nest((*around, rows.across_lanes, columns.across_lanes, *inside), body)
+        return nested((*around, rows.across_lanes, columns.across_lanes, *inside), body)
 
     def _within(self, body: ir.Block, lanes: Mapping[VariableId, _TileSide]) -> ir.Block:
         """Statements at the elements of lanes, which sums have dimensions for."""
@@ -254,9 +253,3 @@ class _Fragments:
 def _several(count: int) -> tuple[int, ...]:
     """A number of matrices, where there are several."""
     return (count,) if count > 1 else ()
-
-
-def _nest(loops: Sequence[ir.For], body: ir.Block) -> ir.Statement:
-    for loop in reversed(loops):
-        body = (replace(loop, body=body),)
-    return body[0]

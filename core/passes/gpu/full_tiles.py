@@ -24,7 +24,7 @@ from ilang.core.dtype import FLOATS
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.ids import VariableId
-from ilang.core.ir.rewriting import parts_of, reads_of, substituted, with_bodies
+from ilang.core.ir.rewriting import nested, parts_of, reads_of, substituted, with_bodies
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
 from ilang.core.passes.gpu.unread import Unread
 from ilang.core.record import mapped, mapped_inside, replace
@@ -215,10 +215,7 @@ class _TileSplitter:
             zero = Constant(0, buffer.dtype)
             value = Select(tuple(within), store.value, zero, buffer.dtype)
             store = replace(store, value=value)
-        inside: ir.Block = (store,)
-        for loop in reversed(around):
-            inside = (replace(loop, body=inside),)
-        return replace(spread, loops=tuple(loops), body=inside)
+        return replace(spread, loops=tuple(loops), body=nested(around, (store,)))
 
     def _endless(self, loop: ir.For, within: list[Within]) -> ir.For:
         """A loop that does not end early, ``within`` taking the condition; itself where it is of another kind."""

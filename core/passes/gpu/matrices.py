@@ -24,7 +24,7 @@ from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import MatrixProduct, ThreadLoop
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.rewriting import substituted, unless_same
+from ilang.core.ir.rewriting import nested, substituted, unless_same
 from ilang.core.ir.scalar import Apply, Load, Scalar, scalars_within
 from ilang.core.ir.schedule import UNIT_ROLES
 from ilang.core.machine import MatrixUnit
@@ -75,10 +75,7 @@ class _MatrixInstructions:
                 more, right = self._held(product.right, matrices, unit)
                 out += (*loads, *more)
                 product = replace(product, left=left, right=right)
-            whole: ir.Statement = ir.If(within, (product,)) if within else product
-            for loop in reversed(matrices):
-                whole = replace(loop, body=(whole,))
-            out.append(whole)
+            out += nested(matrices, (ir.If(within, (product,)) if within else product,))
         return unless_same(body, out)
 
     def _held(
@@ -96,9 +93,7 @@ class _MatrixInstructions:
         body: ir.Block = ()
         while several := tuple(islice(stores, unit.packed)):
             body += self._together(several)
-        for loop in reversed(loops):
-            body = (replace(loop, body=body),)
-        return body, held
+        return nested(loops, body), held
 
     def _together(self, stores: tuple[ir.Store, ...]) -> ir.Block:
         """Terms side by side: of a row that a block shares as one vector, of anything else one by one."""

@@ -19,7 +19,14 @@ from collections.abc import Sequence
 from ilang.core.calculus.affine import Affine
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.rewriting import chosen_loads, parts_of, replaced_loads, unless_same
+from ilang.core.ir.rewriting import (
+    chain_of,
+    chosen_loads,
+    nested,
+    parts_of,
+    replaced_loads,
+    unless_same,
+)
 from ilang.core.ir.scalar import Load
 from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import replace
@@ -47,7 +54,7 @@ class RegisterOperands:
         parts = [part for s in nest[-1].body for part in parts_of(s)]
         chosen = [load for s in nest[-1].body for load in chosen_loads(s)]
         reads: dict[Load, Load] = {}
-        before: list[ir.For] = []
+        before: list[ir.Statement] = []
         for load in dict.fromkeys(part for part in parts if isinstance(part, Load)):
             loops = [loop for loop in nest if _reads_along(load, loop)]
             shared = self.numbering.buffers[load.buffer].space == "shared"
@@ -58,20 +65,15 @@ class RegisterOperands:
             sizes = tuple(loop.size for loop in loops)
             index = tuple(Affine(((1, loop.variable),)) for loop in loops)
             reads[load] = replace(load, buffer=self._buffer(load, sizes), index=index)
-            inside: ir.Block = (ir.Store(reads[load].buffer, index, load),)
-            for loop in reversed(loops):
-                inside = (replace(loop, body=inside),)
-            before += (loop for loop in inside if isinstance(loop, ir.For))
+            before += nested(loops, (ir.Store(reads[load].buffer, index, load),))
         if not reads:
             return ()
-        rest: ir.Block = tuple(
+        rest = tuple(
             replace(s, value=replaced_loads(s.value, lambda load: reads.get(load, load)))
             for s in nest[-1].body
             if isinstance(s, (ir.Define, ir.Store))
         )
-        for loop in reversed(nest):
-            rest = (replace(loop, body=rest),)
-        return (*before, *rest)
+        return (*before, *nested(nest, rest))
 
     def _buffer(self, load: Load, sizes: tuple[int, ...]) -> BufferId:
         key = load.buffer, sizes
@@ -84,17 +86,10 @@ class RegisterOperands:
 
 def _nest(loop: ir.For) -> list[ir.For]:
     """Unrolled loops, each right inside the one before, around a store and scalars for it; none for any other loop."""
-    nest: list[ir.For] = []
-    body: ir.Block = (loop,)
-    while len(body) == 1 and isinstance(body[0], ir.For):
-        loop = body[0]
-        if loop.role != "u" or loop.within:
-            return []
-        nest.append(loop)
-        body = loop.body
-    *scalars, last = body
+    nest, (*scalars, last) = chain_of((loop,))
     stores = isinstance(last, ir.Store) and all(isinstance(s, ir.Define) for s in scalars)
-    return nest if stores else []
+    is_unrolled = all(each.role == "u" and not each.within for each in nest)
+    return nest if stores and is_unrolled else []
 
 
 def _reads_along(load: Load, loop: ir.For) -> bool:

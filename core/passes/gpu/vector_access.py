@@ -22,9 +22,9 @@ from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop, VectorAccess
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.rewriting import Access, accesses, parts_of, reads_of, strides
+from ilang.core.ir.rewriting import Access, accesses, chain_of, parts_of, reads_of, strides
 from ilang.core.ir.scalar import Load, Select, scalars_within
-from ilang.core.passes.gpu.blocks import chain_of, counted
+from ilang.core.passes.gpu.blocks import counted
 from ilang.core.record import replace
 
 Ends = Mapping[int | None, int]
@@ -80,7 +80,7 @@ def _vectors(program: ir.Program, spread: ThreadLoop, every: ir.Block) -> Vector
         spread: over the grid, or over threads.
         every: the body of the kernel.
     """
-    inner = chain_of(spread.body)
+    inner, _ = chain_of(spread.body)
     body = inner[-1].body if inner else spread.body
     device = program.machine.device
     assert device is not None
