@@ -6,7 +6,7 @@ A definition that keeps nothing becomes a function of its inputs, as components 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ilang.codegen.call.arguments import NUMPY_TYPES
 from ilang.codegen.project.exported_names import exported_name, renamed, renamed_words
 from ilang.codegen.project.structs import Guest, groups
 from ilang.codegen.session.function import Function
-from ilang.codegen.session.initial import initial_uniform, stored_values
+from ilang.codegen.session.initial import initial
 from ilang.codegen.session.model import DEFAULTS, Model, Options, rows_of
 from ilang.codegen.session.philox import hashed
 from ilang.codegen.session.solved import SolvedDefinition
@@ -23,33 +23,23 @@ from ilang.codegen.targets.session import (
     DEVICE_PARTS,
     EmittedSession,
     ExportedFunction,
-    KeptTensor,
-    Numbers,
     Stage,
     Struct,
-    Uniform,
 )
 from ilang.core.build.merging import RANKS
 from ilang.core.build.program import Given
-from ilang.core.build.routines import Result
 from ilang.core.build.tensor import Rows
 from ilang.core.build.values import Stored
 from ilang.core.diagnostic import DataError, MeaningError
+from ilang.core.ir.session import KeptTensor, Numbers, RunStage, Uniform
 from ilang.core.machine import CPU, Machine
 from ilang.core.pipeline import lower
 from ilang.core.record import record, replace
-from ilang.core.transform.stages import ArrayNames, RunStage, fixed_dims, run_of
+from ilang.core.runs import RunBuilder
 
 if TYPE_CHECKING:
     from ilang.codegen.call.arguments import Array
 
-ROLES = {
-    "parameter": "parameter",
-    "declared": "state",
-    "setting": "setting",
-    "constant": "constant",
-}
-"""The roles of what is kept, by the kinds of what a run reads."""
 FIELDS = (
     "model",
     "seed",
@@ -247,21 +237,23 @@ class _Together:
         return replace(known, path=kept.path, next=known.next if is_written else "")
 
 
-class _Export:
-    """The tensors that a session keeps, and its runs."""
+class _Export(RunBuilder):
+    """The run of a session, and the names of what it keeps."""
 
     def __init__(self, guest: Guest, together: _Together) -> None:
         self.solved, self.owner_path = guest
         self.together = together
-        self.shaped = self.solved.shaped()
         self.wanted = exported_name(self.solved.name, together.prefix)
         self.name = function_identifier(self.wanted)
+        shaped = replace(self.solved.shaped(), name=f"{self.name}_arrays")
+        super().__init__(self.solved, shaped)
+        self.constants = self.solved.constants()
         parts = [f"{self.name}_{part}" for part in DEVICE_PARTS]
         stages = range(1, len(self.solved.merged()) + 2)
         sizes = [f"{each}_{n}" for each in ("sizes", "plan") for n in stages]
         names = CNames((*FIELDS, *sizes, self.name, *parts))
-        self.inputs = [cell for cell, _ in self.solved.built.inputs if cell.kind == "input"]
-        self.given = {cell.name: names.of(cell.name) for cell in self.inputs}
+        inputs = [cell.name for cell, _ in self.solved.built.inputs if cell.kind == "input"]
+        self.given = {name: names.of(name) for name in inputs}
         returned = [result.path for result in self.solved.results if result.role == "return"]
         alone = len(returned) == 1
         self.returned = {path: names.of("out" if alone else f"out{path}") for path in returned}
@@ -272,39 +264,16 @@ class _Export:
         together = self.together
         is_first = self is together.sessions[0]
         counter = "runs" if is_first else together.names.of(f"{self.solved.name}_runs")
-        by_cell = self._kept()
-        kept = [*by_cell.values(), *self._gradients()]
-        by_path = {(each.role, each.path): each for each in kept}
-        read = [self._read(cell, by_cell) for cell in self.solved.needed]
-        written = [self._place(result, by_path) for result in self.solved.results]
-        sums = {n: each.path for n, each in enumerate(self.solved.results) if each.role == "merged"}
-        run, arrays = run_of(
-            replace(self.shaped, name=f"{self.name}_arrays"),
-            self.solved.merged(),
-            ArrayNames(tuple(read), tuple(written), sums),
-            together.names.of,
-            together.machine.bucket_bytes,
-        )
-        between = {
-            name: KeptTensor("between", "", name, dtype, dims, (0,), "")
-            for name, (dtype, dims) in arrays.items()
-        }
-        together.kept |= between
-        tensors = {
-            self.given[cell.name]: (self.solved.type_of(cell), self.solved.open_dims(cell))
-            for cell in self.inputs
-        }
-        for result, value in zip(self.solved.results, self.shaped.outputs, strict=True):
-            if result.role == "return":
-                tensors[self.returned[result.path]] = self._tensor(value)
+        run = self.run(self.given, self.returned, together.machine.bucket_bytes)
+        together.kept |= {each.name: each for each in run.kept if each.role == "between"}
         return EmittedSession(
             self.name,
             self.solved.name,
-            tuple(_lowered(each, together.machine) for each in run),
-            (*kept, *between.values()),
-            tuple(self.given.values()),
-            tuple(self.returned.values()),
-            tensors,
+            tuple(_lowered(each, together.machine) for each in run.stages),
+            run.kept,
+            run.inputs,
+            run.outputs,
+            run.tensors,
             Struct(self.name, together.machine, (), (), ()),
             counter,
         )
@@ -317,73 +286,36 @@ class _Export:
             if identifier(word) != word:
                 yield each.path, each.name
 
-    def _read(self, cell: Stored, kept: Mapping[Stored, KeptTensor]) -> str | None:
-        """The name of what a run reads; None of a sum over ranks."""
-        if cell.kind == "merged":
-            return None
-        return self.given[cell.name] if cell.kind == "input" else kept[cell].name
+    def name_of(self, path: str) -> str:
+        """A name in the struct."""
+        return self.together.names.of(path)
 
-    def _place(self, result: Result, kept: Mapping[tuple[str, str], KeptTensor]) -> str | None:
-        """The name of the array that takes what a run gives; None of what is summed over ranks."""
-        if result.role == "merged":
-            return None
-        if result.role == "return":
-            return self.returned[result.path]
-        each = kept[result.role, result.path]
-        return each.next or each.name
+    def keep(self, tensor: KeptTensor, cell: Stored | None, is_written: bool) -> KeptTensor:
+        """A tensor of the struct, the same as that of a parameter or of its gradient in the session that begins it."""
+        same = ""
+        if tensor.role == "parameter":
+            same = self.owner_path.get(tensor.path, "")
+        elif tensor.role == "ranks":
+            same = tensor.path
+        elif tensor.role == "gradient":
+            of = self.owner_path.get(tensor.path.removesuffix(".grad"))
+            same = f"{of}.grad" if of else ""
+        filled = tensor if cell is None else replace(tensor, fill=self._fill(cell, tensor))
+        return self.together.keep(filled, same, is_written, self.solved.name)
 
-    def _kept(self) -> dict[Stored, KeptTensor]:
-        """The tensors of a session that runs read, in the order of evaluation."""
-        written = {(result.role, result.path) for result in self.solved.results}
-        kept: dict[Stored, KeptTensor] = {}
-        constants = self.solved.constants()
-        settings = self.solved.built.settings.values()
-        for kind, usual in ROLES.items():
-            for cell, tensor in self.solved.cells(kind):
-                is_count = kind == "setting" and cell not in settings
-                role = "ranks" if is_count else usual
-                path, dims = tensor.path, tensor.shape.memory()
-                if kind in ("setting", "constant") and cell not in self.solved.needed:
-                    continue
-                fill = self._fill(cell, tensor, constants.get(cell))
-                each = KeptTensor(role, path, "", tensor.dtype, dims, fill, "")
-                same = self.owner_path.get(path, "") if role == "parameter" else ""
-                same = path if is_count else same
-                is_written = (role, path) in written
-                kept[cell] = self.together.keep(each, same, is_written, self.solved.name)
-        return kept
-
-    def _gradients(self) -> Iterator[KeptTensor]:
-        for result, value in zip(self.solved.results, self.shaped.outputs, strict=True):
-            if result.role == "gradient":
-                dims = fixed_dims(self.shaped, value, result.path)
-                dtype = self.shaped.tensors[value].dtype
-                each = KeptTensor("gradient", result.path, "", dtype, dims, (0,), "")
-                of = self.owner_path.get(result.path.removesuffix(".grad"))
-                same = f"{of}.grad" if of else ""
-                yield self.together.keep(each, same, is_written=False, owner=self.solved.name)
-
-    def _tensor(self, value: int) -> tuple[str, tuple[int | None, ...]]:
-        """The element type and the extents of a value, None for those that come at run time."""
-        tensor = self.shaped.tensors[value]
-        return tensor.dtype, tuple(self.shaped.sizes[size].fixed for size in tensor.dims)
-
-    def _fill(self, cell: Stored, tensor: Any, constant: Array | None) -> Uniform | Numbers:
+    def _fill(self, cell: Stored, tensor: KeptTensor) -> Uniform | Numbers:
         """The values that a tensor begins with."""
-        dims, dtype = tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]
-        if constant is not None:
-            return _listed(constant)
+        dtype = NUMPY_TYPES[tensor.dtype]
+        if cell in self.constants:
+            return _listed(self.constants[cell])
         if cell.kind == "declared":
             return (0,)
         if cell.kind == "setting":
             return _listed(np.full(1, cell.initial, dtype))
-        given = stored_values(cell, dims, dtype)
-        if given is not None:
-            return _listed(given)
-        bound = initial_uniform(self.solved, cell)
-        if bound is None:
-            return (0,)
-        return Uniform(bound, tensor.path, hashed(tensor.path))
+        first = initial(self.solved, cell, tensor.dims, dtype)
+        if isinstance(first, float):
+            return Uniform(first, tensor.path, hashed(tensor.path))
+        return (0,) if first is None else _listed(first)
 
 
 def _listed(values: Array) -> Numbers:

@@ -19,7 +19,8 @@ from ilang.codegen.project.steps import (
 from ilang.codegen.project.tables import given_row, result_row, table_name, values_of
 from ilang.codegen.targets.cfamily import INDENT, listed
 from ilang.codegen.targets.identifiers import member_identifier
-from ilang.codegen.targets.session import EmittedSession, KeptTensor
+from ilang.codegen.targets.session import EmittedSession
+from ilang.core.ir.session import KeptTensor
 
 PARTS = ("test_init", "test_run", "test_save", "test_load", "test_kept", "test_session")
 """Endings that the test appends to the name of a session for names of its own."""

@@ -26,8 +26,9 @@ from ilang.codegen.project.cases import (
 )
 from ilang.codegen.project.extents import LARGEST_DOMAIN, extents_of, settled_extents
 from ilang.codegen.session.philox import uniform
-from ilang.codegen.targets.session import EmittedSession, ExportedFunction, KeptTensor, Uniform
+from ilang.codegen.targets.session import EmittedSession, ExportedFunction
 from ilang.core.diagnostic import DataError
+from ilang.core.ir.session import KeptTensor, Uniform
 from ilang.core.ir.shaped import Assignment
 from ilang.core.record import record
 from ilang.core.reference import evaluate

@@ -24,26 +24,24 @@ if TYPE_CHECKING:
 
 
 def initial_values(solved: SolvedDefinition, cell: Stored, tensor: LastingTensor, seed: int) -> Any:
-    """The values that a parameter begins with.
-
-    The numbers of the text; zeros where every use only adds it; else uniform in ±1/sqrt(n), n the product of the
-    extents of the parameter that its first use reduces.
-    """
+    """The values that a parameter begins with."""
     dims, dtype = tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]
+    first = initial(solved, cell, dims, dtype)
+    if isinstance(first, float):
+        return uniform(seed, tensor.path, prod(dims), first).astype(dtype).reshape(dims)
+    return np.zeros(dims, dtype) if first is None else np.asarray(first, order="C")
+
+
+def initial(solved: SolvedDefinition, cell: Stored, dims: Sequence[int], dtype: Any) -> Any:
+    """The values of a parameter in the text; None where every use only adds it: it begins with zeros.
+
+    Of any other one the bound of its random numbers, in f32: 1/sqrt(n), n the product of the extents of the parameter
+    that its first use reduces.
+    """
     given = stored_values(cell, dims, dtype)
-    if given is not None:
-        return np.asarray(given, order="C")
-    bound = initial_uniform(solved, cell)
-    if bound is None:
-        return np.zeros(dims, dtype)
-    return uniform(seed, tensor.path, prod(dims), bound).astype(dtype).reshape(dims)
-
-
-def initial_uniform(solved: SolvedDefinition, cell: Stored) -> float | None:
-    """The bound of the random numbers that a parameter begins with, in f32; None where it begins with zeros."""
     number = solved.number[cell]
-    if _only_added(solved, number):
-        return None
+    if given is not None or _only_added(solved, number):
+        return given
     return float(np.float32(1 / sqrt(max(1, reduced(solved, number)))))
 
 

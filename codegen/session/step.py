@@ -10,24 +10,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ilang.codegen.call.arguments import NUMPY_TYPES, PLAIN, outputs_of
+from ilang.codegen.call.arguments import NUMPY_TYPES, PLAIN
 from ilang.codegen.call.memory import argument
 from ilang.codegen.call.specialization import Specialization
 from ilang.codegen.call.target import DEVICES
-from ilang.core.build.routines import Result
-from ilang.core.build.values import Stored
-from ilang.core.transform.stages import ArrayNames, Between, RankSum, RunStage, run_of
+from ilang.core.ir.session import KeptTensor, RankSum, RunStage
+from ilang.core.runs import RunBuilder
 
 if TYPE_CHECKING:
     from ilang.codegen.call.arguments import Array
     from ilang.codegen.session.model import Options
     from ilang.codegen.session.solved import SolvedDefinition
     from ilang.codegen.session.stored import Arrays
+    from ilang.core.build.values import Stored
 
 NOTHING = np.zeros(0, np.float32)
 """Stands for an array that a run brings."""
@@ -117,32 +116,30 @@ class BoundRun:
             ToolError: a stage cannot be compiled.
         """
         self._parameters, self._state = lasting
-        self._others, self._ranks, self._paths = others, options.ranks, solved.built.paths
-        self._read = {f"in{n}": cell for n, cell in enumerate(solved.needed)}
-        self._results = {f"out{n}": each for n, each in enumerate(solved.results)}
-        stages, between = _stages(solved, self._read, self._results)
-        self._stages = [CompiledStage(each, options) for each in stages]
-        self._between = {
-            name: np.empty(dims, NUMPY_TYPES[dtype]) for name, (dtype, dims) in between.items()
+        self._ranks = options.ranks
+        builder = RunBuilder(solved, solved.shaped())
+        self._run = run = builder.run()
+        self._stages = [CompiledStage(each, options) for each in run.stages]
+        self._is_one = len(run.stages) == 1 and not (run.stages[0].copies or run.stages[0].sums)
+        self._still = {
+            each.name: np.empty(*_form(each)) if cell is None else others(cell)
+            for each in run.kept
+            if each.role in ("setting", "constant", "between")
+            for cell in (builder.cells.get(each.name),)
         }
-        self._is_one = len(stages) == 1 and not (stages[0].copies or stages[0].sums)
-        names = {cell: name for name, cell in self._read.items()}
-        self._input_names = [names.get(cell, "") for cell, _ in solved.cells("input")]
-        self._inputs = [
-            (tensor.shape.memory(), np.dtype(NUMPY_TYPES[tensor.dtype]))
-            for tensor in solved.tensors("input")
-        ]
-        shaped = solved.shaped()
-        sizes = [size.fixed or 0 for size in shaped.sizes]
-        self._outputs = dict(zip(self._results, outputs_of(shaped, sizes), strict=True))
         shared = {
-            name: each.path
-            for name, each in self._results.items()
-            if each.role == "parameter" and self._parameters.is_shared(each.path)
+            each.next: each
+            for each in run.kept
+            if each.role == "parameter" and each.next and self._parameters.is_shared(each.path)
         }
-        returned = [name for name, each in self._results.items() if each.role == "return"]
-        self._fresh = [*returned, *shared]
-        self.shared = [*shared.values()]
+        self.shared = [each.path for each in shared.values()]
+        forms = {
+            name: (tuple(extent or 0 for extent in dims), np.dtype(NUMPY_TYPES[dtype]))
+            for name, (dtype, dims) in run.tensors.items()
+        }
+        self._inputs = [forms[name] for name in run.inputs]
+        self._fresh = {name: forms[name] for name in run.outputs}
+        self._fresh |= {name: _form(each) for name, each in shared.items()}
         self._sides: tuple[BoundSide, ...] = ()
         self._stamp: object = None
         self.given: dict[str, Array] = {}
@@ -188,7 +185,7 @@ class BoundRun:
             ((stage, arrays, arguments),) = side.calls
             stage.run(arrays, arguments)
         else:
-            brought = zip((*self._input_names, *self._fresh), (*given, *fresh), strict=True)
+            brought = zip((*self._run.inputs, *self._fresh), (*given, *fresh), strict=True)
             self._run_stages(side, {**side.named, **dict(brought)})
         return fresh
 
@@ -219,18 +216,19 @@ class BoundRun:
     def _bind(self) -> None:
         """Bind an array to every name, on each side of what lasts."""
         self.given = {
-            each.path: np.empty(*self._outputs[name])
-            for name, each in self._results.items()
+            each.path: np.empty(*_form(each))
+            for each in self._run.kept
             if each.role in ("gradient", "kept")
         }
         self._sides = self._side(0), self._side(1)
 
     def _side(self, side: int) -> BoundSide:
-        named = {**self._between, **dict.fromkeys(self._fresh, NOTHING)}
-        named |= {name: self._array(cell, side) for name, cell in self._read.items()}
-        for name, each in self._results.items():
-            if name not in named and each.role != "merged":
-                named[name] = self._written(each, 1 - side)
+        named: dict[str, Array] = {}
+        for each in self._run.kept:
+            named[each.name] = self._array(each, side)
+            if each.next:
+                named[each.next] = self._array(each, 1 - side)
+        named |= dict.fromkeys((*self._run.inputs, *self._fresh), NOTHING)
         calls = []
         places: dict[str, Places] = defaultdict(list)
         for stage in self._stages:
@@ -239,40 +237,22 @@ class BoundRun:
             calls.append((stage, arrays, arguments))
             for place, name in enumerate(stage.stage.arguments):
                 places[name].append((arrays, arguments, place))
-        fresh = [(*self._outputs[name], places.get(name, [])) for name in self._fresh]
-        return BoundSide(named, calls, [places.get(name, []) for name in self._input_names], fresh)
+        fresh = [(*form, places.get(name, [])) for name, form in self._fresh.items()]
+        return BoundSide(named, calls, [places.get(name, []) for name in self._run.inputs], fresh)
 
-    def _array(self, cell: Stored, side: int) -> Array:
-        match cell.kind:
-            case "input" | "merged":
-                return NOTHING
+    def _array(self, each: KeptTensor, side: int) -> Array:
+        """The array of a tensor on one side; of what is between two stages it stays the same."""
+        match each.role:
             case "parameter":
-                return self._parameters.side_of(side, self._paths[cell])
-            case "declared":
-                return self._state.side_of(side, self._paths[cell])
-            case _:
-                return self._others(cell)
-
-    def _written(self, result: Result, side: int) -> Array:
-        match result.role:
-            case "parameter":
-                return self._parameters.side_of(side, result.path)
+                return self._parameters.side_of(side, each.path)
             case "state":
-                return self._state.side_of(side, result.path)
+                return self._state.side_of(side, each.path)
+            case "gradient" | "kept":
+                return self.given[each.path]
             case _:
-                return self.given[result.path]
+                return self._still[each.name]
 
 
-def _stages(
-    solved: SolvedDefinition, read: Mapping[str, Stored], results: Mapping[str, Result]
-) -> tuple[Sequence[RunStage], Between]:
-    """The stages of a run, and the arrays between them; none where nothing is computed."""
-    if not results:
-        return (), {}
-    numbers = count()
-    names = ArrayNames(
-        tuple(None if cell.kind == "merged" else name for name, cell in read.items()),
-        tuple(None if each.role == "merged" else name for name, each in results.items()),
-        {n: each.path for n, each in enumerate(solved.results) if each.role == "merged"},
-    )
-    return run_of(solved.shaped(), solved.merged(), names, lambda _: f"between{next(numbers)}")
+def _form(each: KeptTensor) -> tuple[tuple[int, ...], Any]:
+    """The shape and the type of the array of a tensor."""
+    return each.dims, np.dtype(NUMPY_TYPES[each.dtype])

@@ -23,15 +23,9 @@ from ilang.codegen.targets.c_entry import NO_STATUS, status_declarations, status
 from ilang.codegen.targets.c_entry import STATUS as STATUS_OF_PROGRAMS
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, listed, literal
 from ilang.codegen.targets.identifiers import member_identifier
-from ilang.codegen.targets.session import (
-    TITLES,
-    EmittedSession,
-    KeptTensor,
-    Stage,
-    Uniform,
-)
+from ilang.codegen.targets.session import TITLES, EmittedSession, Stage
 from ilang.core.dtype import BYTES
-from ilang.core.transform.stages import RankSum
+from ilang.core.ir.session import KeptTensor, RankSum, Uniform
 
 STATUS = {
     **STATUS_OF_PROGRAMS,

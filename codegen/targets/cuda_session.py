@@ -23,10 +23,10 @@ from ilang.codegen.targets.c_session import COUNTED_RANKS, sizes_of
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
 from ilang.codegen.targets.cuda_entry import OF_CUDA, UNTOUCHED
 from ilang.codegen.targets.cuda_header import LOOKS, STREAM
-from ilang.codegen.targets.session import EmittedSession, KeptTensor, Stage
+from ilang.codegen.targets.session import EmittedSession, Stage
 from ilang.core.dtype import BYTES
+from ilang.core.ir.session import KeptTensor, RankSum
 from ilang.core.pipeline import host_of
-from ilang.core.transform.stages import RankSum
 
 RANKS_WAIT = (
     "All ranks come here. Their sums are NCCL's, on the stream; without NCCL they go through the host, and",

@@ -10,12 +10,11 @@ from math import prod
 
 from ilang.codegen.targets.c_entry import STATUS_WORDS
 from ilang.codegen.targets.identifiers import function_identifier
-from ilang.core.dtype import BYTES
 from ilang.core.ir.kernel import Program
+from ilang.core.ir.session import KeptTensor, RunStage
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import record
-from ilang.core.transform.stages import RunStage
 
 FUNCTIONS = ("bytes", "init", "run", "save", "load", "arrays", "sizes", "work", "status")
 PARTS = (*FUNCTIONS, *STATUS_WORDS.values())
@@ -32,54 +31,6 @@ TITLES = {
 }
 ARRAYS = ("parameter", "state", "gradient", "between")
 """The roles that have arrays in the memory of the caller."""
-
-
-@record
-class Uniform:
-    """Random numbers from -bound to bound, by seed and path; ``hash`` is that of the path."""
-
-    bound: float
-    path: str
-    hash: int
-
-
-Numbers = tuple[float | int, ...]
-"""Numbers of the text; one stands for all that are alike."""
-
-
-@record
-class KeptTensor:
-    """A tensor of a session: its path, its name in C, what it begins with.
-
-    ``role`` is one of ``TITLES``, or "between" for an array between two programs of a run; ``next`` is the name of the
-    array that runs write, where they give it other values; ``place``, on a device, of the array where runs find a
-    setting or the number of ranks, which are fields of the struct.
-    """
-
-    role: str
-    path: str
-    name: str
-    dtype: str
-    dims: tuple[int, ...]
-    fill: Uniform | Numbers
-    next: str
-    place: str = ""
-
-    def count(self) -> int:
-        """The number of elements."""
-        return prod(self.dims)
-
-    def bytes(self) -> int:
-        """The number of bytes that the elements take."""
-        return self.count() * BYTES[self.dtype]
-
-    def table(self) -> bool:
-        """Whether its values are a table of the C file, which a run on the host reads where it is."""
-        return self.role == "constant"
-
-    def number(self) -> bool:
-        """Whether it is a field of the struct itself."""
-        return self.role in ("setting", "ranks")
 
 
 @record

@@ -18,62 +18,17 @@ from math import prod
 from ilang.core.diagnostic import DataError
 from ilang.core.dtype import BYTES
 from ilang.core.ir.ids import ValueId
+from ilang.core.ir.session import Between, RankSum, RunStage
 from ilang.core.ir.shaped import Shaped
-from ilang.core.record import record, replace
+from ilang.core.record import replace
 from ilang.core.transform.phases import Phase, phases
-
-
-@record
-class RankSum:
-    """Arrays that lie one after the other, and are summed over ranks at once: ``parts``, by their names.
-
-    ``others`` are the arrays that get the sums over the other ranks, in the same order, and ``room`` has place for the
-    parts of one rank; without them the sum over all ranks takes the place of the parts. A sum that ``goes_on`` may do
-    so while the next stages run.
-    """
-
-    dtype: str
-    parts: tuple[str, ...]
-    others: tuple[str, ...]
-    room: str
-    goes_on: bool = False
-
-
-@record
-class RunStage:
-    """A part of a run, a program of its own: what its inputs and its outputs are called, then what is done with these.
-
-    ``copies`` are a target and a source each; ``sums`` are made when all ranks have come here. Where it ``ends`` sums,
-    all that go on do so before it.
-    """
-
-    program: Shaped
-    arguments: tuple[str, ...]
-    copies: tuple[tuple[str, str], ...]
-    sums: tuple[RankSum, ...]
-    ends: bool = False
-
-
-Between = dict[str, tuple[str, tuple[int, ...]]]
-"""The arrays that are between two stages of a run: the element type and the extents of each, by name."""
-
-
-@record
-class ArrayNames:
-    """The names of the inputs and outputs of a program; None stands for what is summed over ranks, or is such a sum.
-
-    ``sums`` are what outputs that are summed might be called, by their positions.
-    """
-
-    read: tuple[str | None, ...]
-    written: tuple[str | None, ...]
-    sums: Mapping[int, str]
 
 
 def run_of(
     shaped: Shaped,
     merged: Sequence[tuple[int, int, bool]],
-    arrays: ArrayNames,
+    read: Sequence[str | None],
+    written: Sequence[str | None],
     name_of: Callable[[str], str],
     bucket_bytes: int | None = None,
 ) -> tuple[tuple[RunStage, ...], Between]:
@@ -83,11 +38,12 @@ def run_of(
         shaped: its program, sizes known.
         merged: for each input that is a sum over ranks its position, that of the output that is summed, and whether
             the sum is over all ranks.
-        arrays: what inputs and outputs are called.
+        read: the names of inputs; None of a sum over ranks.
+        written: those of outputs; of what ranks sum what it might be called.
         name_of: gives a name that nothing else has.
         bucket_bytes: sums over all ranks come in buckets of so many bytes; None: without.
     """
-    places = _PhasePlaces(shaped, merged, arrays, name_of)
+    places = _PhasePlaces(shaped, merged, read, written, name_of)
     return places.stages(bucket_bytes), places.between
 
 
@@ -98,23 +54,22 @@ class _PhasePlaces:
         self,
         shaped: Shaped,
         merged: Sequence[tuple[int, int, bool]],
-        arrays: ArrayNames,
+        read: Sequence[str | None],
+        written: Sequence[str | None],
         name_of: Callable[[str], str],
     ) -> None:
         self.shaped = shaped
         self.merged = merged
         self.name_of = name_of
         self.between: Between = {}
-        self.written = list(arrays.written)
+        self.written = list(written)
         for _, source, _ in merged:
-            path, value = arrays.sums[source], shaped.outputs[source]
+            path, value = written[source] or "", shaped.outputs[source]
             is_path = path.replace(".", "_").isidentifier() and path.isascii()
             self.written[source] = self._array(path if is_path else f"sum_{value}", value)
         self.summed = {self.written[source] for _, source, whole in merged if whole}
         self.places: dict[int, str] = {
-            value: name
-            for value, name in zip(shaped.inputs, arrays.read, strict=True)
-            if name is not None
+            value: name for value, name in zip(shaped.inputs, read, strict=True) if name is not None
         }
         self.due: Mapping[int, list[int]] = defaultdict(list)
         for position, value in enumerate(shaped.outputs):
