@@ -73,15 +73,18 @@ class Core:
     """The core of a processor, in cycles, for prices of loops (``schedule/choose/tile_cost.py``).
 
     Fields:
-        multiply_adds, loads: of the widest vectors that a cycle issues.
+        multiply_adds, loads: of vectors that a cycle issues.
         latency: cycles after which a sum can be added to again.
         stored, merged: of a vector of sums that is stored, and added to what other terms have left in memory.
         begun: of a tile, before its first term and after its last one.
-        copied, transposed: of an element that is packed along memory, and across it.
+        copied, transposed: of an element that is packed along memory, and that is packed or stored across it.
         cache_bytes: of each cache, the nearest first.
-        way_bytes: of a way of the nearest cache: lines so far apart stand at one place of all its ways.
-        line_cycles: of a line that comes into each of them, in the order of memory.
-        waiting: times as many of each of them, of a line out of order.
+        way_bytes: of a way of each cache: lines so far apart stand at one place of all its ways; 0 where places are
+            mixed.
+        line_cycles: of a line that comes into each of them while a core does other things.
+        filling: of a line that comes into the nearest one, in which it loads nothing.
+        scattered: cycles that a core waits for a line that comes into each of them out of order.
+        parted: the same of a line of which a part is stored: stores are done one after the other.
     """
 
     multiply_adds: float
@@ -93,9 +96,11 @@ class Core:
     copied: float
     transposed: float
     cache_bytes: tuple[int, ...]
-    way_bytes: int
+    way_bytes: tuple[int, ...]
     line_cycles: tuple[float, ...]
-    waiting: tuple[float, ...]
+    filling: float
+    scattered: tuple[float, ...]
+    parted: tuple[float, ...]
 
 
 @record
@@ -416,19 +421,21 @@ CPU = Machine(
         block_elements=1 << 20,
     ),
     strides=Strides(unit=1.0, wide=8.0, dependent_sum=0.5, written=1.25),
-    core=Core(  # of the last years: one multiply-add of 512 bits a cycle, or two of 256
-        multiply_adds=1.0,
-        loads=0.5,
+    core=Core(  # of the last years, at 4 GHz; lines as a core reads 24 KB to 256 MB, in order and column by column
+        multiply_adds=2.0,
+        loads=2.0,
         latency=4.0,
-        stored=2.0,
-        merged=6.0,
-        begun=20.0,
-        copied=0.15,
-        transposed=0.6,
-        cache_bytes=(32 << 10, 512 << 10, 4 << 20),  # a core's part of the last one
-        way_bytes=4096,
-        line_cycles=(0.35, 1.5, 4.5),
-        waiting=(6.0, 4.0, 8.0),
+        stored=1.0,
+        merged=3.0,
+        begun=10.0,
+        copied=0.08,
+        transposed=0.3,
+        cache_bytes=(32 << 10, 1 << 20, 16 << 20),
+        way_bytes=(4 << 10, 64 << 10, 0),
+        line_cycles=(1.0, 2.0, 6.0),
+        filling=0.5,
+        scattered=(0.5, 0.5, 20.0),
+        parted=(2.0, 4.0, 20.0),
     ),
     bucket_bytes=25 << 20,  # as PyTorch has it: Li et al., PyTorch Distributed, VLDB 2020
 )

@@ -30,26 +30,26 @@ ORDERS = 120
 """Orders of loops of a value that are tried at most: all of five loops."""
 MOST = 3
 """Tilings of a contraction that are shown; one more is that of the rules, where it stays."""
-LINES = "lines into"
 
 
 @record
 class PricedTile:
     """A tiling in the notation of schedules, its cycles, and what takes most of them.
 
-    What takes cycles ``at_once`` with others counts where it takes longest; the rest is added.
+    What takes cycles ``at_once`` with others counts where it takes ``longest``, which instruction sets may differ in;
+    the rest is added.
     """
 
     schedule: str
     cycles: int
     bound: str
     at_once: Mapping[str, int]
+    longest: Mapping[str, int]
     added: Mapping[str, int]
 
     def counted(self) -> dict[str, int]:
         """The parts that the cycles are the sum of."""
-        longest = max(self.at_once, key=self.at_once.__getitem__)
-        return {longest: self.at_once[longest], **self.added}
+        return {**self.longest, **self.added}
 
 
 @record
@@ -202,23 +202,26 @@ def _candidate(analysis: Analysis, value: int, tile: Tiling, price: Price) -> Pr
     node, nest = analysis.shaped.nodes[value], _nests_with(analysis, value, tile)[value]
     assert isinstance(node, Assignment)
     assert nest is not None
+    names = ["multiply-adds", "loads", "chains of additions"]
+    names += [f"lines into L{n}" for n in range(1, len(price.at_once[0]) - len(names) + 1)]
+    sets, longest = len(price.at_once), dict[str, float]()
+    for parts in price.at_once:
+        name = names[parts.index(max(parts))]
+        longest[name] = longest.get(name, 0) + max(parts) / sets
     at_once = {
-        "multiply-adds": price.multiply_adds,
-        "multiply-adds past an edge": price.idle,
-        "loads": price.loads,
-        "chains of additions": price.chains,
+        name: sum(each) / sets
+        for name, each in zip(names, zip(*price.at_once, strict=True), strict=True)
     }
+    at_once["multiply-adds past an edge"] = price.idle
     added = {
-        **{f"{LINES} L{n}": cycles for n, cycles in enumerate(price.streamed, 1)},
-        **{f"{LINES} L{n}, not in order": cycles for n, cycles in enumerate(price.waited, 1)},
         "sums stored": price.stored,
+        "lines waited for": price.waited,
         "sums added in memory": price.merged,
         "tiles begun and ended": price.begun,
         "elements packed": price.copied,
-        f"{LINES} caches to pack": price.copied_lines,
     }
-    parts = [{name: round(n) for name, n in each.items()} for each in (at_once, added)]
-    candidate = PricedTile(schedule_text(node, nest), round(price.cycles()), "", *parts)
+    rounded = [{name: round(n) for name, n in each.items()} for each in (at_once, longest, added)]
+    candidate = PricedTile(schedule_text(node, nest), round(price.cycles()), "", *rounded)
     counted = candidate.counted()
     return replace(candidate, bound=max(counted, key=counted.__getitem__))
 

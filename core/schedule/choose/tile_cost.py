@@ -6,6 +6,10 @@ and design space exploration for optimization of CNNs, ASPLOS 2021; Low et al., 
 high-performance BLIS, TOMS 2016): the loops from some depth on touch no more lines than the cache holds, and each
 iteration of the loops around them brings these lines in, but for arrays that the innermost of those loops do not move.
 
+A core computes while lines come, those out of order included: of what it issues and of the lines that come into each
+cache what takes longest counts, except that the nearest cache loads nothing while a line comes into it (Stengel et al.,
+Quantifying performance bottlenecks of stencil computations using the execution-cache-memory model, ICS 2015).
+
 Example, ``ik*kj~ijk >> +ijk~ij`` of 512 each, lanes j in blocks of 64, rows i in blocks of 6:
     issued   512 rows, 4 vectors, 8 blocks of lanes, 512 terms: a multiply-add of a vector each
     moved    in1 once; in0 once for each block of lanes, from the second cache; the packed block of in1 stays there
@@ -29,39 +33,38 @@ Dims = tuple[int, ...]
 """The axis that walks each dimension of an array, the last one contiguous; -1 where no axis does."""
 
 
+Spans = tuple[int, tuple[tuple[int, int], ...]]
+"""The elements of a span of memory in which no two are further apart than a line; of each axis along which there are
+several such spans, how many there are, and how many elements apart."""
+
+
 @record
 class Price:
     """The cycles of a tiling by what takes them: what goes on at once counts as its longest part, all else is added.
 
     Fields:
-        multiply_adds, loads, chains: at once: issued multiply-adds and loads, and sums that wait for themselves.
-        idle: of the multiply-adds those of lanes past an edge.
-        streamed: lines that come into each cache one after the other.
-        waited: lines that come into each cache out of order.
-        stored, merged: sums stored, and added to what other terms have left in memory.
+        at_once: for each instruction set those of multiply-adds, of loads and lines that stop them, of sums that wait
+            for themselves, and of lines that come into each cache.
+        idle: of the multiply-adds those of lanes past an edge, in the mean.
+        stored: sums stored.
+        waited: lines that are waited for: those that tiles store a part of, and others that come out of order.
+        merged: sums added to what other terms have left in memory.
         begun: tiles begun and ended.
-        copied: elements packed.
-        copied_lines: lines that packing moves.
+        copied: elements packed, or lines that packing moves where these take longer.
     """
 
-    multiply_adds: float
-    loads: float
-    chains: float
+    at_once: tuple[tuple[float, ...], ...]
     idle: float
-    streamed: tuple[float, ...]
-    waited: tuple[float, ...]
     stored: float
+    waited: float
     merged: float
     begun: float
     copied: float
-    copied_lines: float
 
     def cycles(self) -> float:
-        """All cycles."""
-        at_once = max(self.multiply_adds, self.loads, self.chains)
-        lines = sum(self.streamed) + sum(self.waited)
-        sums = self.stored + self.merged + self.begun
-        return at_once + lines + sums + self.copied + self.copied_lines
+        """All cycles: the mean of those with each instruction set."""
+        at_once = sum(map(max, self.at_once)) / len(self.at_once)
+        return at_once + self.stored + self.waited + self.merged + self.begun + self.copied
 
 
 class TilePrice:
@@ -79,6 +82,7 @@ class TilePrice:
         self.trips = tuple(map(self._trips, nest.order))
         self.reduced = frozenset(node.reduced_axes())
         self.covered = self._covered()
+        self.spans: dict[tuple[Dims, int], Spans] = {}
 
     def _trips(self, loop: Loop) -> int:
         """The iterations of a loop."""
@@ -101,18 +105,25 @@ class TilePrice:
     def price(self, reads: Sequence[tuple[Affine, ...]]) -> Price:
         """The price of all tiles, whose innermost iteration reads at these indices."""
         arrays: list[tuple[Dims, bool, bool]] = []
-        copied = copied_lines = 0.0
+        copied, in_place = 0.0, False
         for index in dict.fromkeys(reads):
             dims = dims_of(index)
             site = tile_site(self.axes, index, self.nest)
             if site is not None:
-                elements, lines = self._packing(dims, site)
-                copied, copied_lines = copied + elements, copied_lines + lines
+                copied += self._packing(dims, site)
                 lanes = self.axes.lanes if self.axes.lanes in dims else self.axes.rows
                 dims = (*sorted({axis for axis in dims if axis not in (-1, lanes)}), lanes)
+            elif self.axes.lanes in dims:
+                in_place = True
             arrays.append((dims, False, site is not None))
-        streamed, waited = self._moving([*arrays, (dims_of(self.node.target), True, False)])
-        return Price(*self._computing(), streamed, waited, *self._storing(), copied, copied_lines)
+        filling, lines, waited = self._moving([*arrays, (dims_of(self.node.target), True, False)])
+        stored, merged, begun = self._storing()
+        merged += self._edges() if in_place else 0.0
+        issued, idle = self._issued()
+        at_once = tuple(
+            (added, loaded + filling, chained, *lines) for added, loaded, chained in issued
+        )
+        return Price(at_once, idle, stored, waited, merged, begun, copied)
 
     def _counts(self) -> tuple[int, int, float, int]:
         """The results beside a row of a tile, vectors across all lanes, tiles, and terms of a sum."""
@@ -125,27 +136,30 @@ class TilePrice:
         visits = others * ceil(height / rows) * ceil(width / lanes)
         return others * height, across, visits, prod(extents[axis] for axis in self.reduced)
 
-    def _computing(self) -> tuple[float, float, float, float]:
-        """The cycles that multiply-adds, loads of operands and chains of sums take, and those of idle lanes.
+    def _issued(self) -> tuple[list[tuple[float, float, float]], float]:
+        """The cycles that multiply-adds, loads of operands and chains of sums take, for each instruction set.
 
-        Registers hold a part of a tile at a time, which part is said by the instruction set: the mean of all.
+        Registers hold a part of a tile at a time, which part is said by the instruction set. The last number is the
+        mean of the multiply-adds of idle lanes.
         """
         core, (beside, _, _, terms) = self.core, self._counts()
         rows, lanes = (prod(self.nest.factors[axis]) for axis in self._sides())
         height, width = (self.extents[axis] for axis in self._sides())
-        sets = [*wide_parts(self.machine, (rows, lanes))]
-        added = loaded = chained = 0.0
-        for unit, part in sets:
+        times = beside / height * terms
+        issued, idle = list[tuple[float, float, float]](), 0.0
+        for unit, part in wide_parts(self.machine, (rows, lanes)):
             across = [*_in_tiles(width, lanes, partial(_broad, wide=part.lanes, unit=unit))]
+            added = loaded = chained = 0
             for high, n in _in_tiles(height, rows, partial(_high, heights=part.rows)):
                 for broad, m in across:
-                    vectors, count = broad / self.vector, n * m / len(sets)
-                    added += count * high * vectors / core.multiply_adds
-                    loaded += count * (high / 2 + vectors) / core.loads  # half for one number
-                    chained += count * core.latency
-        times = beside / height * terms
-        idle = added * times - beside * width / self.vector / core.multiply_adds * terms
-        return added * times, loaded * times, chained * times, idle
+                    vectors, count = ceil(broad / unit), n * m
+                    added += count * high * vectors
+                    loaded += count * (high + vectors)
+                    chained += count
+            idle += times * (added - height * width / unit) / core.multiply_adds
+            cycles = (added / core.multiply_adds, loaded / core.loads, chained * core.latency)
+            issued.append((times * cycles[0], times * cycles[1], times * cycles[2]))
+        return issued, idle / len(issued)
 
     def _storing(self) -> tuple[float, float, float]:
         """The cycles in which sums are stored, added to others in memory, and tiles begun."""
@@ -156,112 +170,131 @@ class TilePrice:
             if loop.axis in self.reduced and not loop.part and self.nest.factors[loop.axis]
         )
         target = dims_of(self.node.target)
-        is_along = bool(target) and target[-1] == self.axes.lanes
-        each = core.stored if is_along else core.transposed * self.vector
+        each = core.stored if self._is_along(target) else core.transposed * self.vector
         sums = beside * across
         return sums * each, sums * (blocks - 1) * core.merged, visits * blocks * core.begun
+
+    def _edges(self) -> float:
+        """The cycles of tiles with fewer lanes than others: sums of these are in memory where lanes are not packed."""
+        beside, _, _, terms = self._counts()
+        lanes = self.extents[self.axes.lanes] % self.covered[-3][self.axes.lanes]
+        return beside * ceil(lanes / self.vector) * terms * self.core.merged
+
+    def _is_along(self, target: Dims) -> bool:
+        """Whether lanes of a tile are stored along memory, as whole vectors."""
+        return bool(target) and target[-1] == self.axes.lanes
 
     def _sides(self) -> tuple[int, int]:
         return self.axes.rows, self.axes.lanes
 
-    def _packing(self, dims: Dims, site: int) -> tuple[float, float]:
-        """The cycles of the elements and of the lines of a copy, made inside so many loops."""
+    def _packing(self, dims: Dims, site: int) -> float:
+        """The cycles of a copy, made inside so many loops: of its elements or of its lines, what takes longer."""
         repeats = prod(self.trips[:site])
         copied = prod(self.covered[site][axis] for axis in dims)
         side = self.axes.lanes if self.axes.lanes in dims else self.axes.rows
         each = self.core.copied if dims[-1] == side else self.core.transposed
         lines, written = self._lines(dims, site), 2 * ceil(copied / self.vector)
+        whole = self._lines(dims, 0) * self.line_bytes + copied * 4
         moved = sum(
-            cost * (lines * repeats + (written * repeats if held < copied * 4 else 0))
+            cost * repeats * ((held < whole) * lines + (held < copied * 4) * written)
             for held, cost in zip(self.core.cache_bytes, self.core.line_cycles, strict=True)
-            if held < lines * self.line_bytes * repeats
         )
-        return repeats * copied * each, moved
+        return max(repeats * copied * each, moved)
 
-    def _run(self, dims: Dims, depth: int) -> tuple[int, int]:
-        """The elements side by side that the loops from a depth on touch, and how often there are so many."""
-        covered, run, times = self.covered[depth], 1, 1
-        is_whole = True
+    def _spans(self, dims: Dims, depth: int) -> Spans:
+        """The spans of memory of an array that the loops from a depth on touch."""
+        known = self.spans.get((dims, depth))
+        if known is not None:
+            return known
+        covered, length, stride = self.covered[depth], 1, 1
+        apart: list[tuple[int, int]] = []
         for axis in reversed(dims):
-            if is_whole:
-                run *= covered[axis]
-            else:
-                times *= covered[axis]
-            is_whole &= axis >= 0 and covered[axis] == self.extents[axis]
-        return run, times
+            count = covered[axis]
+            if not apart and stride - length < self.vector:
+                length += (count - 1) * stride
+            elif 1 < count:
+                apart.append((count, stride))
+            stride *= self.extents[axis] if 0 <= axis else 1
+        self.spans[dims, depth] = spans = length, tuple(apart)
+        return spans
 
     def _lines(self, dims: Dims, depth: int, is_packed: bool = False) -> int:
         """The cache lines of an array that the loops from a depth on touch; a packed one has them side by side."""
-        run, times = self._run(dims, depth)
-        return ceil(run * times / self.vector) if is_packed else ceil(run / self.vector) * times
+        if is_packed:
+            return ceil(prod(self.covered[depth][axis] for axis in dims) / self.vector)
+        length, apart = self._spans(dims, depth)
+        return ceil(length / self.vector) * prod(count for count, _ in apart)
 
-    def _kept_lines(self, dims: Dims, depth: int, is_packed: bool) -> int:
-        """The lines of the nearest cache that an array takes, with what rows at one place of its ways leave empty."""
-        lines = self._lines(dims, depth, is_packed)
-        run, _ = self._run(dims, depth)
-        way, apart, is_whole = self.core.way_bytes, 1, True
-        for axis in () if is_packed else reversed(dims):
-            rows = self.covered[depth][axis]
-            if axis < 0 or (not is_whole and 1 < rows):
-                break
-            is_whole &= rows == self.extents[axis]
-            apart *= self.extents[axis]
-        else:
+    def _kept_lines(self, dims: Dims, depth: int, is_packed: bool, cache: int) -> int:
+        """The lines of a cache that an array takes, with what lines at one place of its ways leave empty."""
+        lines, way = self._lines(dims, depth, is_packed), self.core.way_bytes[cache]
+        if is_packed or not way:
             return lines
-        if axis < 0:
-            return lines
-        every, each = way // self.line_bytes, ceil(run / self.vector)
-        places = min(every, way // gcd(way, apart * 4) * each)
-        is_crowded = rows * each > places * (self.core.cache_bytes[0] // way)
-        return lines * every // places if is_crowded else lines
+        (length, apart), every = self._spans(dims, depth), way // self.line_bytes
+        places = ceil(length / self.vector)
+        for count, stride in apart:
+            places *= min(count, way // gcd(way, 4 * stride))
+        ways = self.core.cache_bytes[cache] // way
+        return lines * every // places if places * ways < min(lines, every * ways) else lines
 
     def _moving(
         self, arrays: Sequence[tuple[Dims, bool, bool]]
-    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    ) -> tuple[float, tuple[float, ...], float]:
         """The cycles in which lines of arrays, some written, some packed, come into each cache; written ones go back.
 
-        The first numbers are of lines one after the other, which a processor prefetches, the second ones of all others.
+        First those in which the nearest cache loads nothing, last those of lines that are written in part.
         """
-        order = self.nest.order
-        streamed, waited = ([0.0] * len(self.core.cache_bytes) for _ in range(2))
+        core, order = self.core, self.nest.order
+        filling, lines, waited = 0.0, [0.0] * len(core.cache_bytes), 0.0
         depths = range(len(order) + 1)
         registers = len(order) - 2  # they hold what rows and lanes of a tile share in one term
-        near = 0  # adjacent lines come in order where loops that fit the nearest cache walk them
         # A tile is stored after its terms: until then registers have it.
         stored = next((n for n, loop in enumerate(order) if loop.axis in self.reduced), registers)
-        lines, near_lines = (
-            [
-                [0 if written and stored < d else count(dims, d, packed) for d in depths]
+        near = 0  # adjacent lines come in order where a loop around those that fit the nearest cache walks them
+        for cache, held_bytes in enumerate(core.cache_bytes):
+            most = held_bytes // self.line_bytes
+            kept = [
+                [
+                    0 if written and stored < d else self._kept_lines(dims, d, packed, cache)
+                    for d in depths
+                ]
                 for dims, written, packed in arrays
             ]
-            for count in (self._lines, self._kept_lines)
-        )
-        costs = zip(self.core.cache_bytes, self.core.line_cycles, strict=True)
-        for cache, (held_bytes, cost) in enumerate(costs):
-            most = held_bytes // self.line_bytes
-            kept = lines if cache else near_lines
-            held = next(d for d in depths if d == registers or sum(n[d] for n in kept) <= most)
-            fits = sum(n[held] for n in kept) <= most
-            near = near or held
+            together = [sum(each[d] for each in kept) for d in depths]
+            held = next(d for d in depths if d == registers or together[d] <= most)
+            near = held if cache == 0 else near
             if not held:  # all of it stays there, whatever the order is
                 continue
-            for (dims, is_written, is_packed), each, stay in zip(arrays, lines, kept, strict=True):
+            for (dims, is_written, is_packed), stay in zip(arrays, kept, strict=True):
                 inside = min(held, stored) if is_written else held
-                moved, is_kept = float(each[inside]), fits
-                for depth in reversed(range(inside)):
-                    is_shared = is_kept  # lines of two iterations that fit
-                    is_kept &= 2 * stay[depth] <= most
-                    if order[depth].axis in dims and is_shared:
-                        moved *= each[depth] / each[depth + 1]
-                    elif not is_kept:
-                        moved *= self.trips[depth]
-                in_order = is_packed or 4 * self.vector <= self._run(dims, near)[0]
-                moved *= cost * (2 if is_written else 1)
-                if in_order:
-                    streamed[cache] += moved
-                else:
-                    waited[cache] += self.core.waiting[cache] * moved
-        return tuple(streamed), tuple(waited)
+                moved = self._moved(dims, is_packed, inside, together[inside] <= most, stay, most)
+                if is_written and not self._is_along(dims):
+                    waited += moved * core.parted[cache]
+                    continue
+                moved *= 2 if is_written else 1
+                lines[cache] += moved * core.line_cycles[cache]
+                filling += 0.0 if cache else moved * core.filling
+                run, _ = self._spans(dims, max(near - 1, 0))
+                if not is_packed and not is_written and run < 4 * self.vector:
+                    waited += moved * core.scattered[cache]
+        return filling, tuple(lines), waited
+
+    def _moved(
+        self, dims: Dims, is_packed: bool, inside: int, fits: bool, kept: Sequence[int], most: int
+    ) -> float:
+        """The lines of an array that come into a cache of so many, which keeps those of the loops ``inside`` if any."""
+        lines = self._lines(dims, inside, is_packed)
+        moved, is_kept = float(lines), fits
+        for depth in reversed(range(inside)):
+            is_shared = is_kept  # lines of two iterations that fit
+            is_kept &= 2 * kept[depth] <= most
+            around = self._lines(dims, depth, is_packed)
+            if self.nest.order[depth].axis in dims and is_shared:
+                moved *= around / lines
+            elif not is_kept:
+                moved *= self.trips[depth]
+            lines = around
+        return moved
 
 
 def _in_tiles(
