@@ -303,7 +303,9 @@ class Multiprocessor:
         warp_unit: warps that registers have room for come in multiples of this.
         schedulers: warps that begin an instruction in a cycle.
         latency: cycles until a load from memory is there; ``shuffled`` until a lane has what another one gives.
-        cache_bytes: that it moves from and to the cache of all in a cycle.
+        cache_bytes: that it moves from and to the cache of all in a cycle; ``memory_bytes`` from and to memory.
+        products: of f32 that it adds in a cycle, as far as tiles let it.
+        memory: bytes of the device.
         around: registers of a thread beside the elements that it keeps.
         element: instructions for an element of a value; ``combined`` for a step of a combination of lanes, ``met`` that
             a warp could run while it waits for the other ones of its block.
@@ -323,6 +325,9 @@ class Multiprocessor:
     latency: int = 600
     shuffled: int = 30
     cache_bytes: int = 41
+    memory_bytes: int = 14
+    products: int = 64
+    memory: int = 80 << 30
     around: int = 24
     element: int = 10
     combined: int = 6

@@ -46,7 +46,9 @@ def _combining(
     group = min(s.threads, warp)
     name, kind = spelling.local(s.variable), spelling.kind(s.variable, s.dtype)
     update = combined(s.primitive, s.dtype, name, "given")
-    given = f"const {kind} given = __shfl_xor_sync({meeting(lanes, warp)}, {name}, half);"
+    given = (
+        f"const {kind} given = __shfl_xor_sync({meeting(min(group, lanes), warp)}, {name}, half);"
+    )
     yield from braced(f"for (int half = {group // 2}; half > 0; half /= 2)", (given, update))
     if s.threads <= warp:
         return

@@ -284,6 +284,9 @@ class KernelLoops:
         """A variable of which each thread has a part."""
         name = self.kernel.locals[s.variable].name
         every = "all lanes" if self._is_for_warps() else "all threads"
+        device = self.program.machine.device
+        if device is not None and s.threads < device.warp and not self._is_for_warps():
+            every = f"{s.threads} lanes"
         return f"{name} = combine {name} of {every} with {s.primitive}"
 
     def _is_for_warps(self) -> bool:

@@ -31,6 +31,7 @@ from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES
 from ilang.core.passes.gpu.blocks import Refusal, is_for_blocks, kernel_to_blocks
 from ilang.core.passes.gpu.digits import with_digits
 from ilang.core.passes.gpu.launches import with_launches
+from ilang.core.passes.gpu.row_folds import with_row_folds
 from ilang.core.passes.gpu.rows_held import with_rows_held
 from ilang.core.passes.gpu.spaces import Places, placed, with_spaces
 from ilang.core.passes.gpu.unrolled import with_unrolled
@@ -43,7 +44,7 @@ MOST_PADDED = 1 << 24
 
 def kernel_to_bind(program: Program) -> Program:
     """The program with its loops bound, and a space for each private buffer that there is room for."""
-    program = with_digits(with_launches(program))
+    program = with_digits(with_row_folds(with_launches(program)))
     program = with_bodies(program, lambda kernel: with_unrolled(program, kernel.body))
     bound = [_bound(program, kernel) for kernel in program.kernels]
     kernels = zip(program.kernels, bound, strict=True)

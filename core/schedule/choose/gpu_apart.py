@@ -155,13 +155,13 @@ class _Axes:
         return self._tile(around, [(term, SEQUENTIAL), *self._sides(self.columns)])
 
     def fold(self) -> BlockTile:
-        """A thread has a row of the tile."""
+        """The threads that have a row of the tile reduce it together."""
         others = [Loop(a) for a in self.node.reduced_axes() if a != self.columns]
         inner: list[tuple[Loop, Role]] = [
             (Loop(self.rows, 1), "t"),
-            (Loop(self.rows, 2), "t"),
-            (Loop(self.columns, 1), SEQUENTIAL),
-            (Loop(self.columns, 2), SEQUENTIAL),
+            (Loop(self.columns, 1), "t"),
+            (Loop(self.rows, 2), "u"),
+            (Loop(self.columns, 2), "u"),
         ]
         outer = [Loop(self.rows), *others, Loop(self.columns)]
         return self._tile(outer, inner, len(outer) + len(inner))

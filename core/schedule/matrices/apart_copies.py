@@ -13,13 +13,15 @@ from ilang.core.ir.assignments import renumbered, sources, without_axes
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Operand
 from ilang.core.ir.shaped import Assignment, Node, Read, Shaped, Tensor
-from ilang.core.machine import Machine
+from ilang.core.machine import MULTIPROCESSORS, Machine
 from ilang.core.names import Names
 from ilang.core.record import replace
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.tilings import Tilings
 from ilang.core.schedule.wide_matrices import Apart, Labels, Matrices, Phase
 
+SHARES = 8
+"""Matrices that are stored take no larger share of a device's memory than one of so many."""
 MOST = 0.75
 """The time that computing matrices again takes at most, of the time of all that has to do with them."""
 
@@ -87,8 +89,9 @@ class Worth:
         """Whether matrices are that each kernel computes again: that takes longer, and no memory.
 
         No kernel has more of them than a block has room for. Where extents are known those that would be stored have
-        to be more than a device has room for besides. Else their rows have to be reduced before a contraction reads
-        them; one product that is read both ways may be a classifier's.
+        to be more than caches keep, and computing them again has to take less time than moving them, unless they take
+        too much of a device's memory. Else their rows have to be reduced before a contraction reads them; one product
+        that is read both ways may be a classifier's.
         """
         matrices, copying = self.copying.groups[number], self.copying
         products, exits = self._products(matrices), matrices.exits.values()
@@ -101,11 +104,30 @@ class Worth:
         dims = self.shaped.tensors[min(matrices.wide)].dims
         if all(self.shaped.sizes[size].fixed is not None for size in dims):
             most = max(self._bytes(copying.around(number)), self.machine.memory.kept_bytes)
-            is_larger = most < self._bytes(self._stored(matrices))
-            return is_larger and (matrices.are_larger or are_reduced)
+            stored = self._bytes(self._stored(matrices))
+            if stored <= most or not (matrices.are_larger or are_reduced):
+                return False
+            return MULTIPROCESSORS[-1].memory < SHARES * stored or self._is_quicker(matrices)
         directions = {each.label for each in exits}
         contracts = any(not each.is_row and not each.is_stored for each in exits)
         return are_reduced and contracts and len(directions) <= len(products)
+
+    def _is_quicker(self, matrices: Matrices) -> bool:
+        """Whether computing matrices again takes less time than moving those that would be stored."""
+        if running(self.shaped, self.readers, self.tiled, [matrices]) is not None:
+            return True  # nothing is computed twice
+        unit, users = MULTIPROCESSORS[-1], self.copying.users
+        again = 0.0
+        for value in self._products(matrices):
+            node = self.shaped.nodes[value]
+            assert isinstance(node, Assignment)
+            terms = prod(self.shaped.sizes[size].fixed or 0 for size in node.sizes)
+            again += terms * (len(users[value]) - 1)
+        moved = sum(
+            self._bytes([value]) * (1 + len(self.readers.all_reads[value]))
+            for value in self._stored(matrices)
+        )
+        return again / unit.products <= moved / unit.memory_bytes
 
     def _is_gained(self, number: int, one: int) -> bool:
         """Whether matrices of ``one`` batch, of so many bytes, are worth their time.

@@ -120,9 +120,19 @@ def test_matrices_that_take_long_are_stored() -> None:
     assert shaped_to_schedule(many).shaped is many
 
 
-@pytest.mark.parametrize(("length", "is_apart"), [(1024, False), (8192, True)])
-def test_a_gpu_stores_them_where_there_is_room(length: int, is_apart: bool) -> None:
-    shaped = back(ATTENTION, [(length, 64)] * 3)
+@pytest.mark.parametrize(
+    ("length", "width", "is_apart"),
+    [
+        (1024, 64, False),  # in caches
+        (8192, 64, False),  # five products and 256 MB a matrix take less time than twelve products
+        (8192, 16, True),  # products of few terms
+        (65536, 64, True),  # more than the memory of a device has room for
+    ],
+)
+def test_a_gpu_stores_them_where_that_takes_less_time(
+    length: int, width: int, is_apart: bool
+) -> None:
+    shaped = back(ATTENTION, [(length, width)] * 3)
     assert (shaped_to_schedule(shaped, GPU).shaped is not shaped) is is_apart
 
 
