@@ -18,7 +18,7 @@ import numpy as np
 from ilang.codegen.device.executable import DeviceSource, Executable, Within, at_once
 from ilang.codegen.device.native import Address, Native
 from ilang.codegen.device.streams import DEFAULT_STREAM
-from ilang.core.diagnostic import DataError, ToolError
+from ilang.core.diagnostic import DataError, Error, ToolError
 
 OUT_OF_MEMORY = 2
 """The status of CUDA for it."""
@@ -57,6 +57,28 @@ class Runtime(Protocol):
 
     def error(self, status: int) -> str:
         """The meaning of a status."""
+
+
+class Recorder(Protocol):
+    """Streams of a device apart from the default one, and graphs of what is enqueued on them; statuses are of CUDA."""
+
+    def stream(self) -> tuple[int, int]:
+        """A new stream."""
+
+    def end_stream(self, stream: int) -> int:
+        """Give it back."""
+
+    def record(self, stream: int) -> int:
+        """Record what is enqueued on a stream, in place of doing it."""
+
+    def recorded(self, stream: int) -> tuple[int, int]:
+        """End that; what was recorded, as a graph."""
+
+    def launch(self, graph: int, stream: int) -> int:
+        """Enqueue all that a graph has."""
+
+    def end_graph(self, graph: int) -> int:
+        """Give it back."""
 
 
 class LibraryRuntime:
@@ -111,7 +133,12 @@ class LibraryRuntime:
 
 
 class Device:
-    """A device: loads programs, has memory. Safe to use from several threads."""
+    """A device: loads programs, has memory. Safe to use from several threads.
+
+    ``recorder`` records what is enqueued, where the device can do that.
+    """
+
+    recorder: Recorder | None = None
 
     def __init__(
         self,
@@ -186,6 +213,33 @@ class Device:
         if first != then:
             self.check(self._runtime.order(first, then))
 
+    def stream_apart(self, owner: object) -> int:
+        """A stream of an owner's own, for as long as it lives; the default one where nothing is recorded."""
+        if self.recorder is None:
+            return DEFAULT_STREAM
+        status, stream = self.recorder.stream()
+        self.check(status)
+        weakref.finalize(owner, self.recorder.end_stream, stream)
+        return stream
+
+    def recorded(self, stream: int, enqueue: Callable[[], None]) -> Recording | None:
+        """The work that a call enqueues on a stream apart, which does not begin; None where it cannot be recorded.
+
+        What a call raises is not told: it raises that as well where it is called to do its work.
+        """
+        if self.recorder is None or self.recorder.record(stream):
+            return None
+        try:
+            enqueue()
+        except Error:
+            self.recorder.recorded(stream)
+            return None
+        except BaseException:
+            self.recorder.recorded(stream)
+            raise
+        status, graph = self.recorder.recorded(stream)
+        return None if status else Recording(self, self.recorder, graph, stream)
+
     def holds(self, address: int) -> bool:
         """Whether an address is memory of the device."""
         return self._runtime.holds(address)
@@ -202,6 +256,20 @@ class Device:
     ) -> DeviceArray:
         """A new array on the device, which holds nothing of use."""
         return DeviceArray(self, shape, np.dtype(dtype), stream)
+
+
+class Recording:
+    """Work that was recorded on a stream, as one graph of CUDA."""
+
+    def __init__(self, device: Device, recorder: Recorder, graph: int, stream: int) -> None:
+        """A graph, which is given back with the last reference."""
+        self._device, self._recorder = device, recorder
+        self._graph, self._stream = graph, stream
+        weakref.finalize(self, recorder.end_graph, graph)
+
+    def launch(self) -> None:
+        """Enqueue the work once more. Raises ToolError (E0922): the device failed."""
+        self._device.check(self._recorder.launch(self._graph, self._stream))
 
 
 class DeviceArray:

@@ -31,6 +31,10 @@ ON_DEVICE = 2
 """The type of memory of a device."""
 WITHOUT_TIME = 2
 """A kind of event."""
+APART = 1
+"""A kind of stream: it does not wait for the default stream, nor that for it."""
+OF_THREAD = 1
+"""A way to record a stream: calls of other threads are of no concern."""
 
 
 def _no_gpu(reason: str) -> ToolError:
@@ -137,6 +141,41 @@ class Driver:
         status = status or self._call("cuStreamWaitEvent", Address(then), Address(event), 0)
         self._call("cuEventDestroy_v2", Address(event))
         return status
+
+    def can_record(self) -> bool:
+        """Whether the driver makes graphs of what is enqueued."""
+        return self._native.has("cuStreamBeginCapture_v2")
+
+    def stream(self) -> tuple[int, int]:
+        """The status, and a new stream, which does not wait for the default one."""
+        return self._new("cuStreamCreate", APART)
+
+    def end_stream(self, stream: int) -> int:
+        """Give a stream back, once it has nothing to do."""
+        return self._call("cuStreamDestroy_v2", Address(stream))
+
+    def record(self, stream: int) -> int:
+        """From now on, record what this thread enqueues on a stream, in place of doing it."""
+        return self._call("cuStreamBeginCapture_v2", Address(stream), OF_THREAD)
+
+    def recorded(self, stream: int) -> tuple[int, int]:
+        """The status, and what was recorded of a stream, as a graph that can be launched."""
+        box = np.zeros(1, np.uintp)
+        status = self._call("cuStreamEndCapture", Address(stream), box)
+        if status:
+            return status, 0
+        graph = Address(int(box[0]))
+        status, launched = self._new("cuGraphInstantiateWithFlags", graph, np.uint64(0))
+        return self._call("cuGraphDestroy", graph) or status, launched
+
+    def launch(self, graph: int, stream: int) -> int:
+        """Enqueue all that a graph has."""
+        function = self._native.function("cuGraphLaunch", "ww")
+        return self.within(lambda: function(graph, stream))
+
+    def end_graph(self, graph: int) -> int:
+        """Give a graph back."""
+        return self._call("cuGraphExecDestroy", Address(graph))
 
     def holds(self, address: int) -> bool:
         """Whether an address is memory of the GPU, and of nothing else."""

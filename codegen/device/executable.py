@@ -39,10 +39,12 @@ class DeviceSource:
 class SizedProgram(Protocol):
     """A program at the sizes of a call; statuses are those of its text, addresses and streams are numbers.
 
-    ``space`` counts the bytes of its workspace: more than there can be where a size does not fit.
+    ``space`` counts the bytes of its workspace: more than there can be where a size does not fit. ``looks`` is whether
+    it looks elements up, and so has a status to wait for.
     """
 
     space: int
+    looks: bool
 
     def run(self, addresses: Sequence[int], space: int, stream: int) -> int:
         """Enqueue the program on arrays of the device, inputs before outputs; the status.
@@ -82,6 +84,7 @@ class SizedLibraryProgram:
     def __init__(self, program: LibraryProgram, sizes: Sequence[int]) -> None:
         """The function is looked up at the first call: how many arrays it takes is known then."""
         self._program = program
+        self.looks = program.looks
         self._sizes = argument(np.array(sizes or [0], np.int64))
         self.space = int(program.native.function(f"{program.name}_work", "P", "size")(self._sizes))
         self._function: Callable[..., int] | None = None

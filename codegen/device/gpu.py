@@ -101,6 +101,13 @@ def gpu() -> Device:
         ToolError: E0901 to E0909 (no compiler, or it fails), E0923 (no GPU).
     """
     driver = Driver()
+    device = _device(driver)
+    device.recorder = driver if driver.can_record() else None
+    return device
+
+
+def _device(driver: Driver) -> Device:
+    """The GPU of a driver, with the compiler that there is. Raises ToolError: E0901 to E0909."""
     kind = driver.capability()
     if find_compiler(CUDA).package != NVRTC:
         runtime = LibraryRuntime(library, driver.within)

@@ -99,6 +99,7 @@ class SizedLaunches:
         self.space = LARGEST_SPACE + 1 if call is None else call.total
         starts = () if call is None else call.starts
         self._launches = [_launch(program, each) for each in starts]
+        self.looks = call is not None and call.outside is not None
         self._lock = ForkSafeLock()
 
     def run(self, addresses: Sequence[int], space: int, stream: int) -> int:

@@ -364,7 +364,7 @@ class Session:
             bound = self._bound
             if bound is not None and path in bound.last:
                 bound.forget()
-                return bound.last[path]
+                return bound.fetch(path)
         paths = [
             *self.parameters,
             *self.state,

@@ -8,7 +8,7 @@ what is returned are other arrays in every run.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -23,6 +23,7 @@ from ilang.core.runs import RunBuilder
 
 if TYPE_CHECKING:
     from ilang.codegen.call.arguments import Array
+    from ilang.codegen.session.device_copies import DeviceCopies
     from ilang.codegen.session.model import Options
     from ilang.codegen.session.solved import SolvedDefinition
     from ilang.codegen.session.stored import Arrays
@@ -48,12 +49,12 @@ class Processes(Protocol):
 class CompiledStage:
     """The program of a stage on its target; ``run`` takes inputs and then outputs, as arrays and as arguments of C."""
 
-    def __init__(self, stage: RunStage, options: Options) -> None:
-        """Compile it. Raises ToolError: that fails."""
+    def __init__(self, stage: RunStage, options: Options, copies: DeviceCopies | None) -> None:
+        """Compile it; on a device it runs on ``copies``. Raises ToolError: that fails."""
         self.stage = stage
         self._program = Specialization(stage.program)
         self._extents = tuple(size.fixed or 0 for size in stage.program.sizes)
-        self._target = options.target
+        self._copies = copies
         self.run: Callable[[list[Array], list[Any]], object] = self._run
         if options.target == "c":
             plan, threads = self._program.plan(self._extents), options.threads
@@ -63,15 +64,11 @@ class CompiledStage:
     def _run(self, arrays: list[Array], arguments: list[Any]) -> None:
         """Run where C does not. Raises Error, as calls do."""
         del arguments
+        if self._copies is not None:
+            self._copies.run(self._program, self._extents, arrays)
+            return
         count = len(self.stage.program.inputs)
-        given, outs = arrays[:count], tuple(arrays[count:])
-        if self._target in DEVICES:
-            from ilang.codegen.device.offload import device_of
-
-            device = self._program.on(device_of(self._target))
-            device.call(given, {}, self._extents, outs)
-        else:
-            self._program.evaluate(given, self._extents, outs)
+        self._program.evaluate(arrays[:count], self._extents, tuple(arrays[count:]))
 
 
 Places = list[tuple[list[Any], list[Any], int]]
@@ -119,7 +116,8 @@ class BoundRun:
         self._ranks = options.ranks
         builder = RunBuilder(solved, solved.shaped())
         self._run = run = builder.run()
-        self._stages = [CompiledStage(each, options) for each in run.stages]
+        self._copies = _copies(options.target)
+        self._stages = [CompiledStage(each, options, self._copies) for each in run.stages]
         self._is_one = len(run.stages) == 1 and not (run.stages[0].copies or run.stages[0].sums)
         self._still = {
             each.name: np.empty(*_form(each)) if cell is None else others(cell)
@@ -221,6 +219,23 @@ class BoundRun:
             if each.role in ("gradient", "kept")
         }
         self._sides = self._side(0), self._side(1)
+        if self._copies is not None:
+            self._copies.keep(self._kept() if self._is_one else ())
+            self._parameters.copies = self._state.copies = self._copies
+
+    def _kept(self) -> Iterator[Array]:
+        """The arrays that only runs of this session change: all that last, but what sessions share."""
+        for side in range(2):
+            for each in self._run.kept:
+                if each.role != "parameter" or not self._parameters.is_seen():
+                    yield self._array(each, side)
+
+    def fetch(self, path: str) -> Array:
+        """The array of a path that the last run left to be read."""
+        array = self.last[path]
+        if self._copies is not None:
+            self._copies.give(array)
+        return array
 
     def _side(self, side: int) -> BoundSide:
         named: dict[str, Array] = {}
@@ -256,3 +271,13 @@ class BoundRun:
 def _form(each: KeptTensor) -> tuple[tuple[int, ...], Any]:
     """The shape and the type of the array of a tensor."""
     return each.dims, np.dtype(NUMPY_TYPES[each.dtype])
+
+
+def _copies(target: str) -> DeviceCopies | None:
+    """Copies on the device of a target; None where it has none. Raises ToolError: there is no device."""
+    if target not in DEVICES:
+        return None
+    from ilang.codegen.device.offload import device_of
+    from ilang.codegen.session.device_copies import DeviceCopies
+
+    return DeviceCopies(device_of(target))

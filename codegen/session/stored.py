@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import _thread
 
     from ilang.codegen.call.arguments import Array
+    from ilang.codegen.session.device_copies import DeviceCopies
 
 
 class Arrays(MutableMapping[str, "Array"]):
@@ -27,8 +28,8 @@ class Arrays(MutableMapping[str, "Array"]):
 
     ``written`` are the paths that a run gives other values, ``replaced`` those that were put there since they began.
     ``stamp`` is another one whenever an array has another place in memory than runs have given it. ``lends`` is whether
-    another session shares some of them. ``side`` is that of the arrays of now: a run writes into those of the other
-    one, and changing it is all that makes them those of now.
+    another session shares some of them. ``copies`` are those of runs on a device, which may be newer. ``side`` is that
+    of the arrays of now: a run writes into those of the other one, and changing it is all that makes them those of now.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Arrays(MutableMapping[str, "Array"]):
         self._changes = 0
         self._shared: dict[str, tuple[Arrays, str]] = {}
         self._noun = noun
+        self.copies: DeviceCopies | None = None
 
     # -- by callers --------------------------------------------------------------------------------------------------
 
@@ -59,7 +61,10 @@ class Arrays(MutableMapping[str, "Array"]):
         owner, name = self._shared.get(path, (self, path))
         with self._lock:
             owner.lend(name)
-            return owner.now(name)
+            array = owner.now(name)
+            if owner.copies is not None:
+                owner.copies.give(array)
+            return array
 
     def __setitem__(self, path: str, values: Any) -> None:
         """Replace the values. Raises DataError: E0753, E0754 (another shape)."""
@@ -97,15 +102,19 @@ class Arrays(MutableMapping[str, "Array"]):
             raise DataError("E0754", message, help="share tensors of one shape and type")
         self._shared[path] = other, place
         other.lends = True
+        other._changes += 1  # what a device has of them is read back before the next run
 
     # -- by runs -----------------------------------------------------------------------------------------------------
 
     def now(self, path: str) -> Array:
         """The array of a path that there is."""
-        other = self._shared.get(
-            path
-        )  # what no stage reads or writes may be on the other side alone
-        return self.side_of(self.side, path) if other is None else other[0].now(other[1])
+        other = self._shared.get(path)
+        if other is not None:
+            return other[0].now(other[1])
+        array = self.side_of(self.side, path)  # what no stage reads may be on the other side alone
+        if self.copies is not None:
+            self.copies.fetch(array)
+        return array
 
     def put(self, path: str, array: Array) -> None:
         """Another array of its shape and type takes the place of that of a path."""
@@ -117,6 +126,10 @@ class Arrays(MutableMapping[str, "Array"]):
         self._sides[self.side][path] = array
         self._sides[1 - self.side].pop(path, None)
         self.replaced.add(path)
+
+    def is_seen(self) -> bool:
+        """Whether another session reads or writes some of the arrays."""
+        return self.lends or bool(self._shared)
 
     def is_shared(self, path: str) -> bool:
         """Whether the array of a path is that of another session."""

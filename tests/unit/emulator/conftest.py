@@ -29,6 +29,7 @@ def machine() -> Iterator[Emulator]:
     machine = emulator()
     emulated()
     machine.take_findings()
+    gc.collect()  # sessions of other tests, which keep arrays there
     before = machine.live_allocations()
     yield machine
     assert machine.take_findings() == ()
