@@ -35,6 +35,8 @@ CHAINS = (
     "^{r}{s}~{s}{r} >> >{s}{r}~{r}",
     ">@{r}{s}~{r}",
     "+{r}{s}~{r}",
+    "(I & +{r}{s}~{r}) >> {r}{s}-{r}~{r}{s}",
+    "(I & ((I & I) >> {r}{s}*{r}{s}~{r}{s} >> +{r}{s}~{r})) >> {r}{s}*{r}~{r}{s}",
     "(I & +{r}{s}~{r}) >> {r}{s}-{r}~{r}{s} >> (I & I) >> {r}{s}*{r}{s}~{r}{s} >> +{r}{s}~{r}",
 )
 
@@ -80,6 +82,21 @@ def test_lanes_go_across_short_rows() -> None:
     assert "in0_copy[b,a1]" in einx.var("a [b]").loops((1000, 16))
     assert "in0_copy" not in i("+ij~i").loops((1000, 16))
     assert "in0_copy[j,i1]" in i("+ij~i").loops((1000, 9))
+
+
+def test_rows_that_are_written_are_stored_along_memory() -> None:
+    """Unless they are shorter than a vector for each reduction, or wait for functions."""
+    centred = "(I & +ij~i) >> ij-i~ij"
+    twice = f"{centred} >> (I & >ij~i) >> ij-i~ij"
+    for text, length, is_across in (
+        (centred, 9, True),
+        (centred, 17, False),
+        (centred, 47, False),
+        (twice, 17, True),
+        (twice, 33, False),
+    ):
+        assert ("in0_copy" in i(text).loops((1000, length))) is is_across, (text, length)
+    assert "in0_copy" in einx.softmax("i [j]").loops((1000, 33))
 
 
 def _agree(component: Component, given: Any, text: str) -> None:

@@ -74,6 +74,24 @@ def test_windows_stay_in_registers() -> None:
         assert "registers" in i(text).loops(*shapes), text
 
 
+@pytest.mark.parametrize(
+    ("shape", "rows"), [((1439, 303, 5), 6), ((1439, 303, 15), 6), ((1439, 303, 33), 0)]
+)
+def test_extremes_of_short_rows_have_rows_beside_them(shape: tuple[int, ...], rows: int) -> None:
+    """One row would wait for the extreme of the terms before; a long one has many beside each other."""
+    text = i(">abc~ac").loops(shape)
+    assert (f"tile f32[{rows},{shape[-1]}] registers" in text) is (rows > 0)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("sign", [">", "<"])
+@pytest.mark.parametrize("shape", [(13, 30, 5), (7, 3, 9), (6, 100, 15), (1, 9, 6), (8, 5, 4)])
+def test_extremes_of_short_rows_are_right(sign: str, shape: tuple[int, ...]) -> None:
+    given = array(random.Random(f"{sign} {shape}"), shape, np.float32)
+    text = f"{sign}abc~ac"
+    np.testing.assert_array_equal(i(text)(given), i(text)(given, target="numpy"))
+
+
 @pytest.mark.parametrize(("columns", "loops"), [(29, "i v j j"), (15, "i j v")])
 def test_short_rows_of_windows_in_steps_are_loops(columns: int, loops: str) -> None:
     text = i(">i(2j+v:3)~ij").loops((50, columns)).split("out[")[0]

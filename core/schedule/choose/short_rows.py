@@ -36,16 +36,12 @@ def short_rows(
 ) -> tuple[Across | None, ...]:
     """The rows that each value has in lanes: reductions that wait, and what may share a kernel with them."""
     rows_of: list[Across | None] = []
-    lanes_of: list[Across | None] = []
-    linked = _linked(shaped)
     for value, node in enumerate(shaped.nodes):
         rows_of.append(None)
-        lanes_of.append(None)
         if isinstance(node, Assignment) and _is_free(node) and tilings.found(value) is None:
             order = strided_order(node, accesses[value], extents, machine)
-            rows_of[-1] = rows = _rows(node, accesses[value], order, extents, machine)
-            if rows is not None and _waits(shaped, node, rows, extents, machine, linked[value]):
-                lanes_of[-1] = rows
+            rows_of[-1] = _rows(node, accesses[value], order, extents, machine)
+    lanes_of = _waiting(shaped, rows_of, extents, machine)
     if not any(lanes_of):
         return tuple(lanes_of)
     for value, reader, pairs in reversed([*_pairs(shaped, inlining)]):
@@ -64,6 +60,28 @@ def short_rows(
         if rows is not None and rows.last == axis and _is_free(node):
             lanes_of[reader] = rows
     return tuple(lanes_of)
+
+
+def _waiting(
+    shaped: Shaped, rows_of: Sequence[Across | None], extents: Extents, machine: Machine
+) -> list[Across | None]:
+    """The rows of reductions that wait.
+
+    Where rows are written that rest on a reduction, these would be stored across. In a row of a vector for each
+    reduction that takes longer than to wait, unless it is for functions.
+    """
+    linked, written = _linked(shaped), _written(shaped, rows_of)
+    waiting: list[Across | None] = [None] * len(rows_of)
+    for value, (node, rows) in enumerate(zip(shaped.nodes, rows_of, strict=True)):
+        if rows is None or not isinstance(node, Assignment):
+            continue
+        if rows.other not in node.reduced_axes():
+            continue
+        length = extents.fixed(node.sizes[rows.other]) or 0
+        is_across = written[value] and (1 + linked[value]) * machine.sum_lanes <= length
+        waits = not is_across and _waits(node, length, machine.sum_lanes, linked[value])
+        waiting[value] = rows if waits or _is_slow(shaped, node) else None
+    return waiting
 
 
 def _is_free(node: Assignment) -> bool:
@@ -85,6 +103,18 @@ def _linked(shaped: Shaped) -> list[bool]:
         for value in values:
             before[value] |= reduces[reader] or before[reader]
     return [late or early for late, early in zip(after, before, strict=True)]
+
+
+def _written(shaped: Shaped, rows_of: Sequence[Across | None]) -> list[bool]:
+    """Whether short rows are written that rest on each value."""
+    written = [False] * len(rows_of)
+    for value, node in reversed([*enumerate(shaped.nodes)]):
+        if isinstance(node, Assignment):
+            rows = rows_of[value]
+            written[value] |= rows is not None and rows.other in node.output_axes()
+            for read in node.reads:
+                written[read.value] |= written[value]
+    return written
 
 
 def _pairs(shaped: Shaped, inlining: Inlining) -> Iterator[tuple[int, int, dict[int, int]]]:
@@ -136,30 +166,22 @@ def _rows(
     return None
 
 
-def _waits(
-    shaped: Shaped,
-    node: Assignment,
-    rows: Across,
-    extents: Extents,
-    machine: Machine,
-    is_linked: bool,
-) -> bool:
-    """Whether a reduction along rows waits: for the result so far, or for functions, of which few make no vector.
+def _waits(node: Assignment, length: int, lanes: int, is_linked: bool) -> bool:
+    """Whether a reduction along rows of a length, 0 if that is not known, waits for the result so far.
 
     A sum waits where it ``is_linked`` with another reduction, and where vectors do not divide the row: the terms that
     they leave over are added one after the other. So does an extreme, unless its row has a vector or more.
     """
-    if rows.other not in node.reduced_axes():
+    if not length:
         return False
-    length, lanes = extents.fixed(node.sizes[rows.other]), machine.sum_lanes
-    if node.acc == "+" and length and (is_linked or min(length % lanes, lanes % length)):
-        return True
-    if (
-        node.acc in (">", "<")
-        and length
-        and (is_linked or (length < lanes and length % (lanes // 2)))
-    ):
-        return True
+    if node.acc == "+":
+        return is_linked or 0 < min(length % lanes, lanes % length)
+    is_part = length < lanes and 0 < length % (lanes // 2)
+    return node.acc in (">", "<") and (is_linked or is_part)
+
+
+def _is_slow(shaped: Shaped, node: Assignment) -> bool:
+    """Whether a reduction waits for functions, of which few make no vector."""
     nodes = (shaped.nodes[read.value] for read in node.reads)
     scalars = [node.scalar, *(each.scalar for each in nodes if isinstance(each, Assignment))]
     applied = (part for each in scalars for part in scalars_within(each) if isinstance(part, Apply))

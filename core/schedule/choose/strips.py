@@ -46,28 +46,29 @@ def in_registers(
     if {lanes, *reduced} & {*order[:around]} or not _go_along(accesses, lanes):
         return None
     is_sum = node.acc == "+" and node.scalar.dtype in FLOATS
-    is_column = is_sum and order[-1] == lanes and order[-2] in reduced
-    if not is_column and not (_have_windows(accesses, outputs, reduced) and _is_kept(node, is_sum)):
-        return None
     count = extents.fixed(node.sizes[lanes])
+    vector = machine.vector_lanes("f32")
+    outer = [Loop(axis) for axis in order if axis not in (lanes, *reduced)]
+    rows = _rows(node, extents, outer[around:])
+    # An extreme of a short row waits for the terms before, unless there are others beside it.
+    is_short = count is not None and count < vector and rows is not None
+    is_column = order[-1] == lanes and order[-2] in reduced and (is_sum or is_short)
+    if not _is_kept(node, is_sum) or not (is_column or _have_windows(accesses, outputs, reduced)):
+        return None
     is_small = (
         extents.is_small(node.sizes[lanes]) if count is None else count < machine.tiles.short_lanes
     )
     if is_small:
         return None
     factors: list[tuple[int, ...]] = [()] * len(order)
-    others = [axis for axis in order if axis != lanes]
-    outer = [Loop(axis) for axis in others if axis not in reduced]
-    inner = [Loop(axis) for axis in others if axis in reduced]
+    inner = [Loop(axis) for axis in order if axis in reduced]
     if count and count <= machine.tiles.lanes and _steps(accesses, lanes) <= {0, 1}:
-        rows = _rows(node, extents, outer[around:])
         if rows is not None:
             factors[rows.axis] = (
                 balanced(extents.fixed(node.sizes[rows.axis]), machine.tiles.rows),
             )
             inner.append(replace(rows, part=1))
         return tuple(factors), (*outer, *inner, Loop(lanes))
-    vector = machine.vector_lanes("f32")
     if count and count < vector:
         is_outside = 4 * count < 3 * vector and prod(n or 1 for n in terms) <= vector
         loops = (Loop(lanes), *inner) if is_outside else (*inner, Loop(lanes))
