@@ -13,7 +13,6 @@ from ilang.core.ir.host import Condition, Host, Launch, Look, Step
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Bound, Derivation, Reach
-from ilang.core.lower.host import arguments_of
 from ilang.core.pipeline import host_of
 
 STATUS = {
@@ -168,12 +167,12 @@ class Entry:
         yield "}"
 
     def _plan(self) -> Iterator[str]:
-        table, layout = self.host.in_table(), self.host.layout
+        table, host = self.host.in_table(), self.host
         yield "/* bytes of each argument, then where temporaries and scratch stand in the workspace */"
         yield "typedef struct {"
         if table:
             yield f"{INDENT}size_t bytes[{len(table)}];"
-        yield from (f"{INDENT}size_t at_{self._array(n)};" for n in layout.temporaries)
+        yield from (f"{INDENT}size_t at_{self._array(n)};" for n in host.temporaries)
         yield from self._fields()
         yield f"}} {self.name}_layout;"
         yield ""
@@ -184,20 +183,20 @@ class Entry:
         yield self._manner() + head
         yield "{"
         yield from self._checks()
-        for position, argument in enumerate(table):
-            yield f"{INDENT}if (!{self._measure(argument.buffer, f'&plan->bytes[{position}]')}) return 0;"
-        if layout.temporaries or layout.scratch:
+        for position, number in enumerate(table):
+            yield f"{INDENT}if (!{self._measure(number, f'&plan->bytes[{position}]')}) return 0;"
+        if host.temporaries or host.scratch:
             yield f"{INDENT}size_t bytes = 0;"
-        for number in layout.temporaries:
+        for number in host.temporaries:
             yield f"{INDENT}plan->at_{self._array(number)} = plan->total;"
             added = self._added("&plan->total", "bytes")
             yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !{added}) return 0;"
-        if layout.marks:
+        if host.marks:
             yield f"{INDENT}plan->marks = plan->total;"
             yield f"{INDENT}if (!{self._added('&plan->total', self._marks_bytes())}) return 0;"
-        if layout.scratch:
+        if host.scratch:
             yield from self._scratch()
-        if layout.is_empty():
+        if not host.has_workspace():
             yield f"{INDENT}return 1;"
         else:
             line = self._added("&plan->total", "1")
@@ -207,11 +206,11 @@ class Entry:
 
     def _marks_bytes(self) -> str:
         """The bytes of all marks."""
-        return product((str(self.host.layout.marks), "sizeof(int)"))
+        return product((str(self.host.marks), "sizeof(int)"))
 
     def _manner(self) -> str:
         """The specifiers of the functions that are as long as the program."""
-        return "STRAIGHT " if self.host.is_long else ""
+        return "STRAIGHT " if self.host.is_long() else ""
 
     def _fields(self) -> Iterator[str]:
         """The last fields of a layout."""
@@ -225,7 +224,7 @@ class Entry:
         """Room for the private buffers of the kernel that needs most, once per thread."""
         yield f"{INDENT}plan->scratch = plan->total;"
         yield f"{INDENT}size_t scratch;"
-        for private in self.host.layout.scratch:
+        for private in self.host.scratch:
             yield f"{INDENT}scratch = 0;"
             for number in private:
                 added = self._added("&scratch", "bytes")
@@ -328,7 +327,7 @@ class Entry:
 
     def _chosen(self) -> Iterator[str]:
         """The statement that leaves the work to the newest variant that this processor can run."""
-        arrays = [self._array(argument.buffer) for argument in arguments_of(self.program)]
+        arrays = [self._array(n) for n in self.program.arguments()]
         if self.has_variants:
             call = f"{INDENT}RETURN_NEWEST({self.name}, ("
             yield several_a_line(call, ["sizes", *arrays, "work"], "));")
@@ -346,9 +345,9 @@ class Entry:
             yield from self._checked_arrays("work, plan.total")
         for step in host.sizes:
             yield from self._step(step)
-        if not host.layout.is_empty():
+        if host.has_workspace():
             yield f"{INDENT}char *const base = start_in(work);"
-        for temporary in host.layout.temporaries:
+        for temporary in host.temporaries:
             c_type, name = self.spelling.element_kind(temporary), self._array(temporary)
             place = f"({c_type} *)(void *)(base + plan.at_{name})"
             yield f"{INDENT}{c_type} *{name} = {self._placed(temporary, place)};"
@@ -370,9 +369,9 @@ class Entry:
     def _checked_arrays(self, work: str) -> Iterator[str]:
         """The test that arrays are there and do not overlap, nor with a workspace."""
         table = self.host.in_table()
-        pointers = ", ".join(self._array(argument.buffer) for argument in table)
+        pointers = ", ".join(self._array(n) for n in table)
         yield f"{INDENT}const void *arrays[{len(table)}] = {{{pointers}}};"
-        read = sum(argument.role == "input" for argument in table)
+        read = sum(self.program.buffers[n].role == "input" for n in table)
         call = f"check(arrays, plan.bytes, {len(table)}, {read}, {work})"
         yield f"{INDENT}const int status = {call};"
         yield f"{INDENT}if (status != 0) return status;"

@@ -8,7 +8,6 @@ from ilang.codegen.targets.c_entry import status_declarations, statuses, wrapped
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, comment
 from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
 from ilang.core.ir.kernel import Program
-from ilang.core.lower.host import arguments_of
 
 
 def beginning_of(programs: Sequence[Program]) -> str:
@@ -87,10 +86,10 @@ def work_lines(program: Program) -> Iterator[str]:
 
 def argument_lines(program: Program) -> Iterator[str]:
     """The arrays of a program, as lines of a comment."""
-    for argument in arguments_of(program):
-        buffer = program.buffers[argument.buffer]
+    for number in program.arguments():
+        buffer = program.buffers[number]
         extents = ", ".join(_extent(program, size) for size in buffer.dims)
-        yield comment(f" * {argument.role:6}  {identifier(buffer.name)}: {buffer.dtype}[{extents}]")
+        yield comment(f" * {buffer.role:6}  {identifier(buffer.name)}: {buffer.dtype}[{extents}]")
 
 
 def _extent(program: Program, size: int) -> str:
@@ -107,8 +106,8 @@ def signature(program: Program) -> str:
 def parameters(program: Program) -> list[str]:
     """The sizes and the arrays that the function of a program takes."""
     words = [f"const {function_identifier(program.name)}_sizes *sizes"]
-    for argument in arguments_of(program):
-        buffer = program.buffers[argument.buffer]
-        const = "const " if argument.role == "input" else ""
+    for number in program.arguments():
+        buffer = program.buffers[number]
+        const = "const " if buffer.role == "input" else ""
         words.append(f"{const}{C_TYPES[buffer.dtype]} *{identifier(buffer.name)}")
     return words

@@ -150,8 +150,9 @@ class _Caller:
         device = host.program.machine.device
         assert device is not None
         self.device = device
-        self.arguments = {each.buffer: n for n, each in enumerate(host.arguments)}
+        self.arguments = {each: n for n, each in enumerate(host.program.arguments())}
         self.extents: dict[int, int] = {}
+        self.alignment = host.program.machine.memory.line_bytes
         self.total = 0
         self.at: dict[int, int] = {}
 
@@ -160,17 +161,17 @@ class _Caller:
         host = self.host
         self._settle(host.checks)
         table = host.in_table()
-        counts = tuple((self.arguments[a.buffer], self._measured(a.buffer)) for a in table)
+        counts = tuple((self.arguments[n], self._measured(n)) for n in table)
         self._lay_out()
         self._settle(host.sizes)
-        read = sum(argument.role == "input" for argument in table)
+        read = sum(self.program.buffers[n].role == "input" for n in table)
         last = host.outside()
         return DeviceCall(
             self.total,
-            host.layout.alignment,
+            self.alignment,
             counts,
             read,
-            (self.marks, host.layout.marks * MARK),
+            (self.marks, host.marks * MARK),
             tuple(self._starts()),
             None if last is None else self._mark(last)[1],
         )
@@ -235,7 +236,7 @@ class _Caller:
         return 0 if 0 in extents else most
 
     def _padded(self, count: int) -> int:
-        return _parts(count, self.host.layout.alignment) * self.host.layout.alignment
+        return _parts(count, self.alignment) * self.alignment
 
     def _added(self, total: int, count: int, times: int = 1) -> int:
         """A number of bytes, and so many more, so many times."""
@@ -245,26 +246,26 @@ class _Caller:
 
     def _lay_out(self) -> None:
         """Place temporaries, marks and scratch storage in the workspace."""
-        layout = self.host.layout
-        for number in layout.temporaries:
+        host, threads = self.host, self.program.machine.threads
+        for number in host.temporaries:
             self.at[number] = self.total
             self.total = self._added(self.total, self._measured(number))
         self.marks = self.total
-        if layout.marks:
-            self.total = self._added(self.total, layout.marks * MARK)
+        if host.marks:
+            self.total = self._added(self.total, host.marks * MARK)
         self.scratch, self.scratch_bytes, self.workers = self.total, 0, 0
-        if layout.scratch:
-            for private in layout.scratch:
+        if host.scratch:
+            for private in host.scratch:
                 count = 0
                 for number in private:
                     count = self._added(count, self._measured(number))
                 self.scratch_bytes = max(self.scratch_bytes, count)
-            self.workers = layout.most_threads
+            self.workers = threads.most
             if self.scratch_bytes:
-                share = (layout.most_scratch >> 20 << 20) // self.scratch_bytes
-                self.workers = max(1, min(share, layout.most_threads))
+                share = (threads.scratch_bytes >> 20 << 20) // self.scratch_bytes
+                self.workers = max(1, min(share, threads.most))
             self.total = self._added(self.total, self.scratch_bytes, self.workers)
-        if not layout.is_empty():
+        if host.has_workspace():
             self.total = self._added(self.total, 1)
 
     def _place(self, number: BufferId) -> Value:

@@ -51,8 +51,8 @@ class Entry(c_entry.Entry):
         yield from status_lines(self.name, STATUS, OF_CUDA)
 
     def _copies_of_scratch(self) -> Iterator[str]:
-        layout = self.host.layout
-        limits = f"{layout.most_threads}, (size_t){layout.most_scratch >> 20} << 20"
+        threads = self.program.machine.threads
+        limits = f"{threads.most}, (size_t){threads.scratch_bytes >> 20} << 20"
         yield f"{INDENT}plan->workers = scratches(plan->scratch_bytes, {limits});"
         count = "(size_t)plan->workers"
         yield f"{INDENT}if (!add(&plan->total, plan->scratch_bytes, {count})) return 0;"
@@ -62,9 +62,9 @@ class Entry(c_entry.Entry):
 
     def _fields(self) -> Iterator[str]:
         yield from super()._fields()
-        if self.host.layout.marks:
+        if self.host.marks:
             yield f"{INDENT}size_t marks;"
-        if self.host.layout.scratch:
+        if self.host.scratch:
             yield f"{INDENT}int64_t workers;"
 
     def _added(self, total: str, bytes_: str) -> str:
@@ -99,7 +99,7 @@ class Entry(c_entry.Entry):
         yield from self._running(wrapped(f"static int {self.name}_enqueued(", given, ")"))
         yield self.signature
         yield "{"
-        names = [self._array(argument.buffer) for argument in self.host.arguments]
+        names = [self._array(n) for n in self.program.arguments()]
         words = ["sizes", *names, "work", "stream", "false"]
         yield wrapped(f"{INDENT}return {self.name}_enqueued(", words, ");")
         yield "}"
@@ -116,7 +116,7 @@ class Entry(c_entry.Entry):
     def _begun(self) -> Iterator[str]:
         """No call before has left an error; no index is out of range yet, and no element infinite."""
         yield f"{INDENT}{UNTOUCHED}"
-        if self.host.layout.marks:
+        if self.host.marks:
             bytes_ = self._marks_bytes()
             yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.marks, 0, {bytes_}, stream));"
 
@@ -192,8 +192,7 @@ class Entry(c_entry.Entry):
         return not few and all(self.program.sizes[n].fixed for n in extent.sizes())
 
     def _for_host(self) -> Iterator[str]:
-        table = self.host.in_table()
-        place = {argument.buffer: n for n, argument in enumerate(table)}
+        table, buffers = self.host.in_table(), self.program.buffers
         yield host_signature(self.program)
         yield "{"
         yield f"{INDENT}{self.name}_layout plan = {self.zeros};"
@@ -203,17 +202,17 @@ class Entry(c_entry.Entry):
             yield from self._checked_arrays("NULL, 0")
             yield f"{INDENT}Memory memory[{len(table)}];"
         yield f"{INDENT}Memory work;"
-        for n, argument in enumerate(table):
+        for n, number in enumerate(table):
             yield f"{INDENT}TRY(cudaMalloc(&memory[{n}].start, plan.bytes[{n}]));"
-            if argument.role != "output":
+            if buffers[number].role != "output":
                 moved = f"memory[{n}].start, arrays[{n}], plan.bytes[{n}], cudaMemcpyHostToDevice"
                 yield f"{INDENT}TRY(cudaMemcpy({moved}));"
         yield f"{INDENT}TRY(cudaMalloc(&work.start, plan.total));"
         words = ["sizes"]
-        for argument in self.host.arguments:
-            const = "const " if argument.role == "input" else ""
-            c_type = C_TYPES[self.program.buffers[argument.buffer].dtype]
-            words.append(f"({const}{c_type} *)memory[{place[argument.buffer]}].start")
+        for number in self.program.arguments():
+            const = "const " if buffers[number].role == "input" else ""
+            c_type = C_TYPES[buffers[number].dtype]
+            words.append(f"({const}{c_type} *)memory[{table.index(number)}].start")
         words += ["work.start", "NULL"]
         yield wrapped(f"{INDENT}const int done = ::{self.name}(", words, ");")
         yield f"{INDENT}if (done != 0) return done;"
@@ -221,9 +220,9 @@ class Entry(c_entry.Entry):
         if self.outside is not None:
             yield f"{INDENT}const int seen = {self.name}_wait(sizes, work.start, NULL);"
             yield f"{INDENT}if (seen != 0) return seen;"
-        for n, argument in enumerate(table):
-            if argument.role != "input":
-                name = self._array(argument.buffer)
+        for n, number in enumerate(table):
+            if buffers[number].role != "input":
+                name = self._array(number)
                 moved = f"{name}, memory[{n}].start, plan.bytes[{n}], cudaMemcpyDeviceToHost"
                 yield f"{INDENT}TRY(cudaMemcpy({moved}));"
         yield f"{INDENT}return 0;"

@@ -57,7 +57,7 @@ class KernelText:
     def _private(self, host: Host) -> tuple[int, ...]:
         """The buffers in scratch storage, in order."""
         kernels = [launch.kernel for launch in host.kernels() if launch.scratch]
-        placed = dict(zip(kernels, host.layout.scratch, strict=True))
+        placed = dict(zip(kernels, host.scratch, strict=True))
         return placed.get(self.launch.kernel, ())
 
     def lines(self) -> Iterator[str]:

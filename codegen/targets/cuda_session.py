@@ -233,7 +233,7 @@ class SessionText(c_session.SessionText):
         for number, stage in enumerate(self.session.stages, 1):
             if name in stage.run.arguments:
                 host = host_of(stage.function.program)
-                argument = host.arguments[stage.run.arguments.index(name)]
+                argument = host.program.arguments()[stage.run.arguments.index(name)]
                 return f"plan_{number}.bytes[{host.in_table().index(argument)}]"
         return "0"  # no run reads it
 

@@ -17,8 +17,8 @@ def verify(host: Host) -> None:
     _workspace(host)
     _launches(host)
     program = host.program
-    measured = [argument.buffer for argument in host.arguments]
-    measured += [*host.layout.temporaries, *(n for private in host.layout.scratch for n in private)]
+    measured = [*program.arguments(), *host.temporaries]
+    measured += (n for private in host.scratch for n in private)
     wanted = {size for number in measured for size in program.buffers[number].dims}
     _steps(host, host.checks, wanted, "a size of what is measured is given")
     taken = {size for launch in host.launches() for size in launch.sizes}
@@ -62,25 +62,21 @@ def _touched(step: Step) -> tuple[set[int], int | None]:
 
 
 def _arguments(host: Host) -> None:
-    inputs, outputs = set(host.program.inputs), set(host.program.outputs)
-    numbers = [argument.buffer for argument in host.arguments]
-    _demand(host, len(set(numbers)) == len(numbers), "an array is one argument")
-    _demand(host, set(numbers) == inputs | outputs, "inputs and outputs are the arguments")
-    for argument in host.arguments:
-        is_both = argument.buffer in inputs and argument.buffer in outputs
-        role = "inout" if is_both else ("input" if argument.buffer in inputs else "output")
-        _demand(host, argument.role == role, "an argument is for what the program does with it")
-        same = host.program.buffers[argument.buffer].role == role
-        _demand(host, same, "a buffer and its argument have one role")
+    inputs, outputs = host.program.inputs, host.program.outputs
+    for number in host.program.arguments():
+        is_both = number in inputs and number in outputs
+        role = "inout" if is_both else ("input" if number in inputs else "output")
+        same = host.program.buffers[number].role == role
+        _demand(host, same, "an argument is for what the program does with it")
 
 
 def _workspace(host: Host) -> None:
-    buffers, layout = host.program.buffers, host.layout
+    buffers = host.program.buffers
     taken = {host.program.owner(n) for launch in host.launches() for n in launch.buffers}
     temporaries = {n for n in taken if buffers[n].role == "temporary"}
-    placed = list(layout.temporaries)
+    placed = list(host.temporaries)
     _demand(host, set(placed) == temporaries, "a temporary that a launch takes has a place")
-    private = [n for each in layout.scratch for n in each]
+    private = [n for each in host.scratch for n in each]
     _demand(host, all(buffers[n].private for n in private), "scratch is private")
     _demand(host, not taken & set(private), "a launch takes no scratch as an array")
     every = placed + private
@@ -91,7 +87,7 @@ def _launches(host: Host) -> None:
     buffers = host.program.buffers
     marks = [look.mark for look in host.looks()]
     _demand(host, len(set(marks)) == len(marks), "a mark is that of one look")
-    read_only = {argument.buffer for argument in host.arguments if argument.role == "input"}
+    read_only = {n for n in host.program.arguments() if buffers[n].role == "input"}
     written: set[int] = set()
     told: dict[int, set[int]] = {}
     for launch in host.operations:
@@ -115,7 +111,7 @@ def _launches(host: Host) -> None:
             _demand(host, known, "what is known to be finite is not written")
         told = {mark: looked for mark, looked in told.items() if not gives & looked}
         written |= gives
-    outputs = (a.buffer for a in host.arguments if a.role == "output")
+    outputs = (n for n in host.program.arguments() if buffers[n].role == "output")
     full = {n for n in outputs if 0 not in {host.program.sizes[d].fixed for d in buffers[n].dims}}
     _demand(host, full <= written, "an output is written")
     for launch, call in zip(host.launches(), host.program.launched(), strict=True):

@@ -54,18 +54,18 @@ FORMULAS = PLAIN | {
 
 def host_text(host: Host) -> str:
     """A host program, section after section."""
-    program, layout = host.program, host.layout
+    program = host.program
     lines = [
         "arguments",
-        *_indented([[a.role, *_array(program, a.buffer)] for a in host.arguments]),
+        *_indented([[program.buffers[n].role, *_array(program, n)] for n in program.arguments()]),
     ]
     lines += _steps(program, "checks", host.checks)
-    if not layout.is_empty():
-        lines.append(f"workspace of {layout.alignment}-byte lines")
-        lines += _indented([_array(program, n) for n in layout.temporaries])
-        lines += [INDENT + counted(layout.marks, "mark")] if layout.marks else []
+    if host.has_workspace():
+        lines.append(f"workspace of {program.machine.memory.line_bytes}-byte lines")
+        lines += _indented([_array(program, n) for n in host.temporaries])
+        lines += [INDENT + counted(host.marks, "mark")] if host.marks else []
     kernels = [launch.kernel for launch in host.kernels() if launch.scratch]
-    for kernel, private in zip(kernels, layout.scratch, strict=True):
+    for kernel, private in zip(kernels, host.scratch, strict=True):
         names = ", ".join(" ".join(_array(program, n)) for n in private)
         lines.append(f"{INDENT}scratch of {program.kernels[kernel].name}: {names}")
     views = dict.fromkeys(n for launch in host.launches() for n in launch.buffers)
@@ -79,7 +79,7 @@ def host_text(host: Host) -> str:
         lines += [title, *looks] if looks else []
     marked = {look.mark: look for look in host.looks()}
     launches = _filled([list(_launch(program, each, marked)) for each in host.launches()])
-    long = ", so many that compilers optimise nothing around them" if host.is_long else ""
+    long = ", so many that compilers optimise nothing around them" if host.is_long() else ""
     return "\n".join([*lines, f"launches{long}", *_indented(launches)])
 
 

@@ -7,7 +7,7 @@ checks its arguments against the layout, computes ``sizes``, and launches the ke
 Invariants:
     - A step reads only sizes that are fixed or that steps before it give, and gives each size once. ``checks`` gives
       every size of what is measured, ``sizes`` every size that a launch takes.
-    - Each input and output is one argument; it is ``inout`` exactly if it is both.
+    - Each input and output is one argument, whose buffer is ``inout`` exactly if it is both.
     - A temporary has a place in the workspace exactly if a launch takes it; a private buffer is scratch of the one
       kernel that it belongs to.
     - A launch writes no argument that is an ``input``. A temporary is written by a launch before another one reads it,
@@ -20,7 +20,6 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from ilang.core.calculus.extent import Extent, product, size
 from ilang.core.ir.gpu import Over
@@ -29,43 +28,13 @@ from ilang.core.ir.kernel import Count, Program
 from ilang.core.ir.shaped import Bound, Derivation, Reach
 from ilang.core.record import record
 
-Role = Literal["input", "output", "inout"]
-"""The use of a caller's array: read, written, or read and written (updated in place)."""
-
-
-@record
-class Argument:
-    """An array of the caller: a buffer, and what it is for."""
-
-    buffer: BufferId
-    role: Role
-
+LONG = 64
+"""Launches of a long host program."""
 
 Step = int | Derivation | Count | Bound | Reach
 """A step: the number of a size that the caller gives, so small that what a ``Derivation`` among the same steps says of
 it cannot overflow. A ``Count`` is of a size that follows from others, where that has been checked; bounds and reaches
 hold."""
-
-
-@record
-class Layout:
-    """The workspace: ``temporaries`` one after the other, so many ``marks``, then scratch storage, once a thread.
-
-    Each temporary stands at a multiple of ``alignment`` bytes. ``scratch`` has the private buffers of each kernel that
-    has any; scratch storage has room for those of the kernel that needs most. As many threads have some as take
-    ``most_scratch`` bytes together, ``most_threads`` at most and one at least.
-    """
-
-    alignment: int
-    temporaries: tuple[BufferId, ...]
-    scratch: tuple[tuple[BufferId, ...], ...]
-    most_threads: int
-    most_scratch: int
-    marks: int = 0
-
-    def is_empty(self) -> bool:
-        """Whether a call needs no workspace at all."""
-        return not (self.temporaries or self.scratch or self.marks)
 
 
 Condition = tuple[Extent, int, int | None]
@@ -142,16 +111,27 @@ class Launch:
 class Host:
     """The host program of ``program``, whose kernels it launches.
 
-    A host program that ``is_long`` has so many launches that compilers take long to optimise what is around kernels.
+    The workspace has ``temporaries`` one after the other, each at a multiple of the machine's lines, so many ``marks``,
+    then scratch storage, once a thread. ``scratch`` has the private buffers of each kernel that has any; scratch
+    storage has room for those of the kernel that needs most. As many threads have some as the machine allows, by their
+    number and by what they take together, and one at least.
     """
 
     program: Program
-    arguments: tuple[Argument, ...]
     checks: tuple[Step, ...]
-    layout: Layout
+    temporaries: tuple[BufferId, ...]
+    scratch: tuple[tuple[BufferId, ...], ...]
+    marks: int
     sizes: tuple[Step, ...]
     operations: tuple[Look | Launch, ...]
-    is_long: bool = False
+
+    def has_workspace(self) -> bool:
+        """Whether a call needs a workspace."""
+        return bool(self.temporaries or self.scratch or self.marks)
+
+    def is_long(self) -> bool:
+        """Whether compilers would take long to optimise what is around so many launches."""
+        return LONG <= len(self.launches())
 
     def launches(self) -> tuple[Launch, ...]:
         """The calls of kernels, in order."""
@@ -172,7 +152,7 @@ class Host:
             first.setdefault(launch.kernel, launch)
         return tuple(first.values())
 
-    def in_table(self) -> tuple[Argument, ...]:
+    def in_table(self) -> tuple[BufferId, ...]:
         """The arguments in the order in which they are checked: those first that are read alone."""
-        written = tuple(a for a in self.arguments if a.role != "input")
-        return (*(a for a in self.arguments if a.role == "input"), *written)
+        arguments, buffers = self.program.arguments(), self.program.buffers
+        return tuple(sorted(arguments, key=lambda n: buffers[n].role != "input"))

@@ -416,6 +416,10 @@ class Program:
         """The kernels in the order in which they run."""
         return self.calls or tuple(Call(number, number) for number in range(len(self.kernels)))
 
+    def arguments(self) -> tuple[BufferId, ...]:
+        """The arrays of a caller: inputs, then outputs; one that is both stands among the inputs."""
+        return (*self.inputs, *(n for n in self.outputs if n not in self.inputs))
+
     def numbers(self) -> Iterator[BufferId]:
         """The number of each buffer, in order."""
         return map(BufferId, range(len(self.buffers)))

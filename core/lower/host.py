@@ -22,14 +22,11 @@ from itertools import count
 from ilang.core.calculus.extent import size as extent_of
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop
-from ilang.core.ir.host import Argument, Condition, Grid, Host, Launch, Layout, Look, Role, Step
+from ilang.core.ir.host import Condition, Grid, Host, Launch, Look, Step
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.shaped import Derivation
 from ilang.core.lower.uses import Use, touched, use_of
 from ilang.core.record import replace
-
-LONG = 64
-"""Launches of a long host program."""
 
 
 def kernel_to_host(program: ir.Program) -> Host:
@@ -39,27 +36,21 @@ def kernel_to_host(program: ir.Program) -> Host:
     launches = [each for each in operations if isinstance(each, Launch)]
     looks = [each for each in operations if isinstance(each, Look)]
     shared = {program.owner(n) for launch in launches for n in launch.buffers}
-    layout = Layout(
-        program.machine.memory.line_bytes,
-        tuple(sorted(n for n in shared if program.buffers[n].role == "temporary")),
-        tuple(use.private for use in uses if use.private),
-        program.machine.threads.most,
-        program.machine.threads.scratch_bytes,
-        0 if program.machine.device is None else len(looks),
-    )
+    temporaries = tuple(sorted(n for n in shared if program.buffers[n].role == "temporary"))
+    scratch = tuple(use.private for use in uses if use.private)
     needed = {n for use in uses for n in use.sizes}
     needed |= {n for kernel in program.kernels for span in kernel.spans or () for n in span}
     for array, size in (each for look in looks for each in look.arrays):
         needed |= {*program.buffers[array].dims, *(() if size is None else (size,))}
-    measured = (*layout.temporaries, *(n for private in layout.scratch for n in private))
+    measured = (*temporaries, *(n for private in scratch for n in private))
     return Host(
         program,
-        tuple(arguments_of(program)),
         tuple(_checks(program, {n for m in measured for n in program.buffers[m].dims})),
-        layout,
+        temporaries,
+        scratch,
+        0 if program.machine.device is None else len(looks),
         tuple(_sizes(program, needed)),
         operations,
-        LONG <= len(launches),
     )
 
 
@@ -107,14 +98,6 @@ def _lookups(program: ir.Program, uses: Sequence[Use]) -> dict[int, list[tuple[B
                 is_given = program.memory(buffer).role == "input"
                 lookups.setdefault(0 if is_given else launch, []).append((buffer, size))
     return lookups
-
-
-def arguments_of(program: ir.Program) -> Iterator[Argument]:
-    """The arrays of a caller: inputs, then outputs; one that is both stands among the inputs."""
-    for buffer in program.inputs:
-        role: Role = "inout" if buffer in program.outputs else "input"
-        yield Argument(buffer, role)
-    yield from (Argument(n, "output") for n in program.outputs if n not in program.inputs)
 
 
 def _checks(program: ir.Program, measured: set[int]) -> Iterator[Step]:

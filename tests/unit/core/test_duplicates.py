@@ -13,8 +13,8 @@ from ilang.core import pipeline
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
 from ilang.core.explain.kernel import loops_text
+from ilang.core.ir.host import LONG
 from ilang.core.ir.kernel import Call, Program
-from ilang.core.lower.host import LONG
 from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.notation.files.module import parse_module
 from ilang.core.passes.gpu.launches import with_launches

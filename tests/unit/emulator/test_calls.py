@@ -154,7 +154,7 @@ def test_calls_are_those_of_the_text() -> None:
             call = call_of(host, extents)
             total = loaded.call(f"{name}_work", sizes, gives="size")
             assert total == (FAILED if call is None else call.total), said
-            addresses = [(n + 1) << 40 for n in range(len(host.arguments))]
+            addresses = [(n + 1) << 40 for n in range(len(host.program.arguments()))]
             if not draw.randrange(8):
                 addresses[draw.randrange(len(addresses))] = draw.choice((0, 1 << 40, 1 << 50))
             given = [Address(address) for address in addresses]
