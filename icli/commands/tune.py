@@ -38,6 +38,10 @@ def run(request: Request, screen: Screen) -> int:
     is_module = isinstance(program, Module)
     source = program.source if isinstance(program, Module) else subject.tree.span.source
     target = target_of(request)
+    if target != "c":
+        from ilang.codegen.device.offload import device_of
+
+        device_of(target)
     task = {
         "name": source.name,
         "target": target,

@@ -55,6 +55,13 @@ def test_blocks_of_a_gpu_are_timed() -> None:
     assert "is the fastest of" in done.stdout or "| i:" in done.stdout
 
 
+def test_a_gpu_that_is_not_there() -> None:
+    words = ("--shape", "20x30,30x17", "--target", "cuda")
+    done = i("tune", PRODUCT, *words, env={"CUDA_VISIBLE_DEVICES": ""})
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "error[E0923]" in done.stderr
+
+
 @pytest.mark.deep
 def test_other_orders_of_loops_are_timed() -> None:
     words = ("--shape", "30x40x50", "--time", "3")
