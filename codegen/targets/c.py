@@ -284,9 +284,7 @@ class _Emission:
             yield functions.call(loop.outline, loop.outline.estimate)
         elif loop.lanes > 1:
             first = [f"const int64_t start_{name} = {start};"] if start else []
-            last = f"const int64_t end_{name} = {whole};"
-            lines = self._vectorised(loop, f"end_{name}", functions)
-            yield from braced("", (*first, last, *lines))
+            yield from braced("", (*first, *self._vectorised(loop, whole, functions)))
         else:
             yield from self._plain_for(loop, ends, functions)
 
@@ -317,9 +315,14 @@ class _Emission:
             return iterations
         from ilang.codegen.targets import c_reciprocal
 
-        name = functions.spelling.variable(loop.variable)
+        spelling = functions.spelling
+        whole = ends.start == "0" and not ends.value and ends.end == spelling.size(loop.size)
+        row = c_reciprocal.row(loop, loop.version, spelling) if whole else None
+        if row is not None:
+            return functions.marked(iter([row]), loop, whole=True)
+        name = spelling.variable(loop.variable)
         head = f"for ({ends.declared(name)}; {name} < {ends.end}; ++{name})"
-        lines = c_reciprocal.lines(loop, loop.version, head, functions.spelling)
+        lines = c_reciprocal.lines(loop, loop.version, head, spelling)
         return braced("", (*functions.marked(lines, loop, whole=True), *iterations))
 
     def _iterations(self, loop: ir.For, ends: Ends, functions: KernelFunctions) -> Iterator[str]:
@@ -349,10 +352,13 @@ class _Emission:
         """Whole blocks of lanes, which a compiler turns into vectors, then the iterations that are left."""
         spelling = functions.spelling
         name, lanes = spelling.variable(loop.variable), loop.lanes
-        start, whole = "0", f"{size} / {lanes} * {lanes}"
+        start, end, whole = "0", f"end_{name}", f"whole_{name}"
+        multiple = f"{end} / {lanes} * {lanes}"
         if loop.chunk is not None:  # a block starts at a multiple of the lanes
             start = f"start_{name}"
-            whole = f"({start} + ({size} - {start}) / {lanes} * {lanes})"
+            multiple = f"{start} + ({end} - {start}) / {lanes} * {lanes}"
+        yield f"const int64_t {end} = {size};"
+        yield f"const int64_t {whole} = {multiple};"
         ends = Ends(start, whole)
         if loop.prefetch is None:
             yield from self._blocks_of_lanes(loop, ends, functions)
@@ -362,7 +368,7 @@ class _Emission:
             blocks = self._blocks_of_lanes(loop, chunk(loop, spelling), functions)
             yield from chunked(loop, loop.prefetch, ends, spelling, blocks)
         yield LEFT_SMALL
-        head = f"for (int lane = 0; lane < {size} - {whole}; ++lane)"
+        head = f"for (int lane = 0; lane < {end} - {whole}; ++lane)"
         yield from braced(head, _in_lane(loop, f"{whole} + lane", functions))
 
     def _blocks_of_lanes(
