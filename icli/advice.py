@@ -12,6 +12,7 @@ from ilang.core.diagnostic import CommandError, Error, ModuleError
 from ilang.core.notation.reader import COMBINATORS, DEFINITION_HELP, RESERVED
 from ilang.core.source import Source, Span
 from ilang.core.suggestion import nearest
+from ilang.icli.arrays import FILLED, not_an_array
 from ilang.icli.foreign import UnknownNameError, spelled
 from ilang.icli.lines import BINDS, CALLS, WHERE, array_in_program, split_words
 
@@ -53,7 +54,11 @@ def advised(session: ReplSession, line: str, error: Error) -> Error:
         return _renewed(error)
     if STATEMENT.match(line):
         message = f"`{line.strip()}` is a statement of Python; a line here is a program, or gives a name to one"
-        return CommandError("E0821", message, help="`:help` lists what can be typed")
+        words = line.split()
+        hint = f"`:drop {words[1]}`" if words[0] == "del" and len(words) == 2 else ""
+        return CommandError("E0821", message, help=hint or "`:help` lists what can be typed")
+    if FILLED.fullmatch(value.strip()) and ":" in value:
+        return not_an_array(value.strip())
     return error
 
 

@@ -50,13 +50,19 @@ def array_of(text: str, dtype: str | None = None, number: int = 0) -> Array:
         return read_text(rest, written, dtype)
     if looks_literal(rest):
         return literal_array(parse_literal(rest, f"<array {number}>"), wanted)
+    raise not_an_array(text)
+
+
+def not_an_array(text: str) -> DataError:
+    """The error for an operand that names no array, with the spelling that was most likely meant."""
+    _, rest = split_dtype(text)
     spelling = respelled(rest) or ""
     hint = f"write `{spelling}`" if spelling.startswith("[") else SPELLINGS
     filled = FILLED.fullmatch(rest)
     if filled is not None:
         shape = "x".join(re.findall(r"\d+", filled[2])) or "2x3"
         hint = f"numbers are written out, [[0, 0], [0, 0]], or random: rand:{shape}"
-    raise DataError("E0720", f"{text or '(empty)'} is not an array", help=hint)
+    return DataError("E0720", f"{text or '(empty)'} is not an array", help=hint)
 
 
 def arrays_of(dtypes: Sequence[str | None], texts: Sequence[str]) -> list[Array]:

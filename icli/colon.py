@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ilang.icli.session import ReplSession
 
 ARRAY_FILES = (".npy", ".npz", ".csv", ".json")
+WHOLE = "/* `i build` and `i explain --emit c` write what is around: checks, the workspace, what this calls */"
 WIDTH = 80
 """Columns of a picture where no terminal has a width."""
 
@@ -159,7 +160,9 @@ def _named_program(session: ReplSession, text: str) -> ProgramAtShapes:
         return calls.seen(call, session.given(call))
     subject, words = session.read(text)
     if words is None:
-        return ComponentAtShapes(subject.graph, session.shapes_at_hand(subject.graph)[0])
+        session.page_at_hand(subject.graph)  # at the shapes of the arrays at hand where they fit
+        assert session.last is not None
+        return session.last
     arrays = session.values(subject.written_dtypes(), words)
     return ComponentAtShapes(subject.graph, tuple(array.shape for array in arrays))
 
@@ -169,6 +172,29 @@ def _stage(stage: str) -> Callable[[ReplSession, str], Reply]:
         return Reply((_last(session, rest).text(stage),))
 
     return show
+
+
+def _c(session: ReplSession, rest: str) -> Reply:
+    """The C of the kernels: what computes, without the library, the checks and the workspace around it."""
+    from ilang.codegen.targets.c import emit_kernels
+    from ilang.core.pipeline import lower
+
+    return Reply((emit_kernels(lower(_last(session, rest).shaped())), WHOLE))
+
+
+def _grad(session: ReplSession, rest: str) -> Reply:
+    """The gradient, as a definition where the language has words for it."""
+    from ilang.core.explain.assignments import gradient_text
+    from ilang.core.transform.reverse import gradient
+
+    last = _last(session, rest)
+    if not isinstance(last, ComponentAtShapes):
+        message = f"{last.name} is an op or a cd, and :grad is of components"
+        raise CommandError(
+            "E0819", message, help="write backprop(loss) in a cd, which asks for gradients"
+        )
+    forward = last.shaped()
+    return Reply((gradient_text(gradient(forward, range(len(forward.inputs)))),))
 
 
 def _explain(session: ReplSession, rest: str) -> Reply:
@@ -346,7 +372,8 @@ OF = "of a program, or of the last one"
 COMMANDS: dict[str, Colon] = {
     "explain": Colon(PROGRAM, f"the page {OF}", _explain),
     "loops": Colon(PROGRAM, f"the loops {OF}", _stage("loops")),
-    "c": Colon(PROGRAM, f"the C {OF}", _stage("c")),
+    "c": Colon(PROGRAM, f"the C of the kernels {OF}", _c),
+    "grad": Colon(PROGRAM, f"the gradient {OF}", _grad),
     "shapes": Colon(PROGRAM, f"the tensors and extents {OF}", _stage("shapes")),
     "graph": Colon(PROGRAM, f"the assignments {OF}", _stage("graph")),
     "schedule": Colon(PROGRAM, f"the schedule {OF}", _stage(WRITTEN)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from ilang.core.ops import OPS, PRIMITIVES, REDUCING
@@ -19,7 +20,7 @@ LETTERS = "ijklmnop"
 """Axes of a suggestion: the ranks that it is made for."""
 
 OPERATORS: dict[type, str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "^",
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "^", ast.BitXor: "^",
     ast.Gt: ">>", ast.GtE: ">=", ast.Lt: "<<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
 UNARY = {
@@ -49,6 +50,8 @@ RANDOM = ("rand", "random", "randn", "empty")
 SHOWN = ("print", "show", "display", "array", "len", "shape", "type")
 MEMBERS = ("shape", "dtype", "ndim", "size")
 """Members of arrays that a line with its name shows."""
+TRANSPOSED = re.compile(r"(?<=[\w)\]])'(?!\w)")
+"""The sign of a transpose in MATLAB and Julia."""
 SHORT = 12
 """Numbers of an array that a suggestion spells out."""
 
@@ -74,8 +77,9 @@ def spelled(text: str, arrays: Mapping[str, Shape]) -> list[str] | None:
 
     Raises: UnknownNameError for a name among arrays, or in a known function, that is bound to nothing.
     """
+    text = TRANSPOSED.sub(".T", text.strip())
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     names = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)]

@@ -431,14 +431,14 @@ class ReplSession:
         if text is None or name in self.texts:
             return None
         try:
-            self._page(subject.graph)
+            self.page_at_hand(subject.graph)
         except ShapeError:
             return Reply((f"{text}   of `std`; apply it: `{name} rand:2x3`",))
         return None
 
     def explained(self, graph: Graph) -> Reply:
         """The page of a component, at the shapes of the arrays at hand where they fit."""
-        page, origin = self._page(graph)
+        page, origin = self.page_at_hand(graph)
         return Reply((replace(page, notes=(*page.notes, *origin)),))
 
     def _signed(self, graph: Graph) -> Reply:
@@ -447,7 +447,7 @@ class ReplSession:
         from ilang.core.pipeline import infer
 
         try:
-            _, origin = self._page(graph)
+            _, origin = self.page_at_hand(graph)
         except ScheduleError:
             from ilang.icli.commands.check import describe
 
@@ -455,7 +455,7 @@ class ReplSession:
         shapes = self.last.shapes if isinstance(self.last, ComponentAtShapes) else None
         return Reply(("   ".join((signature(infer(graph, shapes=shapes)), *origin)),))
 
-    def _page(self, graph: Graph) -> tuple[Explanation, tuple[str, ...]]:
+    def page_at_hand(self, graph: Graph) -> tuple[Explanation, tuple[str, ...]]:
         """The page of a component, which becomes the last one, and a remark on its shapes where there is one."""
         from ilang.core.pipeline import explain
 

@@ -67,6 +67,11 @@ def emit_marked(program: ir.Program) -> list[tuple[str, LineMark]]:
     return with_marks(emit(program), list(_Emission(program, marking=True).lines()))
 
 
+def emit_kernels(program: ir.Program) -> str:
+    """The functions of the kernels of a program, without the library that they call, checks and workspace."""
+    return "\n".join(prefixed(list(_Emission(program).work()), c_library.parts(program.machine)))
+
+
 def emit_source(
     programs: Sequence[ir.Program],
     stem: str,
@@ -127,9 +132,13 @@ class _Emission:
     def lines(self) -> Iterator[str]:
         """The functions of the program, one text."""
         yield from c_stop.hooks(self.name) if self.stoppable else ()
+        yield from self.work()
+        yield from self.entry.lines()
+
+    def work(self) -> Iterator[str]:
+        """Tiles in registers, and the functions of the kernels, which use them."""
         yield from self._tiles()
         yield from self._kernels()
-        yield from self.entry.lines()
 
     def around(self) -> Iterator[str]:
         """Tiles in registers and the layout of the workspace, which the functions of the program need."""

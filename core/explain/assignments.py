@@ -34,6 +34,14 @@ def assignments_text(shaped: Shaped) -> str:
     return "\n".join(lines)
 
 
+def gradient_text(shaped: Shaped) -> str:
+    """A typed graph as a definition where the language has words for it, else as its assignments."""
+    from ilang.core.explain.definition_text import definition_text
+    from ilang.core.explain.page import signature
+
+    return definition_text(shaped) or f"{signature(shaped)}\n\n{assignments_text(shaped)}"
+
+
 class _Line:
     """One assignment; two axes of one name are told apart by their numbers."""
 

@@ -86,7 +86,7 @@ class Solved:
     def _name(self) -> None:
         """Number the sizes in the order in which values, then their axes, have them.
 
-        Names that definitions write come first, then the letters of expressions, then names inside operations.
+        Names that definitions and operations write come first, then the letters of expressions, then those of ellipses.
         """
         named: dict[int, tuple[Known, str]] = {}
         for annotation in reversed(
@@ -99,9 +99,12 @@ class Solved:
             ):
                 if isinstance(word, str):
                     named.setdefault(self.numbers.cell(known), (known, word))
-        operations: dict[int, str] = {}
+        numbered: dict[int, str] = {}
         for known, word in self.inferred.named_axes():
-            operations.setdefault(self.numbers.cell(known), word)
+            if word.rpartition("_")[2].isdigit():  # of an ellipsis, which has no letters
+                numbered.setdefault(self.numbers.cell(known), word)
+            else:
+                named.setdefault(self.numbers.cell(known), (known, word))
         letters: dict[int, tuple[Known, str]] = {}
         called: dict[int, tuple[Known, int]] = {}
         cells = [
@@ -114,7 +117,7 @@ class Solved:
         size = {
             cell: self.numbers.add(
                 known,
-                chosen.get(cell) or self.numbers.unique.fresh(letter or operations.get(cell, "n")),
+                chosen.get(cell) or self.numbers.unique.fresh(letter or numbered.get(cell, "n")),
             )
             for cell, (known, letter) in letters.items()
         }

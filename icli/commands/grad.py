@@ -73,12 +73,9 @@ def _text(shaped: Shaped, stage: str | None) -> str:
     from ilang.core import pipeline
 
     if stage is None:
-        from ilang.core.explain.assignments import assignments_text
-        from ilang.core.explain.definition_text import definition_text
-        from ilang.core.explain.page import signature
+        from ilang.core.explain.assignments import gradient_text
 
-        written = definition_text(shaped)
-        return written or f"{signature(shaped)}\n\n{assignments_text(shaped)}"
+        return gradient_text(shaped)
     if stage == "shapes":
         return pipeline.shapes_text(shaped)
     if stage == "loops":

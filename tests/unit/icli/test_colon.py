@@ -155,3 +155,38 @@ def test_help_on_words(session: ReplSession) -> None:
         (part,) = session.feed(f":help {word}").parts
         assert isinstance(part, Error)
         assert advice in part.help
+
+
+@pytest.mark.parametrize(
+    ("line", "found", "advice"),
+    [
+        ("x^2", "E0821", "`(I | 2) >> ij^.~ij x`"),
+        ("x'", "E0821", "`ij~ji x`"),
+        ("z = x' @ x", "E0821", "`z = ik*kj~ijk >> +ijk~ij t1 x`"),
+        ("del x", "E0821", "`:drop x`"),
+        ("z = zeros:3x4", "E0720", "rand:3x4"),
+    ],
+)
+def test_spellings_of_other_systems(
+    line: str, found: str, advice: str, session: ReplSession
+) -> None:
+    assert code(session, line) == found
+    (part,) = session.feed(line).parts
+    assert isinstance(part, Error)
+    assert advice in part.help
+
+
+def test_gradients(session: ReplSession) -> None:
+    assert "din0 = (ij*ij~ij)(dout, in1)" in said(session, ":grad ij*ij~ij")
+    assert said(session, ":grad").startswith("f(in0[i,j], in1[i,j], dout[i,j]) = {")
+    assert "din0[i,j] = dout[i]" in said(session, ":grad sums x")
+    session.feed("op twice(x) = x + x")
+    assert code(session, ":grad twice") == "E0819"
+
+
+def test_c_is_that_of_the_kernels(session: ReplSession) -> None:
+    text = said(session, ":c sums x")
+    assert "static void sums_k0(" in text
+    assert "il_measure" not in text
+    assert len(text.splitlines()) < 20
+    assert "in_registers" in said(session, ":c ik*kj~ijk >> +ijk~ij")  # no shapes of x and y fit
