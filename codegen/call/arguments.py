@@ -1,7 +1,8 @@
 """Arguments of a call, checked before anything runs: arrays, Python numbers, outputs, threads, shapes.
 
-Arrays of the five element types are taken as they are; what is strided, byte-swapped or unaligned is copied, and
-nothing else is changed: no cast that could lose is silent.
+Arrays of the five element types are taken as they are, and so is what exports such memory, by a buffer or DLPack; what
+is strided, byte-swapped or unaligned is copied, and nothing else is changed: no cast that could lose is silent. Numbers
+of Python, alone or in lists, have no type of their own: they get that of the arrays beside them, else f32.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ LONGEST_NUMBER = 256
 Output = tuple[tuple[int, ...], np.dtype[Any]]
 """Shape and element type of a result."""
 
+LISTS = (list, tuple)
+MOST_NESTED = 26
+"""Lists in lists of an array, as of a literal on the command line."""
+
 MOST_LISTED = 20
 """Inputs that a message names."""
 
@@ -67,7 +72,7 @@ def checked_arrays(graph: Graph, given: Sequence[object]) -> list[Array]:
     if len(given) != len(names):
         raise _wrong_count(graph, names, len(given))
     arrays_given = [
-        None if _is_number(value) else _array(name, value)
+        None if _has_numbers(name, value) else _array(name, value)
         for name, value in zip(names, given, strict=True)
     ]
     others = {SUPPORTED[array.dtype] for array in arrays_given if array is not None}
@@ -138,8 +143,29 @@ def _read_as(graph: Graph, number: int) -> str:
 
 
 def _is_number(value: object) -> bool:
-    """Whether a value is a number of Python itself (NumPy's have a type of their own)."""
+    """Whether a value is a number of Python itself: NumPy's have a type of their own."""
     return _is_of(value, (bool, int, float)) and not _is_of(value, np.generic)
+
+
+def _has_numbers(name: str, value: Any) -> bool:
+    """Whether a value is a number of Python, a range, or lists of numbers alone, which NumPy may then read.
+
+    Raises:
+        DataError: E0702 (lists are nested too deep, or hold themselves).
+    """
+    if not _is_of(value, LISTS):
+        return _is_number(value) or _is_of(value, range)
+    level = [value]
+    for _ in range(MOST_NESTED):
+        items = [item for each in level for item in each]
+        inner = {id(item): item for item in items if _is_of(item, LISTS)}
+        if not all(id(item) in inner or _is_number(item) for item in items):
+            return False
+        if not inner:
+            return True
+        level = list(inner.values())
+    message = f"{name} is lists that are nested more than {MOST_NESTED} deep"
+    raise DataTypeError("E0702", message, help="numbers in lists: [[1, 2], [3, 4]]")
 
 
 def _is_of(value: object, kinds: type | tuple[type, ...]) -> bool:
@@ -249,16 +275,24 @@ def _array(name: str, value: object) -> Array:
         is_array = hasattr(value, "__array_interface__") or hasattr(value, "__array__")
     except Exception as error:
         raise _unreadable(name, error) from error
-    if not is_array:
-        kind = type(value).__name__
-        hint = (
-            "np.asarray(x) makes an array of it"
-            if _is_of(value, (list, tuple, range, memoryview))
-            else None
-        )
-        hint = hint or "pass a NumPy array, or a Python number for an input of rank 0"
-        raise DataTypeError("E0702", f"{name} is of type {kind}, not an array", help=hint)
-    return supported_array(name, value)
+    shared = value if is_array or _is_of(value, LISTS) else _exported(value)
+    if shared is None:
+        message = f"{name} is of type {type(value).__name__}, not an array"
+        hint = "pass a NumPy array, numbers in lists, or a number for an input of rank 0"
+        raise DataTypeError("E0702", message, help=hint)
+    return supported_array(name, shared)
+
+
+def _exported(value: object) -> object:
+    """The memory that an object exports, by DLPack or as a buffer of numbers; None where it exports none."""
+    if _is_of(value, (bytes, bytearray)):
+        return None
+    try:
+        if hasattr(type(value), "__dlpack__"):
+            return np.from_dlpack(value)  # type: ignore[arg-type]
+        return memoryview(value)  # type: ignore[arg-type]
+    except Exception:
+        return None
 
 
 def types_of(arrays: Sequence[Array]) -> tuple[str, ...]:
@@ -287,21 +321,40 @@ def unsupported(name: str, dtype: np.dtype[Any]) -> DataError:
 
 
 def _number(name: str, value: Any, written: str | None, others: set[str]) -> Array:
-    """A rank-0 array of a Python number, in the written type or that of the arrays beside it."""
-    if isinstance(value, bool):
+    """An array of a Python number, or of lists of some, in the written type or that of the arrays beside it."""
+    values, kind = _python_numbers(name, value)
+    if kind == "b":
         dtype = written or "bool"
-    elif isinstance(value, int):
+    elif kind == "i":
         dtype = written or next((t for t in ("i64", "i32", "f64") if t in others), "f32")
     else:
         dtype = written or ("f64" if "f64" in others else "f32")
-    if not _holds(dtype, value):
+    lost = next((each for each in values if not _holds(dtype, each)), None)
+    if lost is not None:
         numpy_type = NUMPY_TYPES[dtype].name
+        subject = f"{name} is" if lost is value else f"{name} has"
         raise DataError(
             "E0705",
-            f"{name} is {shown(value)}, which is no value of its type {dtype}",
+            f"{subject} {shown(lost)}, which is no value of its type {dtype}",
             help=f"pass a NumPy value of another type, or one that {numpy_type} can hold",
         )
     return np.array(value, NUMPY_TYPES[dtype])
+
+
+def _python_numbers(name: str, value: Any) -> tuple[Sequence[Any], str]:
+    """The least and the greatest of some numbers, or a number alone, and their kind as NumPy tells it: b, i, f.
+
+    Raises:
+        DataError: E0702 (lists of different lengths), E0703 (they hold no numbers).
+    """
+    if _is_number(value):
+        return [value], "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f"
+    array = read_array(name, value)
+    if array.dtype.kind not in "biuf":
+        raise unsupported(name, array.dtype)
+    finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
+    ends = [finite.min().item(), finite.max().item()] if finite.size else []
+    return ends, "f" if not array.size else array.dtype.kind.replace("u", "i")
 
 
 def _holds(dtype: str, value: bool | float) -> bool:

@@ -310,23 +310,69 @@ def test_refused_arrays_are_told_the_cast(dtype: Any, casts: str, plus: Componen
     assert (error.help or "").endswith(f"; {casts}")
 
 
+HOLDING_ITSELF: list[Any] = []
+HOLDING_ITSELF += [HOLDING_ITSELF, HOLDING_ITSELF]
+
+
 @pytest.mark.parametrize(
     "value",
     [
-        [[1.0, 2.0]],
-        ((1.0,),),
+        [[1.0, 2.0], [3.0]],
+        HOLDING_ITSELF,
         None,
         "text",
         b"bytes",
         1j,
         object(),
-        range(3),
         {},
-        memoryview(b"12"),
+        {1.0},
     ],
 )
 def test_what_is_no_array_is_refused(value: object, plus: Component) -> None:
     assert "in0" in refused("E0702", plus, value, grid(2, 2)).message
+
+
+class Shared:
+    """An array that only DLPack gives."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        ([[1, 2], [3, 4]], "float32"),
+        (((1.5, 2), (3, 4)), "float32"),
+        ([range(2), range(2)], "int64"),
+        ([np.ones(2), np.ones(2)], "float64"),
+        (np.ones((2, 2), np.int32).data, "int32"),
+        (Shared(np.ones((2, 2))), "float64"),
+        ([[]], "float32"),
+        ([[float("nan"), float("inf")]], "float32"),
+    ],
+)
+def test_lists_and_exported_memory(value: Any, dtype: str) -> None:
+    result = i("+ij~i")(value)
+    assert result.dtype == dtype
+    array = np.asarray(value.array if isinstance(value, Shared) else value)
+    np.testing.assert_array_equal(result, array.sum(1))
+
+
+def test_lists_have_the_type_of_what_stands_beside(plus: Component) -> None:
+    for dtype in (np.float32, np.float64, np.int32, np.int64):
+        ones = np.ones((1, 2), dtype)
+        assert plus([[1, 2]], ones).dtype == plus(ones, ones).dtype
+    assert "1073741824" in refused("E0705", plus, [[1, 2**30]], np.ones((1, 2), np.float32)).message
+    refused("E0705", plus, [[1, 2**40]], np.ones((1, 2), np.int32))
+    refused("E0703", plus, [["text"]], grid(1, 1))
+    refused("E0703", plus, [[10**30]], grid(1, 1))
 
 
 class Chunked:
