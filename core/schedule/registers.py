@@ -37,12 +37,17 @@ def micro_tiles(
         yield _micro_tile(extents, min(vector // size, lanes), held, size)
 
 
-def wide_parts(machine: Machine, extents: tuple[int, int]) -> Iterator[tuple[int, MicroTile]]:
-    """The lanes of a vector of f32 and what is computed at a time, for instruction sets with many registers."""
+def wide_parts(
+    machine: Machine, extents: tuple[int, int], size: int
+) -> Iterator[tuple[int, MicroTile]]:
+    """The lanes of a vector and what is computed at a time, for instruction sets with many registers.
+
+    Elements have so many bytes.
+    """
     vectors = _vectors(machine)
     for held, vector in vectors.items():
         if min(vectors) < held or len(vectors) == 1:
-            yield vector // 4, _micro_tile(extents, vector // 4, held, 4)
+            yield vector // size, _micro_tile(extents, vector // size, held, size)
 
 
 def _vectors(machine: Machine) -> dict[int, int]:

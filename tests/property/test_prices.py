@@ -108,6 +108,22 @@ def test_sums_wait_for_each_other(chosen: list[tuple[TilePrice, float]]) -> None
         assert parts.cycles() >= 4 * 512 * tiles
 
 
+def test_elements_of_twice_the_size_take_twice_the_vectors_and_lines(
+    chosen: list[tuple[TilePrice, float]],
+) -> None:
+    """The cheapest price of each type, of a product whose rows are whole lines."""
+    least = []
+    for dtype in ("f32", "f64"):
+        chosen.clear()
+        i("ik*kj~ijk >> +ijk~ij").source("c", (96, 64), (64, 128), dtypes=(dtype, dtype))
+        price, _ = min(chosen, key=lambda pair: pair[1])
+        parts = price.price([])
+        least.append((price._lines((0, 2), 0), max(added for added, *_ in parts.at_once)))
+    (lines, added), (double_lines, double_added) = least
+    assert double_lines == 2 * lines
+    assert double_added == 2 * added
+
+
 @pytest.mark.parametrize(("width", "is_crowded"), [(1024, True), (1000, False)])
 def test_lines_at_one_place_of_a_cache(
     chosen: list[tuple[TilePrice, float]], width: int, is_crowded: bool

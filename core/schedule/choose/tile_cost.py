@@ -22,6 +22,7 @@ from functools import partial
 from math import ceil, gcd, prod
 
 from ilang.core.calculus.affine import Affine
+from ilang.core.dtype import BYTES
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment
 from ilang.core.machine import Machine
@@ -77,7 +78,9 @@ class TilePrice:
         self.node, self.extents, self.nest, self.axes = node, extents, nest, axes
         self.machine = machine
         assert machine.core is not None
-        self.core, self.vector = machine.core, machine.vector_lanes("f32")
+        dtype = node.scalar.dtype
+        assert dtype is not None
+        self.core, self.vector, self.size = machine.core, machine.vector_lanes(dtype), BYTES[dtype]
         self.line_bytes = machine.memory.line_bytes
         self.trips = tuple(map(self._trips, nest.order))
         self.reduced = frozenset(node.reduced_axes())
@@ -147,7 +150,7 @@ class TilePrice:
         height, width = (self.extents[axis] for axis in self._sides())
         times = beside / height * terms
         issued, idle = list[tuple[float, float, float]](), 0.0
-        for unit, part in wide_parts(self.machine, (rows, lanes)):
+        for unit, part in wide_parts(self.machine, (rows, lanes), self.size):
             across = [*_in_tiles(width, lanes, partial(_broad, wide=part.lanes, unit=unit))]
             added = loaded = chained = 0
             for high, n in _in_tiles(height, rows, partial(_high, heights=part.rows)):
@@ -194,9 +197,9 @@ class TilePrice:
         side = self.axes.lanes if self.axes.lanes in dims else self.axes.rows
         each = self.core.copied if dims[-1] == side else self.core.transposed
         lines, written = self._lines(dims, site), 2 * ceil(copied / self.vector)
-        whole = self._lines(dims, 0) * self.line_bytes + copied * 4
+        whole = self._lines(dims, 0) * self.line_bytes + copied * self.size
         moved = sum(
-            cost * repeats * ((held < whole) * lines + (held < copied * 4) * written)
+            cost * repeats * ((held < whole) * lines + (held < copied * self.size) * written)
             for held, cost in zip(self.core.cache_bytes, self.core.line_cycles, strict=True)
         )
         return max(repeats * copied * each, moved)
@@ -233,7 +236,7 @@ class TilePrice:
         (length, apart), every = self._spans(dims, depth), way // self.line_bytes
         places = ceil(length / self.vector)
         for count, stride in apart:
-            places *= min(count, way // gcd(way, 4 * stride))
+            places *= min(count, way // gcd(way, self.size * stride))
         ways = self.core.cache_bytes[cache] // way
         return lines * every // places if places * ways < min(lines, every * ways) else lines
 
