@@ -44,9 +44,6 @@ def along(
     """The tensor that ``sum``, ``max``, ``min`` or ``elements`` gives of a value, along the axes of the call."""
     axes = Setting(ALL_AXES, None, (), call.span)
     for setting in call.settings or ():
-        if setting.name not in (None, "axes") or setting is not (call.settings or ())[0]:
-            message = f"`{name}` has one configuration value, its axes"
-            raise MeaningError("E0444", message, setting.span, HELP)
         axes = build.setting(frame, setting.value)
     places = _places(build, value, axes, call.span)
     logic = Einsum(_spec(places, call.span))
@@ -149,13 +146,18 @@ def _of_name(build: Functions, value: Tensor, name: str, scope: int, span: Span)
 
 
 def _named(note: ast.ShapeNote) -> list[tuple[AxisPlace, ast.AxisNote]]:
-    """The axes of a shape with their places, from the end where that is known."""
+    """The axes of a shape as a head writes it, each with its place.
+
+    A place is counted from the end of its row: -1 is the last axis. Only axes before a row variable are counted from
+    the front, since the variable may stand for any number of axes.
+    """
     places: list[tuple[AxisPlace, ast.AxisNote]] = []
     for kind, row in enumerate(note.rows):
-        ends = row.trailing if row.variable is not None else (*row.leading, *row.trailing)
-        places += [((kind, n - len(ends), False), axis) for n, axis in enumerate(ends)]
-        if row.variable is not None:
-            places += [((kind, n, False), axis) for n, axis in enumerate(row.leading)]
+        front, back = row.leading, row.trailing
+        if row.variable is None:
+            front, back = (), (*front, *back)
+        places += [((kind, n - len(back), False), axis) for n, axis in enumerate(back)]
+        places += [((kind, n, False), axis) for n, axis in enumerate(front)]
     return places
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from ilang.core.ir import functions as ast
 
-OPERATIONS = ast.Unary, ast.Binary, ast.EinsumOne, ast.EinsumTwo, ast.Sliced, ast.Called
+OPERATIONS = ast.Unary, ast.Binary, ast.EinsumTerm, ast.Sliced, ast.Called
 Definition = ast.Function | ast.Routine
 
 

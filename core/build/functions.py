@@ -33,13 +33,12 @@ from ilang.core.build.values import (
     Tensor,
     constant,
 )
-from ilang.core.diagnostic import Label, MeaningError, counted
+from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Einsum, Logic, Slice
 from ilang.core.ir.primitives import ALONG, ELEMENTWISE, INFIX, PRIMITIVES
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, minus
-from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import Schedule
 from ilang.core.library.places import given_for
 from ilang.core.limits import check_expressions
@@ -93,9 +92,11 @@ class Functions(Configuration):
         while True:
             chain.append(term)
             match term:
-                case ast.Binary() | ast.EinsumTwo():
+                case ast.Binary():
                     term = term.left
-                case ast.EinsumOne() | ast.Sliced():
+                case ast.EinsumTerm():
+                    term = term.operands[0]
+                case ast.Sliced():
                     term = term.operand
                 case _:
                     break
@@ -110,34 +111,15 @@ class Functions(Configuration):
         match term:
             case ast.Binary():
                 return self._binary(frame, term, left)
-            case ast.EinsumOne():
-                self.fitting(term.spec, 1)
-                return self.operation(Operand(0), "+", Einsum(term.spec), [left], term.span)
-            case ast.EinsumTwo():
-                right = self.tensor(frame, term.right)
+            case ast.EinsumTerm():
+                operands = [left, *(self.tensor(frame, each) for each in term.operands[1:])]
                 product = Apply("mul", (Operand(0), Operand(1)))
-                self.fitting(term.spec, 2)
-                return self.operation(product, "+", Einsum(term.spec), [left, right], term.span)
+                scalar = Operand(0) if len(operands) == 1 else product
+                return self.operation(scalar, "+", Einsum(term.spec), operands, term.span)
             case ast.Sliced():
                 return self._sliced(frame, term, left)
             case _:
                 raise AssertionError(term)
-
-    @staticmethod
-    def fitting(spec: Spec, count: int) -> None:
-        """Refuse a specification of another number of operands.
-
-        Raises:
-            MeaningError: E0442.
-        """
-        if len(spec.operands) != count:
-            wanted = "one tensor" if count == 1 else f"{count} tensors"
-            counted_operands = counted(len(spec.operands), "operand")
-            help_line = "operands are separated by `;`: `ij; jk => ik`"
-            message = f"the specification has {counted_operands}, and stands between {wanted}"
-            if count == 1:
-                message = f"the specification has {counted_operands}, and is that of {wanted}"
-            raise MeaningError("E0442", message, spec.span, help_line)
 
     def _tensor(self, frame: Evaluation, term: ast.Term) -> Tensor:
         match term:
@@ -181,18 +163,12 @@ class Functions(Configuration):
                     raise MeaningError("E0262", message, span, help_line, labels)
                 return NumberTensor(meaning.value, span)
             case DefinitionInstance():
-                name = meaning.function.head.name
-                message = f"this is `{name}` with its parameters, and not called"
-                raise MeaningError("E0426", message, span, f"call it: `{span.text()}(x)`")
+                raise AssertionError(span)
             case _:
                 return meaning
 
     def meaning(self, frame: Evaluation, name: ast.Reference) -> Meaning:
-        """The meaning of a name in a body.
-
-        Raises:
-            MeaningError: E0426 (nothing).
-        """
+        """The meaning of a name in a body."""
         if name.name in frame.names:
             return frame.names[name.name]
         if name.name in frame.declared:
@@ -201,7 +177,7 @@ class Functions(Configuration):
             graph = self.component(name)
             if not graph.inputs:
                 return self.only(self._outputs(graph, [], name.span), name.span)
-        raise self.unknown(frame, name)
+        raise AssertionError(name)
 
     def access(self, frame: Evaluation, term: ast.Access) -> Tensor:
         """A part of a tensor: only routines have parts."""
@@ -380,7 +356,7 @@ class Functions(Configuration):
     # -- calls -------------------------------------------------------------------------------------------------------
 
     def call(self, frame: Evaluation, term: ast.Called) -> Sequence[Tensor]:
-        """The outputs of a call."""
+        """The outputs of a call, whose name, arguments and configuration fit (``notation/functions/misused.py``)."""
         self.count(1, term.span)
         name = term.component.name if isinstance(term.component, ast.Reference) else None
         if name is not None:
@@ -389,22 +365,10 @@ class Functions(Configuration):
                 return [self._instance(frame, meaning, term)]
             if name in self.functions:
                 return [self._function(frame, self.functions[name], term, name)]
-            if name in self.routines:
-                message = f"`{name}` is a routine, and no part of an expression"
-                raise MeaningError(
-                    "E0440", message, term.span, "call it as a statement of a routine"
-                )
             if name not in self.components and name in PRIMITIVES:
                 return [self._primitive(frame, name, term)]
-            if name not in self.components:
-                assert isinstance(term.component, ast.Reference)
-                raise self.unknown(frame, term.component)
-        if term.settings:
-            message = "a component has no configuration"
-            raise MeaningError("E0444", message, term.settings[0].span, "leave it out")
         graph = self.component(term.component)
         given = self.arguments(frame, term.arguments)
-        self._count(name or "the component", len(graph.inputs), len(given), term.span)
         names = [graph.input_name(number) for number in range(len(graph.inputs))]
         words = given_for(names, [each.span.text() for each in term.arguments])
         return self._outputs(graph, given, term.span, words)
@@ -426,18 +390,12 @@ class Functions(Configuration):
         component = ComponentCall(graph, tuple(given), span)
         return [Output(component, number, span) for number in range(len(graph.outputs))]
 
-    @staticmethod
-    def _count(name: str, wanted: int, given: int, span: Span) -> None:
-        if wanted != given:
-            message = f"{name} takes {counted(wanted, 'tensor')}, and {given} {'is' if given == 1 else 'are'} given"
-            raise MeaningError("E0420", message, span, "configuration stands after `;`")
-
     def _function(
         self, frame: Evaluation, function: ast.Function, term: ast.Called, name: str
     ) -> Tensor:
         """A call of a tensor function: with parameters of its own where its head has a `;`."""
         given = self.arguments(frame, term.arguments)
-        settings, label = self.settings(frame, function.head, term.settings, term.span)
+        settings, label = self.settings(frame, function.head, term.settings)
         owner, kept = self._owner(frame, function, label or name, term)
         return self.applied(function, owner, given, settings, term, kept)
 
@@ -456,7 +414,7 @@ class Functions(Configuration):
                 self.functions.get(component.name) if isinstance(component, ast.Reference) else None
             )
             if function is not None and function.head.tensors:
-                settings, label = self.settings(frame, function.head, term.settings, term.span)
+                settings, label = self.settings(frame, function.head, term.settings)
                 owner, _ = self._owner(frame, function, label or name, term)
                 return DefinitionInstance(function, settings, owner, term.span)
         return self.tensor(frame, term)
@@ -465,10 +423,6 @@ class Functions(Configuration):
         self, frame: Evaluation, instance: DefinitionInstance, term: ast.Called
     ) -> Tensor:
         """A call of an instance, whose parameters are made."""
-        if term.settings:
-            message = "this has its configuration already"
-            labels = [Label(instance.span, "here"), Label(term.settings[0].span, "again here")]
-            raise MeaningError("E0444", message, term.settings[0].span, "leave it out here", labels)
         given = self.arguments(frame, term.arguments)
         return self.applied(instance.function, instance.owner, given, instance.settings, term, {})
 
@@ -503,14 +457,6 @@ class Functions(Configuration):
     ) -> Tensor:
         """The result of a tensor function of some tensors, which a call gives it."""
         head, span = function.head, term.span
-        self._count(head.name, len(head.tensors), len(given), span)
-        if id(head) in self.active:
-            circle = " -> ".join(each.name for each in (*self.active.values(), head))
-            message, help_line = (
-                f"{head.name} needs itself: {circle}",
-                "write what repeats as `repeat`",
-            )
-            raise MeaningError("E0403", message, span, help_line)
         if len(self.active) == ast.DEEPEST:
             message = f"more than {ast.DEEPEST} tensor functions each call the next"
             raise MeaningError("E0114", message, span, "write some of them as one")
@@ -580,20 +526,14 @@ class Functions(Configuration):
     # -- primitives --------------------------------------------------------------------------------------------------
 
     def _primitive(self, frame: Evaluation, name: str, term: ast.Called) -> Tensor:
-        wanted, takes_all = PRIMITIVES[name], name in ELEMENTWISE or name in ALONG
+        takes_all = name in ELEMENTWISE or name in ALONG
         given = self.arguments(frame, term.arguments) if takes_all else []
         if name in ALONG and len(given) == 1:
             from ilang.core.build.along import along
 
             return along(self, frame, name, term, given[0])
-        if term.settings:
-            message = f"{name} has no configuration"
-            raise MeaningError("E0444", message, term.settings[0].span, "leave it out")
         if name in ELEMENTWISE:
-            self._count(name, len(given) if wanted is None else wanted, len(given), term.span)
             return self.pointwise(ELEMENTWISE[name], given, term.span)
-        if wanted is not None:
-            self._count(name, wanted, len(term.arguments), term.span)
         from ilang.core.build.special import special
 
         return special(self, frame, name, term)

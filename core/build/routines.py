@@ -18,13 +18,13 @@ from ilang.core.build.flow import feeding, is_source, read_back, read_back_by
 from ilang.core.build.functions import Functions
 from ilang.core.build.logics import drops, has_places, logic_of
 from ilang.core.build.merging import RANKS, Merged, Merges, is_sum_over_ranks
-from ilang.core.build.settings import Evaluation, Meaning, Setting
+from ilang.core.build.settings import Evaluation, Meaning
 from ilang.core.build.tensor import Rows
 from ilang.core.build.values import Computed, NumberTensor, Output, Owner, Ruled, Stored, Tensor
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph, operands
-from ilang.core.ir.operation import Einsum, Logic
+from ilang.core.ir.operation import Logic
 from ilang.core.ir.primitives import FOLDS, joined
 from ilang.core.ir.scalar import Apply, Constant, Operand
 from ilang.core.record import record
@@ -83,7 +83,6 @@ class Routines(Functions):
         self.owners: dict[Stored, tuple[Tensor | None, str]] = {}
         self.named: dict[Stored, None] = {}
         self.used: dict[Tensor, int] = {}
-        self.running: list[ast.Head] = []
 
     # -- names and parts ---------------------------------------------------------------------------------------------
 
@@ -310,21 +309,11 @@ class Routines(Functions):
                 pass
 
     def _call(self, frame: Evaluation, each: ast.Routined) -> None:
+        """Run another routine, whose name, arguments and configuration fit (``notation/functions/misused.py``)."""
         name = each.name.name
-        if name not in self.routines:
-            if name in self.functions or name in self.components:
-                message = f"`{name}` gives a tensor, which this statement drops"
-                help_line = f"bind it: `y = {each.span.text()}`"
-                raise MeaningError("E0440", message, each.span, help_line)
-            raise self.unknown(frame, each.name)
         routine = self.routines[name]
-        if routine.head in self.running:
-            circle = " -> ".join([head.name for head in self.running] + [name])
-            help_line = "leave one of these calls out"
-            raise MeaningError("E0403", f"{name} needs itself: {circle}", each.span, help_line)
         given = self.arguments(frame, each.arguments)
-        self._count(name, len(routine.head.tensors), len(given), each.span)
-        settings, _ = self.settings(frame, routine.head, each.settings, each.span)
+        settings, _ = self.settings(frame, routine.head, each.settings)
         owner = Owner(self.root, name, name, {}, [], each.span)
         with self.callers.called(routine.head, each.span, each.arguments):
             names = self.noted(routine.head.tensors, given)
@@ -347,9 +336,7 @@ class Routines(Functions):
             cell = self.declare(frame, term)
             if owner is not self.root:
                 self.owners[cell] = (first, routine.head.name)
-        self.running.append(routine.head)
         self.run(frame, routine.statements)
-        self.running.pop()
         return frame
 
     # -- assignments -------------------------------------------------------------------------------------------------
@@ -409,11 +396,7 @@ class Routines(Functions):
                     )
                 value: Tensor = self.access(frame, target)
             case ast.Reference():
-                meaning = self.meaning(frame, target)
-                if isinstance(meaning, Setting):
-                    message = f"`{target.name}` is a configuration value, and no tensor"
-                    raise MeaningError("E0426", message, target.span, "assign to a tensor")
-                value = self._read(meaning, target.span)
+                value = self._read(self.meaning(frame, target), target.span)
             case _:
                 assert_never(target)
         if isinstance(value, NumberTensor):
@@ -434,8 +417,6 @@ class Routines(Functions):
                 return self._folded(each, Operand(0), logic, [value]), logic
             return value, "pointwise"
         given = [self.tensor(frame, term) for term in right.operands]
-        if isinstance(logic, Einsum):
-            self.fitting(logic.spec, len(given))
         if each.logic is None and right.operator in ("*", "/") and len(given) == 2:
             raise MeaningError(
                 "E0446",

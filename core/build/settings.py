@@ -17,7 +17,6 @@ from ilang.core.ir.scalar import minus
 from ilang.core.ir.syntax import Definition, Module
 from ilang.core.record import entity
 from ilang.core.source import Span
-from ilang.core.suggestion import did_you_mean
 
 Figure = float | int
 """A number that is known when a program is built."""
@@ -134,22 +133,13 @@ class Configuration(ABC):
     def tensor(self, frame: Evaluation, term: ast.Term) -> Tensor:
         """The tensor that an expression is."""
 
-    def unknown(self, frame: Evaluation, name: ast.Reference) -> MeaningError:
-        """The error of a name that means no tensor."""
-        others = {**self.functions, **self.routines, **self.components}
-        if name.name in others:
-            message = f"`{name.name}` is a definition, and a tensor is wanted here"
-            return MeaningError("E0426", message, name.span, f"call it: `{name.name}(x)`")
-        message = f"nothing is called `{name.name}` here"
-        known = [*frame.names, *frame.declared, *others]
-        how = f'a tensor is named by `{name.name} = ...`, and declared by `"{name.name}"`'
-        help_line = did_you_mean(name.name, known, how, "`{}`")
-        return MeaningError("E0426", message, name.span, help_line)
-
     def settings(
-        self, frame: Evaluation, head: ast.Head, given: Sequence[ast.Setting] | None, span: Span
+        self, frame: Evaluation, head: ast.Head, given: Sequence[ast.Setting] | None
     ) -> tuple[dict[str, Setting], str | None]:
-        """The configuration of a use of a definition, by name, and its label."""
+        """The configuration of a use of a definition, by name, and its label.
+
+        The values are those that its head has, each of them once (``notation/functions/calling.py``).
+        """
         wanted = {each.name: each for each in head.configuration or ()}
         values: dict[str, Setting] = {}
         label: str | None = None
@@ -158,25 +148,12 @@ class Configuration(ABC):
             if each.name == "label" and isinstance(each.value, ast.Text):
                 label = each.value.text
                 continue
-            name = each.name or next(order, None)
-            if name is None or name not in wanted:
-                takes = f"its configuration is {', '.join(wanted)}" if wanted else "it has none"
-                message = f"{head.name} has no configuration value {name or 'in this place'}"
-                help_line = did_you_mean(name or "", list(wanted), takes, "`{}`")
-                raise MeaningError("E0444", message, each.span, help_line)
-            if name in values:
-                raise MeaningError("E0444", f"{name} is given twice", each.span, "give it once")
-            values[name] = self.setting(frame, each.value)
+            values[each.name or next(order)] = self.setting(frame, each.value)
         for name, written in wanted.items():
-            if name in values:
-                continue
-            if written.default is None:
-                message = f"{head.name} needs {name}"
-                help_line = f"give it after the `;`: `{head.name}(x; {name} = 1)`"
-                labels = [Label(written.span, "it has no default")]
-                raise MeaningError("E0444", message, span, help_line, labels)
-            empty = Evaluation(frame.owner, dict(values), {})
-            values[name] = self.setting(empty, written.default)
+            if name not in values:
+                assert written.default is not None
+                empty = Evaluation(frame.owner, dict(values), {})
+                values[name] = self.setting(empty, written.default)
         return values, label
 
     def setting(self, frame: Evaluation, term: ast.Term) -> Setting:
@@ -197,8 +174,6 @@ class Configuration(ABC):
                 meaning = frame.names.get(term.name)
                 if isinstance(meaning, Setting):
                     return meaning
-                if meaning is None and term.name not in frame.declared:
-                    raise self.unknown(frame, term)
                 message = (
                     f"`{term.name}` is a tensor, and this must be known when the program is built"
                 )

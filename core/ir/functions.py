@@ -165,22 +165,16 @@ class Binary:
 
 
 @record
-class EinsumOne:
-    """``a ++ "spec"``."""
+class EinsumTerm:
+    """``a ++ "spec"``, a specification of one operand, or ``a *+ "spec" b``, of two."""
 
-    operand: Term
+    operands: tuple[Term, ...]
     spec: Spec
     span: Span
 
-
-@record
-class EinsumTwo:
-    """``a *+ "spec" b``."""
-
-    left: Term
-    spec: Spec
-    right: Term
-    span: Span
+    def operator(self) -> Literal["++", "*+"]:
+        """The operator before the specification."""
+        return "++" if len(self.operands) == 1 else "*+"
 
 
 @record
@@ -252,8 +246,7 @@ Term = (
     | Text
     | Unary
     | Binary
-    | EinsumOne
-    | EinsumTwo
+    | EinsumTerm
     | Sliced
     | Called
     | Repeated

@@ -128,8 +128,9 @@ class Trees:
     def einsum(self, size: int) -> ast.Term:
         left = self.term(size - 1)
         if self.random.random() < 0.5:
-            return ast.EinsumOne(left, spec(self.random, 1), NOWHERE)
-        return ast.EinsumTwo(left, spec(self.random, 2), self.term(size - 1), NOWHERE)
+            return ast.EinsumTerm((left,), spec(self.random, 1), NOWHERE)
+        two = spec(self.random, 2)
+        return ast.EinsumTerm((left, self.term(size - 1)), two, NOWHERE)
 
     def sliced(self, size: int) -> ast.Term:
         return ast.Sliced(self.term(size - 1), self.term(size - 1), NOWHERE)

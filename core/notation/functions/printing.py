@@ -67,10 +67,8 @@ def _level(term: ast.Term) -> int:
     match term:
         case ast.Binary():
             return BINDING[term.operator]
-        case ast.EinsumOne():
-            return BINDING["++"]
-        case ast.EinsumTwo():
-            return BINDING["*+"]
+        case ast.EinsumTerm():
+            return BINDING[term.operator()]
         case ast.Unary():
             return NEGATION if term.operator == "-" else PREFIX
         case ast.Sliced():
@@ -86,11 +84,11 @@ def _pieces(term: ast.Term) -> list[Piece]:
             return _unary(term)
         case ast.Binary():
             return _binary(term)
-        case ast.EinsumOne():
-            return [(term.operand, BINDING["++"]), f' ++ "{term.spec.text}"']
-        case ast.EinsumTwo():
-            level = BINDING["*+"]
-            return [(term.left, level), f' *+ "{term.spec.text}" ', (term.right, level + 1)]
+        case ast.EinsumTerm():
+            left, *right = term.operands
+            sign, level = term.operator(), BINDING[term.operator()]
+            pieces: list[Piece] = [(left, level), f' {sign} "{term.spec.text}"']
+            return [*pieces, " ", (right[0], level + 1)] if right else pieces
         case ast.Sliced():
             return [(term.operand, CALL), " @| ", (term.position, OPERAND)]
         case ast.Called():

@@ -49,10 +49,12 @@ def _below(term: ast.Term) -> Sequence[ast.Term]:
     match term:
         case ast.Access():
             return (term.tensor,)
-        case ast.Unary() | ast.EinsumOne():
+        case ast.Unary():
             return (term.operand,)
-        case ast.Binary() | ast.EinsumTwo():
+        case ast.Binary():
             return (term.left, term.right)
+        case ast.EinsumTerm():
+            return term.operands
         case ast.Sliced():
             return (term.operand, term.position)
         case ast.Listed():
@@ -94,10 +96,8 @@ class Terms:
                 return [Due(term.left, due.environment, due.wanted)]
             case ast.Binary():
                 self._operands(term, due.environment)
-            case ast.EinsumOne():
-                self.operands_of(term.spec, 1)
-            case ast.EinsumTwo():
-                self.operands_of(term.spec, 2)
+            case ast.EinsumTerm():
+                self.operands_of(term.spec, len(term.operands))
             case _:
                 pass
         return [Due(each, due.environment, due.wanted) for each in _below(term)]

@@ -157,9 +157,9 @@ def _einsum(
     help_line = f'`{text}` is followed by a specification: `x {text} "..."`'
     spec = read_spec(reader, help_line, text == "*+")
     if text == "++":
-        return ast.EinsumOne(left, spec, reader.span(start))
+        return ast.EinsumTerm((left,), spec, reader.span(start))
     right = read_term(reader, context, tokens.BINDING["*+"] + 1)
-    return ast.EinsumTwo(left, spec, right, reader.span(start))
+    return ast.EinsumTerm((left, right), spec, reader.span(start))
 
 
 # -- operands --------------------------------------------------------------------------------------------------------

@@ -17,8 +17,7 @@ from ilang.core.ir.functions import (
     Called,
     CustomOperation,
     Declared,
-    EinsumOne,
-    EinsumTwo,
+    EinsumTerm,
     NameBinding,
     Nested,
     Number,
@@ -67,10 +66,8 @@ def shape(node: object) -> Any:
             return (node.operator, shape(node.operand))
         case Binary():
             return (shape(node.left), node.operator, shape(node.right))
-        case EinsumOne():
-            return (shape(node.operand), "++")
-        case EinsumTwo():
-            return (shape(node.left), "*+", shape(node.right))
+        case EinsumTerm():
+            return (shape(node.operands[0]), node.operator(), *map(shape, node.operands[1:]))
         case Sliced():
             return (shape(node.operand), "@|", shape(node.position))
         case Called(component=Reference(name=name)):
