@@ -315,6 +315,7 @@ class Routines(Functions):
         given = self.arguments(frame, each.arguments)
         settings, _ = self.settings(frame, routine.head, each.settings)
         owner = Owner(self.root, name, name, {}, [], each.span)
+        self.root.uses.append(owner)
         with self.callers.called(routine.head, each.span, each.arguments):
             names = self.noted(routine.head.tensors, given)
             names.update(settings)

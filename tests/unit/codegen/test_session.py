@@ -590,6 +590,15 @@ def test_calls_inside_a_shared_definition_have_parameters_of_their_own(tmp_path:
     ), "one set for both calls of net, and in it one for each call of outer"
 
 
+def test_a_routine_that_another_one_calls_has_parameters(tmp_path: Path) -> None:
+    path = tmp_path / "model.i"
+    path.write_text(
+        'cd part(x; k = 2) { "s" =: k *. s + ("b" - x) }\n'
+        "cd f(x) { part(x; k = 3); y = x + x; return y }\n"
+    )
+    assert [*load(path).session("f", {"x": "2|3"}).parameters] == ["part.b"]
+
+
 @pytest.mark.parametrize("target", ["c", "numpy"])
 def test_numbers_alone_have_the_type_of_what_keeps_them(target: str, tmp_path: Path) -> None:
     path = tmp_path / "m.i"
