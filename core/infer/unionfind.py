@@ -1,4 +1,4 @@
-"""Union-find over consecutive integers: which dimensions the program forces to be equal."""
+"""Union-find over consecutive integers, such as dimensions: which of them the program forces to be equal."""
 
 from __future__ import annotations
 
@@ -23,3 +23,14 @@ class UnionFind:
         """Make two sets one."""
         a, b = self.find(one), self.find(other)
         self.parent[max(a, b)] = min(a, b)
+
+    def add(self) -> int:
+        """The number of a new member, in a set of its own."""
+        self.parent.append(len(self.parent))
+        return len(self.parent) - 1
+
+    def copied(self) -> UnionFind:
+        """The same sets, apart from these."""
+        other = UnionFind(0)
+        other.parent = list(self.parent)
+        return other

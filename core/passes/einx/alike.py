@@ -66,8 +66,7 @@ class _Numbers:
         same = UnionFind(len(self.leaves))
         for length, runs in reversed(list(_runs(self.keys))):
             pairs = [list(self._pairs(run, length)) for run in runs]
-            trial = UnionFind(0)
-            trial.parent = list(same.parent)
+            trial = same.copied()
             for pair in (pair for each in pairs for pair in each):
                 trial.union(*pair)
             met = Counter(

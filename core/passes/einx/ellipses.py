@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from ilang.core.diagnostic import Label, ShapeError, counted
 from ilang.core.einx_ops import EINX_OPS
+from ilang.core.infer.unionfind import UnionFind
 from ilang.core.ir import einx
 from ilang.core.names import Names
 from ilang.core.record import record, replace
@@ -75,11 +76,15 @@ def repeat(form: einx.Form, ranks: Sequence[int | None], names: Sequence[str]) -
 
 
 class _Counts:
-    """The counts of the ellipses of a form, by number; those that must be the same have one."""
+    """The counts of the ellipses of a form, by number; those that must be the same have one.
+
+    An ellipsis is told by its ``place`` in the text. The path of an axis has the counts of the ellipses around it, and
+    is the same wherever the axis stands. ``known`` says how often an ellipsis repeats, what gives that, and where.
+    """
 
     def __init__(self, form: einx.Form) -> None:
         self.form = form
-        self.parent: list[int] = []
+        self.same = UnionFind(0)
         self.ellipses: dict[int, einx.Repetition] = {}
         self.known: dict[int, tuple[int, str, Span]] = {}
         self._by_place: dict[int, int] = {}
@@ -92,16 +97,13 @@ class _Counts:
 
     def _number(self, ellipsis: einx.Repetition) -> int:
         if ellipsis.place not in self._by_place:
-            self._by_place[ellipsis.place] = len(self.parent)
-            self.ellipses[len(self.parent)] = ellipsis
-            self.parent.append(len(self.parent))
+            number = self._by_place[ellipsis.place] = self.same.add()
+            self.ellipses[number] = ellipsis
         return self._by_place[ellipsis.place]
 
     def find(self, number: int) -> int:
         """The number that stands for all that are the same."""
-        while self.parent[number] != number:
-            number = self.parent[number]
-        return number
+        return self.same.find(number)
 
     def of(self, ellipsis: einx.Repetition) -> int:
         """The number of the count of an ellipsis."""
@@ -129,8 +131,7 @@ class _Counts:
             help_line = f"write `{axis.name}...` wherever the axis stands, or name the repetitions"
             raise ShapeError("E0541", message, axis.span, help_line, labels)
         for one, other in zip(known, path, strict=True):
-            a, b = self.find(one), self.find(other)
-            self.parent[max(a, b)] = min(a, b)
+            self.same.union(one, other)
 
     def take_parameters(self, parameters: Sequence[einx.Parameter]) -> None:
         """Sizes that are tuples say how often an axis is repeated.
