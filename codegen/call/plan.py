@@ -179,7 +179,11 @@ class CallPlan:
     def _into_of(
         self, function: Callable[..., int], count: int, threads: int
     ) -> Callable[[Sequence[Array], Any], Any]:
-        """``into`` by a compiled function that needs ``count`` bytes of workspace."""
+        """``into`` by a compiled function that needs ``count`` bytes of workspace.
+
+        What it gives takes the shortest way for an array that is as the program writes it; any other array, and a
+        call that fails, takes the way that tells what is wrong.
+        """
         sizes = self._sizes
         take_space, give_back = self.compiled.take_space, self.compiled.give_back
         ((shape, dtype),) = self.outputs

@@ -64,7 +64,9 @@ def _divided(chosen: list[int], rule: Derivation) -> None:
 def extents_of(function: ExportedFunction) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """Extents to run a function at, and (only the arguments count) extents that it must refuse.
 
-    Nothing is run if the reference evaluator could hold no case.
+    A function runs at small primes and at larger ones, at what fills vectors, beyond one tile, at ones, and with each
+    extent 0, as far as these fit its rules and the reference evaluator can hold its arrays. A call must refuse those of
+    them that do not fit the rules, what a view does not divide, and negative extents.
     """
     free, runs, refused = function.free(), [], []
     tries = [_spread(function, PRIMES, WINDOWS, room) for room in ROOM]

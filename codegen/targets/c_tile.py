@@ -24,7 +24,10 @@ TILE_PARTS = ("", "_part", "_whole", "_filling", "_any", "_lanes", "_most", "_so
 
 
 def end_of_block(tile: Tile, loop: For, spelling: Spelling) -> str:
-    """The end of the outermost loop over blocks of a tile, at 0 where one inside is empty; "" where none may be."""
+    """The end of a loop over blocks of a tile where that is not its size, as C text; "" where it is.
+
+    Of the outermost loop it is 0 if a loop inside has no iterations: there is nothing to add then.
+    """
     first, *inner = tile.blocks
     tests = [
         f"{spelling.size(each.size)} > 0"

@@ -28,6 +28,9 @@ from ilang.core.passes.gpu.tightened import tightened
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
 
+TOGETHER = (ThreadLoop, Barrier, SwapBuffers)
+"""Statements that the threads of a block do together."""
+
 
 def verify(program: ir.Program, before: ir.Program | None = None) -> None:
     """Raise an InternalError (E9905) naming the first invariant that does not hold; ``before`` as for kernels."""
@@ -75,34 +78,25 @@ def _bytes(program: ir.Program, buffer: ir.Buffer) -> int:
 
 
 def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
-    spread = kernel.body[0]
+    """Verify a kernel: who shares the iterations of its loops, what they share, and that these are independent."""
+    spread, device = kernel.body[0], program.machine.device
     assert isinstance(spread, ThreadLoop)
-    every = list(ir.statements_within(spread.body))
-    inside = [s for s in every if isinstance(s, (ThreadLoop, Barrier, SwapBuffers))]
-    combined = {s.variable for s in every if isinstance(s, CombineThreads)}
-    blocks = spread.over in ("blocks", "warps")
-    device = program.machine.device
     assert device is not None
+    every = list(ir.statements_within(spread.body))
+    together = [s for s in every if isinstance(s, TOGETHER)]
+    blocks = spread.over in ("blocks", "warps")
+    alone = blocks or (spread.over == "grid" and not together)
+    _demand(program, kernel, alone, "grids hold no others")
+    _loops(program, kernel, every)
     threads = spread.lanes if spread.over == "warps" else spread.threads
-    _demand(
-        program, kernel, blocks or (spread.over == "grid" and not inside), "grids hold no others"
-    )
-    written = {program.owner(s.buffer) for s in every if isinstance(s, ir.Store)}
-    for loop in (s for s in every if isinstance(s, ir.For)):
-        arrays = [program.buffers[number] for number in loop.finite]
-        floats = all(each.dtype in FLOATS and not each.private for each in arrays)
-        kept = floats and written.isdisjoint(map(program.owner, loop.finite))
-        _demand(program, kernel, kept, "what has to be finite is arrays that stay as they are")
-        steps = all(bound.index.coefficient(loop.variable) for bound in loop.within)
-        _demand(program, kernel, steps, "loops begin and end in steps")
-    for s in inside:
+    combined = {s.variable for s in every if isinstance(s, CombineThreads)}
+    for s in together:
         if isinstance(s, ThreadLoop):
-            together = (ThreadLoop, Barrier, SwapBuffers)
-            of_threads = list(ir.statements_within(s.body))
-            alone = not any(isinstance(x, together) for x in of_threads)
+            inside = list(ir.statements_within(s.body))
+            alone = not any(isinstance(x, TOGETHER) for x in inside)
             right = alone and s.over == "threads" and s.threads == threads
             _demand(program, kernel, right, "threads of a block share what nobody else shares")
-            _independent(program, kernel, s, of_threads, combined)
+            _independent(program, kernel, s, inside, combined)
         elif isinstance(s, SwapBuffers):
             first, second = program.buffers[s.first], program.buffers[s.second]
             alike = s.first != s.second and replace(second, name=first.name) == first
@@ -114,13 +108,25 @@ def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
     _demand(program, kernel, few, "a block has as many threads as it may")
     several = spread.blocks == 1 or (1 < spread.blocks and blocks)
     _demand(program, kernel, several, "blocks are several at a time, grids are not")
-    _shaped(program, kernel, spread, inside)
+    _shaped(program, kernel, spread, together)
     _together(program, kernel, kernel.body, frozenset())
     others = any(isinstance(s, (ir.Tile, Transpose)) for s in every)
     _demand(program, kernel, not others, "what only a CPU has is not on a GPU")
     _independent(program, kernel, spread, every, set())
     if any(isinstance(s, MatrixProduct) for s in every):
         matrices.verify(program, kernel, _demand)
+
+
+def _loops(program: ir.Program, kernel: ir.Kernel, every: Sequence[ir.Statement]) -> None:
+    """Loops that one thread runs begin and end in steps, and rest on arrays of floats that the kernel only reads."""
+    written = {program.owner(s.buffer) for s in every if isinstance(s, ir.Store)}
+    for loop in (s for s in every if isinstance(s, ir.For)):
+        arrays = [program.buffers[number] for number in loop.finite]
+        floats = all(each.dtype in FLOATS and not each.private for each in arrays)
+        kept = floats and written.isdisjoint(map(program.owner, loop.finite))
+        _demand(program, kernel, kept, "what has to be finite is arrays that stay as they are")
+        steps = all(bound.index.coefficient(loop.variable) for bound in loop.within)
+        _demand(program, kernel, steps, "loops begin and end in steps")
 
 
 def _shaped(

@@ -117,9 +117,14 @@ def _rounded(kernel: ir.Kernel) -> dict[int, set[str | None]]:
 def _is_laid_out(
     side: Sequence[Scalar], steps: Sequence[tuple[int, int]], group: int, place: int, packed: int
 ) -> bool:
-    """Whether each element of a side is so many terms and groups further on than the first one.
+    """Whether the loads of a side of a product are where the instruction of a matrix unit wants them in each lane.
 
-    A place has ``packed`` terms.
+    Args:
+        side: what a lane holds of the side.
+        steps: for each of these, how many terms, and how many groups of lanes, it is further on than the first one.
+        group: the variable that counts groups of lanes.
+        place: the variable that counts lanes in a group.
+        packed: the terms that a lane holds side by side: a step of ``place`` is as many.
     """
     loads = [part for scalar in side for part in scalars_within(scalar) if isinstance(part, Load)]
     if len(loads) != len(side) or len({load.buffer for load in loads}) != 1:

@@ -280,23 +280,10 @@ class _Simple(KernelLoops):
 
     def _opened(self, loop: ir.For, body: ir.Block) -> str:
         """The letter of a loop around a block, and how far it goes, edges apart: ``j in 0..n by 64``."""
-        variable, split = loop.variable, self.split.get(loop.variable)
-        part, size = self.parts.get(loop.size), self.program.sizes[loop.size]
-        step = part[1] if part else loop.within[0].limit(variable)[1] if loop.part() else 1
-        self.steps[variable] = step = split[0].coefficient(variable) if split else step
-        end = self._end(loop.size) if size.fixed is None else str(size.fixed * step)
-        whole = part[0] if part else split[1] if split and size.fixed else loop.size
-        fixed = self.program.sizes[whole].fixed
-        if part or (fixed is not None and size.fixed and fixed <= size.fixed * step):
-            end = self._end(whole)
-            self.whole |= set() if loop.within else {variable}
+        variable, size = loop.variable, self.program.sizes[loop.size]
+        end = self._stepped(loop)
+        step = self.steps[variable]
         outer = self._outer(loop, body, (size.fixed or 0) * step)
-        name = self.kernel.names[variable]
-        if name.rpartition("_")[0] in self.named:
-            name = size.name if size.fixed is None and size.name.isalnum() else "r"
-        taken = {*self.letters.values(), *self.variables.values(), *self.scalars}
-        if outer:
-            name = f"{self.letters[outer[-1]]}'"
         for bound in loop.bounds()[1]:
             index, every = bound.limit(variable)
             text = self._affine(index)
@@ -304,19 +291,41 @@ class _Simple(KernelLoops):
             if bound.size in (None, loop.size):
                 end = f"min({end},{text})"
             elif index.variables() and not outer:
-                end = text if part else f"min({end},{text})"
-        if not outer and step == 1 and name in self.inner:
-            name = self._with_strokes(name, taken)
-        elif outer or len(name) == 1:
-            name = fresh_letter(name, taken)
-        else:
-            name = Names(taken).fresh(name)
-        self.letters[variable] = name
+                end = text if loop.size in self.parts else f"min({end},{text})"
+        name = self.letters[variable] = self._new_letter(loop, outer)
         first = "the first " if loop.first else ""
         by = f" by {step}" if 1 < step else ""
         if loop.chunk is not None:
             return f"{first}{name} in block {self.letters[loop.chunk.block]} of 0..{end}{by}"
         return f"{first}{name}" if name == end and not by else f"{first}{name} in 0..{end}{by}"
+
+    def _stepped(self, loop: ir.For) -> str:
+        """The end of a loop in elements, which go on by ``steps`` from one iteration to the next.
+
+        A loop over blocks of an axis, or over what a block has, ends with the axis: it is then one of ``whole``.
+        """
+        variable, split = loop.variable, self.split.get(loop.variable)
+        part, size = self.parts.get(loop.size), self.program.sizes[loop.size]
+        step = part[1] if part else loop.within[0].limit(variable)[1] if loop.part() else 1
+        self.steps[variable] = step = split[0].coefficient(variable) if split else step
+        whole = part[0] if part else split[1] if split and size.fixed else loop.size
+        fixed = self.program.sizes[whole].fixed
+        if part or (fixed is not None and size.fixed and fixed <= size.fixed * step):
+            self.whole |= set() if loop.within else {variable}
+            return self._end(whole)
+        return self._end(loop.size) if size.fixed is None else str(size.fixed * step)
+
+    def _new_letter(self, loop: ir.For, outer: Sequence[int]) -> str:
+        """A letter that no other loop has; inside of ``outer`` loops in steps that of the last one, with a stroke."""
+        name, size = self.kernel.names[loop.variable], self.program.sizes[loop.size]
+        if name.rpartition("_")[0] in self.named:
+            name = size.name if size.fixed is None and size.name.isalnum() else "r"
+        taken = {*self.letters.values(), *self.variables.values(), *self.scalars}
+        if outer:
+            return fresh_letter(f"{self.letters[outer[-1]]}'", taken)
+        if self.steps[loop.variable] == 1 and name in self.inner:
+            return self._with_strokes(name, taken)
+        return fresh_letter(name, taken) if len(name) == 1 else Names(taken).fresh(name)
 
     def _inner(self) -> set[str]:
         """The names of loops over parts of an axis, ``i1`` and ``k2s``: some index is a sum over two of them."""

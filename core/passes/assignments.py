@@ -137,25 +137,8 @@ class Assignments:
 
     def _typed(self, node: Operation, projection: Projection) -> shaped.Assignment:
         """The assignment of one projection: what it reads, its scalar, and whether it reduces."""
-        delivered: list[Scalar] = [Constant(0) for _ in node.operands]
-        reads: list[shaped.Read] = []
-        skipped: list[Within] = []
+        reads, delivered, skipped = self._reads(node, projection)
         used = operands_of(node.scalar)
-        for operand, index in projection.reads:
-            source = node.operands[operand]
-            if operand not in used and operand not in projection.beyond:
-                delivered[operand] = Constant(0)
-            elif source in self.constants:
-                delivered[operand] = self.constants[source]
-            else:
-                value = self.number[source]
-                place = self._looked(node, operand, index)
-                delivered[operand] = Operand(len(reads), self.tensors[value].dtype)
-                leaving: tuple[Within, ...] = ()
-                if operand in projection.beyond:
-                    leaving = inside(index, self.tensors[value].dims)
-                skipped += leaving if node.acc != "+" else ()
-                reads.append(shaped.Read(value, place, leaving if node.acc == "+" else ()))
         scalar = node.scalar
         if len(projection.reads) < len(node.operands):
             scalar = _restricted(scalar, {operand for operand, _ in projection.reads})
@@ -193,6 +176,33 @@ class Assignments:
             ),
             guards=tuple(skipped),
         )
+
+    def _reads(
+        self, node: Operation, projection: Projection
+    ) -> tuple[list[shaped.Read], list[Scalar], list[Within]]:
+        """The reads of a projection, the scalar that each operand delivers, and the guards of the whole assignment.
+
+        An operand that may be read past its end is 0 there in a sum; any other reduction leaves such terms out.
+        """
+        reads: list[shaped.Read] = []
+        delivered: list[Scalar] = [Constant(0) for _ in node.operands]
+        skipped: list[Within] = []
+        used = operands_of(node.scalar)
+        for operand, index in projection.reads:
+            source = node.operands[operand]
+            if operand not in used and operand not in projection.beyond:
+                continue
+            if source in self.constants:
+                delivered[operand] = self.constants[source]
+                continue
+            value = self.number[source]
+            place = self._looked(node, operand, index)
+            delivered[operand] = Operand(len(reads), self.tensors[value].dtype)
+            ends = operand in projection.beyond
+            guards = inside(index, self.tensors[value].dims) if ends else ()
+            skipped += guards if node.acc != "+" else ()
+            reads.append(shaped.Read(value, place, guards if node.acc == "+" else ()))
+        return reads, delivered, skipped
 
     @staticmethod
     def is_position(node: Operation, operand: int) -> bool:

@@ -106,7 +106,12 @@ def _is_guarded(body: ir.Block) -> bool:
 
 
 class _Iteration:
-    """An iteration of a loop: what it does, and what of it changes anything outside."""
+    """An iteration of a loop: what it does, and what of it changes anything outside.
+
+    What a statement gives a value is called ``("buffer", number)`` or ``("local", number)``. ``inner`` has the size of
+    each loop inside, by its variable; ``steps`` the statements in the loop that give each thing a value; ``stores`` all
+    those of the kernel; ``private`` is what only this iteration has.
+    """
 
     def __init__(self, program: ir.Program, kernel: ir.Kernel, loop: ir.For) -> None:
         self.program = program
@@ -327,22 +332,23 @@ class _Iteration:
         return conditions
 
     def _most(self, index: Affine) -> Affine:
-        """The most that an index is in an iteration."""
-        most = index.merged()
+        """The most that an index is in an iteration of the loop, over the variables around it.
+
+        Each inner loop is at its last iteration, or at its first one where the index falls with it. Terms are sorted,
+        so that conditions on the same are equal.
+        """
+        index = index.merged()
         last = {
-            v: size_value(n) - 1 if 0 < most.coefficient(v) else Affine(())
+            v: size_value(n) - 1 if 0 < index.coefficient(v) else Affine(())
             for v, n in self.inner.items()
         }
-        most, sizes = most.substituted(last), list[tuple[int, int]]()
-        for c, size in most.sizes:
-            fixed = self.program.sizes[size].fixed
-            if fixed is None:
-                sizes.append((c, size))
-            else:
-                most += c * fixed
-        in_order = (tuple(sorted(each, key=itemgetter(1))) for each in (most.steps(), sizes))
-        terms, further = in_order
-        return Affine(terms, most.offset, window=True, sizes=further)
+        most = index.substituted(last)
+        fixed = [(c, self.program.sizes[size].fixed) for c, size in most.sizes]
+        known = sum(c * extent for c, extent in fixed if extent is not None)
+        open_sizes = [(c, n) for c, n in most.sizes if self.program.sizes[n].fixed is None]
+        terms = tuple(sorted(most.steps(), key=itemgetter(1)))
+        sizes = tuple(sorted(open_sizes, key=itemgetter(1)))
+        return Affine(terms, most.offset + known, window=True, sizes=sizes)
 
 
 def either(first: Conditions, others: Conditions) -> Conditions:

@@ -72,14 +72,17 @@ class _Vectorizer:
         return body if regions == body else regions
 
     def _branches(self, s: ir.If) -> ir.If:
-        """A condition of full tiles, that arrays are aligned among what it asks."""
+        """A condition that tells full tiles from boundary tiles, whose full tiles move vectors.
+
+        The arrays that these move must begin where vectors may: the condition asks that, too.
+        """
         if not s.body or not s.otherwise or s.stored is not None:
             return s
         within = ir.map_statements(s.body, self._moved)
         return replace(s, body=within, aligned=_moves(self.program, within))
 
     def _region(self, body: ir.Block) -> ir.Block:
-        """A region, once with vectors, where arrays are aligned, and once as it is."""
+        """A region in two versions: with vectors, where arrays are aligned, and as it is."""
         within = ir.map_statements(body, self._moved)
         moved = _moves(self.program, within)
         return (ir.If((), within, body, aligned=moved),) if moved else body
@@ -101,7 +104,10 @@ class _Vectorizer:
         return s
 
     def _together(self, loop: ir.For, space: ir.Space = "") -> ir.For:
-        """An unrolled loop over as many elements as are moved together, of buffers in a space at least."""
+        """An unrolled loop as one that moves vectors; itself where it has another number of iterations than these.
+
+        Vectors are moved of a buffer in ``space`` at least ("" for arrays of a caller), else the loop stays, too.
+        """
         store = loop.body[0]
         if loop.role != "u" or loop.within or not isinstance(store, ir.Store):
             return loop
@@ -114,7 +120,10 @@ class _Vectorizer:
         return replace(loop, manner=ir.Vectors(tuple(sorted(wide))))
 
     def _grouped(self, spread: ThreadLoop) -> ThreadLoop:
-        """A copy of single elements as one of vectors; whichever threads copy them, the block shares them."""
+        """A copy that the threads of a block share element by element, as one that they share vector by vector.
+
+        Which thread copies an element makes no difference, since the block waits for all of them.
+        """
         last, store = spread.loops[-1], spread.body[0]
         if any(self.program.buffers[number].space == "local" for number, _ in accesses((store,))):
             return spread

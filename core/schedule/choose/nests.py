@@ -64,7 +64,12 @@ def _with_places(nest: Nest, places: Sequence[tuple[int | None, Space]]) -> Nest
 
 
 class _ChoiceRecord:
-    """The record of the choice, value by value: nests, what they stage, and kernels."""
+    """The record of the choice, value by value, each after all that read it: nests, what they stage, and kernels.
+
+    A nest that a person wrote is *tentative* as long as it is what would be chosen in its place. The chosen nests of
+    its producers then rest on it as if nobody had written it. A written nest is *adopted* where it turns out to be
+    another: from then on it decides what stands in it.
+    """
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
@@ -120,7 +125,7 @@ class _ChoiceRecord:
         return written is not None and written.written and value not in self.known.imposed
 
     def _stages(self, reader: int, read: Read, site: int | None) -> bool:
-        """Whether the written nest of a reader has a read at a site, or copies there what is computed whole."""
+        """Whether the written nest of a reader has a read at a site; None: it reads a value that is computed whole."""
         node, written = self.analysis.shaped.nodes[reader], self.analysis.written[reader]
         assert isinstance(node, Assignment)
         assert written is not None
@@ -176,7 +181,10 @@ class _ChoiceRecord:
             self._stage(value, node, written)
 
     def _is_same(self, value: int, node: Assignment, written: Nest, chosen: Nest) -> bool:
-        """Whether a written nest is what would be chosen; where a value of several readers is, is seen with that."""
+        """Whether a written nest is what would be chosen: its loops, and the places of what it reads.
+
+        Places of values that others read too are compared later, when those values are shared out.
+        """
         if not same_loops(written, chosen):
             return False
         if not written.written:
@@ -193,6 +201,7 @@ class _ChoiceRecord:
         return True
 
     def _stage(self, value: int, node: Assignment, nest: Nest) -> None:
+        """Give a value its chosen nest, with a place for each read, and stage the producers that have one in it."""
         places: dict[Read, tuple[int | None, Space]] = {}
         for read in dict.fromkeys(node.reads):
             site, producer = site_of(self.analysis, self.known, value, read, nest)
@@ -211,7 +220,11 @@ class _ChoiceRecord:
             self.known.stage(staged)
 
     def _release(self, value: int) -> None:
-        """Compute a value whose written nest is not what its readers give it where these were written to, or whole."""
+        """Undo what was chosen for a value inside of its readers, since its own written nest has other loops.
+
+        A reader with a tentative nest that has the value inside keeps it there, and its nest is adopted. All other
+        readers read the value from memory.
+        """
         self.known.imposed.add(value)
         self.known.release(value)
         for reader, read in self.analysis.inlining.all_reads[value]:
@@ -222,7 +235,10 @@ class _ChoiceRecord:
                 self._place(reader, read, None)
 
     def _root(self, value: int, nest: Nest) -> None:
-        """Note where the loops of a value are that has loops of its own: some may be those of another root."""
+        """Note the loops of a value with a nest of its own, and the kernel whose root it is.
+
+        The first loops may be those of another root of the kernel.
+        """
         whole, places = value not in self.known.staged, self.known.places
         if whole:
             places[value] = {loop: (value, loop) for loop in nest.order}

@@ -72,7 +72,7 @@ def by_rows(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> Tilings:
     """
     for value in range(len(shaped.nodes)):
         for producer, pairs in _reached(shaped, tilings, value):
-            tilings = _met(shaped, inlining, tilings, value, producer, pairs)
+            tilings = _in_shared_blocks(shaped, inlining, tilings, value, producer, pairs)
     return tilings
 
 
@@ -120,7 +120,7 @@ def copied_rows(
     return None
 
 
-def _met(
+def _in_shared_blocks(
     shaped: Shaped,
     inlining: Inlining,
     tilings: Tilings,
@@ -128,18 +128,30 @@ def _met(
     producer: int,
     pairs: dict[int, int],
 ) -> Tilings:
-    """The tilings with a contraction and one that it is made of in blocks of rows, if they meet there."""
-    tile, below, end = tilings.tiles[value], tilings.found(producer), tilings.ends[producer]
-    if tile is None or below is None or end is None or below[0].windows:
+    """The tilings with a contraction and one that it is computed from going by the same blocks of rows, if they can.
+
+    Args:
+        shaped: the program.
+        inlining: who reads each value.
+        tilings: of the program.
+        value: the contraction.
+        producer: the value that the other contraction gives, or pointwise work on it.
+        pairs: the contraction's axis of each axis of the producer.
+    """
+    tile, of_producer, end = tilings.tiles[value], tilings.found(producer), tilings.ends[producer]
+    if tile is None or of_producer is None or end is None:
         return tilings
-    if not _is_reduced(shaped, inlining, tilings, producer, below[1].get(below[0].lanes)):
+    other, places = of_producer
+    if other.windows:
         return tilings
-    names = {axis: pairs[at] for axis, at in below[1].items() if at in pairs}
-    above_rows, below_rows = tile.by_rows(), below[0].by_rows()
-    if not _meet(above_rows, below_rows, names):
+    if not _is_reduced(shaped, inlining, tilings, producer, places.get(other.lanes)):
+        return tilings
+    names = {axis: pairs[at] for axis, at in places.items() if at in pairs}
+    tile, other = tile.by_rows(), other.by_rows()
+    if not _have_equal_blocks(tile, other, names):
         return tilings
     tiles = list(tilings.tiles)
-    tiles[value], tiles[end[0]] = above_rows, below_rows
+    tiles[value], tiles[end[0]] = tile, other
     return replace(tilings, tiles=tuple(tiles))
 
 
@@ -185,14 +197,14 @@ def _reached(shaped: Shaped, tilings: Tilings, value: int) -> list[tuple[int, di
     return list(reached.items())
 
 
-def _meet(tile: Tiling, below: Tiling, names: dict[int, int]) -> bool:
-    """Whether two contractions go by the same blocks of rows, the lanes of the second being summed by the first."""
-    outer = [names.get(loop.axis) for loop in below.outer[:-1]]
-    lanes = names.get(below.lanes)
-    summed = lanes is not None and lanes in {loop.axis for loop in tile.inner}
-    return (
-        outer == [loop.axis for loop in tile.outer[:-1]]
-        and tile.factors[tile.rows] == below.factors[below.rows]
-        and summed
-        and lanes not in (tile.rows, tile.lanes)
-    )
+def _have_equal_blocks(tile: Tiling, producer: Tiling, names: dict[int, int]) -> bool:
+    """Whether a contraction sums over the lanes of the one that it reads, and both go by the same blocks of rows.
+
+    ``names`` has the axis of the first one for each axis of the second.
+    """
+    lanes = names.get(producer.lanes)
+    if lanes in (None, tile.rows, tile.lanes) or lanes not in {loop.axis for loop in tile.inner}:
+        return False
+    loops = [names.get(loop.axis) for loop in producer.outer[:-1]]
+    same_loops = loops == [loop.axis for loop in tile.outer[:-1]]
+    return same_loops and tile.factors[tile.rows] == producer.factors[producer.rows]

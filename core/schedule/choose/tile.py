@@ -179,12 +179,35 @@ def tiling(
         return None
     if any(part.looked for index in accesses for part in index):
         return None
-    accessed = [variables_of(index) for index in accesses]
     contraction = _Contraction(node, extents, tuple(accesses), machine)
+    sides = _rows_and_lanes(contraction)
+    if sides is None:
+        return None
+    rows, lanes = sides
+    width = contraction.extent(rows)
+    thin = contraction.is_small(rows)
+    thin |= width is not None and width < machine.vector_lanes("f32")
+    if contraction.slides(lanes) and not thin:
+        return _windows(contraction, lanes, rows)
+    if contraction.slides(rows):
+        return _windows(contraction, rows, lanes)
+    chosen = _tiling(contraction, rows, lanes)
+    return cheapest(contraction, chosen) if priced and contraction.is_known() else chosen
+
+
+def _rows_and_lanes(contraction: _Contraction) -> tuple[int, int] | None:
+    """The axes of the rows and of the lanes of a tile; None where nothing is reused.
+
+    Lanes go along the last output axis that is not small. Rows go along an output axis that no operand has beside the
+    lanes: what one operand has of a row is used for all lanes, what the other has of a lane for all rows. A small
+    axis will do for rows if windows slide, or all extents are known.
+    """
+    node = contraction.node
     outputs = [axis for axis in node.output_axes() if not contraction.is_small(axis)]
     if not outputs:
         return None
     lanes = outputs[-1]
+    accessed = [variables_of(index) for index in contraction.accesses]
     along = [axes for axes in accessed if lanes in axes]
     across = [axes for axes in accessed if lanes not in axes]
     apart = [
@@ -198,17 +221,7 @@ def tiling(
         if contraction.extent(axis) != 1
         and (contraction.slides(lanes) or contraction.slides(axis) or contraction.is_known())
     ]
-    if not along or not rows:
-        return None
-    width = contraction.extent(rows[-1])
-    thin = contraction.is_small(rows[-1])
-    thin |= width is not None and width < machine.vector_lanes("f32")
-    if contraction.slides(lanes) and not thin:
-        return _windows(contraction, lanes, rows[-1])
-    if contraction.slides(rows[-1]):
-        return _windows(contraction, rows[-1], lanes)
-    chosen = _tiling(contraction, rows[-1], lanes)
-    return cheapest(contraction, chosen) if priced and contraction.is_known() else chosen
+    return (rows[-1], lanes) if along and rows else None
 
 
 def cheapest(contraction: _Contraction, rule: Tiling) -> Tiling:

@@ -460,7 +460,11 @@ class MatrixCopies:
         return replace(read, value=self.number[value] if is_here else self._stored(value))
 
     def _order(self, value: int, phase: Phase) -> tuple[int, ...]:
-        """The dimensions of a matrix as a kernel has them: those of batches, that of its rows, the other one."""
+        """The dimensions of a matrix in the order that a kernel has: those of batches, that of its rows, the other one.
+
+        What is a batch dimension, and in which order, is that of the first contraction that reads the matrices.
+        Dimensions without an axis, of one position, come before all others.
+        """
         matrices, node = self.groups[phase[0]], self.shaped.nodes[value]
         assert isinstance(node, Assignment)
         dims = range(len(node.target))
@@ -474,11 +478,12 @@ class MatrixCopies:
         outer = [matrices.axes[first][axis] for axis in exit_.output_axes()]
         batch = [label for label in outer if label in matrices.batch]
 
-        def place(dim: int) -> tuple[int, int]:
+        in_order = [None, *batch, rows]
+
+        def place(dim: int) -> int:
+            """The place of a dimension among those of the kernel; the last one for a column."""
             axis = node.target[dim].axis()
             label = None if axis is None else matrices.axes[value][axis]
-            if label in batch:
-                return 0, batch.index(label)
-            return (-1 if label is None else 2 if label == rows else 3), 0
+            return in_order.index(label) if label in in_order else len(in_order)
 
         return tuple(sorted(dims, key=place))

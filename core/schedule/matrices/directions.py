@@ -335,7 +335,10 @@ class _Labels:
         return True
 
     def _rows(self, value: int) -> int | None:
-        """The label of the rows of a contraction, None for a reduction of rows."""
+        """The label of the rows by which a contraction goes, those of its tile; None for a reduction of rows.
+
+        Where the rows of the tile are no axis of a matrix, its lanes are.
+        """
         tile, labels = self.tilings.tiles[value], self.axes[value]
         if tile is None:
             return None
