@@ -193,6 +193,7 @@ def _assign(
     extents: Sequence[int],
     types: dict[str, np.dtype[Any]],
 ) -> Array:
+    """The array that an assignment gives, computed over its whole domain at once."""
     domain = tuple(extents[size] for size in node.sizes)
     if 0 in domain:  # before the positions along its other axes take memory
         return _of_nothing(node, values, dims, types)

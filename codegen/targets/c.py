@@ -278,6 +278,7 @@ class _Emission:
         )
 
     def _for(self, loop: ir.For, functions: KernelFunctions) -> Iterator[str]:
+        """A loop: a call of its function where threads share it, with vectors where it has lanes, or as it is."""
         spelling = functions.spelling
         name, size = spelling.variable(loop.variable), spelling.size(loop.size)
         ends, whole, start = Ends("0", size), size, ""

@@ -91,6 +91,7 @@ def _function(
     inputs: Sequence[Stored],
     settings: Mapping[str, Setting],
 ) -> Evaluation:
+    """Evaluate a tensor function as what is run; its result is what the program returns."""
     frame = Evaluation(run.root, names, {})
     run.active[id(function.head)] = function.head
     if isinstance(function.body, ast.CustomOperation):

@@ -177,6 +177,7 @@ class Routines(Functions):
             self._statement(frame, each)
 
     def _statement(self, frame: Evaluation, each: ast.Statement) -> None:
+        """Run a statement: it binds a name, gives a tensor a new value, or does something to gradients."""
         match each:
             case ast.Assigned():
                 self._assign(frame, each)
@@ -239,6 +240,7 @@ class Routines(Functions):
         self.emission.assign(cell, number)
 
     def _backprop(self, frame: Evaluation, each: ast.TensorStatement) -> None:
+        """``backprop(t)``: from here on gradients are those of the sum of all elements of t."""
         value = self.tensor(frame, each.tensor)
         if self.back is not None:
             labels = [Label(each.span, "again here"), Label(self.back[2], "first here")]

@@ -192,7 +192,10 @@ class Affine:
         return frozenset(once.terms), once.offset, frozenset(once.sizes), frozenset(once.looked)
 
     def left(self) -> tuple[Affine, int] | None:
-        """The first index and the size of the dimension of which it counts what is left; None of anything else."""
+        """Of what is left of a dimension from an index on, ``n - i``: that index, and the size; None of anything else.
+
+        Loops over a last block run so often: ``n_j - 64j`` gives ``64j`` and ``n_j``.
+        """
         positive = [size for c, size in self.sizes if 0 < c]
         if len(positive) != 1 or (1, *positive) not in self.sizes:
             return None

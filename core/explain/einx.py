@@ -63,6 +63,7 @@ def operation_rows(graph: Graph, shaped: Shaped, verbose: bool) -> tuple[Operati
 def _stages(
     node: Einx, solved: FusedOperation, names: Sequence[str], shaped: Shaped, verbose: bool
 ) -> Iterator[StoryRow]:
+    """The rows on one operation: in full, its ellipses, its axes, and what it becomes."""
     form = node.form
     yield StoryRow("in full", einx.form_text(form))
     if verbose:

@@ -207,6 +207,7 @@ class _Meaning(Formulas):
     # -- loops -------------------------------------------------------------------------------------------------------
 
     def _loops(self) -> Iterator[LoopLine]:
+        """The lines of the loops: values in order, those over the same dimensions in shared loops."""
         views = [v for v in self._in_order() if isinstance(self.shaped.nodes[v], View)]
         first = [
             v for v in views if isinstance(self.shaped.nodes[self.shaped.owner(ValueId(v))], Input)

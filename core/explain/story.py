@@ -402,6 +402,7 @@ class _StoryBuilder:
     def _projected(
         self, value: int, node: Operation, projection: Projection, parts: bool
     ) -> Computation:
+        """The story of one projection of an operation: its loops, its indices, and how its result is written."""
         loops = tuple((loop.name, self._repeated(loop)) for loop in projection.loops)
         names = [name for name, _ in loops]
         kept = variables_of(projection.target)

@@ -196,6 +196,7 @@ class _ScalarTypes:
                 raise AssertionError(scalar)
 
     def _applied(self, primitive: str, arguments: tuple[Scalar, ...]) -> Scalar:
+        """A primitive of typed arguments, which are converted where it wants one type."""
         kind = PRIMITIVES[primitive].kind
         match kind:
             case "move":

@@ -271,6 +271,7 @@ class GraphConstraints:
     # -- operations --------------------------------------------------------------------------------------------------
 
     def _operation(self, value: int, node: Operation, shape: Shape) -> None:
+        """Relate the rows of an operation to those of its operands, as its logic says."""
         origin = Origin(f"`{node.text}`", node.span, "", None)
         operands = [self.shapes[operand] for operand in node.operands]
         match node.logic:
@@ -365,6 +366,7 @@ class GraphConstraints:
         names: Sequence[str],
         origin: Origin,
     ) -> None:
+        """Relate the rows of operands and result to a specification: axes of one label are one axis."""
         node = self.graph.nodes[value]
         assert isinstance(node, Operation)
         labels = self.labels[value] = Labels(value)

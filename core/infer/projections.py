@@ -366,6 +366,7 @@ class Specified:
         )
 
     def _one(self, chosen: set[str], idle: set[str]) -> Projection:
+        """The projection of one choice of parts of concatenations; operands with ``idle`` parts are not read."""
         build = _Build(chosen)
 
         def index(number: int) -> Index:

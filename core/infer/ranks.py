@@ -130,6 +130,7 @@ def undetermined(program: Graph, number: int) -> ShapeError:
 def _mismatch(
     graph: Graph, value: int, one: tuple[int, Span, str], other: tuple[int, Span, str]
 ) -> ShapeError:
+    """The error for a value of two ranks; each comes with the place and the words of what gives it."""
     labels = [
         Label(other[1], f"{other[2]} rank {other[0]}"),
         Label(one[1], f"{one[2]} rank {one[0]}"),

@@ -133,9 +133,13 @@ class Solved:
         known: Known,
         letter: str,
     ) -> int:
-        """The cell of an axis, which is called by the first letter that it has.
+        """The cell of an axis, one for all axes that are one extent; note the first letter that the text gives it.
 
-        ``called`` has axes that are called something, each with its cell, by their identity.
+        Args:
+            letters: by cell, an axis of it and that letter, which is empty so far where no text has one.
+            called: the cells of axes that have a letter, by the identity of the axis: they need no second look.
+            known: the axis.
+            letter: what the text calls the axis here, or nothing.
         """
         if id(known) in called:
             return called[id(known)][1]

@@ -93,6 +93,7 @@ class _Kernel:
         return [self._output(output) for output in self.node.outputs]
 
     def _output(self, output: syntax.KernelOutput) -> int:
+        """The value of an output: an assignment for each of its steps, the last of which is the output."""
         rank = self.node.rank_of(output)
         assert rank is not None
         if self.full < rank:

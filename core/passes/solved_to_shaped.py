@@ -214,6 +214,7 @@ class _ShapedBuilder(Assignments):
         return tuple((self.number[a], self.number[b]) for a, b in pairs if a in present)
 
     def _node(self, value: int, node: graph.Node) -> None:
+        """Add what a node of the graph is here: an input, assignments or a view; a number is a constant."""
         match node:
             case graph.Input():
                 self._input(value, node)
@@ -375,6 +376,7 @@ class _ShapedBuilder(Assignments):
         return graph.Assignment(axes, index, (read,), node.scalar, None, None, node.text, node.span)
 
     def _assignment(self, value: int, node: graph.Assignment, sizes: tuple[int, ...]) -> None:
+        """Add an assignment, typed: its reads as operands or constants, its lookups in indices, its guards."""
         counts = counted(node, sizes, self._sources(node))
         places = [node.reads[lookup.read] for lookup in node.lookups]
         skipping = [place for place in places if place.skips]

@@ -300,6 +300,7 @@ class _GraphBuilder:
                 )
 
     def _leaf(self, node: syntax.Tree) -> _Wires:
+        """The wires of a tree without parts: its nodes, which read slots that are still open."""
         match node:
             case syntax.Identity():
                 slot = self._add(graph.Input(None, node.span))
@@ -391,6 +392,7 @@ class _GraphBuilder:
         return len(self.items) - 1
 
     def _combine(self, node: syntax.Tree, finished: list[_Wires]) -> None:
+        """Wire a combinator, a swap or an application, whose parts are the last that are ``finished``."""
         if isinstance(node, syntax.Swap):
             outputs = finished[-1].outputs
             if len(outputs) > 1:

@@ -527,7 +527,11 @@ def _partial_sums(reduction: _Reduction) -> PartialSums | None:
 
 
 def _corrected(reduction: _Reduction, plan: Plan, number: int) -> Accumulation | None:
-    """The accumulation of a sum that is corrected while it runs: in registers only where nothing corrects it."""
+    """The accumulation of a sum that an online reduction corrects while it runs, as softmax corrects its sums.
+
+    Registers hold a part of the sum only inside of loops in which nothing corrects it: a correction changes what is
+    stored. Loops in which something does are moved out, around that part.
+    """
     if reduction.program.machine.device is not None:
         shared = _thread_tile(reduction)
         if shared is None or not _is_still(plan, number, (*shared.core, *shared.elements)):

@@ -197,7 +197,10 @@ class _Forward:
             self.sparse.add(value)
 
     def _follow(self, value: ValueId, node: Assignment, read: Read, flows: Sequence[Flow]) -> None:
-        """Note what the tangent of a value is, of which a read is one part."""
+        """Note whether the tangent of a value is sparse, singular or selected, as one of its terms makes it.
+
+        The term is that of a read, whose tangent flows into the value along ``flows``.
+        """
         if read.value in self.sparse or read.guards or any(flow.choices for flow in flows):
             self.sparse.add(value)
         is_singular = read.value in self.singular

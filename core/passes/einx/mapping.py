@@ -133,6 +133,7 @@ class Along:
         return [Axis(leaf.key, self.building.size(leaf), leaf.span) for leaf in leaves]
 
     def _assignment(self, node: Assignment, along: Sequence[LeafDimension]) -> int:
+        """An assignment of a component, done for each element along some axes: its loops stand inside of theirs."""
         count = len(along)
         moved = {axis: axis + count for axis in range(len(node.axes))}
         place = {leaf.key: axis_index(n) for n, leaf in enumerate(along)}
