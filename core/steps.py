@@ -138,6 +138,7 @@ CPU_PASSES = (
 """The passes of a processor over loops: vectors, threads, copies."""
 
 GPU_PASSES = (
+    _kernel_pass("gpu.forwarded", "stored elements read from variables"),
     _kernel_pass("gpu.fragments", "tiles of matrix units as fragments of warps"),
     _gpu_pass(
         "bind", "loops mapped to launches, blocks and threads, private buffers to memory spaces"

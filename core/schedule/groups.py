@@ -56,7 +56,13 @@ class Kernels:
         self.begun: dict[tuple[int, int], list[int]] = {}  # dimension -> kernels that begin there
 
     def add(
-        self, value: int, nest: Nest, readers: Iterable[int], whole: bool, alone: bool = False
+        self,
+        value: int,
+        nest: Nest,
+        readers: Iterable[int],
+        whole: bool,
+        alone: bool = False,
+        beside: int | None = None,
     ) -> Root:
         """Place one value; all its readers are placed already.
 
@@ -66,7 +72,10 @@ class Kernels:
             readers: the values that read it, or take its place in memory.
             whole: whether it has loops of its own; else it is computed inside all of its readers.
             alone: whether its kernel is its own in any case.
+            beside: the root whose kernel it shares, with all loops over its elements; it was found to be able to.
         """
+        if beside is not None:
+            return self._beside(value, nest, beside)
         after = max((self.computed.get(reader, -1) for reader in readers), default=-1)
         self.nests[value] = nest
         # The results of parts of a reduction are combined after all loops.
@@ -94,6 +103,15 @@ class Kernels:
             self.owners[group].append(value)
         self.groups[group].append(root)
         self.running[group] = self.phases.get(value, self.running[group])
+        self.computed[value] = group
+        return root
+
+    def _beside(self, value: int, nest: Nest, other: int) -> Root:
+        """Place a value in the kernel of another root, inside of all loops over its elements."""
+        self.nests[value] = nest
+        group = self.computed[other]
+        root = Root(value, self.groups[group][0].value, self._most(value))
+        self.groups[group].append(root)
         self.computed[value] = group
         return root
 

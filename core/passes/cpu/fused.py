@@ -13,69 +13,36 @@ is not stored. Values do not change. Transposing copies are statements at this p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.ids import BufferId, LocalId, VariableId
+from ilang.core.ir.ids import VariableId
 from ilang.core.ir.rewriting import (
     accesses,
     parts_of,
-    reads_of,
     substituted,
     unless_same,
-    with_bodies,
 )
-from ilang.core.ir.scalar import Constant, Load, Local, Scalar
+from ilang.core.ir.scalar import Load, Local
 from ilang.core.passes.cpu.accumulations import accumulations, short_sizes
-from ilang.core.passes.scope import fresh
-from ilang.core.record import mapped, replace
-
-Index = tuple[Affine, ...]
+from ilang.core.passes.forwarding import Forwarding, stores_of, without_unread
+from ilang.core.record import replace
 
 
 def kernel_to_fused(program: ir.Program) -> ir.Program:
     """The program with loops fused, and without temporaries that need no memory."""
     short = short_sizes(program)
-    names = frozenset(buffer.name for buffer in program.buffers)
-    kernels = [_LoopFuser(program, kernel, short, names).run() for kernel in program.kernels]
-    merged = replace(program, kernels=tuple(kernels))
-    unread = _unread(merged)
-    return with_bodies(merged, lambda kernel: _without(kernel.body, unread[kernel.name]))
+    kernels = [_LoopFuser(program, kernel, short).run() for kernel in program.kernels]
+    return without_unread(replace(program, kernels=tuple(kernels)))
 
 
-def _unread(program: ir.Program) -> dict[str, set[BufferId]]:
-    """The temporaries of each kernel, by its name, that no kernel reads, whatever is in their place."""
-    touched = [{buffer for buffer, _ in accesses(kernel.body)} for kernel in program.kernels]
-    read = [
-        {buffer for s in ir.statements_within(kernel.body) for buffer, _ in reads_of(s)}
-        for kernel in program.kernels
-    ]
-    calls = program.launched()
-    needed = {program.owner(call.array(buffer)) for call in calls for buffer in read[call.kernel]}
-    unread = {
-        kernel.name: {n for n in buffers if program.buffers[n].role == "temporary"}
-        for kernel, buffers in zip(program.kernels, touched, strict=True)
-    }
-    for call in calls:
-        name = program.kernels[call.kernel].name
-        unread[name] = {n for n in unread[name] if call.array(n) not in needed}
-    return unread
-
-
-class _LoopFuser:
+class _LoopFuser(Forwarding):
     """Loop fusion in one kernel, whose blocks are traversed from the outside in."""
 
-    def __init__(
-        self, program: ir.Program, kernel: ir.Kernel, short: set[int], names: frozenset[str]
-    ) -> None:
-        self.program = program
-        self.kernel = kernel
+    def __init__(self, program: ir.Program, kernel: ir.Kernel, short: set[int]) -> None:
+        super().__init__(program, kernel)
         self.short = short
-        self.buffer_names = names
-        self.locals = list(kernel.locals)
-        self.taken = {*kernel.names, *(local.name for local in kernel.locals)}
-        self.constant = {s.variable for s in ir.every(kernel.body, ir.Define) if not s.mutable}
 
     def run(self) -> ir.Kernel:
         """The kernel, merged."""
@@ -101,7 +68,7 @@ class _LoopFuser:
                 at = len(out) - 1
             elif not isinstance(s, ir.Define):
                 at = None
-        return unless_same(body, list(self._forwarded(out)))
+        return unless_same(body, list(self.forwarded(out)))
 
     def _inside(self, s: ir.Statement) -> ir.Statement:
         """A statement with its blocks fused."""
@@ -125,7 +92,7 @@ class _LoopFuser:
             return None
         if not _may_meet(first.variable, first.body, body):
             return None
-        written, changed = _written(first.body), _changed(first.body)
+        written, changed = stores_of(first.body), _changed(first.body)
         for s in (*between, *body):
             for inner in ir.statements_within([s]):
                 if any(isinstance(p, Local) and p.variable in changed for p in parts_of(inner)):
@@ -153,40 +120,6 @@ class _LoopFuser:
             for s in ir.statements_within(loop.body)
         )
 
-    def _forwarded(self, body: Sequence[ir.Statement]) -> Iterator[ir.Statement]:
-        """A block in which what was stored before is read from a variable."""
-        known: dict[int, dict[Index, Scalar]] = {}
-        read = _read_later(body)
-        for n, old in enumerate(body):
-            s = old
-            if known and isinstance(s, (ir.Define, ir.Change, ir.Store)):
-                s = replace(s, value=_loaded(s.value, known))
-            for buffer in _written([s]) if known else ():
-                known.pop(buffer, None)
-            if isinstance(s, ir.Store) and n in read:
-                if not self._is_constant(s.value):
-                    element = Local(self._local(s), self.program.buffers[s.buffer].dtype)
-                    yield ir.Define(element.variable, element.dtype, s.value)
-                    s = replace(s, value=element)
-                known[s.buffer] = {s.index: s.value}
-            yield s
-
-    def _is_constant(self, value: Scalar) -> bool:
-        """Whether a scalar is one word that stays what it is."""
-        return isinstance(value, Constant) or (
-            isinstance(value, Local) and value.variable in self.constant
-        )
-
-    def _local(self, s: ir.Store) -> LocalId:
-        name = fresh(
-            f"{self.program.buffers[s.buffer].name}_element", self.taken, self.buffer_names
-        )
-        self.taken.add(name)
-        self.locals.append(ir.Variable(name, tensor=self.program.buffers[s.buffer].tensor))
-        number = LocalId(len(self.locals) - 1)
-        self.constant.add(number)
-        return number
-
 
 def _depends(index: Sequence[Affine], variable: int) -> bool:
     """Whether an element is another one in each iteration of a loop."""
@@ -204,7 +137,7 @@ def _is_plain(loop: ir.For) -> bool:
 def _may_meet(variable: int, first: Sequence[ir.Statement], second: Sequence[ir.Statement]) -> bool:
     """Whether the second body reads what the first wrote, and nothing that another iteration touches."""
     before, after = list(accesses(first)), list(accesses(second))
-    written, rewritten = _written(first), _written(second)
+    written, rewritten = stores_of(first), stores_of(second)
     opened = {s.variable for s in ir.every([*first, *second], ir.For)}
     read = {buffer for buffer, _ in after} - rewritten
     if not read & written:
@@ -230,44 +163,9 @@ def _is_apart(
     return False
 
 
-def _written(body: Sequence[ir.Statement]) -> set[int]:
-    return {s.buffer for s in ir.statements_within(body) if isinstance(s, (ir.Store, ir.Tile))}
-
-
 def _changed(body: Sequence[ir.Statement]) -> set[int]:
     return {
         s.variable
         for s in ir.statements_within(body)
         if isinstance(s, (ir.Change, ir.HorizontalReduction))
     }
-
-
-def _read_later(body: Sequence[ir.Statement]) -> set[int]:
-    """The stores of a block, by position, whose element it reads itself before the buffer is written again."""
-    read: set[int] = set()
-    if not any(isinstance(s, ir.Store) for s in body):
-        return read
-    wanted: dict[int, set[Index]] = {}  # what is read from here on, before it is written
-    for n in range(len(body) - 1, -1, -1):
-        s = body[n]
-        if isinstance(s, ir.Store) and s.index in wanted.get(s.buffer, ()):
-            read.add(n)
-        for buffer in _written([s]):
-            wanted.pop(buffer, None)
-        for part in parts_of(s):
-            if isinstance(part, Load):
-                wanted.setdefault(part.buffer, set()).add(part.index)
-    return read
-
-
-def _without(body: Sequence[ir.Statement], unread: set[BufferId]) -> ir.Block:
-    """A block without stores that nothing reads, and without loops that are left empty."""
-
-    def kept(s: ir.Statement) -> ir.Statement | None:
-        return None if isinstance(s, ir.Store) and s.buffer in unread else s
-
-    return ir.map_statements(tuple(body), kept)
-
-
-def _loaded(scalar: Scalar, known: Mapping[int, Mapping[Index, Scalar]]) -> Scalar:
-    return mapped(scalar, Load, lambda load: known.get(load.buffer, {}).get(load.index, load))

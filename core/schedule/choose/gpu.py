@@ -5,10 +5,11 @@ Example:
     out:  t1 || i j k      out || i j k 0
 
 A pointwise value that is read once an iteration is computed there, as on any machine, and what goes row by row inside
-the rows of its readers; every other value is stored whole, by a kernel of its own. Loops over what is stored are
-outermost, in the order of its dimensions: adjacent threads then write adjacent elements. A nest that a person wrote,
-and that names no loops for blocks or threads, has them by position: a loop with one prime is for the threads of a
-block, one with two is unrolled. The roles of a chosen nest say which loops blocks share (p) and which threads (t).
+the rows of its readers; every other value is stored whole, by a kernel of its own or, where a thread can compute it
+just before its readers, by theirs (``gpu_together.py``). Loops over what is stored are outermost, in the order of its
+dimensions: adjacent threads then write adjacent elements. A nest that a person wrote, and that names no loops for
+blocks or threads, has them by position: a loop with one prime is for the threads of a block, one with two is unrolled.
+The roles of a chosen nest say which loops blocks share (p) and which threads (t).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ilang.core.schedule.choose.accesses import Accesses, Arrays, accesses_of, a
 from ilang.core.schedule.choose.gpu_apart import Blocks, apart_readers, blocks_of
 from ilang.core.schedule.choose.gpu_rows import Member, gpu_rows
 from ilang.core.schedule.choose.gpu_tiles import copied_bytes, gpu_tile, is_copied, other_tiles
+from ilang.core.schedule.choose.gpu_together import TogetherKernels
 from ilang.core.schedule.choose.inlining import Inlining, inlining
 from ilang.core.schedule.choose.nests import Choice, same_loops
 from ilang.core.schedule.choose.taking import taken
@@ -57,7 +59,7 @@ def choose_for_gpu(
     Raises:
         ScheduleError: E0320 to E0322 (a producer without a schedule cannot take that of its reader).
     """
-    readers = inlining(shaped) if apart is None else apart_readers(apart)
+    readers = inlining(shaped, scalars=True) if apart is None else apart_readers(apart)
     accesses = accesses_of(shaped, readers, machine)
     written = [each if isinstance(each, Nest) else None for each in asked]
     tiles = [each if isinstance(each, BlockTile) else None for each in asked]
@@ -92,10 +94,9 @@ def choose_for_gpu(
         else nest
         for value, (node, nest) in enumerate(zip(shaped.nodes, nests, strict=True))
     )
+    together = TogetherKernels(shaped, nests, whole, kernels)
     for value in sorted(whole, reverse=True):
-        nest = nests[value]
-        assert nest is not None
-        kernels.add(value, nest, (), whole=True, alone=True)
+        together.add(value)
     return Choice(nests, kernels, 0)
 
 
@@ -106,7 +107,7 @@ def other_block_tiles(
 
     Tiles for which threads read least from shared memory come first.
     """
-    readers = inlining(shaped)
+    readers = inlining(shaped, scalars=True)
     accesses = accesses_of(shaped, readers, machine)
     for value, node, read in _assignments(shaped, readers, accesses):
         for tile in other_tiles(node, extents, read, machine):

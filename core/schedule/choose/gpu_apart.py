@@ -87,7 +87,7 @@ def blocks_of(
 
 def apart_readers(apart: Apart) -> Inlining:
     """The readers of each value: what a row is reduced of is computed by all threads, before some of them reduce it."""
-    readers = inlining(apart.shaped, apart.copies)
+    readers = inlining(apart.shaped, apart.copies, scalars=True)
     inlined = list(readers.inlined)
     for value in apart.matrices:
         reader = readers.sole[value]

@@ -28,8 +28,12 @@ class Inlining:
     inlined: tuple[bool, ...]
 
 
-def inlining(shaped: Shaped, stored: Collection[int] = ()) -> Inlining:
-    """The readers of every value of a program, and the values that are inlined; none that is to be ``stored``."""
+def inlining(shaped: Shaped, stored: Collection[int] = (), scalars: bool = False) -> Inlining:
+    """The readers of every value of a program, and the values that are inlined; none that is to be ``stored``.
+
+    With ``scalars``, a value of rank 0 is inlined, too, although each iteration computes it again: on a GPU that takes
+    less than a kernel.
+    """
     reads, kept = all_reads(shaped)
     kept |= {*stored}
     sole = [_sole_reader(shaped, reads[value], value in kept) for value in range(len(shaped.nodes))]
@@ -37,7 +41,7 @@ def inlining(shaped: Shaped, stored: Collection[int] = ()) -> Inlining:
     gathering: set[int] = set()
     for value in range(len(shaped.nodes)):
         gathers = _gathers(shaped, value, gathering)
-        inlined.append(_is_inlined(shaped, value, sole[value], gathers))
+        inlined.append(_is_inlined(shaped, value, sole[value], gathers, scalars))
         gathering |= {value} if gathers and inlined[-1] else set()
     return Inlining(
         tuple(tuple(each) for each in reads), frozenset(kept), tuple(sole), tuple(inlined)
@@ -65,7 +69,11 @@ def _gathers(shaped: Shaped, value: int, gathering: set[int]) -> bool:
 
 
 def _is_inlined(
-    shaped: Shaped, value: int, sole: tuple[Assignment, Read] | None, gathers: bool
+    shaped: Shaped,
+    value: int,
+    sole: tuple[Assignment, Read] | None,
+    gathers: bool,
+    scalars: bool,
 ) -> bool:
     """Rule 2: pointwise, and its reader's index has every axis of the reader.
 
@@ -77,6 +85,8 @@ def _is_inlined(
     reader, read = sole
     if any(index.looked for index in read.index) or (gathers and reader.acc is not None):
         return False
+    if scalars and not node.axes and not gathers:
+        return True
     renamed = mapping(node, read)
     return len(renamed) == len(node.output_axes()) and len(set(renamed.values())) == len(
         reader.axes
