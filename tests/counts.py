@@ -19,7 +19,6 @@ WHOLE_NUMBERS = frozenset(
         "Within",
         "Chunk",
         "Derivation",
-        "Bound",
         "Reach",
         "Derived",
         "Known",

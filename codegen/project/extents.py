@@ -136,7 +136,7 @@ def _spread(
     terms = [term for rule in shaped.derived for term in rule.whole.steps()]
     bases = {size for coefficient, size in terms if coefficient > 0}
     windows_inside = {size for coefficient, size in terms if coefficient < 0}
-    least = {bound.size: bound.position + 1 for bound in shaped.bounds}
+    least = {each.size: each.index.offset + 1 for each in shaped.reaches}
     for number, size in enumerate(shaped.sizes):
         if not size.is_argument():
             extents.append(size.fixed or 0)

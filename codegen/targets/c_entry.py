@@ -12,7 +12,7 @@ from ilang.core.calculus.extent import ATOM, CHOICE, PRODUCT, QUOTIENT, SUM, Ope
 from ilang.core.ir.host import Condition, Host, Launch, Look, Step
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Program
-from ilang.core.ir.shaped import Bound, Derivation, Reach
+from ilang.core.ir.shaped import Derivation, Reach
 from ilang.core.pipeline import host_of
 
 STATUS = {
@@ -279,8 +279,8 @@ class Entry:
                 name = size(step.size)
                 yield f"{INDENT}int64_t {name};"
                 yield f"{INDENT}if (!{self._derive(step, name)}) return 0;"
-            case Bound():
-                yield f"{INDENT}if ({size(step.size)} <= {step.position}) return 0;"
+            case Reach() if step.size is not None:
+                yield f"{INDENT}if ({size(step.size)} <= {step.index.offset}) return 0;"
             case Reach():
                 yield from self._hold(step)
             case (number, value):

@@ -19,7 +19,7 @@ from ilang.core.dtype import BYTES
 from ilang.core.ir.host import Grid, Host, Launch, Look, Step
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Kernel
-from ilang.core.ir.shaped import Bound, Derivation, Reach
+from ilang.core.ir.shaped import Derivation, Reach
 from ilang.core.record import record
 
 SIZE_MAX = (1 << 64) - 1
@@ -190,8 +190,8 @@ class _Caller:
                     derived = self._derived(step)
                     _demand(not step.known or derived == self.extents[step.size])
                     self.extents[step.size] = derived
-                case Bound():
-                    _demand(step.position < self.extents[step.size])
+                case Reach() if step.size is not None:
+                    _demand(step.index.offset < self.extents[step.size])
                 case Reach():
                     least, most = step.ends(self.extents)
                     _demand(-step.limit <= least and most <= step.limit)

@@ -8,7 +8,7 @@ from typing import assert_never
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.host import Host, Launch, Look, Step
 from ilang.core.ir.kernel import Call
-from ilang.core.ir.shaped import Bound, Derivation, Reach
+from ilang.core.ir.shaped import Derivation, Reach
 
 
 def verify(host: Host) -> None:
@@ -51,10 +51,9 @@ def _touched(step: Step) -> tuple[set[int], int | None]:
         case Derivation():
             reads = {*step.sources(), *step.spread}
             return (reads | {step.size}, None) if step.known else (reads, step.size)
-        case Bound():
-            return {step.size}, None
         case Reach():
-            return set(step.index.variables()), None
+            inside = set() if step.size is None else {step.size}
+            return {*step.index.variables(), *inside}, None
         case (size, value):
             return set(value.sizes()), size
         case _:

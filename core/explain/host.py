@@ -27,7 +27,7 @@ from ilang.core.explain.expression import aligned, size_text
 from ilang.core.ir.host import Condition, Host, Launch, Look, Step
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Count, Program
-from ilang.core.ir.shaped import Bound, Derivation, Reach
+from ilang.core.ir.shaped import Derivation, Reach
 
 INDENT = "  "
 
@@ -145,7 +145,7 @@ def _size(program: Program, number: int) -> str:
     return size_text(program.sizes[number])
 
 
-def _step(program: Program, step: Derivation | Count | Bound | Reach) -> str:
+def _step(program: Program, step: Derivation | Count | Reach) -> str:
     match step:
         case Derivation():
             spread = " or ".join(f"1 < {_size(program, n)}" for n in step.spread)
@@ -155,8 +155,8 @@ def _step(program: Program, step: Derivation | Count | Bound | Reach) -> str:
             exact = ", exactly" if is_exact else ""
             formula = _formula(program, step.value())
             return f"{_size(program, step.size)} {sign} {formula}{exact}, {least}"
-        case Bound():
-            return f"{step.position} < {_size(program, step.size)}"
+        case Reach() as reach if reach.size is not None:
+            return f"{reach.index.offset} < {_size(program, reach.size)}"
         case Reach() as reach:
             steps, number = reach.index.steps(), reach.index.offset
             ends = [f"{c if c != 1 else ''}({_size(program, n)} - 1)" for c, n in steps]

@@ -25,8 +25,8 @@ from ilang.core.infer.solved import Solved
 from ilang.core.ir.graph import Annotation
 from ilang.core.ir.shaped import (
     Assignment,
-    Bound,
     Derivation,
+    Reach,
     Shaped,
     Size,
     View,
@@ -73,11 +73,11 @@ class Reasons:
         self.given = given
         self.guessed = frozenset(program.guessed)
         self.derived: dict[int, list[Derivation]] = {}
-        self.bounds: dict[int, list[Bound]] = {}
+        self.reaches: dict[int | None, list[Reach]] = {}
         for each in program.derived:
             self.derived.setdefault(each.size, []).append(each)
-        for bound in program.bounds:
-            self.bounds.setdefault(bound.size, []).append(bound)
+        for reach in program.reaches:
+            self.reaches.setdefault(reach.size, []).append(reach)
 
     def of(self, number: int) -> str:
         """The source of an extent: dimensions, the text, ``--shape``, or a rule."""
@@ -97,8 +97,8 @@ class Reasons:
         elif size.fixed is not None and not derived:
             reasons.append(f"written as {size.fixed} in a definition")
         reasons += [_derived(self.sizes, each) for each in derived]
-        bounds = self.bounds.get(number, ())
-        reasons += [f"read at {b.position}, so more than that" for b in bounds if b.part is None]
+        fixed = [each.index.offset for each in self.reaches.get(number, ()) if each.part is None]
+        reasons += [f"read at {position}, so more than that" for position in fixed]
         return "; ".join(reasons)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from ilang.core.diagnostic import InternalError, Label, ShapeError
-from ilang.core.ir.shaped import Assignment, Bound, Derivation, InputDimension, Reach, Shaped, Size
+from ilang.core.ir.shaped import Assignment, Derivation, InputDimension, Reach, Shaped, Size
 
 LARGEST_EXTENT = 2**62
 """Extents from here on are refused: index arithmetic is 64-bit."""
@@ -27,8 +27,9 @@ def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
     tensors = [shaped.tensors[value] for value in shaped.inputs]
     names = [tensor.name for tensor in tensors]
     extents = _fit(shaped.sizes, names, [len(tensor.dims) for tensor in tensors], shapes)
-    for bound in shaped.bounds:
-        check_bound(bound, extents[bound.size])
+    for reach in shaped.reaches:
+        if reach.size is not None:
+            check_reach(reach, extents)
     for rule in shaped.derived:
         (_compose if rule.is_composed() else _derive)(shaped, rule, extents)
     fitted = []
@@ -36,8 +37,6 @@ def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
         if extent is None and number in _sizes_in_use(shaped):
             raise InternalError("E9906", f"nothing gives size {size.name}")
         fitted.append(extent or 0)
-    for bound in shaped.bounds:
-        check_bound(bound, fitted[bound.size])
     for reach in shaped.reaches:
         check_reach(reach, fitted)
     return tuple(fitted)
@@ -49,12 +48,17 @@ def _sizes_in_use(shaped: Shaped) -> set[int]:
     return dims.union(*(node.sizes for node in shaped.nodes if isinstance(node, Assignment)))
 
 
-def check_reach(reach: Reach, extents: Mapping[int, int | None] | Sequence[int]) -> None:
-    """Refuse positions that their type does not hold exactly; the extents of the terms are known.
+def check_reach(reach: Reach, extents: Mapping[int, int | None] | Sequence[int | None]) -> None:
+    """Refuse positions that are not inside their dimension, or that their type does not hold exactly.
+
+    An extent is None where only arrays say it; those of the terms of an index are known.
 
     Raises:
-        ShapeError: E0576.
+        ShapeError: E0518, E0574, E0576.
     """
+    if reach.size is not None:
+        _check_inside(reach, extents[reach.size])
+        return
     for position in reversed(reach.ends(extents)):
         if reach.limit < abs(position):
             message = (
@@ -65,28 +69,23 @@ def check_reach(reach: Reach, extents: Mapping[int, int | None] | Sequence[int])
             raise ShapeError("E0576", message, reach.span, help_line)
 
 
-def check_bound(bound: Bound, extent: int | None) -> None:
-    """Refuse an extent that does not reach as far as it is read; None is one that only arrays say.
-
-    Raises:
-        ShapeError: E0518, E0574.
-    """
-    if extent is None or extent > bound.position:
+def _check_inside(reach: Reach, extent: int | None) -> None:
+    """Refuse an extent that does not reach as far as it is read."""
+    position, span = reach.index.offset, reach.span
+    if extent is None or extent > position:
         return
-    if bound.part is not None:
-        message = (
-            f"`{bound.span.text()}`: axis {bound.part} has no element, and here it has at least 1"
-        )
+    if reach.part is not None:
+        message = f"`{span.text()}`: axis {reach.part} has no element, and here it has at least 1"
         help_line = "a window has at least one element, and at least one position"
-        raise ShapeError("E0518", message, bound.span, help_line)
+        raise ShapeError("E0518", message, span, help_line)
     if extent == 0:
-        message = f"`{bound.span.text()}`: a dimension of extent 0 has no position"
+        message = f"`{span.text()}`: a dimension of extent 0 has no position"
         help_line = (
             "an index is below the extent, and an argmax has at least one element to look at"
         )
-        raise ShapeError("E0574", message, bound.span, help_line)
-    message = f"index {bound.position} is outside a dimension of extent {extent}"
-    raise ShapeError("E0574", message, bound.span, "positions count from 0")
+        raise ShapeError("E0574", message, span, help_line)
+    message = f"index {position} is outside a dimension of extent {extent}"
+    raise ShapeError("E0574", message, span, "positions count from 0")
 
 
 def rule_extent(rule: Derivation, extents: Sequence[int]) -> int:

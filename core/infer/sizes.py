@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ilang.core.calculus import extent as calculus
+from ilang.core.calculus.affine import Affine
 from ilang.core.infer.runtime import Derived
 from ilang.core.ir.rows import AtLeast, Known
-from ilang.core.ir.shaped import Bound, Derivation, InputDimension, Size
+from ilang.core.ir.shaped import Derivation, InputDimension, Reach, Size
 from ilang.core.names import Names
 from ilang.core.record import replace
 from ilang.core.source import Span
@@ -80,10 +81,10 @@ class Sizes:
         span = derived.origin.span or self.span
         return Derivation(self.of(known), whole, divisor, derived.exact, 0, derived.padding, span)
 
-    def bound(self, known: Known, reach: AtLeast) -> Bound:
+    def reach(self, known: Known, reach: AtLeast) -> Reach:
         """The least extent that an axis of run-time size must reach."""
         span = reach.origin.span or self.span
-        return Bound(self.of(known), reach.size - 1, span, reach.part)
+        return Reach(Affine((), reach.size - 1), span, self.of(known), reach.part)
 
     def _new(self, name: str, fixed: int | None) -> int:
         self.entries.append(Size(self.unique.fresh(name), fixed, ()))

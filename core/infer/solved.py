@@ -67,7 +67,7 @@ class Solved:
         self._name()
         self.projections = self._projected()
         run_time = inferred.run_time
-        self.bounds = tuple(starmap(self.numbers.bound, run_time.reaches))
+        self.reaches = tuple(starmap(self.numbers.reach, run_time.reaches))
         self.derived = self._derivations()
         self.guessed = tuple(sorted(set(map(self.numbers.of, run_time.guessed))))
 
@@ -203,7 +203,7 @@ class Solved:
 
     def _derivations(self) -> tuple[Derivation, ...]:
         """The extents that follow from others, by each rule once; one that a window fills is 1 at least."""
-        filled = {bound.size for bound in self.bounds if bound.part is not None}
+        filled = {reach.size for reach in self.reaches if reach.part is not None}
         rules: dict[Derivation, Derivation] = {}
         for known, derived in self.inferred.run_time.derived:
             rule = self.numbers.rule(known, derived)

@@ -25,16 +25,15 @@ from ilang.core.calculus.extent import Extent, product, size
 from ilang.core.ir.gpu import Over
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Count, Program
-from ilang.core.ir.shaped import Bound, Derivation, Reach
+from ilang.core.ir.shaped import Derivation, Reach
 from ilang.core.record import record
 
 LONG = 64
 """Launches of a long host program."""
 
-Step = int | Derivation | Count | Bound | Reach
+Step = int | Derivation | Count | Reach
 """A step: the number of a size that the caller gives, so small that what a ``Derivation`` among the same steps says of
-it cannot overflow. A ``Count`` is of a size that follows from others, where that has been checked; bounds and reaches
-hold."""
+it cannot overflow. A ``Count`` is of a size that follows from others, where that has been checked; reaches hold."""
 
 
 Condition = tuple[Extent, int, int | None]

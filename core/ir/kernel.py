@@ -31,7 +31,7 @@ from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffer
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import Asked, MicroTile, Role, TilePartials
-from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
+from ilang.core.ir.shaped import Derivation, Reach, Size
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import once, record, replace
 from ilang.core.source import Span
@@ -395,7 +395,6 @@ class Program:
     outputs: tuple[BufferId, ...]
     kernels: tuple[Kernel, ...]
     derived: tuple[Derivation, ...] = ()
-    bounds: tuple[Bound, ...] = ()
     counts: tuple[Count, ...] = ()
     machine: Machine = CPU
     reaches: tuple[Reach, ...] = ()

@@ -103,31 +103,22 @@ class Derivation:
 
 
 @record
-class Bound:
-    """A fixed index: the extent of ``size`` must be more than ``position``.
-
-    ``part`` names the axis that must not be empty, where the bound is that of a window of an einsum specification.
-    """
-
-    size: int
-    position: int
-    span: Span
-    part: str | None = None
-
-
-@record
 class Reach:
     """The positions reached: an ``index`` over loops, each named by its size.
 
-    Every position must stay within ``limit`` on both sides of 0, for a ``dtype`` holds it exactly.
+    Every position is inside the dimension of ``size``; a fixed index then is a number, and ``part`` names the axis that
+    must not be empty, where it is that of a window of an einsum specification. Without a size every position must stay
+    within ``limit`` on both sides of 0, for a ``dtype`` holds it exactly.
     """
 
     index: Affine
-    limit: int
-    dtype: str
     span: Span
+    size: int | None = None
+    part: str | None = None
+    limit: int = 0
+    dtype: str = ""
 
-    def ends(self, extents: Mapping[int, int | None] | Sequence[int]) -> tuple[int, int]:
+    def ends(self, extents: Mapping[int, int | None] | Sequence[int | None]) -> tuple[int, int]:
         """The least and the greatest position where sizes have these extents."""
         known = {size: extents[size] for size in self.index.variables()}
         least, most = self.index.minimum(known), self.index.maximum(known)
@@ -322,7 +313,6 @@ class Shaped:
     tensors: tuple[Tensor, ...]
     sizes: tuple[Size, ...]
     derived: tuple[Derivation, ...]
-    bounds: tuple[Bound, ...]
     inputs: tuple[ValueId, ...]
     outputs: tuple[ValueId, ...]
     rows: tuple[Rows, ...] = ()

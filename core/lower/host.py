@@ -111,7 +111,6 @@ def _checks(program: ir.Program, measured: set[int]) -> Iterator[Step]:
         least, spread = _least(program, rule)
         yield replace(rule, known=rule.size in known, least=least, spread=spread)
         known.add(rule.size)
-    yield from program.bounds
     yield from program.reaches
     needed = _needed_for_counts(program, measured)
     rules = (rule for rule in program.derived if rule.is_collapsed())

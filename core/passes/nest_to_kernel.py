@@ -73,7 +73,6 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
         outputs,
         kept,
         shaped.derived,
-        shaped.bounds,
         tuple(storage.counts),
         scheduled.machine,
         shaped.reaches,

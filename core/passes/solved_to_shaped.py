@@ -170,7 +170,6 @@ class _ShapedBuilder(Assignments):
             ),
             self.solved.sizes(),
             self.solved.derived,
-            self.solved.bounds,
             tuple(self.number[value] for value in self.solved.inputs),
             tuple(given),
             tuple(
@@ -180,7 +179,7 @@ class _ShapedBuilder(Assignments):
             ),
             self.solved.counted(),
             self.solved.guessed,
-            tuple(self.reaches),
+            (*self.solved.reaches, *self.reaches),
             *self._backward(),
         )
         self._check_annotations(result)
@@ -509,7 +508,9 @@ class _ShapedBuilder(Assignments):
                 continue
             terms = tuple((c, sizes[axis]) for c, axis in index.steps()) + index.sizes
             offset = index.offset + sum(c for c, _ in index.sizes)
-            reach = shaped.Reach(Affine(terms, offset), LARGEST_WHOLE[dtype], dtype, span)
+            reach = shaped.Reach(
+                Affine(terms, offset), span, None, None, LARGEST_WHOLE[dtype], dtype
+            )
             known = {size: self.solved.fixed(size) for _, size in terms}
             if None in known.values():
                 yield reach
@@ -554,10 +555,10 @@ class _ShapedBuilder(Assignments):
 
     def _check_bounds(self) -> None:
         """Extents that are known without arrays reach as far as they are read."""
-        for bound in self.solved.bounds:
-            from ilang.core.infer.fit import check_bound
+        for reach in self.solved.reaches:
+            from ilang.core.infer.fit import check_reach
 
-            check_bound(bound, self.solved.fixed(bound.size))
+            check_reach(reach, {n: self.solved.fixed(n) for n in (reach.size,) if n is not None})
 
     def _check_annotations(self, result: shaped.Shaped) -> None:
         """Element types written in definitions hold."""

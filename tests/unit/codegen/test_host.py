@@ -18,7 +18,7 @@ from ilang.core.dtype import BYTES
 from ilang.core.explain.host import host_text
 from ilang.core.ir.host import Host, Look, Step
 from ilang.core.ir.kernel import Program, Statement, Store, map_statements
-from ilang.core.ir.shaped import Bound, Derivation, Reach
+from ilang.core.ir.shaped import Derivation, Reach
 from ilang.core.lower.host import kernel_to_host
 from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, lower, text_component
@@ -81,8 +81,8 @@ def settled(host: Host, steps: Sequence[Step], given: dict[int, int]) -> dict[in
                 if step.known and value != extents[step.size]:
                     return None
                 extents[step.size] = value
-            case Bound():
-                if extents[step.size] <= step.position:
+            case Reach() if step.size is not None:
+                if extents[step.size] <= step.index.offset:
                     return None
             case Reach():
                 if not holds(step, extents):
