@@ -101,32 +101,28 @@ class _Form:
         return tuple(map(self._statement, block))
 
     def _statement(self, s: ir.Statement) -> Hashable:
+        """A statement with other numbers; all else that it says stays, and tells it from others."""
         match s:
             case ir.For():
-                size, ends, chunk = self._size(s.size), self._conditions(s.within), s.chunk
-                count = None if chunk is None else self._size(chunk.count)
-                blocks = chunk and (chunk.block, count, chunk.multiple)
-                return ("for", s.variable, size, s.role, ends, blocks, self._block(s.body))
+                size, within, chunk = self._size(s.size), self._conditions(s.within), s.chunk
+                if chunk is not None:
+                    chunk = replace(chunk, count=self._size(chunk.count))
+                body = self._block(s.body)
+                return replace(s, size=size, within=within, chunk=chunk, body=body)
             case ir.If():
-                within = self._conditions(s.within)
-                return ("if", within, self._block(s.body), self._block(s.otherwise))
-            case ir.Define():
-                return ("define", s.variable, s.dtype, self._scalar(s.value), s.mutable)
-            case ir.Change():
-                return ("change", s.variable, self._scalar(s.value), s.contracts)
+                within, body = self._conditions(s.within), self._block(s.body)
+                return replace(s, within=within, body=body, otherwise=self._block(s.otherwise))
+            case ir.Define() | ir.Change():
+                return replace(s, value=self._scalar(s.value))
             case ir.Store():
-                value = self._scalar(s.value)
-                return ("store", self._buffer(s.buffer), self._index(s.index), value, s.contracts)
+                value, buffer = self._scalar(s.value), self._buffer(s.buffer)
+                return replace(s, buffer=buffer, index=self._index(s.index), value=value)
             case ir.Tile():
-                return self._tile(s)
+                blocks, body, edge = map(self._block, (s.blocks, s.body, s.edge))
+                buffer, start = self._buffer(s.buffer), self._scalar(s.start)
+                return replace(s, buffer=buffer, start=start, blocks=blocks, body=body, edge=edge)
             case _:
                 raise AssertionError("passes of a machine make all other statements")
-
-    def _tile(self, s: ir.Tile) -> Hashable:
-        blocks = tuple(map(self._statement, s.blocks))
-        details = (s.partial, s.vector, s.micro_tiles)
-        bodies = (self._block(s.body), self._block(s.edge))
-        return ("tile", self._buffer(s.buffer), self._scalar(s.start), blocks, details, *bodies)
 
     def _conditions(self, within: Sequence[Within]) -> Hashable:
         return tuple(
@@ -151,27 +147,22 @@ class _Form:
     def _scalar(self, scalar: Scalar) -> Hashable:
         match scalar:
             case Load():
-                return (
-                    "load",
-                    self._buffer(scalar.buffer),
-                    self._index(scalar.index),
-                    scalar.dtype,
-                )
+                buffer = self._buffer(scalar.buffer)
+                return replace(scalar, buffer=buffer, index=self._index(scalar.index))
             case Local():
-                return ("local", scalar.variable, scalar.dtype)
+                return scalar
             case Constant():  # -0.0 is 0 in Python, and no other constant
-                return ("constant", repr(scalar.value), scalar.dtype)
+                return replace(scalar, value=repr(scalar.value))
             case Position():
-                return ("position", self._affine(scalar.index), scalar.dtype)
+                return replace(scalar, index=self._affine(scalar.index))
             case Convert():
-                return ("convert", self._scalar(scalar.argument), scalar.dtype)
+                return replace(scalar, argument=self._scalar(scalar.argument))
             case Apply():
-                arguments = tuple(map(self._scalar, scalar.arguments))
-                return (scalar.primitive, arguments, scalar.dtype)
+                return replace(scalar, arguments=tuple(map(self._scalar, scalar.arguments)))
             case Select():
                 within = self._conditions(scalar.within)
-                sides = self._scalar(scalar.then), self._scalar(scalar.otherwise)
-                return ("select", within, sides, scalar.dtype)
+                then, otherwise = self._scalar(scalar.then), self._scalar(scalar.otherwise)
+                return replace(scalar, within=within, then=then, otherwise=otherwise)
             case Operand():
                 raise AssertionError("lowering has loaded every operand")
             case _:
