@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ilang.codegen.call.arguments import NUMPY_TYPES
-from ilang.codegen.project.exported_names import exported_name, renamed, renamed_words
+from ilang.codegen.project.exported_names import exported_name, renamed_words
 from ilang.codegen.project.structs import Guest, groups
 from ilang.codegen.session.function import Function
 from ilang.codegen.session.initial import initial
@@ -34,7 +34,7 @@ from ilang.core.diagnostic import DataError, MeaningError
 from ilang.core.ir.session import KeptTensor, Numbers, RunStage, Uniform
 from ilang.core.machine import CPU, Machine
 from ilang.core.pipeline import lower
-from ilang.core.record import record, replace
+from ilang.core.record import replace
 from ilang.core.runs import RunBuilder
 
 if TYPE_CHECKING:
@@ -52,23 +52,6 @@ FIELDS = (
     "begun_sums",
 )
 """Names of a session and of its functions."""
-
-
-@record
-class Exported:
-    """A definition on its way to C: a function, or a session where it keeps something, and names that C has otherwise.
-
-    ``renamed`` has each of these names with that in C.
-    """
-
-    function: ExportedFunction | None
-    session: EmittedSession | None
-    renamed: tuple[tuple[str, str], ...]
-
-    def functions(self) -> list[ExportedFunction]:
-        """The function, or those of the stages of the session."""
-        alone = [] if self.function is None else [self.function]
-        return alone if self.session is None else self.session.functions()
 
 
 class CNames:
@@ -160,26 +143,24 @@ def _open_rows(model: Model, name: str, tensor: str, text: str) -> Rows:
 
 def exported(
     definitions: Sequence[SolvedDefinition], machine: Machine = CPU, prefix: str = ""
-) -> list[Exported]:
-    """Definitions, lowered for a machine: those that keep the same parameters keep them in one struct.
+) -> tuple[list[ExportedFunction], list[EmittedSession]]:
+    """Definitions as functions and sessions, lowered for a machine; those with the same parameters have one struct.
 
     The names of functions and of structs begin with a prefix and an underscore, where there is a prefix.
 
     The session that begins a struct comes before the others that have it.
     """
-    functions = [each for each in definitions if _keeps_nothing(each)]
-    done = [_function(each, machine, prefix) for each in functions]
-    for group in groups([each for each in definitions if each not in functions]):
-        done += _Together(group, machine, prefix).exported()
-    return done
+    alone = [each for each in definitions if _keeps_nothing(each)]
+    grouped = groups([each for each in definitions if each not in alone])
+    sessions = [each for group in grouped for each in _Together(group, machine, prefix).exported()]
+    return [_function(each, machine, prefix) for each in alone], sessions
 
 
-def _function(solved: SolvedDefinition, machine: Machine, prefix: str) -> Exported:
+def _function(solved: SolvedDefinition, machine: Machine, prefix: str) -> ExportedFunction:
     """A definition that keeps nothing, as a function."""
     shaped = solved.shaped()
     shaped = replace(shaped, name=exported_name(shaped.name, prefix))
-    function = ExportedFunction(shaped, lower(shaped, machine))
-    return Exported(function, None, tuple(renamed([function])))
+    return ExportedFunction(shaped, lower(shaped, machine))
 
 
 def _keeps_nothing(solved: SolvedDefinition) -> bool:
@@ -201,17 +182,14 @@ class _Together:
         self.kept: dict[str, KeptTensor] = {}
         self.by_path: dict[tuple[str, str], str] = {}
 
-    def exported(self) -> list[Exported]:
+    def exported(self) -> list[EmittedSession]:
         """All of them, the one that begins the struct first."""
         drafts = [each.drafted() for each in self.sessions]
         stages = tuple(stage for session in drafts for stage in session.stages)
         counters = tuple(session.counter for session in drafts)
         name = self.sessions[0].name
         struct = Struct(name, self.machine, stages, tuple(self.kept.values()), counters)
-        return [
-            Exported(None, replace(session, struct=struct), tuple(each.renamed(session)))
-            for each, session in zip(self.sessions, drafts, strict=True)
-        ]
+        return [replace(session, struct=struct) for session in drafts]
 
     def keep(self, kept: KeptTensor, path: str, is_written: bool, owner: str) -> KeptTensor:
         """A tensor of a session, in the struct from now on: one of the same role and path is the same.
@@ -276,12 +254,13 @@ class _Export(RunBuilder):
             run.tensors,
             Struct(self.name, together.machine, (), (), ()),
             counter,
+            tuple(self._renamed(run.kept)),
         )
 
-    def renamed(self, session: EmittedSession) -> Iterator[tuple[str, str]]:
+    def _renamed(self, kept: Sequence[KeptTensor]) -> Iterator[tuple[str, str]]:
         """The names of the session, of inputs and of what is kept, each with that in C, where it is another."""
         yield from renamed_words({self.wanted: self.name, **self.given})
-        for each in session.kept:
+        for each in kept:
             word = each.path.replace(".", "_")
             if identifier(word) != word:
                 yield each.path, each.name

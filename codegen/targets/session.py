@@ -126,7 +126,8 @@ class EmittedSession:
     ``stages`` compute one run. The arguments of a stage are the names of tensors that are kept, or of what a caller
     gives: ``inputs`` and ``outputs`` of a run, whose types and extents are ``tensors``, None for one that comes with a
     run. The tensors ``kept`` are in a ``struct``, maybe beside those of other sessions, some of which are the same:
-    there a path may be another. ``counter`` is its field that counts runs.
+    there a path may be another. ``counter`` is its field that counts runs; ``renamed`` are names of the text that are
+    others in C.
     """
 
     name: str
@@ -138,6 +139,7 @@ class EmittedSession:
     tensors: dict[str, tuple[str, tuple[int | None, ...]]]
     struct: Struct
     counter: str
+    renamed: tuple[tuple[str, str], ...]
 
     def functions(self) -> list[ExportedFunction]:
         """The functions of the stages."""

@@ -162,15 +162,15 @@ def _with_sessions(
         heads,
         lambda head: solved(model, head.name, _given(head, rows), settings_of(head, config)),
     )
-    built = exported(definitions, MACHINES[target], prefix)
-    functions = [function for each in built for function in each.functions()]
+    functions, sessions = exported(definitions, MACHINES[target], prefix)
+    renames = [*renamed(functions), *(pair for each in sessions for pair in each.renamed)]
+    functions += [function for each in sessions for function in each.functions()]
     alone = [
         exported_component(graph, shapes, target, prefix)
         for graph in {graph.name: graph for graph in graphs}.values()
     ]
     functions += alone
-    renames = [*(pair for each in built for pair in each.renamed), *renamed(alone)]
-    sessions = [each.session for each in built if each.session]
+    renames += renamed(alone)
     written = _write(request, functions, module, prefix, sessions)
     _tell(screen, graphs, shapes, renames, written, module.source.name)
     return 0

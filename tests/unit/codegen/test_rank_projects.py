@@ -106,9 +106,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
         (folder / "model.i").write_text(CUT)
         rows = {"n": rows_of("n", "4|"), "t": rows_of("t", "4,2")}
         one = solved(load(folder / "model.i").model, "step", rows, {})
-        (built,) = exported([one], replace(CPU, bucket_bytes=bucket_bytes))
-        assert built.session is not None
-        write_functions(built.functions(), folder, CUT, "model", [built.session])
+        _, (built,) = exported([one], replace(CPU, bucket_bytes=bucket_bytes))
+        write_functions(built.functions(), folder, CUT, "model", [built])
         (folder / "main.c").write_text(MAIN)
         strict = "CFLAGS=-O1 -Wall -Wextra -Werror"
         for command in (

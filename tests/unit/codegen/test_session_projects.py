@@ -19,9 +19,9 @@ import pytest
 
 from ilang import load
 from ilang.codegen.call.arguments import NUMPY_TYPES
-from ilang.codegen.project.sessions import Exported, exported, solved
+from ilang.codegen.project.sessions import exported, solved
 from ilang.codegen.session.model import rows_of
-from ilang.codegen.targets.session import TITLES
+from ilang.codegen.targets.session import TITLES, EmittedSession
 from ilang.icli.main import main
 
 pytestmark = [
@@ -174,9 +174,8 @@ def test_the_test_finds_what_is_wrong(change: str, tmp_path: Path) -> None:
 class InC:
     """A session of a project, called through a shared library."""
 
-    def __init__(self, out: Path, one: Exported, host: InC | None = None) -> None:
-        assert one.session is not None
-        self.session = session = one.session
+    def __init__(self, out: Path, one: EmittedSession, host: InC | None = None) -> None:
+        self.session = session = one
         self.library = ctypes.CDLL(str(out / "libmodel.so"))
         self.model: Any = None if host is None else host.model
         if host is not None:
@@ -248,7 +247,7 @@ def pair(libraries: Callable[[str], tuple[Path, Any]]) -> Pairing:
         out, module = libraries(name)
         _, definition, shapes = PROGRAMS[name]
         rows = {each: rows_of(each, text) for each, text in shapes.items()}
-        in_c = InC(out, exported([solved(module.model, definition, rows, {})])[0])
+        in_c = InC(out, exported([solved(module.model, definition, rows, {})])[1][0])
         in_c.init(seed)
         draw = np.random.default_rng(1)
         session = module.session(definition, shapes, seed=seed)
@@ -364,11 +363,11 @@ def test_sessions_of_the_same_parameters_have_one_struct(tmp_path: Path) -> None
     assert "model: all 10 tests passed" in said
     module = load(tmp_path / "model.i")
     rows = {name: {x: rows_of(x, text) for x, text in SHAPES[name].items()} for name in SHAPES}
-    every = exported([solved(module.model, name, rows[name], {}) for name in SHAPES])
-    assert [each.session.struct.name for each in every if each.session] == [*["step"] * 4, "other"]
+    _, every = exported([solved(module.model, name, rows[name], {}) for name in SHAPES])
+    assert [each.struct.name for each in every] == [*["step"] * 4, "other"]
     host = InC(out, every[0])
     host.init(3)
-    in_c = {each.session.name: InC(out, each, host) for each in every[:4] if each.session}
+    in_c = {each.name: InC(out, each, host) for each in every[:4]}
     python: dict[str, Any] = {"step": module.session("step", SHAPES["step"], seed=3)}
     for name in ("net", "held", "scaled"):
         python[name] = module.session(name, SHAPES[name], parameters=python["step"])
@@ -446,7 +445,8 @@ def test_sizes_may_come_with_a_run(tmp_path: Path) -> None:
     module = load(tmp_path / "model.i")
     rows = {"net": {"x": rows_of("x", "n|3", words=True)}}
     rows["step"] = {x: rows_of(x, text, words=True) for x, text in (("x", "b|3"), ("t", "b|2"))}
-    every = exported([solved(module.model, name, rows[name], {}) for name in rows], prefix="model")
+    definitions = [solved(module.model, name, rows[name], {}) for name in rows]
+    _, every = exported(definitions, prefix="model")
     host = InC(out, every[0])
     host.init(3)
     part = InC(out, every[1], host)

@@ -77,8 +77,7 @@ class OnDevice:
 
     def __init__(self, out: Path, module: Any, name: str, shapes: dict[str, str]) -> None:
         rows = {each: rows_of(each, text, words=True) for each, text in shapes.items()}
-        session = exported([solved(module.model, name, rows, {})], GPU)[0].session
-        assert session is not None
+        session = exported([solved(module.model, name, rows, {})], GPU)[1][0]
         include, header = '#include "model.h"', (out / "model.h").read_text()
         text = (out / "model.cu").read_text()
         assert include in text
