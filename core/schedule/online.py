@@ -221,15 +221,18 @@ class _OnlineAnalysis:
             for target, index in zip(producer.target, read.index, strict=True)
             if (axis := target.axis()) is not None
         }
-        plain, guards = True, conditions(read.guards)
+        guards = conditions(read.guards)
+        plain = True  # as long as each axis that is met is an axis of the reader, and no other's
 
         def known(held: tuple[Affine, ...]) -> tuple[Affine, ...]:
+            """Conditions in the axes of the reader."""
             nonlocal plain
             carried = [moved(each, place) for each in held]
             plain &= None not in carried
             return tuple(each for each in carried if each is not None)
 
         def carried(debts: Debts) -> Debts:
+            """Debts in the axes of the reader, under the guards of the read too."""
             nonlocal plain
             result = {}
             for instance, debt in debts.items():

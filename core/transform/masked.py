@@ -91,17 +91,27 @@ class _MaskedOperands:
     def _is_sum(self, node: Assignment) -> bool:
         return node.acc == "+" and node.base is None and node.schedule is None
 
+    def _can_be_stored(self, read: Read) -> bool:
+        """Whether a read, zeros of its guards included, is a value of the axes that its index walks one by one."""
+        guarded = {axis for guard in read.guards for axis in guard.index.variables()}
+        return (
+            bool(read.guards)
+            and guarded <= variables_of(read.index)
+            and all(part.axis() is not None or not part.variables() for part in read.index)
+            and not any(part.looked for part in read.index)
+            and read.value not in self.summed
+        )
+
+    def _is_read_again(self, node: Assignment, read: Read) -> bool:
+        """Whether a long axis goes along other reads of a product alone, and one along this read alone."""
+        long = {a for a in range(len(node.axes)) if not self.extents.is_small(node.sizes[a])}
+        walked = variables_of(read.index)
+        others = {a for each in node.reads if each is not read for a in variables_of(each.index)}
+        return bool(long & (others - walked)) and bool(long & (walked - others))
+
     def _masked(self, node: Assignment, read: Read) -> Read:
         """A read of a stored value in place of a guarded one, where a tile reads its elements again and again."""
-        walked = variables_of(read.index)
-        again = {a for a in range(len(node.axes)) if not self.extents.is_small(node.sizes[a])}
-        others = {a for each in node.reads if each is not read for a in variables_of(each.index)}
-        is_plain = all(part.axis() is not None or not part.variables() for part in read.index)
-        conditions = {axis for guard in read.guards for axis in guard.index.variables()}
-        is_again = again & others - walked and (walked & again) - others
-        if not (read.guards and is_plain and is_again and conditions <= walked):
-            return read
-        if read.value in self.summed or any(part.looked for part in read.index):
+        if not (self._can_be_stored(read) and self._is_read_again(node, read)):
             return read
         order = [axis for part in read.index if (axis := part.axis()) is not None]
         axes = list(dict.fromkeys(order))

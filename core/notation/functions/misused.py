@@ -134,6 +134,7 @@ class _Definition(Terms):
             self._statement(each, environment)
 
     def _statement(self, each: ast.Statement, environment: Environment) -> None:
+        """Look at every term of a statement, and bind the names that it gives to those after it."""
         match each:
             case ast.Assigned():
                 self._assigned(each, environment)

@@ -233,7 +233,11 @@ class _Nests:
         self._place_again(value)
 
     def _place_again(self, value: int) -> None:
-        """Let what reads a value, as far as that is placed, have it where that was written to, or whole."""
+        """Let what reads a value, as far as that is placed, have it where that was written to, or whole.
+
+        A reader whose nest a person wrote gets that nest again, with what is staged now. Other readers are placed anew,
+        if the value was to be computed inside of them.
+        """
         self.around.pop(value, None)
         for reader, _ in self.readers.all_reads[value]:
             node, nest = self.shaped.nodes[reader], self.nests[reader]

@@ -40,7 +40,11 @@ class TogetherKernels:
         self.by_element = {value for value in whole if self._is_by_element(value)}
 
     def add(self, value: int) -> None:
-        """Place a value, all of whose readers are placed."""
+        """Place a value, all of whose readers are placed.
+
+        The kernel is the first to run of those that need the value, if each thread there reads only the element that it
+        has written itself; else the value gets a kernel of its own.
+        """
         placed, walks = self.kernels.computed, self.walks[value]
         first = max((placed[root] for root, _ in walks), default=-1)  # of those to run, the first
         inside = [(root, walk) for root, walk in walks if placed[root] == first]
