@@ -29,7 +29,7 @@ from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import replace
 
 
-class _Nest:
+class SharedNest:
     """Loops right inside each other, of which threads share ``rows`` and perhaps ``lanes``, and what is in them.
 
     A nest is ``within`` some conditions as a whole.
@@ -80,7 +80,7 @@ class _Folder:
 
     def kernel_folded(self) -> ir.Kernel:
         """The kernel; as it is where no rows of it are folded so."""
-        nests = list(_nests(self.kernel.body))
+        nests = list(nests_of(self.kernel.body))
         folds = [nest for nest in nests if nest.folded() is not None]
         shapes = {self._shape(nest) for nest in folds}
         if len(shapes) != 1 or not self._fits(folds[0], nests):
@@ -103,11 +103,11 @@ class _Folder:
         kernel = self.numbering.left(self.kernel, body)
         return replace(kernel, locals=tuple(self.locals))
 
-    def _shape(self, nest: _Nest) -> tuple[int | None, int | None]:
+    def _shape(self, nest: SharedNest) -> tuple[int | None, int | None]:
         lanes = None if nest.lanes is None else self.program.sizes[nest.lanes.size].fixed
         return self.program.sizes[nest.rows.size].fixed, lanes
 
-    def _fits(self, fold: _Nest, nests: Sequence[_Nest]) -> bool:
+    def _fits(self, fold: SharedNest, nests: Sequence[SharedNest]) -> bool:
         """Whether lanes are a part of a warp, and each row of each nest has as many of them."""
         device = self.program.machine.device
         assert device is not None
@@ -118,7 +118,9 @@ class _Folder:
         whole = (rows * lanes) % device.warp == 0
         return whole and all(shape in ((rows, lanes), (rows, None)) for shape in shapes)
 
-    def _values_of_rows(self, nests: Sequence[_Nest], folds: Sequence[_Nest]) -> set[BufferId]:
+    def _values_of_rows(
+        self, nests: Sequence[SharedNest], folds: Sequence[SharedNest]
+    ) -> set[BufferId]:
         """The private buffers that have a value for each row: every nest reaches them by its rows, and not by lanes."""
         touched: dict[BufferId, bool] = {}
         uses = 0
@@ -150,7 +152,7 @@ class _Folder:
     def _block(self, body: ir.Block) -> ir.Block:
         out: list[ir.Statement] = []
         for s in body:
-            nest = _nest(s)
+            nest = nest_of(s)
             if nest is None:
                 out.append(ir.map_blocks(s, self._block))
             elif nest.lanes is None:
@@ -159,7 +161,7 @@ class _Folder:
                 out.append(self._indexed(self._combined(nest), nest.lanes.variable))
         return tuple(out)
 
-    def _of_all_lanes(self, nest: _Nest) -> ir.Statement:
+    def _of_all_lanes(self, nest: SharedNest) -> ir.Statement:
         """A nest that each lane of a row runs, the first one alone where it stores elements of arrays."""
         variable = self.numbering.variable("lane", "_")
         stored = {s.buffer for s in nest.body if isinstance(s, ir.Store)}
@@ -172,7 +174,7 @@ class _Folder:
         lane = ir.For(variable, self.numbering.size(self.lanes), body, role=nest.rows.role)
         return self._indexed(replace(nest.rows, body=(lane,)), variable)
 
-    def _combined(self, nest: _Nest) -> ir.Statement:
+    def _combined(self, nest: SharedNest) -> ir.Statement:
         """A nest with each lane's part of a row first, if it folds rows; else the nest as it is."""
         store = nest.folded()
         if store is None:
@@ -238,22 +240,23 @@ class _Folder:
         return out
 
 
-def _nests(body: ir.Block) -> Iterator[_Nest]:
+def nests_of(body: ir.Block) -> Iterator[SharedNest]:
     """The nests of a kernel that threads share."""
     for s in body:
-        nest = _nest(s)
+        nest = nest_of(s)
         if nest is not None:
             yield nest
             continue
         for block in ir.blocks_of(s):
-            yield from _nests(block)
+            yield from nests_of(block)
 
 
-def _nest(s: ir.Statement) -> _Nest | None:
+def nest_of(s: ir.Statement) -> SharedNest | None:
+    """The nest that a statement is; None where it is none, or threads share other numbers of loops."""
     chain, body = chain_of((s,))
     shared = [loop for loop in chain if loop.role in THREAD_ROLES]
     if not shared or chain[0].role not in THREAD_ROLES:
         return None
     if any(loop.role != "t" for loop in shared) or 2 < len(shared):
         return None
-    return _Nest(chain, shared, body)
+    return SharedNest(chain, shared, body)

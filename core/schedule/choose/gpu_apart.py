@@ -12,6 +12,7 @@ has a kernel of its own, which computes tiles of them again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 
 from ilang.core.dtype import BYTES
@@ -63,7 +64,7 @@ def blocks_of(
         extents: of the program.
         machine: what the blocks belong to.
     """
-    parts = _parts(apart, machine)
+    parts = _parts(apart, tilings, machine)
     tiles: dict[int, BlockTile] = {}
     columns: dict[int, int] = {}
     for value, phase in apart.phases.items():
@@ -101,19 +102,30 @@ def apart_readers(apart: Apart) -> Inlining:
 Parts = tuple[int, int]
 
 
-def _parts(apart: Apart, machine: Machine) -> dict[Phase, tuple[Parts, Parts]]:
+def _parts(
+    apart: Apart, tilings: Sequence[Tiling | None], machine: Machine
+) -> dict[Phase, tuple[Parts, Parts]]:
     """The splits of rows and columns of each kernel: for threads, and elements of each, half as many of what is wide.
 
-    Tiles with copies of their factors have room in a block then (``apart_copies.MOST_PRODUCTS``).
+    Columns are as many as rows where a block has room for the tile and for copies of all factors, else half as many.
     """
-    threads, rows = machine.tiles.threads, machine.tiles.rows
+    threads, rows, device = machine.tiles.threads, machine.tiles.rows, machine.device
+    assert device is not None
     wide = dict.fromkeys(apart.sides, BYTES["f32"])
     for value, phase in apart.phases.items():
         wide[phase] = max(wide[phase], BYTES[apart.shaped.tensors[value].dtype])
-    return {
-        phase: ((threads, rows * BYTES["f32"] // width), (threads, rows // 2))
-        for phase, width in wide.items()
-    }
+    factors: Counter[Phase] = Counter()
+    for value, phase in apart.phases.items():
+        if tilings[value] is not None:
+            side = threads * rows * BYTES["f32"] // wide[phase]
+            terms = machine.tiles.terms if value in apart.matrices else side
+            factors[phase] += (2 * terms if value in apart.matrices else 2 * side) * (side + rows)
+    parts: dict[Phase, tuple[Parts, Parts]] = {}
+    for phase, width in wide.items():
+        each = rows * BYTES["f32"] // width
+        is_whole = factors[phase] * width <= device.shared_bytes
+        parts[phase] = (threads, each), (threads, each if is_whole else rows // 2)
+    return parts
 
 
 class _Axes:

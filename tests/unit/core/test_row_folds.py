@@ -60,3 +60,10 @@ def test_tiles_of_any_size_are_right(rows: int, columns: int, is_causal: bool) -
     got = i(text).dynamic()(q, k, v, target="cuda-emulated")
     wide: list[Any] = [each.astype(np.float64) for each in (q, k, v)]
     np.testing.assert_allclose(got, attention(*wide, is_causal=is_causal), 1e-4, 1e-5)
+
+
+def test_tiles_beyond_a_guard_are_left_out() -> None:
+    """Lanes that have nothing of a row combine to nothing."""
+    graph = pipeline.graph_of(pipeline.text_component(f"{SCORES} >> {CAUSAL} >> {MIX}"), "f")
+    text = pipeline.stage_text(graph, "tightened", machine=GPU)
+    assert "ceil((64i+64) / 64)" in text
