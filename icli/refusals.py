@@ -8,6 +8,22 @@ from collections.abc import Mapping, Sequence
 from ilang.core.diagnostic import CommandError
 from ilang.core.suggestion import did_you_mean, nearest
 
+EXAMPLES = {
+    "explain": "'+ij~i'",
+    "run": "'+ij~i' '[[1, 2], [3, 4]]'",
+    "build": "model.i -o out",
+    "train": "model.i --data x=x.npy,t=t.npy",
+    "check": "model.i",
+    "test": "model.i",
+    "grad": "'ij*ij~ij'",
+    "graph": "'+ij~i'",
+    "diff": "old.i new.i",
+    "tune": "'ik*kj~ijk >> +ijk~ij' --shape 512x512,512x512",
+    "fmt": "model.i",
+    "completion": "bash",
+}
+"""Operands by which the help on a command without any shows what it takes."""
+
 
 def unknown_command(word: str, names: Sequence[str], before: str = "") -> CommandError:
     """The error for a token that is no command where one is expected, at the start or after ``before``."""
@@ -30,6 +46,8 @@ def unknown_option(command: str, name: str, known: Sequence[str]) -> CommandErro
     """The error for a token that begins like an option; a long one may have one dash: ``-shape``."""
     guess = nearest(name, known) or (nearest(f"-{name}", known) if len(name) > 2 else None)
     hint = f"did you mean {guess}? " if guess else ""
+    if not guess and "--config" in known:
+        hint = f"a value of a definition is --config {name.lstrip('-')}=0.1; "
     return CommandError(
         "E0802",
         f"i {command} has no option {name}",
@@ -50,7 +68,8 @@ def no_choice(
 
 def too_few(command: str, operands: str) -> CommandError:
     """The error for a command without an operand that it needs."""
-    return CommandError("E0805", f"i {command} needs {operands}", help=f"i {command} {operands}")
+    message = f"i {command} needs {operands}"
+    return CommandError("E0805", message, help=f"i {command} {EXAMPLES.get(command, operands)}")
 
 
 def too_many_operands(command: str, most: int, first: str) -> CommandError:
@@ -58,7 +77,9 @@ def too_many_operands(command: str, most: int, first: str) -> CommandError:
     help_line = "quote a program that holds blanks or signs: 'ik*kj~ijk >> +ijk~ij'"
     if command == "train":
         help_line = "--data names an array for each input: --data x=x.npy,t=t.npy"
-    times = "one operand" if most == 1 else f"{most} operands"
+    if not most:
+        help_line = f"i {command}"
+    times = ("no operand", "one operand")[most] if most < 2 else f"{most} operands"
     return CommandError(
         "E0806",
         f"i {command} takes {times}, and {first} is one too many",

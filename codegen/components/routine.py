@@ -284,7 +284,8 @@ def _stored(each: LeafInput, values: Any) -> Array:
         raise DataError(
             "E0743",
             f"{each.name} has shape {each.dims}, and the array given for it {array.shape}",
-            help="axes are stored batch first, then output, then input",
+            help="has each input as many features as when it was saved, and is axis 0 its batch? "
+            "axes are stored batch first, then output, then input",
         )
     return array
 

@@ -185,6 +185,7 @@ def fitted(path: str, values: Any, tensor: LastingTensor) -> Array:
         raise DataError(
             "E0754",
             f"{path} has shape {dims}, and the array given for it {array.shape}",
-            help="axes are stored batch first, then output, then input",
+            help="has each input as many features as when it was saved, and is axis 0 its batch? "
+            "axes are stored batch first, then output, then input",
         )
     return rounded(path, array, tensor.dtype)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from ilang.codegen.components import tuning
+from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Module
 from ilang.core.machine import MACHINES
 from ilang.core.source import Source
@@ -21,8 +23,9 @@ from ilang.icli.command import (
     target_of,
     whole_number,
 )
-from ilang.icli.programs import all_shapes, is_file, one_subject, open_program
+from ilang.icli.programs import all_shapes, input_names, is_file, one_subject, open_program
 from ilang.icli.screen import Screen
+from ilang.icli.shapes import wrong_count
 
 EACH = 0.5
 """Seconds in which a schedule is timed beside the chosen one; the winner is timed once more, for twice as long."""
@@ -46,7 +49,7 @@ def run(request: Request, screen: Screen) -> int:
         "name": source.name,
         "target": target,
         "definition": subject.graph.name if is_module else "",
-        "shapes": shapes or [() for _ in subject.graph.inputs],
+        "shapes": _extents(subject.graph) if shapes is None else shapes,
     }
     best, tried, interrupted = _searched(task, source, subject.component(), shapes, seconds, screen)
     if best is None:
@@ -70,6 +73,19 @@ def run(request: Request, screen: Screen) -> int:
         screen.note("interrupted")
         return 130
     return 0
+
+
+def _extents(graph: Graph) -> Sequence[Sequence[int]]:
+    """The shapes of inputs that the program itself says. Raises: CommandError E0811 (it leaves some open)."""
+    from ilang.core.pipeline import infer
+
+    shaped = infer(graph)
+    shapes = [[shaped.sizes[n].fixed for n in shaped.tensors[each].dims] for each in shaped.inputs]
+    names = input_names(graph)
+    missing = [name for name, shape in zip(names, shapes, strict=True) if None in shape]
+    if missing:
+        raise wrong_count(f"gives none for {', '.join(missing[:20])}", names, "the program")
+    return [[each or 0 for each in shape] for shape in shapes]
 
 
 def _searched(

@@ -40,9 +40,16 @@ def test_a_product_is_tuned(tmp_path: Path) -> None:
 
 
 def test_nothing_to_tune() -> None:
-    for words in (("+i~.", "--shape", "3"), (">i~i",)):
-        done = i("tune", *words)
-        assert (done.returncode, done.stdout[:15]) == (0, "nothing to tune")
+    done = i("tune", "+i~.", "--shape", "3")
+    assert (done.returncode, done.stdout[:15]) == (0, "nothing to tune")
+
+
+def test_extents_are_asked_for(tmp_path: Path) -> None:
+    """Schedules are timed on arrays: a program that leaves extents open says no shapes for them."""
+    done = i("tune", "+ij~i")
+    assert (done.returncode, "--shape gives none for in0" in done.stderr) == (2, True)
+    (tmp_path / "f.i").write_text("f(x[8,3]) = +ij~i\n", "utf-8")
+    assert i("tune", str(tmp_path / "f.i"), "--time", "1").returncode == 0
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
