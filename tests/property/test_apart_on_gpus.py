@@ -35,7 +35,7 @@ RUN = (
     *("causal", "band"),
 )
 """The ways that are compiled."""
-WIDE = {**LONG, "i": 8192, "j": 8192}
+WIDE = {**LONG, "i": 1 << 16, "j": 1 << 16}
 
 
 @pytest.mark.parametrize(("way", "middle"), share([*product(ATTENTION, (None, False, True))], 4))
